@@ -1,0 +1,37 @@
+# Everything runs in an environment this file makes; nothing has to be installed by hand.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+WORKERS ?= auto
+
+.PHONY: demo test test-slow lint types papers clean
+
+demo: $(READY)
+	$(BIN)/python examples/demo.py
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow" $(ARGS)
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+papers: $(READY)
+	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done
+
+# CONSTRAINTS names a file of pinned versions; .ci/run uses it for the lowest supported ones.
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("manifoldry needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS)) -e ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf .venv .venv-lowest build dist demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,25 @@
+"""Warnings and errors of manifoldry; every one says what was seen and what to do about it."""
+
+
+class ManifoldryWarning(UserWarning):
+    """Parent of all warnings of this package, so that one filter catches them."""
+
+
+class ConvergenceWarning(ManifoldryWarning):
+    """A solver returned something less accurate than was asked for."""
+
+
+class DegenerateSpectrumWarning(ManifoldryWarning):
+    """A repeated eigenvalue is cut in two: the coordinates are one choice among many."""
+
+
+class DisconnectedGraphWarning(ManifoldryWarning):
+    """The neighbour graph falls into several pieces."""
+
+
+class RankWarning(ManifoldryWarning):
+    """The data have fewer directions than coordinates were asked for."""
+
+
+class DisconnectedGraphError(ValueError):
+    """The neighbour graph falls into several pieces and the policy is to refuse that."""
