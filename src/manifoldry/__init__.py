@@ -6,7 +6,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Public names and where they live. Nothing is imported until it is asked for.
-_EXPORTS: dict[str, str] = {}
+_EXPORTS = {
+    "PCA": "spectral.pca",
+    "ClassicalMDS": "spectral.classical_mds",
+    "KernelPCA": "spectral.kernel_pca",
+    "LaplacianEigenmaps": "spectral.laplacian_eigenmaps",
+    "SpectralEmbedding": "spectral.spectral_embedding",
+    "NeighborGraph": "neighbors.graph",
+}
 _SUBMODULES = ("datasets", "plotting", "metrics")
 
 __all__ = ["__version__", *_EXPORTS, *_SUBMODULES]

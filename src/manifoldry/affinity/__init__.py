@@ -1,0 +1,8 @@
+"""Affinities: rules that turn a neighbour graph into weights, for training and new points."""
+
+from manifoldry.affinity.base import Affinity, Weights
+from manifoldry.affinity.binary import Binary
+from manifoldry.affinity.gaussian import Gaussian
+from manifoldry.affinity.self_tuning import SelfTuning
+
+__all__ = ["Affinity", "Binary", "Gaussian", "SelfTuning", "Weights"]

@@ -1,0 +1,65 @@
+"""Gaussian weights whose bandwidth follows the local density."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry._validation import check_integer
+from manifoldry.affinity.base import Affinity, Weights
+from manifoldry.neighbors.graph import NeighborGraph
+
+
+@dataclass(frozen=True)
+class SelfTuning(Affinity):
+    """Weights exp(−d²/(s_i·s_j)), s_i being the distance from i to its k-th neighbour.
+
+    Use it where the density of the data varies: sparse regions get wide kernels, dense ones
+    narrow kernels.
+
+    Parameters
+    ----------
+    k : int, default=7
+        The neighbour whose distance is the local scale, or the farthest if the graph has fewer.
+    symmetrize : {"or", "and", "mean"}, default="or"
+        See :class:`Affinity`.
+    """
+
+    k: int = 7
+
+    def fit(self, graph: NeighborGraph) -> "SelfTuningWeights":
+        check_integer("k", self.k, 1, None)
+        scales = _kth_distance(graph, self.k)
+        positive = scales[scales > 0]
+        if len(positive) == 0:
+            raise ValueError(
+                f"each of the {graph.n_query} rows coincides with its neighbours, so there is no "
+                "local scale; drop duplicated rows or raise n_neighbors"
+            )
+        floor = float(positive.min())
+        return SelfTuningWeights(self.symmetrize, self.k, np.maximum(scales, floor), floor)
+
+
+@dataclass(frozen=True, eq=False)
+class SelfTuningWeights(Weights):
+    """Self-tuning weights with the training points' scales settled."""
+
+    k: int
+    scales: Array  # (n_reference,)
+    floor: float  # scale of points that coincide with their k nearest neighbours
+
+    def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
+        query_scales = np.maximum(_kth_distance(own, self.k), self.floor)
+        d_i = graph.distances / query_scales[graph.rows]
+        d_j = graph.distances / self.scales[graph.indices]
+        return d_i * d_j
+
+
+def _kth_distance(graph: NeighborGraph, k: int) -> Array:
+    """Distance to the k-th neighbour, or to the farthest where there are fewer."""
+    counts = np.diff(graph.indptr)
+    position = graph.indptr[:-1] + np.minimum(counts, k) - 1
+    scales = np.zeros(graph.n_query)
+    filled = counts > 0
+    scales[filled] = graph.distances[position[filled]]
+    return scales

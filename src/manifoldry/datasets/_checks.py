@@ -1,0 +1,76 @@
+"""Checks of generator arguments: every message names the value, the bound and the remedy."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import RandomState
+
+
+def check_count(name: str, value: Any, minimum: int = 1) -> int:
+    """Return ``value`` as an int of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={value!r} must be a whole number; pass {name}={minimum} or more")
+    if value < minimum:
+        raise ValueError(
+            f"{name}={value} must be at least {minimum}; pass {name}={minimum} or more"
+        )
+    return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float above zero."""
+    number = _finite(name, value)
+    if number <= 0:
+        raise ValueError(f"{name}={value} must be greater than 0; pass a positive {name}")
+    return number
+
+
+def check_nonnegative(name: str, value: Any) -> float:
+    """Return ``value`` as a finite float of at least zero."""
+    number = _finite(name, value)
+    if number < 0:
+        raise ValueError(f"{name}={value} must be at least 0; pass {name}=0 for none")
+    return number
+
+
+def check_below(name: str, value: float, bound: float, why: str) -> float:
+    """Return ``value`` if it lies below ``bound``; ``why`` says where the bound comes from."""
+    if value >= bound:
+        raise ValueError(f"{name}={value:g} must be less than {bound:g} ({why}); lower {name}")
+    return value
+
+
+def check_at_most(name: str, value: float, bound: float, why: str) -> float:
+    """Return ``value`` if it does not exceed ``bound``; ``why`` says where the bound comes from."""
+    # A caller who writes 2π as a product may be one rounding above it.
+    if value > bound * (1 + 1e-12):
+        raise ValueError(f"{name}={value:g} must be at most {bound:g} ({why}); lower {name}")
+    return min(value, bound)
+
+
+def as_generator(random_state: RandomState) -> np.random.Generator:
+    """Turn an int, RandomState, Generator or None into a Generator.
+
+    A Generator is used, and advanced, as it is. A RandomState gives the seed, which advances it
+    too, so that two calls with the same object differ, as they do in scikit-learn.
+    """
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(0, 2**31, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(check_count("random_state", random_state, minimum=0))
+
+
+def _finite(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} must be a number; pass a float")
+    number = float(value)
+    if not np.isfinite(number):
+        raise ValueError(f"{name}={value} must be finite; pass a finite {name}")
+    return number

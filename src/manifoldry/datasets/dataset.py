@@ -1,0 +1,135 @@
+"""What every loader returns: rows ready for an estimator, and everything known about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry.datasets._checks import as_generator, check_count
+from manifoldry.datasets.registry import DataFile
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Real data with their labels, known coordinates and origin.
+
+    Unpacks as ``X, y = load_mnist()``. Pixels come as float32 in 0..1, because that is what
+    distances and kernels want; the rows as they are stored, usually bytes, stay in `raw`.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        The data as float32, images flattened.
+    y : ndarray of shape (n_samples,) or None
+        Class of each row, an integer.
+    raw : ndarray
+        The chosen rows as stored.
+    indices : ndarray of shape (n_samples,)
+        Which rows of the stored file these are, in increasing order.
+    coordinates : ndarray of shape (n_samples, n_coordinates) or None
+        Known coordinates of the rows, such as the angle of view.
+    coordinate_names : tuple of str
+        What each column of `coordinates` measures.
+    target_names : tuple of str
+        Names of classes 0, 1, …; empty where classes have only numbers.
+    sample_names : ndarray of str or None
+        A name for each row.
+    image_shape : tuple of int or None
+        Height and width, where rows are images.
+    source, licence : str
+        Origin of the data and its terms as far as stated.
+    """
+
+    X: Array
+    y: IntArray | None
+    raw: NDArray[Any]
+    indices: IntArray
+    coordinates: Array | None = None
+    coordinate_names: tuple[str, ...] = ()
+    target_names: tuple[str, ...] = ()
+    sample_names: NDArray[np.str_] | None = None
+    image_shape: tuple[int, int] | None = None
+    name: str = field(default="data", kw_only=True)
+    source: str = field(default="", kw_only=True)
+    licence: str = field(default="", kw_only=True)
+
+    def __iter__(self) -> Iterator[Any]:
+        yield self.X
+        yield self.y
+
+    def __repr__(self) -> str:
+        height_width = "×".join(map(str, self.image_shape or ()))
+        kind = f"images of {height_width} pixels" if height_width else f"{self.X.shape[1]} features"
+        return f"{type(self).__name__}({self.name}: {len(self.X)} samples, {kind})"
+
+    @property
+    def images(self) -> Array:
+        """The rows as images of shape (n_samples, height, width), a view of `X`."""
+        if self.image_shape is None:
+            raise AttributeError(f"{self.name} does not consist of images; use X")
+        return self.X.reshape(-1, *self.image_shape)
+
+    @property
+    def labels(self) -> NDArray[Any] | None:
+        """The class of each row by name where names are known, else `y`."""
+        if self.y is None or not self.target_names:
+            return self.y
+        return np.asarray(self.target_names)[self.y]
+
+
+def dataset_of(
+    file: DataFile,
+    stored: NDArray[Any],
+    rows: IntArray | None = None,
+    *,
+    y: NDArray[Any] | None = None,
+    coordinates: NDArray[Any] | None = None,
+    **more: Any,
+) -> Dataset:
+    """Select rows of the stored arrays and bring them into the form users get."""
+    rows = np.arange(len(stored)) if rows is None else rows
+    raw = stored[rows]
+    if stored.ndim == 3:
+        more.setdefault("image_shape", stored.shape[1:])
+    return Dataset(
+        as_features(raw),
+        None if y is None else y[rows].astype(np.int64),
+        raw,
+        rows,
+        None if coordinates is None else _columns(coordinates[rows]),
+        name=file.name,
+        source=file.source,
+        licence=file.licence,
+        **more,
+    )
+
+
+def as_features(raw: NDArray[Any]) -> Array:
+    """Flatten rows to float32; bytes become 0..1."""
+    flat = raw.reshape(len(raw), math.prod(raw.shape[1:])).astype(np.float32)
+    if raw.dtype.kind in "iu":
+        flat /= 255
+    return flat
+
+
+def choose_rows(rows: IntArray, n_samples: int | None, random_state: RandomState) -> IntArray:
+    """Draw `n_samples` of the rows without replacement, keeping their order; None keeps all."""
+    if n_samples is None:
+        return rows
+    n_samples = check_count("n_samples", n_samples)
+    if n_samples > len(rows):
+        raise ValueError(
+            f"n_samples={n_samples} must be at most {len(rows)}, the number of rows; "
+            f"pass n_samples={len(rows)} or fewer, or None for all"
+        )
+    return np.sort(as_generator(random_state).choice(rows, n_samples, replace=False))
+
+
+def _columns(coordinates: NDArray[Any]) -> Array:
+    return coordinates.reshape(len(coordinates), -1).astype(np.float64)

@@ -1,0 +1,193 @@
+"""Where data files are looked for, how they are read and checked, and how one is downloaded.
+
+A file is searched in the directory named by the environment variable ``MANIFOLDRY_DATA`` and then
+in `data_home`. Only MNIST can be downloaded; it is then kept in `data_home`.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry.datasets.registry import REGISTRY, ArraySpec, DataFile
+from manifoldry.exceptions import ManifoldryWarning
+
+Arrays = dict[str, NDArray[Any]]
+
+_KINDS = {"i": "integer", "u": "integer", "f": "float", "U": "text"}
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data file is in none of the places looked at; the message says what to put where."""
+
+
+class DataFormatError(ValueError):
+    """A data file was found but cannot be read, or does not contain what it should."""
+
+
+def data_home() -> Path:
+    """Return the directory where downloaded data are kept; it need not exist yet.
+
+    It is ``manifoldry`` inside ``$XDG_CACHE_HOME``, or inside ``~/.cache`` where that is not set.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import data_home
+    >>> data_home().name
+    'manifoldry'
+    """
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG specification tells programs to ignore relative paths.
+    base = Path(cache) if os.path.isabs(cache) else Path.home() / ".cache"
+    return base / "manifoldry"
+
+
+def find_data(name: str) -> Path | None:
+    """Return where a data file lies, or None; use it to skip work whose data are missing.
+
+    Parameters
+    ----------
+    name : str
+        Name of a data set in the registry, such as ``"mnist"`` or ``"coil20"``.
+
+    Returns
+    -------
+    pathlib.Path or None
+        The first match in ``$MANIFOLDRY_DATA`` and then `data_home`.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import find_data
+    >>> path = find_data("coil20")
+    >>> path is None or path.name == "coil20.npz"
+    True
+    """
+    if name not in REGISTRY:
+        raise ValueError(f"name={name!r} is not a data set; pass one of {', '.join(REGISTRY)}")
+    return locate(REGISTRY[name])
+
+
+def search_path() -> list[Path]:
+    """Return the directories looked at, in order."""
+    chosen = os.environ.get("MANIFOLDRY_DATA", "")
+    return [*([Path(chosen).expanduser()] if chosen else []), data_home()]
+
+
+def locate(file: DataFile) -> Path | None:
+    """Return the first existing copy of a file."""
+    paths = (directory / file.filename for directory in search_path())
+    return next((path for path in paths if path.is_file()), None)
+
+
+def fetch(file: DataFile, *, download_if_missing: bool = True) -> Arrays:
+    """Read a file from where it lies, downloading it first if it may and must be."""
+    path = locate(file)
+    if path is not None:
+        return read(path, file)
+    if not (file.downloadable and download_if_missing):
+        raise DataNotFoundError(_where_to_put(file))
+    arrays = _download(file)
+    _keep(data_home() / file.filename, arrays)
+    return arrays
+
+
+def read(path: Path, file: DataFile) -> Arrays:
+    """Read the arrays of a file and check keys, shapes and kinds of numbers."""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            keys = set(stored.files)
+            arrays = {spec.key: stored[spec.key] for spec in file.arrays if spec.key in keys}
+    except PermissionError:
+        raise
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataFormatError(f"{path} cannot be read ({error}); {_remedy(path, file)}") from error
+    return check(arrays, file, path)
+
+
+def check(arrays: Arrays, file: DataFile, path: Path | str) -> Arrays:
+    """Return the arrays if they are what the registry says, and name the first that is not."""
+    for spec in file.arrays:
+        if fault := _fault(arrays.get(spec.key), spec):
+            remedy = _remedy(path, file)
+            raise DataFormatError(f"{path}: array {spec.key!r} {fault}; {remedy}")
+    return arrays
+
+
+def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a compressed file under a temporary name and rename it.
+
+    A reader, or a second process that downloads the same file, never sees half of it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _keep(path: Path, arrays: Arrays) -> None:
+    try:
+        write(path, arrays)
+    except OSError as error:  # a full or read-only disk should not cost the user the download
+        message = f"{path} could not be written ({error}), so the data are downloaded every time"
+        warnings.warn(f"{message}; set XDG_CACHE_HOME", ManifoldryWarning, stacklevel=4)
+
+
+def _fault(array: NDArray[Any] | None, spec: ArraySpec) -> str | None:
+    if array is None:
+        return f"is missing, expected {spec.kind} of shape {spec.shape}"
+    if array.shape != spec.shape:
+        return f"has shape {array.shape}, expected {spec.shape}"
+    kind = _KINDS.get(array.dtype.kind, str(array.dtype))
+    return None if kind == spec.kind else f"holds {array.dtype}, expected {spec.kind}"
+
+
+def _remedy(path: Path | str, file: DataFile) -> str:
+    known = f"the copy known to work has sha256 {file.sha256}"
+    if file.downloadable:
+        return f"delete it to download it again, or replace it ({known})"
+    return f"replace it with a file that holds {file.contents()} ({known})"
+
+
+def _where_to_put(file: DataFile) -> str:
+    places = " or ".join(str(directory / file.filename) for directory in search_path())
+    hint = "" if os.environ.get("MANIFOLDRY_DATA") else ", or set MANIFOLDRY_DATA to its directory"
+    return (
+        f"{file.filename} was not found. Put it at {places}{hint}. It has to be written by "
+        f"numpy.savez_compressed and hold {file.contents()}. Source: {file.source}. "
+        f"Licence: {file.licence}. The copy known to work has sha256 {file.sha256}."
+    )
+
+
+def _download(file: DataFile) -> Arrays:
+    try:
+        return check(_DOWNLOADS[file.name](), file, f"the download of {file.filename}")
+    except (OSError, ValueError) as error:
+        message = f"{file.filename} could not be downloaded ({error}). {_where_to_put(file)}"
+        raise DataNotFoundError(message) from error
+
+
+def _openml_mnist() -> Arrays:
+    from sklearn.datasets import fetch_openml
+
+    # scikit-learn's faster parser needs pandas, which is not one of our dependencies.
+    parser = "auto" if find_spec("pandas") else "liac-arff"
+    digits = fetch_openml("mnist_784", version=1, as_frame=False, parser=parser)
+    return {"X": digits.data.astype(np.uint8), "y": digits.target.astype(np.uint8)}
+
+
+_DOWNLOADS: dict[str, Callable[[], Arrays]] = {"mnist": _openml_mnist}

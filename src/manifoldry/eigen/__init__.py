@@ -1,0 +1,33 @@
+"""Eigenproblems: posed by the methods, solved and verified here.
+
+A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it into a
+:class:`Spectrum`, whose residuals have been compared with the gaps of the spectrum.
+"""
+
+from manifoldry.eigen.auto import Auto, Choice, resolve_solver
+from manifoldry.eigen.dense import Dense
+from manifoldry.eigen.gram import Gram
+from manifoldry.eigen.lanczos import Lanczos, ShiftInvertLanczos
+from manifoldry.eigen.lobpcg import Lobpcg
+from manifoldry.eigen.problem import SpectralProblem
+from manifoldry.eigen.randomized import Randomized
+from manifoldry.eigen.solver import EigenSolver, SolverFailed
+from manifoldry.eigen.spectrum import Spectrum
+from manifoldry.eigen.standard import StandardProblem
+
+__all__ = [
+    "Auto",
+    "Choice",
+    "Dense",
+    "EigenSolver",
+    "Gram",
+    "Lanczos",
+    "Lobpcg",
+    "Randomized",
+    "ShiftInvertLanczos",
+    "SolverFailed",
+    "SpectralProblem",
+    "Spectrum",
+    "StandardProblem",
+    "resolve_solver",
+]

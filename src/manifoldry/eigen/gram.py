@@ -1,0 +1,135 @@
+"""The operator F Fᵀ, kept as its factor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from manifoldry._typing import Array, Matrix
+
+# Columns of the identity pushed through an implicit factor at a time.
+_BLOCK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """The n × n positive semidefinite operator F Fᵀ of a factor F with n rows.
+
+    Nothing of size n × n is formed: a solver works on the shorter side of F. Centring needs no
+    centred copy of F either: deflate the constant, and F is used as (I − 11ᵀ/n) F.
+
+    Parameters
+    ----------
+    factor : ndarray, sparse array or LinearOperator of shape (n, m)
+        The factor F. An implicit operator must have both products, F x and Fᵀ y.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen import Gram
+    >>> K = Gram(np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]))
+    >>> K.shape
+    (3, 3)
+    >>> K @ np.array([1.0, 1.0, 1.0])
+    array([1., 4., 0.])
+    """
+
+    factor: Matrix
+
+    def __post_init__(self) -> None:
+        F = self.factor
+        if not isinstance(F, LinearOperator):
+            F = F.astype(np.float64) if sp.issparse(F) else np.asarray(F, dtype=np.float64)
+        if len(F.shape) != 2:
+            raise ValueError(f"a Gram factor must have two dimensions, not shape {F.shape}")
+        object.__setattr__(self, "factor", F)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of F Fᵀ."""
+        return self.factor.shape[0], self.factor.shape[0]
+
+    @property
+    def small_side(self) -> int:
+        """Order of the smaller of F Fᵀ and FᵀF: the size of the eigenproblem to solve."""
+        return int(min(self.factor.shape))
+
+    @property
+    def explicit(self) -> bool:
+        """Whether F is a plain array, so that orthogonal factorisations apply."""
+        return isinstance(self.factor, np.ndarray)
+
+    def __matmul__(self, X: Array) -> Array:
+        F = self.factor
+        transposed = F.T if not isinstance(F, LinearOperator) else F.H
+        return np.asarray(F @ (transposed @ X))
+
+    def scaled(self, s: Array) -> Gram:
+        """Return the Gram operator of diag(s) F, which is diag(s) F Fᵀ diag(s)."""
+        F = self.factor
+        if sp.issparse(F):
+            return Gram(sp.diags_array(s) @ F)
+        if isinstance(F, np.ndarray):
+            return Gram(s[:, None] * F)
+        return Gram(_wrapped(F, lambda Y: s[:, None] * Y))
+
+    def projected(self, Q: Array) -> Gram:
+        """Return the Gram operator of (I − QQᵀ) F, for Q with orthonormal columns."""
+        if Q.shape[1] == 0:
+            return self
+        if isinstance(self.factor, np.ndarray):
+            return Gram(self.factor - Q @ (Q.T @ self.factor))
+        return Gram(_wrapped(self.factor, lambda Y: Y - Q @ (Q.T @ Y)))
+
+    def small_matrix(self) -> Array:
+        """Return FᵀF (m × m), a block of columns at a time."""
+        F, m = self.factor, self.factor.shape[1]
+        if isinstance(F, np.ndarray):
+            return np.asarray(F.T @ F)
+        if sp.issparse(F):
+            return np.asarray((F.T @ F).todense())
+        out = np.empty((m, m))
+        for start in range(0, m, _BLOCK):
+            columns = np.eye(m, min(_BLOCK, m - start), -start)
+            out[:, start : start + _BLOCK] = F.H @ (F @ columns)
+        return (out + out.T) / 2
+
+    def toarray(self) -> Array:
+        """Return F Fᵀ as a dense array; meant for few rows."""
+        F = self.factor
+        dense = F.toarray() if sp.issparse(F) else F
+        if not isinstance(dense, np.ndarray):
+            dense = dense @ np.eye(F.shape[1])
+        return np.asarray(dense @ dense.T)
+
+
+def _wrapped(F: Matrix, symmetric_map: Matrix) -> LinearOperator:
+    """Return S F for a symmetric n × n map S given by its action on blocks."""
+    F = F if isinstance(F, LinearOperator) else _as_operator(F)
+
+    def forward(X: Array) -> Array:
+        return symmetric_map(F @ X.reshape(F.shape[1], -1)).reshape(F.shape[0], *X.shape[1:])
+
+    def backward(Y: Array) -> Array:
+        mapped = symmetric_map(Y.reshape(F.shape[0], -1))
+        return (F.H @ mapped).reshape(F.shape[1], *Y.shape[1:])
+
+    return LinearOperator(
+        F.shape, matvec=forward, rmatvec=backward, matmat=forward, rmatmat=backward, dtype=float
+    )
+
+
+def _as_operator(F: Matrix) -> LinearOperator:
+    """Return a sparse factor as a LinearOperator."""
+    Ft = F.T.tocsr()
+    return LinearOperator(
+        F.shape,
+        matvec=F.__matmul__,
+        rmatvec=Ft.__matmul__,
+        matmat=F.__matmul__,
+        rmatmat=Ft.__matmul__,
+        dtype=float,
+    )

@@ -1,0 +1,170 @@
+"""The inverse of a shifted definite matrix, with or without constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.linalg import LinearOperator, splu
+
+from manifoldry._typing import Array, Matrix
+
+# ‖P M Q‖ below this fraction of ‖M Q‖: Q is an invariant subspace up to rounding.
+_INVARIANT = 1e-10
+
+# Vertices of the larger ball from which fill-in is extrapolated.
+_BALL = 4000
+
+
+class NotDefiniteError(ValueError):
+    """The shift does not lie outside the spectrum."""
+
+
+class ShiftedInverse:
+    """The inverse of M = ±(A − σI), which is positive definite if σ is beyond the wanted end.
+
+    Parameters
+    ----------
+    A : ndarray or sparse array of shape (n, n)
+        A symmetric matrix.
+    shift : float
+        The shift σ; NotDefiniteError is raised if the factorisation finds eigenvalues beyond it.
+    end : {"smallest", "largest"}
+        Whether σ should lie below or above the spectrum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen.inverse import ShiftedInverse
+    >>> ShiftedInverse(np.diag([1.0, 3.0]), -1.0, "smallest").solve(np.ones(2))
+    array([0.5 , 0.25])
+    """
+
+    def __init__(self, A: Matrix, shift: float, end: str) -> None:
+        sign = 1.0 if end == "smallest" else -1.0
+        n = A.shape[0]
+        if sp.issparse(A):
+            self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
+            self._lu = _definite_lu(self.M)
+        else:
+            self.M = sign * (A - shift * np.eye(n))
+            self._factor = _cholesky(self.M)
+
+    def solve(self, X: Array) -> Array:
+        """Return M⁻¹ X."""
+        if sp.issparse(self.M):
+            return np.asarray(self._lu.solve(X))
+        return np.asarray(cho_solve(self._factor, X, check_finite=False))
+
+    def constrained(self, Q: Array) -> LinearOperator:
+        """Return the inverse of P M P on range(P), P = I − QQᵀ.
+
+        For an arbitrary Q that is M⁻¹ − M⁻¹Q (QᵀM⁻¹Q)⁻¹ QᵀM⁻¹. Projecting before and after M⁻¹ is
+        the same only if Q is invariant, and then it is both cheaper and more accurate.
+        """
+        if Q.shape[1] == 0:
+            return self._operator(self.solve)
+        MQ = self.M @ Q
+        if np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= _INVARIANT * np.linalg.norm(MQ):
+            return self._operator(lambda X: _out(Q, self.solve(_out(Q, X))))
+        return self._operator(self._bordered(Q))
+
+    def _bordered(self, Q: Array) -> Matrix:
+        """Return the constrained solve for a Q that is not invariant."""
+        for _ in range(2):
+            # A near null vector of M inside range(Q) makes M⁻¹Q huge in one direction, which
+            # swamps the others; rotated to the eigenvectors of S it has a column of its own.
+            S = Q.T @ self.solve(Q)
+            Q = Q @ eigh((S + S.T) / 2)[1]
+        W = self.solve(Q)
+        factor = _cholesky_scaled(Q.T @ W)
+
+        def once(X: Array) -> Array:
+            Y = self.solve(_out(Q, X))
+            return _out(Q, Y - W @ factor(Q.T @ Y))
+
+        def refined(X: Array) -> Array:
+            # One correction repairs the cancellation between the two terms.
+            Y = once(X)
+            return Y + once(X - self.M @ Y)
+
+        return refined
+
+    def _operator(self, product: Matrix) -> LinearOperator:
+        return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
+
+
+def estimated_fill(A: Matrix) -> float:
+    """Return about how many entries the sparse factor of A will have, without factorising A.
+
+    Two nested balls of the graph of A are factorised and the growth is extrapolated. On nearest
+    neighbour graphs of 2 to 6 dimensions this came within 50 % of the truth (10⁴ to 10⁵ points).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import scipy.sparse as sp
+    >>> from manifoldry.eigen.inverse import estimated_fill
+    >>> A = sp.diags_array([np.ones(9), np.full(10, 3.0), np.ones(9)], offsets=[-1, 0, 1])
+    >>> estimated_fill(A.tocsr())
+    19.0
+    """
+    n = A.shape[0]
+    labels = connected_components(A, directed=False)[1]
+    members = np.flatnonzero(labels == np.bincount(labels).argmax())
+    start = members[len(members) // 2]
+    order = breadth_first_order(A, start, directed=False, return_predecessors=False)[:_BALL]
+    whole = _fill(A, order)
+    if len(order) < _BALL:  # the largest component: n / len(order) times as much at most
+        return whole * n / len(order)
+    growth = np.log(whole / _fill(A, order[: _BALL // 4])) / np.log(4)
+    return float(whole * (n / _BALL) ** growth)
+
+
+def _fill(A: Matrix, rows: Matrix) -> float:
+    """Return the number of entries of the factor of a principal submatrix."""
+    pattern = sp.csc_array(A[rows][:, rows], copy=True)
+    # The pattern decides, not the values: make them diagonally dominant.
+    pattern.data[:] = -1.0
+    dominant = pattern + sp.diags_array(np.diff(pattern.indptr) + 2.0)
+    return float(_definite_lu(dominant.tocsc()).L.nnz)
+
+
+def _out(Q: Array, X: Array) -> Array:
+    """Return (I − QQᵀ) X."""
+    return X - Q @ (Q.T @ X)
+
+
+def _definite_lu(M: Matrix) -> Matrix:
+    """Return the sparse factor of M if it proves M positive definite."""
+    try:
+        # Pivots stay on the diagonal, so fill-in follows the symmetric ordering and the signs
+        # of the pivots count the eigenvalues below the shift (Sylvester).
+        options = {"SymmetricMode": True}
+        lu = splu(M, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    except RuntimeError as error:  # an exactly singular factor
+        raise NotDefiniteError(str(error)) from error
+    on_diagonal = np.array_equal(lu.perm_r, lu.perm_c)
+    if not (on_diagonal and (lu.U.diagonal() > 0).all()):
+        raise NotDefiniteError("the factor has pivots that are not positive")
+    return lu
+
+
+def _cholesky(M: Array) -> tuple[Array, bool]:
+    try:
+        return cho_factor(M, lower=True, check_finite=False)
+    except np.linalg.LinAlgError as error:
+        raise NotDefiniteError(str(error)) from error
+
+
+def _cholesky_scaled(S: Array) -> Matrix:
+    """Return the solve with S, a definite matrix whose rows may differ by many magnitudes."""
+    d = 1 / np.sqrt(np.diag(S))
+    factor = cho_factor(d[:, None] * ((S + S.T) / 2) * d, check_finite=False)
+
+    def solve(X: Array) -> Array:
+        column = d.reshape(-1, *[1] * (X.ndim - 1))
+        return column * cho_solve(factor, column * X, check_finite=False)
+
+    return solve

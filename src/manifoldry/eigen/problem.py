@@ -1,0 +1,216 @@
+"""A spectral problem: which eigenvectors of what, under which constraints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from manifoldry._typing import Array, Matrix
+from manifoldry.eigen.gram import Gram
+from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+
+if TYPE_CHECKING:
+    from manifoldry.eigen.spectrum import Spectrum
+
+End = Literal["smallest", "largest"]
+Scale = Literal["unit", "sqrt_n", "sqrt_eigenvalue"]
+
+# Beyond these magnitudes squares over- or underflow in double precision.
+_HUGE, _TINY = 1e140, 1e-140
+# Dense matrices up to this order are compared with their transpose: n² work, nothing beside n³.
+_CHECK_SYMMETRY_UP_TO = 4000
+_ASYMMETRY = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class SpectralProblem:
+    """Eigenvectors at one end of A f = λ B f with fᵀBf = 1 and CᵀBf = 0.
+
+    A method of the spectral family has to define nothing but this. It says what is wanted, not
+    how to get it: hand it to an :class:`~manifoldry.eigen.EigenSolver`.
+
+    Parameters
+    ----------
+    operator : ndarray, sparse array, LinearOperator or Gram of shape (n, n)
+        The symmetric operator A.
+    end : {"smallest", "largest"}
+        Which end of the spectrum.
+    mass : array of shape (n,), optional
+        The positive diagonal of B; the identity by default.
+    deflate : array of shape (n,) or (n, t), optional
+        Known eigenvectors f that are not wanted, such as the constant.
+    constraint : array of shape (n,) or (n, c), optional
+        Columns of C, an arbitrary subspace; it need not be invariant.
+    bounds : (float, float), optional
+        An interval known to hold the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalised
+        Laplacian, (0, inf) for any positive semidefinite operator.
+    scale : {"unit", "sqrt_n", "sqrt_eigenvalue"}
+        How eigenvectors become coordinates: as they are, times √n, or times √λ.
+
+    Examples
+    --------
+    The path on four points; its smallest eigenvalue, 0, belongs to the constant.
+
+    >>> import numpy as np
+    >>> from manifoldry.eigen import Dense, SpectralProblem
+    >>> L = np.diag([1.0, 2, 2, 1]) - np.eye(4, k=1) - np.eye(4, k=-1)
+    >>> problem = SpectralProblem(L, end="smallest", deflate=np.ones(4))
+    >>> Dense().solve(problem, 2, np.random.default_rng(0)).values.round(3)
+    array([0.586, 2.   ])
+    """
+
+    operator: Matrix
+    end: End
+    mass: Array | None = None
+    deflate: Array | None = None
+    constraint: Array | None = None
+    bounds: tuple[float, float] | None = None
+    scale: Scale = "unit"
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__
+        set_field(self, "operator", _checked_operator(self.operator))
+        _check_choice("end", self.end, ("smallest", "largest"))
+        _check_choice("scale", self.scale, ("unit", "sqrt_n", "sqrt_eigenvalue"))
+        set_field(self, "mass", _checked_mass(self.mass, self.n))
+        set_field(self, "deflate", _checked_columns("deflate", self.deflate, self.n))
+        set_field(self, "constraint", _checked_columns("constraint", self.constraint, self.n))
+        set_field(self, "bounds", _checked_bounds(self.bounds))
+
+    @property
+    def n(self) -> int:
+        """Order of the operator."""
+        return int(self.operator.shape[0])
+
+    def standard(self) -> StandardProblem:
+        """Return the ordinary eigenproblem of g = B^{1/2} f, constraints as one basis Q ⟂ g."""
+        blocks = [C for C in (self.deflate, self.constraint) if C is not None]
+        excluded = np.hstack([np.empty((self.n, 0)), *blocks])
+        if self.mass is None:
+            A = self.operator
+        else:
+            root = np.sqrt(self.mass)
+            excluded = root[:, None] * excluded
+            A = _congruent(self.operator, 1 / root)
+        return StandardProblem(A, orthonormal_basis(excluded), self.end, self.bounds)
+
+    def coordinates(self, spectrum: Spectrum) -> Array:
+        """Return the embedding (n, k): the eigenvectors, scaled as the problem says.
+
+        A negative eigenvalue has no square root: "sqrt_eigenvalue" makes its column zero.
+        """
+        if self.scale == "sqrt_n":
+            return np.sqrt(self.n) * spectrum.vectors
+        if self.scale == "sqrt_eigenvalue":
+            return spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))
+        return spectrum.vectors.copy()
+
+
+def _congruent(A: Matrix, s: Array) -> Matrix:
+    """Return diag(s) A diag(s) in A's own representation, symmetric to the last bit."""
+    if isinstance(A, Gram):
+        return A.scaled(s)
+    if sp.issparse(A):
+        # One product s_i s_j per entry: it is the same number on both sides of the diagonal.
+        C = A.tocoo()
+        return sp.csr_array((C.data * (s[C.row] * s[C.col]), (C.row, C.col)), shape=A.shape)
+    if isinstance(A, np.ndarray):
+        out = np.outer(s, s)
+        out *= A
+        return out
+
+    def product(X: Array) -> Array:
+        column = s.reshape(-1, *[1] * (X.ndim - 1))
+        return column * (A @ (column * X))
+
+    return LinearOperator(A.shape, matvec=product, matmat=product, dtype=np.float64)
+
+
+def _checked_operator(A: Matrix) -> Matrix:
+    """Return A in double precision, after checks on shape, entries and symmetry."""
+    if isinstance(A, Gram):
+        entries = A.factor
+    elif isinstance(A, LinearOperator):
+        entries = A
+    elif sp.issparse(A):
+        entries = A = sp.csr_array(A, dtype=np.float64)
+    else:
+        entries = A = np.asarray(A, dtype=np.float64)
+    if len(A.shape) != 2 or A.shape[0] != A.shape[1] or A.shape[0] == 0:
+        raise ValueError(f"the operator of a spectral problem must be square, not {A.shape}")
+    if not isinstance(entries, LinearOperator):
+        _check_magnitude(entries.data if sp.issparse(entries) else entries)
+    if isinstance(A, np.ndarray | sp.sparray):
+        _check_symmetry(A)
+    return A
+
+
+def _check_magnitude(entries: Array) -> None:
+    """Refuse entries that are not finite, or whose squares leave the range of double precision."""
+    # max and min see a NaN or an infinity without a temporary as large as the operator.
+    largest = max(entries.max(), -entries.min()) if entries.size else 0.0
+    if not np.isfinite(largest):
+        raise ValueError("the operator has entries that are NaN or infinite; check the data")
+    if largest > _HUGE or 0 < largest < _TINY:
+        raise ValueError(
+            f"the operator's largest entry is {largest:.1e}, and its square leaves the range of "
+            "double precision; rescale the data"
+        )
+
+
+def _check_symmetry(A: Matrix) -> None:
+    """Refuse a matrix that differs from its transpose by more than rounding."""
+    if isinstance(A, np.ndarray) and A.shape[0] > _CHECK_SYMMETRY_UP_TO:
+        return
+    worst, largest = abs(A - A.T).max(), abs(A).max()
+    if worst > _ASYMMETRY * largest:
+        raise ValueError(
+            f"the operator is not symmetric: entries differ from the transpose by up to "
+            f"{worst:.1e}, with a largest entry of {largest:.1e}; pass (A + A.T) / 2 if that is "
+            "what you mean"
+        )
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
+
+
+def _checked_mass(mass: Array | None, n: int) -> Array | None:
+    if mass is None:
+        return None
+    mass = np.asarray(mass, dtype=np.float64)
+    if mass.shape != (n,):
+        raise ValueError(f"mass has shape {mass.shape} but the operator needs ({n},)")
+    if not (np.isfinite(mass).all() and (mass > 0).all()):
+        i = int(np.argmin(np.where(np.isfinite(mass), mass, -np.inf)))
+        raise ValueError(
+            f"mass must be positive and finite, but mass[{i}]={mass[i]}; a point of no mass "
+            "(an isolated vertex) has to be removed or joined first"
+        )
+    return mass
+
+
+def _checked_columns(name: str, columns: Array | None, n: int) -> Array | None:
+    if columns is None:
+        return None
+    columns = np.asarray(columns, dtype=np.float64)
+    columns = columns[:, None] if columns.ndim == 1 else columns
+    if columns.ndim != 2 or columns.shape[0] != n:
+        raise ValueError(f"{name} has shape {columns.shape} but must have n={n} rows")
+    if not np.isfinite(columns).all():
+        raise ValueError(f"{name} has entries that are NaN or infinite")
+    return columns
+
+
+def _checked_bounds(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    if bounds is None:
+        return None
+    low, high = map(float, bounds)
+    if not low <= high:
+        raise ValueError(f"bounds={bounds} must be an interval (low, high) with low <= high")
+    return low, high

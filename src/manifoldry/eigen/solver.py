@@ -1,0 +1,173 @@
+"""What every eigensolver does: check, solve, verify, undo the change of variables."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import replace
+
+import numpy as np
+from scipy.linalg import eigh, qr
+from scipy.sparse.linalg import ArpackError
+
+from manifoldry._typing import Array
+from manifoldry.eigen.problem import SpectralProblem
+from manifoldry.eigen.spectrum import (
+    ANGLE,
+    ROUNDING,
+    UNKNOWN_GAP,
+    Spectrum,
+    cluster_gaps,
+    cluster_labels,
+    cluster_width,
+    fixed_signs,
+)
+from manifoldry.eigen.standard import StandardProblem
+from manifoldry.exceptions import ConvergenceWarning
+
+# The angle at which iterations stop; see `converged`.
+STRICT = 1e-7
+
+
+class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mistake)
+    """A solver has nothing to return; :class:`~manifoldry.eigen.Auto` tries the next one."""
+
+
+class EigenSolver(ABC):
+    """Solve a spectral problem for k eigenpairs.
+
+    A concrete solver provides :meth:`_pairs` for the standard form. Whatever it returns is
+    orthonormalised, refined by Rayleigh–Ritz and verified here, in the same way for all.
+    """
+
+    @property
+    def name(self) -> str:
+        """How the solver is called in a :class:`~manifoldry.eigen.Spectrum`."""
+        return type(self).__name__
+
+    def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
+        """Return the first k eigenpairs from the problem's end.
+
+        Parameters
+        ----------
+        problem : SpectralProblem
+            What to solve.
+        k : int
+            Number of eigenpairs, at most n minus the number of constraints.
+        rng : numpy.random.Generator
+            Source of start vectors: the same state gives the same bits.
+
+        Returns
+        -------
+        Spectrum
+            With a ConvergenceWarning if a residual is too large for its gap.
+        """
+        spectrum = self.attempt(problem, problem.standard(), k, rng)
+        if not spectrum.accepted:
+            warnings.warn(not_accepted(spectrum), ConvergenceWarning, stacklevel=2)
+        return spectrum
+
+    def attempt(
+        self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
+    ) -> Spectrum:
+        """Solve without a warning; SolverFailed if there is nothing to return."""
+        check_count(standard, k)
+        wanted = min(k + 1, standard.dimension)
+        try:
+            vectors = self._pairs(standard, wanted, rng)[1]
+            values, V, residuals = rayleigh_ritz(standard, vectors)
+        except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
+            raise SolverFailed(
+                f"{self.name} failed on an operator of order {standard.n} ({error}); "
+                'pass eigen_solver="auto" to let others be tried'
+            ) from error
+        spectrum = verified(problem, standard, k, values, V, residuals)
+        return replace(spectrum, solver=self.name, reason=f"{self.name} was asked for")
+
+    @abstractmethod
+    def _pairs(
+        self, standard: StandardProblem, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return (values, vectors) of k pairs of P A P from the wanted end, in any order."""
+
+
+def check_count(standard: StandardProblem, k: int) -> None:
+    """Refuse a number of eigenpairs the problem does not have."""
+    n, dimension = standard.n, standard.dimension
+    if not 1 <= k <= dimension:
+        raise ValueError(
+            f"k={k} eigenpairs were asked for, but an operator of order n={n} with "
+            f"{n - dimension} constraints has {dimension}; pass k between 1 and {dimension}"
+        )
+
+
+def rayleigh_ritz(standard: StandardProblem, V: Array) -> tuple[Array, Array, Array]:
+    """Return the best eigenpairs range(V) holds, sorted from the end inwards, and residuals."""
+    V = qr(standard.project(V), mode="economic", check_finite=True)[0]
+    AV = standard.project(standard.apply(V))
+    T = V.T @ AV
+    values, C = eigh((T + T.T) / 2)
+    if standard.end == "largest":
+        values, C = values[::-1], C[:, ::-1]
+    V, AV = V @ C, AV @ C
+    return values, V, np.linalg.norm(AV - V * values, axis=0)
+
+
+def verified(
+    problem: SpectralProblem,
+    standard: StandardProblem,
+    k: int,
+    values: Array,
+    V: Array,
+    residuals: Array,
+) -> Spectrum:
+    """Return the first k of at least min(k+1, dimension) pairs in the variables f, with gaps."""
+    norm = max(standard.norm, float(np.abs(values).max()))
+    vectors = V[:, :k] if problem.mass is None else V[:, :k] / np.sqrt(problem.mass)[:, None]
+    return Spectrum(
+        values=values[:k].copy(),
+        vectors=fixed_signs(vectors),
+        residuals=residuals[:k].copy(),
+        gaps=_safe_gaps(values, residuals, k, cluster_width(norm)),
+        next_value=float(values[k]) if len(values) > k else float("nan"),
+        norm=norm,
+    )
+
+
+def _safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
+    """Return the gaps of the first k of k+1 pairs, the last one as near as its residual allows.
+
+    A Ritz value is within its residual of an eigenvalue. The (k+1)-th is not checked otherwise,
+    and one that has not converged would feign a wide gap.
+    """
+    gaps = cluster_gaps(values[: k + 1], width)
+    if len(values) > k:
+        labels = cluster_labels(values[: k + 1], width)
+        last = labels[:k] == labels[k - 1]
+        if labels[k] != labels[k - 1]:
+            nearest = max(0.0, abs(values[k] - values[k - 1]) - residuals[k])
+            gaps[:k][last] = np.minimum(gaps[:k][last], nearest)
+    return gaps[:k]
+
+
+def converged(standard: StandardProblem, values: Array, residuals: Array) -> bool:
+    """Whether an iteration may stop: far stricter than the test that follows it.
+
+    Angles of 1e-7 make all solvers agree in every digit a user sees, and in the signs. The last
+    pair only serves to measure the gap of the others: there the plain test will do.
+    """
+    gaps = cluster_gaps(values, cluster_width(standard.norm))
+    gaps = np.where(np.isfinite(gaps), gaps, UNKNOWN_GAP * standard.norm)
+    allowed = np.append(STRICT * gaps[:-1], ANGLE * gaps[-1])
+    return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
+
+
+def not_accepted(spectrum: Spectrum) -> str:
+    """Return the text that tells a user how far the eigenvectors are off and what to do."""
+    i = spectrum.worst
+    return (
+        f"{spectrum.solver} left eigenvector {i} (eigenvalue {spectrum.values[i]:.3g}) with a "
+        f"residual of {spectrum.residuals[i]:.1e} where {spectrum.tolerances[i]:.1e} is needed: "
+        f"the gap to the next eigenvalue is {spectrum.gaps[i]:.1e}. Directions of the embedding "
+        'may be mixed; pass eigen_solver="auto", or a solver with more iterations'
+    )

@@ -1,0 +1,151 @@
+"""The ordinary eigenproblem that solvers see: one symmetric operator, one subspace to avoid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import qr
+from scipy.sparse.linalg import LinearOperator
+
+from manifoldry._typing import Array, Matrix
+from manifoldry.eigen.gram import Gram
+
+# Columns whose new direction is below this fraction of their length are counted as dependent.
+_DEPENDENT = 1e-10
+_NORM_STEPS, _NORM_BLOCK = 12, 4
+
+
+@dataclass(frozen=True, eq=False)
+class StandardProblem:
+    """Eigenpairs of P A P inside range(P), P = I − QQᵀ.
+
+    Parameters
+    ----------
+    A : ndarray, csr_array, LinearOperator or Gram of shape (n, n)
+        A symmetric operator in double precision.
+    Q : array of shape (n, q)
+        Orthonormal columns that eigenvectors must be orthogonal to; q may be 0.
+    end : {"smallest", "largest"}
+        Which end of the spectrum.
+    bounds : (float, float), optional
+        An interval known to hold the spectrum of A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen import SpectralProblem
+    >>> SpectralProblem(np.eye(5), end="largest", deflate=np.ones(5)).standard().dimension
+    4
+    """
+
+    A: Matrix
+    Q: Array
+    end: Literal["smallest", "largest"]
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def n(self) -> int:
+        """Order of A."""
+        return int(self.A.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the space left by the constraints: the number of eigenpairs there are."""
+        return self.n - self.Q.shape[1]
+
+    @property
+    def sparse(self) -> bool:
+        """Whether A is an explicit sparse matrix."""
+        return bool(sp.issparse(self.A))
+
+    @property
+    def semidefinite(self) -> bool:
+        """Whether A is known to have no eigenvalue below zero."""
+        return isinstance(self.A, Gram) or (self.bounds is not None and self.bounds[0] >= 0)
+
+    def apply(self, X: Array) -> Array:
+        """Return A X."""
+        return np.asarray(self.A @ X)
+
+    def project(self, X: Array) -> Array:
+        """Return P X; twice is enough, so that columns almost inside Q are clean as well."""
+        if self.Q.shape[1] == 0:
+            return X
+        X = X - self.Q @ (self.Q.T @ X)
+        return X - self.Q @ (self.Q.T @ X)
+
+    @cached_property
+    def norm(self) -> float:
+        """Estimate of ‖A‖ from below by a short block power iteration, mostly within 20 %.
+
+        Row sums and the Frobenius norm bound ‖A‖ from above but can be √n times too large, and an
+        implicit operator has neither; rounding thresholds only need the order of magnitude.
+        """
+        # A fixed start: the estimate belongs to the problem, not to a run of a solver.
+        X: Array = np.random.default_rng(0).standard_normal((self.n, min(_NORM_BLOCK, self.n)))
+        estimate = 0.0
+        for _ in range(_NORM_STEPS):
+            X /= np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
+            X = self.apply(X)
+            estimate = max(estimate, float(np.linalg.norm(X, axis=0).max()))
+        return estimate
+
+    @cached_property
+    def far(self) -> float:
+        """A number at or beyond the end of the spectrum that is not wanted."""
+        side = 1 if self.end == "smallest" else 0
+        if self.bounds is not None and np.isfinite(self.bounds[side]):
+            return self.bounds[side]
+        if self.end == "largest" and self.semidefinite:
+            return 0.0
+        # The estimate of the norm is from below: leave room for what it missed.
+        return (1.5 if self.end == "smallest" else -1.5) * self.norm
+
+    def compressed(self) -> LinearOperator:
+        """Return P A P with the eigenvalue of range(Q) moved to the unwanted end.
+
+        Left at 0, rounding lets directions of Q back in whenever the wanted eigenvalues lie
+        beyond 0.
+        """
+
+        def product(X: Array) -> Array:
+            if self.Q.shape[1] == 0:
+                return self.apply(X)
+            inside = self.Q.T @ X
+            Y = self.apply(X - self.Q @ inside)
+            return Y + self.Q @ (self.far * inside - self.Q.T @ Y)
+
+        return LinearOperator(self.A.shape, matvec=product, matmat=product, dtype=np.float64)
+
+    def toarray(self) -> Array:
+        """Return A as a dense array (never a view that may be overwritten)."""
+        if isinstance(self.A, np.ndarray):
+            return self.A.copy()
+        if self.sparse or isinstance(self.A, Gram):
+            return np.asarray(self.A.toarray())
+        dense = self.apply(np.eye(self.n))
+        return (dense + dense.T) / 2
+
+
+def orthonormal_basis(C: Array) -> Array:
+    """Return an orthonormal basis of range(C), without the columns that add no direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen.standard import orthonormal_basis
+    >>> orthonormal_basis(np.array([[1.0, 2.0], [1.0, 2.0]])).shape
+    (2, 1)
+    """
+    length = np.linalg.norm(C, axis=0)
+    C = C[:, length > 0] / length[length > 0]
+    if C.shape[1] == 0:
+        return np.empty((C.shape[0], 0))
+    # Column pivoting makes the diagonal of R fall, which reveals the rank.
+    Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
+    rank = int(np.sum(np.abs(np.diag(R)) > _DEPENDENT))
+    return np.ascontiguousarray(Q[:, :rank])

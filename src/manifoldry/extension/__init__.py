@@ -1,0 +1,1 @@
+"""Maps to new points and back: equivalent kernels, affine maps, regression."""

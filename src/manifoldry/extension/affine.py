@@ -1,0 +1,40 @@
+"""The affine maps of PCA and its relatives, forwards and backwards."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, Matrix
+from manifoldry.eigen import Spectrum
+from manifoldry.extension.base import Extension
+from manifoldry.extension.kernels import dual_vectors
+from manifoldry.neighbors.distances import Frame
+
+
+@dataclass(frozen=True, eq=False)
+class AffineMap(Extension):
+    """z = (x − mean)·V and back, x = mean + z·Vᵀ."""
+
+    mean: Array  # (n_features,)
+    components: Array  # V, (n_features, n_components), orthonormal columns or zero ones
+    unit: float  # a power of two near the size of the data: products in it cannot overflow
+
+    @classmethod
+    def of(cls, X: Matrix, frame: Frame, spectrum: Spectrum) -> "AffineMap":
+        """The map whose training coordinates are U·√ℓ, for eigenpairs (ℓ, U) of the Gram."""
+        # Dual vectors sum to zero, so centring X would change nothing here.
+        V = np.asarray(frame.apply(X).T @ dual_vectors(spectrum))
+        mean = np.asarray(X.mean(axis=0)).ravel() if sparse.issparse(X) else frame.origin
+        return cls(mean.astype(np.float64), V, frame.unit)
+
+    def transform(self, X: Matrix) -> Array:
+        if sparse.issparse(X):
+            scaled = (X / self.unit) @ self.components - (self.mean / self.unit) @ self.components
+        else:
+            scaled = ((X - self.mean) / self.unit) @ self.components
+        return np.asarray(scaled) * self.unit
+
+    def inverse(self, Z: Array) -> Array:
+        """Data at map positions, (n_new, n_features)."""
+        return self.mean + ((Z / self.unit) @ self.components.T) * self.unit

@@ -1,0 +1,61 @@
+"""Maps from new data to coordinates."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from manifoldry._typing import Array, Matrix
+from manifoldry._validation import row_blocks
+
+
+class EquivalentKernel(Protocol):
+    """The kernel whose eigenvectors a method computes, as a function of new points."""
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        ...
+
+    def rows(self, X: Matrix) -> Matrix:
+        """Kernel between new points and training points, (n_new, n_train)."""
+        ...
+
+
+class Extension(ABC):
+    """Coordinates of new points, from what a fitted model keeps."""
+
+    @abstractmethod
+    def transform(self, X: Matrix) -> Array:
+        """Coordinates of new points, (n_new, n_components)."""
+
+
+class KernelExtension(Extension):
+    """An extension through an equivalent kernel, whose rows others can use too."""
+
+    @abstractmethod
+    def rows(self, X: Matrix) -> Matrix:
+        """Rows of the equivalent kernel, (n_new, n_train)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Nystrom(KernelExtension):
+    """Nyström's formula: coordinates are kernel rows times fixed dual vectors.
+
+    For an eigenvector v of the Gram matrix with eigenvalue ℓ, the value at a new point x is
+    Σᵢ K(x, xᵢ) vᵢ / ℓ, which at training points returns v itself. `dual` holds v/ℓ, or v/√ℓ
+    where coordinates are √ℓ·v.
+    """
+
+    kernel: EquivalentKernel
+    dual: Array  # (n_train, n_components)
+
+    def rows(self, X: Matrix) -> Matrix:
+        return self.kernel.rows(X)
+
+    def transform(self, X: Matrix) -> Array:
+        out = np.empty((X.shape[0], self.dual.shape[1]))
+        for block in row_blocks(X.shape[0], self.kernel.n_train):
+            out[block] = self.kernel.rows(X[block]) @ self.dual
+        return out

@@ -1,0 +1,144 @@
+"""Kernels as functions of two sets of points, and their double centring."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, Matrix
+from manifoldry.eigen import Spectrum
+from manifoldry.neighbors.distances import Frame, expanded_squares, expansion_error, squared_norms
+
+# Directions whose eigenvalue is below this share of the largest carry only rounding.
+RANK_TOLERANCE = 1e-12
+# Below this many multiplications subtracting every pair outright costs next to nothing.
+_DIRECT = 2e8
+
+
+def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Array:
+    """Squared Euclidean distances in units of the frame, each right to `accuracy`.
+
+    One matrix product where rounding allows it, else (points close together but far from the
+    origin) direct subtraction, which is slower and always right.
+    """
+    X, Y = frame.apply(X), frame.apply(Y)
+    y_squares = squared_norms(Y)
+    work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
+    cancels = expansion_error(X, y_squares).max(initial=0.0) > accuracy
+    if sparse.issparse(X) or sparse.issparse(Y):
+        if not cancels:
+            return expanded_squares(sparse.csr_array(X), sparse.csr_array(Y), y_squares)
+        X, Y = (A.toarray() if sparse.issparse(A) else A for A in (X, Y))
+    if cancels or work < _DIRECT:
+        from scipy.spatial.distance import cdist
+
+        return np.asarray(cdist(X, Y, "sqeuclidean"))
+    return expanded_squares(X, Y, y_squares)
+
+
+class RawKernel(Protocol):
+    """Anything that gives a kernel matrix between new points and the training points."""
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        ...
+
+    def matrix(self, X: Matrix) -> Array:
+        """Uncentred kernel, (n_new, n_train)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class RBF:
+    """exp(−gamma·d²) to the training points, accurate at any offset and scale.
+
+    `gamma` belongs to distances in units of the frame.
+    """
+
+    X: Matrix
+    frame: Frame
+    gamma: float
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return int(self.X.shape[0])
+
+    def matrix(self, X: Matrix) -> Array:
+        """exp(−gamma·d²), (n_new, n_train)."""
+        D2 = squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma)
+        return np.exp(-self.gamma * D2)
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseKernel:
+    """Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a callable."""
+
+    X: Matrix
+    kernel: str | Callable[..., float]
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return int(self.X.shape[0])
+
+    def matrix(self, X: Matrix) -> Array:
+        """Kernel values, (n_new, n_train)."""
+        from sklearn.metrics.pairwise import pairwise_kernels
+
+        K = pairwise_kernels(X, self.X, metric=self.kernel, filter_params=True, **self.params)
+        return np.asarray(K, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenKernel:
+    """Kernel rows computed by the user, passed in place of data."""
+
+    n_train: int
+
+    def matrix(self, X: Matrix) -> Array:
+        """The rows as they are, (n_new, n_train)."""
+        return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Centered:
+    """A kernel minus its means over the training set, as kernel PCA and MDS need it.
+
+    Only training means enter, so that a new point does not depend on its companions.
+    """
+
+    raw: RawKernel
+    column_means: Array  # (n_train,)
+    grand_mean: float
+
+    @classmethod
+    def of(cls, raw: RawKernel, K: Array) -> tuple["Centered", Array]:
+        """The centred kernel and the centred training matrix, made from `K` in place."""
+        means = K.mean(axis=0)
+        centered = cls(raw, means, float(means.mean()))
+        K -= means[:, None]
+        K -= means[None, :]
+        K += centered.grand_mean
+        return centered, K
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return self.raw.n_train
+
+    def rows(self, X: Matrix) -> Array:
+        """Centred kernel between new points and training points, (n_new, n_train)."""
+        K = self.raw.matrix(X)
+        return K - K.mean(axis=1, keepdims=True) - self.column_means + self.grand_mean
+
+
+def dual_vectors(spectrum: Spectrum) -> Array:
+    """v/√ℓ for Nyström's formula where coordinates are √ℓ·v; zero where ℓ is not positive."""
+    floor = RANK_TOLERANCE * np.abs(spectrum.values).max()
+    inverse_root = np.where(spectrum.values > floor, spectrum.values, np.inf) ** -0.5
+    return spectrum.vectors * inverse_root

@@ -1,0 +1,154 @@
+"""New points on a map made of Laplacian eigenvectors."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import row_blocks
+from manifoldry.affinity.base import Weights
+from manifoldry.extension.base import KernelExtension
+from manifoldry.extension.pieces import Pieces
+from manifoldry.neighbors.graph import NeighborGraph
+
+Normalization = Literal["rw", "sym", "none"]
+
+# Nyström divides by 1 − λ: nearer to zero than this it only amplifies noise.
+_SMALLEST_DIVISOR = 1e-2
+
+
+class WeightRows(Protocol):
+    """Weights between new points and training points."""
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        ...
+
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
+        """Weights scaled to a row maximum of one, log of the scale, and nearest training point."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GraphWeights:
+    """Weights found through a neighbour graph, by the rule for new points."""
+
+    graph: NeighborGraph
+    weights: Weights
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return self.graph.n_reference
+
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
+        """See :class:`WeightRows`."""
+        own, back = self.graph.query(X)
+        W, log_scale = self.weights.rows(own, back)
+        nearest = _heaviest(W)
+        filled = np.flatnonzero(np.diff(own.indptr))
+        nearest[filled] = own.indices[own.indptr[filled]]
+        return W, log_scale, nearest
+
+
+@dataclass(frozen=True, eq=False)
+class GivenWeights:
+    """Weights computed by the user, passed in place of data."""
+
+    n_train: int
+
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
+        """See :class:`WeightRows`."""
+        W = sparse.csr_array(X, dtype=np.float64)
+        largest = W.max(axis=1).toarray().ravel() if W.shape[0] else np.empty(0)
+        scale = np.where(largest > 0, largest, 1.0)
+        return sparse.csr_array(sparse.diags_array(1 / scale) @ W), np.log(scale), _heaviest(W)
+
+
+@dataclass(frozen=True, eq=False)
+class LaplacianExtension(KernelExtension):
+    """Solve the eigenvalue equation at the new point alone, the training map held fixed.
+
+    With weights w(x, j) and d(x) = Σⱼ w(x, j), an eigenfunction obeys
+    (1 − λ)·d(x)·f(x) = Σⱼ w(x, j)·f(j) under the degree-weighted normalisations, and
+    (d(x) − λ)·f(x) = Σⱼ w(x, j)·f(j) without one.
+    """
+
+    source: WeightRows
+    degree: Array  # (n_train,)
+    functions: Array  # (n_train, n_components): f, also where coordinates are √d·f
+    values: Array  # (n_pieces, n_components)
+    normalization: Normalization
+    pieces: Pieces
+
+    def rows(self, X: Matrix) -> sparse.csr_array:
+        W, log_scale, _ = self.source.rows(X)
+        W = sparse.diags_array(np.exp(log_scale)) @ W
+        if self.normalization == "none":
+            return sparse.csr_array(W)
+        inverse_root = [_inverse_root(d) for d in (W.sum(axis=1), self.degree)]
+        return sparse.csr_array(
+            sparse.diags_array(inverse_root[0]) @ W @ sparse.diags_array(inverse_root[1])
+        )
+
+    def transform(self, X: Matrix) -> Array:
+        out = np.empty((X.shape[0], self.functions.shape[1]))
+        for block in row_blocks(X.shape[0], 64):
+            out[block] = self._transform(X[block])
+        return out
+
+    def _transform(self, X: Matrix) -> Array:
+        W, log_scale, nearest = self.source.rows(X)
+        piece = self.pieces.labels[nearest]
+        W = _within_piece(W, piece, self.pieces.labels)
+        d = W.sum(axis=1)
+        if (d == 0).any():
+            row = int(np.argmax(d == 0))
+            raise ValueError(
+                f"row {row} has no training point within reach, so it cannot be placed; "
+                "use n_neighbors instead of radius, or a larger radius"
+            )
+        mean = (W @ self.functions) / d[:, None]
+        degree = d * np.exp(log_scale)
+        coordinates = mean / self._divisor(piece, degree)
+        if self.normalization == "sym":
+            coordinates *= np.sqrt(degree)[:, None]
+        return self.pieces.place(coordinates, piece)
+
+    def _divisor(self, piece: IntArray, degree: Array) -> Array:
+        """1 − λ, or 1 − λ/d(x), refused where it is too near zero to divide by."""
+        values = self.values[piece]
+        if self.normalization == "none":
+            # A far point has hardly any degree; it counts as the loneliest training point.
+            values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
+        divisor = 1 - values
+        if (np.abs(divisor) < _SMALLEST_DIVISOR).any() or (divisor < 0).any():
+            column = int(np.argmax((divisor < _SMALLEST_DIVISOR).any(axis=0)))
+            raise ValueError(
+                f"coordinate {column} has an eigenvalue too near the middle of the spectrum to "
+                f"extend to new points (Nyström's formula divides by "
+                f"{divisor[:, column].min():.3g}); use fewer components or fewer neighbours"
+            )
+        return divisor
+
+
+def _heaviest(W: sparse.csr_array) -> IntArray:
+    """Column of the largest weight in each row, the training point most like the new one."""
+    if W.shape[0] == 0:
+        return np.empty(0, dtype=np.intp)
+    return np.asarray(W.argmax(axis=1)).ravel().astype(np.intp)
+
+
+def _within_piece(W: sparse.csr_array, piece: IntArray, labels: IntArray) -> sparse.csr_array:
+    """Weights to the points of each row's own piece only."""
+    W = W.copy()
+    rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+    W.data[labels[W.indices] != piece[rows]] = 0.0
+    return W
+
+
+def _inverse_root(d: Array) -> Array:
+    return 1 / np.sqrt(np.where(d > 0, d, np.inf))

@@ -1,0 +1,139 @@
+"""Kernel PCA's ways back to the data: kernel ridge regression and a fixed point."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from manifoldry._typing import Array, Matrix
+from manifoldry._validation import row_blocks
+from manifoldry.extension.kernels import RBF, squared_distances
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.distances import Frame
+
+_RIDGES = 10.0 ** np.arange(-10, 1)  # relative to the kernel's diagonal
+_SAMPLE = 1000  # rows on which the ridge is chosen
+
+
+@dataclass(frozen=True, eq=False)
+class KernelRidge:
+    """Regress the data on map positions with a Gaussian kernel.
+
+    Parameters
+    ----------
+    Z : array of shape (n_samples, n_components)
+        Map positions.
+    X : array of shape (n_samples, n_features)
+        The data at those positions.
+    ridge : float or None
+        Penalty; by default the one of smallest leave-one-out error.
+    """
+
+    Z: Array
+    X: Array
+    ridge: float | None = None
+
+    @cached_property
+    def kernel(self) -> RBF:
+        """exp(−d²/median d²) between map positions."""
+        return median_rbf(np.asarray(self.Z, dtype=np.float64))
+
+    @cached_property
+    def ridge_(self) -> float:
+        """The penalty in use."""
+        if self.ridge is not None:
+            return self.ridge
+        rows = np.arange(0, len(self.Z), max(1, len(self.Z) // _SAMPLE))[:_SAMPLE]
+        sample = RBF(self.kernel.X[rows], self.kernel.frame, self.kernel.gamma)
+        errors = _leave_one_out(sample.matrix(sample.X), self._centered[rows], _RIDGES)
+        return float(_RIDGES[np.argmin(errors)])
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
+        out = np.empty((len(Z), self.X.shape[1]))
+        for block in row_blocks(len(Z), len(self.Z)):
+            out[block] = self.kernel.matrix(Z[block]) @ self._dual + self._mean
+        return out
+
+    @cached_property
+    def _mean(self) -> Array:
+        return self.X.mean(axis=0, dtype=np.float64)
+
+    @property
+    def _centered(self) -> Array:
+        return self.X - self._mean
+
+    @cached_property
+    def _dual(self) -> Array:
+        K = self.kernel.matrix(self.kernel.X)
+        # Coincident positions make K singular: without a floor Cholesky would break down.
+        K[np.diag_indices_from(K)] += max(self.ridge_, 1e-12)
+        return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), self._centered))
+
+
+def _leave_one_out(K: Array, Y: Array, ridges: Array) -> Array:
+    """Leave-one-out errors of kernel ridge regression by the diagonal of its smoother."""
+    values, U = eigh(K)
+    projected = U.T @ Y
+    errors = []
+    for ridge in ridges:
+        shrink = np.clip(values, 0, None) / (np.clip(values, 0, None) + ridge)
+        diagonal = (U**2) @ shrink
+        residual = (Y - U @ (shrink[:, None] * projected)) / np.maximum(1 - diagonal, 1e-12)[
+            :, None
+        ]
+        errors.append((residual**2).sum(axis=1).mean())
+    return np.array(errors)
+
+
+def median_rbf(X: Matrix, gamma: float | None = None) -> RBF:
+    """The Gaussian kernel on `X`; its width by default the median squared distance."""
+    frame = Frame.of(X)
+    if gamma is not None:
+        return RBF(X, frame, gamma * frame.unit**2)
+    rows = np.arange(0, X.shape[0], max(1, X.shape[0] // _SAMPLE))[:_SAMPLE]
+    D2 = squared_distances(X[rows], X[rows], frame, accuracy=1e-12)
+    off_diagonal = D2[~np.eye(len(rows), dtype=bool)]
+    median = float(np.median(off_diagonal))
+    if median == 0:
+        positive = off_diagonal[off_diagonal > 0]
+        median = float(np.median(positive)) if len(positive) else 1.0
+    return RBF(X, frame, 1 / median)
+
+
+@dataclass(frozen=True, eq=False)
+class FixedPoint:
+    """The point whose image under a Gaussian kernel lies nearest to a map position.
+
+    Iterates z ← Σ cᵢ k(z, xᵢ) xᵢ / Σ cᵢ k(z, xᵢ) from the training point nearest on the map,
+    the cᵢ being the coefficients of the map position in feature space. Each result is a
+    weighted mean of training points; where the iteration breaks down it is the nearest one.
+    """
+
+    kernel: RBF
+    dual: Array  # v/√ℓ, (n_train, n_components)
+    Z: Array  # training map positions
+    n_iterations: int = 200
+    tolerance: float = 1e-9
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
+        X = self.kernel.X
+        coefficients = Z @ self.dual.T
+        coefficients += (1 - coefficients.sum(axis=1, keepdims=True)) / len(X)
+        nearest = choose_index(np.asarray(self.Z, dtype=np.float64)).nearest(Z, 1)[0][:, 0]
+        start = np.asarray(X[nearest], dtype=np.float64)
+        current, moving = start.copy(), np.arange(len(Z))
+        for _ in range(self.n_iterations):
+            weights = coefficients[moving] * self.kernel.matrix(current[moving])
+            total = weights.sum(axis=1)
+            lost = np.abs(total) < 1e-12
+            step = np.asarray(weights @ X) / np.where(lost, 1.0, total)[:, None]
+            step[lost] = start[moving[lost]]
+            change = np.abs(step - current[moving]).max(axis=1)
+            current[moving] = step
+            moving = moving[(change > self.tolerance * self.kernel.frame.unit) & ~lost]
+            if len(moving) == 0:
+                break
+        return current

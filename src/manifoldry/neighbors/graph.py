@@ -1,0 +1,255 @@
+"""The neighbour graph: who is near whom, for training points and for new ones."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import (
+    check_integer,
+    check_non_negative,
+    check_positive,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    owned,
+    refuse_masked,
+)
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
+
+DEFAULT_NEIGHBORS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborGraph:
+    """Neighbours of query points among reference points, with their distances.
+
+    Compute it once with :meth:`build` and hand it to several estimators in place of the data;
+    it remembers the data, so those estimators can still place new points. A point is never its
+    own neighbour. Edges of length zero, between duplicated points, are edges like any other.
+
+    Parameters
+    ----------
+    indptr, indices, distances : arrays
+        Rows of neighbours as a CSR matrix stores them, nearest first.
+    index : NeighborIndex
+        Who answered, to be asked again about new points; ``index.reason`` says why it was chosen.
+    reach : array of shape (n_reference,)
+        How far each reference point looks: its k-th neighbour's distance, or the radius.
+    n_neighbors : int or None
+        Neighbours of every point in a k-nearest-neighbour graph.
+    radius : float or None
+        Largest edge length in a radius graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0], [3.0], [7.0]])
+    >>> graph = NeighborGraph.build(X, n_neighbors=1)
+    >>> graph.indices
+    array([1, 0, 1, 2])
+    >>> graph.distances
+    array([1., 1., 2., 4.])
+    """
+
+    indptr: IntArray
+    indices: IntArray
+    distances: Array
+    index: NeighborIndex
+    reach: Array
+    n_neighbors: int | None = None
+    radius: float | None = None
+
+    @classmethod
+    def build(
+        cls,
+        X: Any,
+        n_neighbors: int | None = None,
+        *,
+        radius: float | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        n_jobs: int | None = None,
+    ) -> "NeighborGraph":
+        """Find the neighbours of every row of `X` among the other rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The data; with ``metric="precomputed"`` a dense matrix of distances, or a sparse one
+            whose stored entries are the only neighbours on offer.
+        n_neighbors : int, default=None
+            Neighbours per point; by default 10, or half the points if those are fewer.
+        radius : float, default=None
+            Take every point within this distance instead of a fixed number.
+        metric : str or callable, default="euclidean"
+            Any metric of :class:`sklearn.neighbors.NearestNeighbors`, or ``"precomputed"``.
+        metric_params : dict, default=None
+            Further arguments of the metric.
+        n_jobs : int, default=None
+            Threads for the metrics that can use them.
+        """
+        from sklearn.utils import check_array
+
+        refuse_masked(X)
+        checked = check_array(
+            X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        if metric == "precomputed":
+            return _from_distances(checked, n_neighbors, radius)
+        index = choose_index(owned(checked, X), metric, metric_params, n_jobs)
+        return _from_index(index, index.points, n_neighbors, radius)
+
+    @property
+    def n_query(self) -> int:
+        """Number of points whose neighbours these are."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_reference(self) -> int:
+        """Number of points among which neighbours were sought."""
+        return self.index.n_reference
+
+    @property
+    def rows(self) -> IntArray:
+        """Query point of every edge."""
+        return np.repeat(np.arange(self.n_query), np.diff(self.indptr))
+
+    def matrix(self, weights: Array | None = None) -> sparse.csr_array:
+        """Edges as a sparse matrix of `weights` (default: distances); zeros stay stored."""
+        data = self.distances if weights is None else weights
+        return sparse.csr_array(
+            (data, self.indices, self.indptr), shape=(self.n_query, self.n_reference)
+        )
+
+    def truncate(self, n_neighbors: int) -> "NeighborGraph":
+        """Keep only the nearest `n_neighbors` of every point."""
+        if self.n_neighbors is None or n_neighbors > self.n_neighbors:
+            have = "a radius" if self.n_neighbors is None else f"{self.n_neighbors} neighbours"
+            raise ValueError(
+                f"n_neighbors={n_neighbors} cannot be cut from a graph built with {have}; "
+                f"build it with n_neighbors={n_neighbors} or more"
+            )
+        counts = np.minimum(np.diff(self.indptr), n_neighbors)
+        rank = np.arange(len(self.indices)) - np.repeat(self.indptr[:-1], np.diff(self.indptr))
+        keep = rank < n_neighbors
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        distances = self.distances[keep]
+        return replace(
+            self,
+            indptr=indptr,
+            indices=self.indices[keep],
+            distances=distances,
+            reach=distances[indptr[1:] - 1],
+            n_neighbors=n_neighbors,
+        )
+
+    def query(self, X: Matrix) -> tuple["NeighborGraph", "NeighborGraph"]:
+        """Neighbours of new points, in both directions.
+
+        Returns the graph of each new point's own neighbours, and the graph of the training points
+        that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
+        A new row identical to a training row stands for that row, so it is left out of its own
+        neighbours; the two graphs then repeat the training graph and its transpose.
+        """
+        self_index = self.index.identical(X)
+        if self.radius is not None:
+            own = without(self.index.within(X, self.radius), self_index)
+        else:
+            own = _nearest_edges(self.index, X, self.k, self_index)
+        back = without(self.index.within(X, self.reach), self_index)
+        return replace_edges(self, own), replace_edges(self, back)
+
+    @property
+    def k(self) -> int:
+        """Neighbours per point, for graphs that have a fixed number."""
+        if self.n_neighbors is None:
+            raise ValueError("a radius graph has no fixed number of neighbours")
+        return self.n_neighbors
+
+    def components(self) -> tuple[int, IntArray]:
+        """Number of connected components, and the component of every point."""
+        pattern = self.matrix(np.ones(len(self.indices)))
+        count, labels = connected_components(pattern, directed=False)
+        return int(count), labels
+
+
+def _from_index(
+    index: NeighborIndex, X: Matrix, n_neighbors: int | None, radius: float | None
+) -> NeighborGraph:
+    n = index.n_reference
+    itself = np.arange(n)
+    if radius is not None:
+        if n_neighbors is not None:
+            raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
+        edges = without(index.within(X, check_positive("radius", radius)), itself)
+        return NeighborGraph(*edges, index, np.full(n, float(radius)), radius=float(radius))
+    k = resolve_neighbors(n_neighbors, n)
+    edges = _nearest_edges(index, X, k, itself)
+    return NeighborGraph(*edges, index, edges.distances[k - 1 :: k], n_neighbors=k)
+
+
+def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) -> NeighborGraph:
+    check_square(X, "distances")
+    check_non_negative(X, "distances")
+    if sparse.issparse(X):
+        return _from_index(SparseDistances(X.shape[0]), X, n_neighbors, radius)
+    check_symmetric(X, "distances")
+    check_zero_diagonal(X)
+    return _from_index(DenseDistances(X.shape[0]), X, n_neighbors, radius)
+
+
+def resolve_neighbors(n_neighbors: int | None, n: int) -> int:
+    """Number of neighbours for `n` points: what was asked for, or what the data allow."""
+    if n_neighbors is None:
+        return min(DEFAULT_NEIGHBORS, max(2, n // 2), n - 1)
+    check_integer("n_neighbors", n_neighbors, 1, None)
+    if n_neighbors >= n:
+        raise ValueError(
+            f"n_neighbors={n_neighbors} must be less than n_samples={n}; "
+            f"pass n_neighbors={n - 1} or fewer"
+        )
+    return int(n_neighbors)
+
+
+def _nearest_edges(index: NeighborIndex, X: Matrix, k: int, self_index: IntArray) -> Edges:
+    """The k nearest references of each row other than the row's own self."""
+    if isinstance(index, SparseDistances):
+        return _stored_nearest(index, X, k, self_index)
+    k = min(k, index.n_reference - 1) if (self_index >= 0).any() else min(k, index.n_reference)
+    extra = 1 if (self_index >= 0).any() else 0
+    indices, distances = index.nearest(X, k + extra)
+    if extra:
+        drop = indices == self_index[:, None]
+        drop[~drop.any(axis=1), -1] = True  # no self among them: the farthest goes
+        shape = (indices.shape[0], k)
+        indices, distances = indices[~drop].reshape(shape), distances[~drop].reshape(shape)
+    indptr = np.arange(indices.shape[0] + 1) * k
+    return Edges(indptr, indices.ravel(), distances.ravel())
+
+
+def _stored_nearest(index: SparseDistances, X: Matrix, k: int, self_index: IntArray) -> Edges:
+    """A sparse graph may or may not store the diagonal: remove it first, then take k."""
+    edges = without(index.within(X, np.inf), self_index)
+    stored = sparse.csr_array(
+        (edges.distances, edges.indices, edges.indptr), shape=(X.shape[0], index.n)
+    )
+    indices, distances = index.nearest(stored, k)
+    return Edges(np.arange(X.shape[0] + 1) * k, indices.ravel(), distances.ravel())
+
+
+def without(edges: Edges, self_index: IntArray) -> Edges:
+    """Drop from each row the edge to the row's own self, if there is one."""
+    rows = np.repeat(np.arange(len(edges.indptr) - 1), np.diff(edges.indptr))
+    keep = edges.indices != self_index[rows]
+    return compress(rows[keep], edges.indices[keep], edges.distances[keep], len(self_index))
+
+
+def replace_edges(graph: NeighborGraph, edges: Edges) -> NeighborGraph:
+    """The same index and settings with other edges."""
+    return replace(graph, indptr=edges.indptr, indices=edges.indices, distances=edges.distances)

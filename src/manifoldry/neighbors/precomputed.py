@@ -1,0 +1,97 @@
+"""Neighbours read off distances that the user computed: dense, or a sparse neighbour graph."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress
+
+_REASON = "distances are precomputed, so they are only sorted"
+
+
+@dataclass(frozen=True, eq=False)
+class DenseDistances(NeighborIndex):
+    """Queries are rows of distances to all reference points."""
+
+    n: int
+    reason: str = _REASON
+
+    @property
+    def n_reference(self) -> int:
+        return self.n
+
+    @property
+    def points(self) -> None:
+        return None
+
+    def restrict(self, rows: IntArray) -> NeighborIndex:
+        return replace(self, n=len(rows))
+
+    def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        indices = np.argsort(X, axis=1, kind="stable")[:, :k]
+        return indices, np.take_along_axis(X, indices, axis=1).astype(np.float64)
+
+    def within(self, X: Matrix, radius: float | Array) -> Edges:
+        query, reference = np.nonzero(np.asarray(radius) >= X)
+        return compress(query, reference, X[query, reference].astype(np.float64), X.shape[0])
+
+    def identical(self, X: Matrix) -> IntArray:
+        zero = X == 0
+        return np.where(zero.any(axis=1), zero.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseDistances(NeighborIndex):
+    """Queries are sparse rows of distances; what is not stored is farther than what is.
+
+    An explicitly stored zero is a neighbour at distance zero, not a missing one.
+    """
+
+    n: int
+    reason: str = _REASON
+
+    @property
+    def n_reference(self) -> int:
+        return self.n
+
+    @property
+    def points(self) -> None:
+        return None
+
+    def restrict(self, rows: IntArray) -> NeighborIndex:
+        return replace(self, n=len(rows))
+
+    def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        indptr, indices, distances = self._rows(X)
+        counts = np.diff(indptr)
+        if (counts < k).any():
+            row = int(np.argmax(counts < k))
+            raise ValueError(
+                f"n_neighbors={k} needs {k} stored distances in every row of the sparse graph; "
+                f"row {row} has {counts[row]}; store more or pass a smaller n_neighbors"
+            )
+        keep = indptr[:-1, None] + np.arange(k)
+        return indices[keep], distances[keep]
+
+    def within(self, X: Matrix, radius: float | Array) -> Edges:
+        indptr, indices, distances = self._rows(X)
+        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n)
+        keep = distances <= radii[indices]
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(indptr))
+        return compress(rows[keep], indices[keep], distances[keep], X.shape[0])
+
+    def identical(self, X: Matrix) -> IntArray:
+        indptr, indices, distances = self._rows(X)
+        found = np.full(X.shape[0], -1, dtype=np.intp)
+        filled = np.flatnonzero(np.diff(indptr))
+        first = indptr[filled]
+        zero = distances[first] == 0
+        found[filled[zero]] = indices[first[zero]]
+        return found
+
+    def _rows(self, X: Matrix) -> Edges:
+        X = sparse.csr_array(X)
+        rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        return compress(rows, X.indices.astype(np.intp), X.data.astype(np.float64), X.shape[0])

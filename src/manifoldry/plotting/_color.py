@@ -1,0 +1,207 @@
+"""One `color` argument: nothing, one colour for all, classes, or values along a scale."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from manifoldry._typing import Array, IntArray
+from manifoldry.plotting._style import INK, MARKERS, PALETTE, import_matplotlib
+
+MAX_LEGEND = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Coloring:
+    """How points are coloured.
+
+    `single` holds a colour for all points; `values` numbers for a colour map; `codes` class
+    numbers that point into `classes`. Exactly the one that `kind` names is meant.
+    """
+
+    kind: Literal["single", "classes", "values"]
+    single: Any = PALETTE[0]
+    values: Array | None = None
+    codes: IntArray | None = None
+    classes: tuple[str, ...] = ()
+
+    def rgba(self, chosen: IntArray) -> Any:
+        """Colours of the chosen points, for classes."""
+        assert self.codes is not None
+        from matplotlib.colors import to_rgba_array
+
+        return to_rgba_array(PALETTE)[self.codes[chosen] % len(PALETTE)]
+
+    def marker_groups(self, n: int) -> list[tuple[str, IntArray]]:
+        """Split points by marker: one group, unless there are more classes than colours."""
+        if self.codes is None:
+            return [(MARKERS[0], np.arange(n))]
+        round_ = self.codes // len(PALETTE) % len(MARKERS)
+        return [(MARKERS[r], np.flatnonzero(round_ == r)) for r in np.unique(round_)]
+
+    def handles(self) -> list[Any]:
+        """Legend entries: opaque, and of a size that can be read."""
+        from matplotlib.lines import Line2D
+
+        looks = [
+            (PALETTE[i % len(PALETTE)], MARKERS[i // len(PALETTE) % len(MARKERS)])
+            for i in range(len(self.classes))
+        ]
+        return [
+            Line2D(
+                [],
+                [],
+                color=color,
+                marker=marker,
+                linestyle="",
+                markersize=6,
+                label=name,
+                markeredgewidth=0,
+            )
+            for (color, marker), name in zip(looks, self.classes, strict=True)
+        ]
+
+
+def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Coloring:
+    """Decide what `color` means.
+
+    Strings, booleans and whole numbers with at most 20 different values are classes; other
+    numbers are values. `categorical` overrides this.
+    """
+    if color is None:
+        return Coloring("single")
+    if isinstance(color, str):
+        return Coloring("single", single=_known_color(color))
+    array = _column(color, n)
+    numeric = array.dtype.kind in "iuf"
+    if categorical is False and not numeric:
+        raise TypeError(f"color holds {array.dtype}, not numbers; pass categorical=True")
+    if categorical or (categorical is None and _looks_categorical(array, numeric)):
+        return _classes(array)
+    return _values(array)
+
+
+def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **look: Any) -> Any:
+    """Draw points of two or three columns and return the last collection drawn.
+
+    The order is shuffled, always in the same way: in data sorted by class the last class would
+    otherwise cover the others.
+    """
+    order = np.random.default_rng(0).permutation(len(points))
+    drawn = None
+    for marker, members in coloring.marker_groups(len(points)):
+        chosen = order[np.isin(order, members)] if len(members) < len(order) else order
+        columns = points[chosen].T
+        drawn = ax.scatter(
+            *columns, marker=marker, linewidths=0, **look, **_color_options(coloring, chosen, cmap)
+        )
+    return drawn
+
+
+def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
+    """Explain the colours beside the axes: a list of classes or a colour bar."""
+    if coloring.kind == "values":
+        style_colorbar(ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03), label)
+    elif coloring.kind == "classes":
+        style_legend(
+            ax.legend(
+                **legend_options(coloring, label), loc="upper left", bbox_to_anchor=(1.0, 1.02)
+            )
+        )
+
+
+def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
+    """Return what axes legends and figure legends share."""
+    columns = 1 if len(coloring.classes) <= 12 else 2
+    return {
+        "handles": coloring.handles(),
+        "title": label,
+        "ncols": columns,
+        "frameon": False,
+        "fontsize": 9,
+        "title_fontsize": 9,
+        "handletextpad": 0.2,
+        "columnspacing": 0.8,
+        "labelspacing": 0.35,
+        "alignment": "left",
+        "labelcolor": INK,
+    }
+
+
+def style_legend(legend: Any) -> None:
+    """Give the title of a legend the colour of its text."""
+    legend.get_title().set_color(INK)
+
+
+def style_colorbar(bar: Any, label: str | None) -> None:
+    """Take the frame off a colour bar and make its colours opaque."""
+    bar.outline.set_visible(False)
+    bar.solids.set_alpha(1)
+    bar.ax.tick_params(labelsize=9, length=0, labelcolor=INK)
+    if label:
+        bar.set_label(label, fontsize=9, color=INK)
+
+
+def _color_options(coloring: Coloring, chosen: IntArray, cmap: Any) -> dict[str, Any]:
+    if coloring.values is not None:
+        low, high = coloring.values.min(), coloring.values.max()
+        return {"c": coloring.values[chosen], "cmap": cmap, "vmin": low, "vmax": high}
+    if coloring.codes is not None:
+        return {"c": coloring.rgba(chosen)}
+    return {"color": coloring.single}
+
+
+def _column(color: Any, n: int) -> Any:
+    array = np.asarray(color)
+    array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+    if array.shape != (n,):
+        raise ValueError(
+            f"color has shape {array.shape}, expected ({n},); pass one label or value per point"
+        )
+    return array
+
+
+def _looks_categorical(array: Any, numeric: bool) -> bool:
+    return not numeric or (array.dtype.kind in "iu" and len(np.unique(array)) <= MAX_LEGEND)
+
+
+def _classes(array: Any) -> Coloring:
+    keys = array if array.dtype.kind in "iufbUS" else np.array([str(label) for label in array])
+    _refuse_missing(keys)
+    found, codes = np.unique(keys, return_inverse=True)
+    order = sorted(range(len(found)), key=lambda i: _natural(found[i]))
+    rank = np.argsort(order)  # the place of each found class in the natural order
+    return Coloring("classes", codes=rank[codes], classes=tuple(str(found[i]) for i in order))
+
+
+def _natural(label: Any) -> Any:
+    """Sort key that puts numbers in order, and "class 2" before "class 10"."""
+    if not isinstance(label, str):
+        return label
+    return [
+        (part.isdecimal(), int(part) if part.isdecimal() else 0, part)
+        for part in re.split(r"(\d+)", label)
+    ]
+
+
+def _values(array: Any) -> Coloring:
+    _refuse_missing(array)
+    return Coloring("values", values=array.astype(float))
+
+
+def _refuse_missing(array: Any) -> None:
+    bad = np.flatnonzero(~np.isfinite(array)) if array.dtype.kind == "f" else np.array([], int)
+    if bad.size:
+        raise ValueError(
+            f"color has NaN or infinity in {bad.size} of {len(array)} entries (first: {bad[0]}); "
+            "drop those points, or give them a class of their own"
+        )
+
+
+def _known_color(color: str) -> str:
+    if not import_matplotlib("matplotlib.colors").is_color_like(color):
+        raise ValueError(f"color={color!r} is not a colour; pass a colour or one label per point")
+    return color

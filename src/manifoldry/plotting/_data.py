@@ -1,0 +1,97 @@
+"""From what users pass (arrays, frames, fitted estimators) to checked arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import Array
+
+
+def points_of(embedding: Any, components: Sequence[int] | None = None) -> Array:
+    """Return an embedding as a finite array of one to three columns."""
+    Y = _numbers("embedding", _fitted(embedding, "embedding_"))
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    if Y.ndim != 2 or Y.size == 0:
+        raise ValueError(f"embedding has shape {Y.shape}; pass (n_samples, n_components)")
+    if components is not None:
+        Y = Y[:, _columns(components, Y.shape[1])]
+    if Y.shape[1] > 3:
+        raise ValueError(
+            f"embedding has {Y.shape[1]} columns, at most 3 can be drawn; "
+            "choose some with components=(0, 1)"
+        )
+    _refuse_missing("embedding", Y)
+    return Y
+
+
+def eigenvalues_of(eigenvalues: Any) -> Array:
+    """Return eigenvalues as a finite vector."""
+    values = _numbers("eigenvalues", _fitted(eigenvalues, "eigenvalues_"))
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"eigenvalues have shape {values.shape}; pass a vector of at least one")
+    _refuse_missing("eigenvalues", values[:, None])
+    return values
+
+
+def curve_of(name: str, curve: Any) -> tuple[Array, Array, Array | None]:
+    """Return x, y and the error of a curve given as y, (x, y) or (x, y, error)."""
+    parts = curve if isinstance(curve, tuple) else (None, curve)
+    if len(parts) not in (2, 3):
+        given = f"curves[{name!r}] has {len(parts)} parts"
+        raise ValueError(f"{given}; pass y, (x, y) or (x, y, error)")
+    y = np.atleast_1d(_numbers(f"curves[{name!r}]", parts[1]))
+    x = _numbers(f"curves[{name!r}]", np.arange(1, len(y) + 1) if parts[0] is None else parts[0])
+    if y.ndim != 1 or x.shape != y.shape:
+        raise ValueError(
+            f"curves[{name!r}] has x of shape {x.shape} and y of shape {y.shape}; "
+            "pass two vectors of one length"
+        )
+    return x, y, _error_of(name, parts[2], len(y)) if len(parts) == 3 else None
+
+
+def _error_of(name: str, error: Any, n: int) -> Array:
+    error = _numbers(f"the error of curves[{name!r}]", error)
+    if error.shape not in ((n,), (2, n)):
+        raise ValueError(
+            f"the error of curves[{name!r}] has shape {error.shape}; "
+            f"pass ({n},), or (2, {n}) for below and above"
+        )
+    return np.broadcast_to(error, (2, n))
+
+
+def _fitted(thing: Any, attribute: str) -> Any:
+    """Take the attribute of an estimator; anything that is not an estimator is data."""
+    if hasattr(thing, attribute):
+        return getattr(thing, attribute)
+    if hasattr(thing, "fit") and hasattr(thing, "get_params"):
+        name = type(thing).__name__
+        raise ValueError(f"{name} has no {attribute}; call fit first, or pass an array")
+    return thing
+
+
+def _numbers(name: str, values: Any) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} holds {array.dtype}, which cannot be drawn; pass real numbers")
+    return array.astype(float)
+
+
+def _columns(components: Sequence[int], available: int) -> list[int]:
+    chosen = [int(component) for component in components]
+    if not chosen or len(chosen) > 3 or not all(0 <= c < available for c in chosen):
+        raise ValueError(
+            f"components={tuple(chosen)} must be one to three columns in 0..{available - 1}"
+        )
+    return chosen
+
+
+def _refuse_missing(name: str, rows: Array) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"{name} has NaN or infinity in {bad.size} of {len(rows)} rows (first: row {bad[0]}); "
+            "drop those rows, and the same ones of color"
+        )

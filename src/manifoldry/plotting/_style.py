@@ -1,0 +1,94 @@
+"""The look of all plots: colours, new axes, quiet frames. Nothing global is changed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Ten colours that stay apart under the common colour vision deficiencies: M. A. Petroff,
+# "Accessible color sequences for data visualization", 2021 (matplotlib's "petroff10").
+PALETTE = (
+    "#3f90da",
+    "#ffa90e",
+    "#bd1f01",
+    "#94a4a2",
+    "#832db6",
+    "#a96b59",
+    "#e76300",
+    "#b9ac70",
+    "#717581",
+    "#92dadd",
+)
+# Ten colours are few for twenty classes: each further ten get another marker.
+MARKERS = ("o", "^", "s", "D", "v")
+
+INK = "#2b2b2b"
+QUIET = "#8a8a8a"
+FAINT = "#d9d9d9"
+
+
+def import_matplotlib(module: str = "matplotlib.pyplot") -> Any:
+    """Import a module of matplotlib when a plot is drawn, not before."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        message = 'plotting needs matplotlib; install it with: pip install "manifoldry[plot]"'
+        raise ImportError(message) from error
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Make a figure whose layout leaves room for legends outside the axes."""
+    return import_matplotlib().figure(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(ax: Axes | None, *, dimensions: int = 2, size: tuple[float, float]) -> Any:
+    """Return the axes given, if they suit, or new ones."""
+    if ax is None:
+        figure = new_figure(*size)
+        return figure.add_subplot(projection="3d" if dimensions == 3 else None)
+    if not hasattr(ax, "scatter"):
+        raise TypeError(f"ax={ax!r} is not a matplotlib Axes; pass one, or None for a new figure")
+    if (ax.name == "3d") != (dimensions == 3):
+        remedy = "pass axes made with projection='3d'" if dimensions == 3 else "pass plain axes"
+        raise ValueError(f"ax has projection {ax.name!r}, the data {dimensions} columns; {remedy}")
+    return ax
+
+
+def quiet_frame(ax: Any) -> None:
+    """Keep left and bottom spines only, thin, with small ticks."""
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in ("left", "bottom"))
+        spine.set(color=QUIET, linewidth=0.8)
+    ax.tick_params(color=QUIET, labelcolor=INK, labelsize=9, width=0.8, length=3, which="both")
+
+
+def bare_frame(ax: Any) -> None:
+    """Draw a faint box without ticks: the units of an embedding mean nothing."""
+    ax.set(xticks=[], yticks=[])
+    for spine in ax.spines.values():
+        spine.set(color=FAINT, linewidth=0.8)
+
+
+def set_title(ax: Any, title: str | None) -> None:
+    """Put a title flush left, where the eye starts."""
+    if title:
+        ax.set_title(title, loc="left", fontsize=11, color=INK)
+
+
+def marker_area(ax: Any, n: int) -> float:
+    """Area of a marker in points², so that all markers together cover about a fifth of the axes.
+
+    Bounded so that ten points do not become discs and a million do not vanish.
+    """
+    inches = np.prod(ax.bbox.size) / ax.figure.dpi**2
+    return float(np.clip(0.2 * 72**2 * inches / n, 1.5, 30.0))
+
+
+def opacity(n: int) -> float:
+    """Fade from 0.9 for a thousand points to 0.5 for a hundred thousand."""
+    return float(np.clip(0.9 - 0.2 * np.log10(n / 1000), 0.5, 0.9))

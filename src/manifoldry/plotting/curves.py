@@ -1,0 +1,90 @@
+"""Draw how an objective or a score changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from manifoldry.plotting._data import curve_of
+from manifoldry.plotting._style import FAINT, INK, PALETTE, axes_or_new, quiet_frame, set_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_DASHES = ("-", "--", ":", "-.")
+
+
+def plot_learning_curve(
+    curves: Mapping[str, Any],
+    *,
+    ax: Axes | None = None,
+    log: Literal["", "x", "y", "xy"] = "",
+    xlabel: str = "iteration",
+    ylabel: str = "objective",
+    title: str | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw curves with their uncertainty, such as objectives by iteration or scores by size.
+
+    Parameters
+    ----------
+    curves : mapping of str to array-like
+        Name of each curve and its points: y alone (then x is 1, 2, …), or a tuple (x, y) or
+        (x, y, error). The error is one number per point, or two rows for below and above, and is
+        drawn as a band.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+    log : {"", "x", "y", "xy"}, default=""
+        Which axes are logarithmic.
+    xlabel, ylabel : str, default="iteration", "objective"
+        Labels of the axes.
+    title : str, default=None
+        Title of the axes.
+    legend : bool, default=True
+        Whether to name the curves; never done for a single one.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import numpy as np
+    >>> from manifoldry.plotting import plot_learning_curve
+    >>> steps = np.arange(1, 50)
+    >>> curves = {"plain": (steps, 1 / steps, 0.1 / steps), "guided": (steps, 1 / steps**2)}
+    >>> ax = plot_learning_curve(curves, log="xy")
+    >>> ax.get_xscale()
+    'log'
+    """
+    if not isinstance(curves, Mapping) or not curves:
+        raise ValueError("curves must be a mapping of at least one name to a curve")
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f"log={log!r} is not known; pass '', 'x', 'y' or 'xy'")
+    parts = {str(name): curve_of(str(name), curve) for name, curve in curves.items()}
+    ax = axes_or_new(ax, size=(5.4, 3.6))
+    ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+    for i, (name, (x, y, error)) in enumerate(parts.items()):
+        _draw_curve(ax, i, name, x, y, error)
+    _dress(ax, xlabel, ylabel)
+    set_title(ax, title)
+    if legend and len(parts) > 1:
+        ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, labelspacing=0.3)
+    return ax
+
+
+def _draw_curve(ax: Any, i: int, name: str, x: Any, y: Any, error: Any) -> None:
+    color, dash = PALETTE[i % len(PALETTE)], _DASHES[i // len(PALETTE) % len(_DASHES)]
+    ax.plot(x, y, dash, color=color, linewidth=1.8, label=name, solid_capstyle="round")
+    if error is not None:
+        ax.fill_between(x, y - error[0], y + error[1], color=color, alpha=0.18, linewidth=0)
+
+
+def _dress(ax: Any, xlabel: str, ylabel: str) -> None:
+    quiet_frame(ax)
+    ax.grid(axis="y", color=FAINT, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.set_xlabel(xlabel, fontsize=9, color=INK)
+    ax.set_ylabel(ylabel, fontsize=9, color=INK)

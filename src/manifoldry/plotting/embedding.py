@@ -1,0 +1,178 @@
+"""Draw one embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry.plotting._color import MAX_LEGEND, Coloring, add_legend, resolve_color, scatter
+from manifoldry.plotting._data import points_of
+from manifoldry.plotting._style import (
+    FAINT,
+    INK,
+    axes_or_new,
+    bare_frame,
+    marker_area,
+    opacity,
+    quiet_frame,
+    set_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_RASTERIZE_FROM = 5000  # a vector file with more markers is slow to open
+
+
+def plot_embedding(
+    embedding: Any,
+    color: Any = None,
+    *,
+    components: Sequence[int] | None = None,
+    ax: Axes | None = None,
+    title: str | None = None,
+    color_label: str | None = None,
+    categorical: bool | None = None,
+    legend: bool | None = None,
+    cmap: Any = "viridis",
+    size: float | None = None,
+    alpha: float | None = None,
+    ticks: bool = False,
+    rasterized: bool | None = None,
+) -> Axes:
+    """Draw an embedding of one, two or three columns, coloured by classes or values.
+
+    Use it to look at any map, from this package or another. Axes have equal units and, as the
+    units of a map rarely mean anything, no ticks. One column is drawn against the values of
+    `color`, or spread out in one row per class.
+
+    Parameters
+    ----------
+    embedding : array-like of shape (n_samples,) or (n_samples, 1 to 3), or fitted estimator
+        The points, or an object with `embedding_`.
+    color : str or array-like of shape (n_samples,), default=None
+        A colour for all points, or one label or value per point. Strings, booleans and whole
+        numbers with at most 20 different values are classes, other numbers are values.
+    components : sequence of int, default=None
+        Columns to draw, needed where there are more than three.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure. Three columns need ``projection="3d"``.
+    title : str, default=None
+        Title of the axes.
+    color_label : str, default=None
+        What `color` is: title of the legend or label of the colour bar.
+    categorical : bool, default=None
+        Whether `color` is classes; None decides as said above.
+    legend : bool, default=None
+        Whether to explain the colours; None does, up to 20 classes.
+    cmap : str or Colormap, default="viridis"
+        Colour map of values.
+    size, alpha : float, default=None
+        Area in points² and opacity of the markers; None chooses by the number of points and
+        the size of the axes.
+    ticks : bool, default=False
+        Whether to show ticks.
+    rasterized : bool, default=None
+        Whether points become pixels in vector files; None does so from 5000 points.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.plotting import plot_embedding
+    >>> X, coordinates = make_s_curve(300, random_state=0)
+    >>> ax = plot_embedding(coordinates, coordinates[:, 0], color_label="arc length")
+    >>> ax.figure.savefig("map.png")  # doctest: +SKIP
+    """
+    points = points_of(embedding, components)
+    n, dimensions = points.shape
+    coloring = resolve_color(color, n, categorical)
+    ax = axes_or_new(ax, dimensions=dimensions, size=_figure_size(dimensions, coloring))
+    look = {
+        "s": marker_area(ax, n) if size is None else size,
+        "alpha": opacity(n) if alpha is None else alpha,
+        "rasterized": n >= _RASTERIZE_FROM if rasterized is None else rasterized,
+    }
+    draw = {1: _draw_line, 2: _draw_plane, 3: _draw_space}[dimensions]
+    drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, cmap=cmap, **look)
+    if dimensions > 1 and wants_legend(coloring, legend):
+        add_legend(ax, coloring, drawn, color_label)
+    set_title(ax, title)
+    return ax
+
+
+def wants_legend(coloring: Coloring, legend: bool | None) -> bool:
+    """Resolve the default of `legend`: a list of more than 20 classes helps nobody."""
+    return len(coloring.classes) <= MAX_LEGEND if legend is None else legend
+
+
+def _figure_size(dimensions: int, coloring: Coloring) -> tuple[float, float]:
+    if dimensions == 1:
+        return (5.6, 1.2 + 0.34 * max(len(coloring.classes), 1 if coloring.values is None else 8))
+    beside = {"single": 0.0, "values": 1.0, "classes": 1.0 if len(coloring.classes) <= 12 else 2.2}
+    return (4.6 + beside[coloring.kind], 4.6)
+
+
+def _draw_plane(
+    ax: Any, points: Array, coloring: Coloring, *, ticks: bool, label: str | None, **look: Any
+) -> Any:
+    drawn = scatter(ax, points, coloring, **look)
+    # Growing the data limits keeps all panels of a grid the same shape; matplotlib forbids it
+    # when both axes are shared.
+    shared = all(
+        len(group.get_siblings(ax)) > 1
+        for group in (ax.get_shared_x_axes(), ax.get_shared_y_axes())
+    )
+    ax.set_aspect("equal", adjustable="box" if shared else "datalim")
+    quiet_frame(ax) if ticks else bare_frame(ax)
+    return drawn
+
+
+def _draw_space(
+    ax: Any, points: Array, coloring: Coloring, *, ticks: bool, label: str | None, **look: Any
+) -> Any:
+    # matplotlib's shading by depth fades most of the points away; faint walls show depth instead.
+    drawn = scatter(ax, points, coloring, depthshade=False, **look)
+    extent = np.ptp(points, axis=0)
+    sides = np.maximum(extent, 0.05 * extent.max()) if extent.max() > 0 else None
+    ax.set_box_aspect(sides, zoom=1.1)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.set_pane_color((0.97, 0.97, 0.97, 1))
+        axis.line.set(color=FAINT, linewidth=0.8)
+        axis.set_tick_params(labelsize=8, labelcolor=INK, color=FAINT)
+    ax.grid(False)
+    if not ticks:
+        ax.set(xticks=[], yticks=[], zticks=[])
+    return drawn
+
+
+def _draw_line(
+    ax: Any, points: Array, coloring: Coloring, *, ticks: bool, label: str | None, **look: Any
+) -> Any:
+    """Spread one column out: against the values, by class, or at random where neither is known."""
+    jitter = np.random.default_rng(1).uniform(-0.3, 0.3, len(points))
+    height = {"values": coloring.values, "single": jitter}.get(coloring.kind)
+    height = coloring.codes + jitter if height is None else height  # type: ignore[operator]
+    drawn = scatter(ax, np.column_stack([points, height]), coloring, **look)
+    quiet_frame(ax)
+    if coloring.kind == "values":
+        ax.set_ylabel(label or "value", fontsize=9, color=INK)
+    else:
+        _name_rows(ax, coloring.classes)
+    ax.set_xlabel("coordinate", fontsize=9, color=INK)
+    return drawn
+
+
+def _name_rows(ax: Any, classes: tuple[str, ...]) -> None:
+    ax.set_yticks(range(len(classes)), classes)
+    ax.set_ylim(max(len(classes), 1) - 0.4, -0.6)  # the first class on top, as in a legend
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(axis="y", length=0)

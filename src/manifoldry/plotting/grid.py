@@ -1,0 +1,124 @@
+"""Draw several embeddings side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry.plotting._color import (
+    Coloring,
+    legend_options,
+    resolve_color,
+    style_colorbar,
+    style_legend,
+)
+from manifoldry.plotting._data import points_of
+from manifoldry.plotting._style import new_figure
+from manifoldry.plotting.embedding import plot_embedding, wants_legend
+
+
+def plot_grid(
+    embeddings: Mapping[str, Any],
+    color: Any = None,
+    *,
+    axes: Any = None,
+    n_columns: int | None = None,
+    panel: float = 2.6,
+    color_label: str | None = None,
+    categorical: bool | None = None,
+    legend: bool | None = None,
+    **options: Any,
+) -> NDArray[Any]:
+    """Draw embeddings as small multiples with one legend, to compare methods or settings.
+
+    Parameters
+    ----------
+    embeddings : mapping of str to array-like or fitted estimator
+        Title of each panel and what to draw in it, as for `plot_embedding`.
+    color : str, array-like of shape (n_samples,) or mapping, default=None
+        As for `plot_embedding`, shared by all panels; or a mapping from titles to colours, where
+        each panel then has its own legend.
+    axes : array of matplotlib Axes, default=None
+        Where to draw, at least one per embedding; None makes a new figure. In axes of yours the
+        shared legend is drawn only if ``legend=True``, since only you know where there is room.
+    n_columns : int, default=None
+        Panels per row; None chooses at most four.
+    panel : float, default=2.6
+        Width and height of a panel in inches.
+    color_label, categorical, legend
+        As for `plot_embedding`.
+    **options
+        Further options of `plot_embedding`, the same for all panels.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes of shape (n_embeddings,)
+        The axes drawn on, in the order of `embeddings`.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.plotting import plot_grid
+    >>> X, truth = make_swiss_roll(300, random_state=0)
+    >>> axes = plot_grid({"from above": X[:, [0, 2]], "unrolled": truth}, truth[:, 0])
+    >>> [ax.get_title(loc="left") for ax in axes]
+    ['from above', 'unrolled']
+    """
+    if not isinstance(embeddings, Mapping) or not embeddings:
+        raise ValueError("embeddings must be a mapping of at least one title to an embedding")
+    own = isinstance(color, Mapping)
+    components = options.pop("components", None)
+    points = {title: points_of(each, components) for title, each in embeddings.items()}
+    colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
+    # All colours are checked before a figure is opened.
+    colorings = [resolve_color(colors[title], len(points[title]), categorical) for title in points]
+    panels = _panels(points, axes, n_columns, panel)
+    options |= {"categorical": categorical, "color_label": color_label}
+    for ax, (title, each) in zip(panels, points.items(), strict=True):
+        mine = legend if own else False
+        plot_embedding(each, colors[title], ax=ax, title=str(title), legend=mine, **options)
+    if not own and wants_legend(colorings[0], legend if axes is None else bool(legend)):
+        _shared_legend(panels, colorings[0], color_label)
+    return panels
+
+
+def _panels(points: dict[str, Any], axes: Any, n_columns: int | None, panel: float) -> NDArray[Any]:
+    if axes is None:
+        return _new_panels([each.shape[1] for each in points.values()], n_columns, panel)
+    given = np.ravel(np.asarray(axes, dtype=object))
+    if len(given) < len(points):
+        raise ValueError(f"axes has {len(given)} axes for {len(points)} embeddings; pass more")
+    return given[: len(points)]
+
+
+def _new_panels(dimensions: list[int], n_columns: int | None, panel: float) -> NDArray[Any]:
+    n = len(dimensions)
+    # Up to four in a row; more are split into rows of nearly equal length.
+    columns = int(np.ceil(n / np.ceil(n / 4))) if n_columns is None else max(1, min(n_columns, n))
+    rows = -(-n // columns)
+    figure = new_figure(panel * columns + 0.9, panel * rows * 1.08)
+    panels = np.empty(n, dtype=object)
+    for i, d in enumerate(dimensions):
+        projection = "3d" if d == 3 else None
+        panels[i] = figure.add_subplot(rows, columns, i + 1, projection=projection)
+    return panels
+
+
+def _colors_by_title(color: Mapping[str, Any], points: dict[str, Any]) -> Mapping[str, Any]:
+    if missing := [title for title in points if title not in color]:
+        raise ValueError(f"color has no entry for {missing}; pass one for each embedding")
+    return color
+
+
+def _shared_legend(panels: NDArray[Any], coloring: Coloring, label: str | None) -> None:
+    figure = panels[0].figure
+    if coloring.kind == "values":
+        drawn = panels[-1].collections[-1]
+        bar = figure.colorbar(drawn, ax=list(panels), shrink=0.8, aspect=30, pad=0.02)
+        style_colorbar(bar, label)
+    elif coloring.kind == "classes":
+        style_legend(figure.legend(**legend_options(coloring, label), loc="outside right upper"))

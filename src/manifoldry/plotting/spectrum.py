@@ -1,0 +1,138 @@
+"""Draw the eigenvalues of a spectral method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry.plotting._data import eigenvalues_of
+from manifoldry.plotting._style import (
+    FAINT,
+    INK,
+    PALETTE,
+    QUIET,
+    axes_or_new,
+    quiet_frame,
+    set_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_spectrum(
+    eigenvalues: Any,
+    n_components: int | None = None,
+    *,
+    ax: Axes | None = None,
+    log: bool = False,
+    title: str | None = None,
+) -> Axes:
+    """Draw eigenvalues in the order given, and mark the gap after those that are kept.
+
+    A wide gap says that the kept coordinates stand apart from the rest and are well determined; a
+    narrow one that another sample could have mixed them. With ``log=True`` the gap is a ratio.
+
+    Parameters
+    ----------
+    eigenvalues : array-like of shape (n_values,) or fitted estimator
+        The values, leading first, or an object with `eigenvalues_`.
+    n_components : int, default=None
+        How many are kept. None takes the number of columns of an estimator's `embedding_`, or,
+        for plain values, cuts at the widest gap.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+    log : bool, default=False
+        Whether the axis of values is logarithmic, for spectra that decay over decades.
+    title : str, default=None
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry.plotting import plot_spectrum
+    >>> ax = plot_spectrum([5.0, 4.2, 0.6, 0.5, 0.3])
+    >>> [text.get_text() for text in ax.texts]
+    ['gap 3.6']
+    """
+    values = eigenvalues_of(eigenvalues)
+    if log and values.min() <= 0:
+        raise ValueError(
+            f"log=True needs positive eigenvalues, the least is {values.min():.3g}; "
+            "pass log=False, or leave those out"
+        )
+    kept = _resolve_kept(eigenvalues, values, n_components, log)
+    ax = axes_or_new(ax, size=(5.4, 3.4))
+    if log:
+        ax.set_yscale("log")
+    _draw_values(ax, values, kept)
+    if kept < len(values):
+        _mark_gap(ax, values, kept, log)
+    _dress(ax, len(values))
+    set_title(ax, title)
+    return ax
+
+
+def _resolve_kept(source: Any, values: Array, n_components: int | None, log: bool) -> int:
+    if n_components is None and hasattr(source, "embedding_"):
+        n_components = min(np.asarray(source.embedding_).shape[1], len(values))
+    if n_components is None:
+        return int(np.argmax(_gaps(values, log))) + 1 if len(values) > 1 else 1
+    if not 1 <= n_components <= len(values):
+        raise ValueError(
+            f"n_components={n_components} must be in 1..{len(values)}, the number of "
+            "eigenvalues; pass fewer, or more eigenvalues"
+        )
+    return int(n_components)
+
+
+def _gaps(values: Array, log: bool) -> Array:
+    return np.abs(np.diff(np.log10(values) if log else values))
+
+
+def _draw_values(ax: Any, values: Array, kept: int) -> None:
+    index = np.arange(1, len(values) + 1)
+    # A logarithmic axis has no zero to stand on.
+    floor = 0.0 if ax.get_yscale() == "linear" else values.min() / 2
+    colors = np.where(index <= kept, PALETTE[0], QUIET)
+    size = float(np.clip(900 / len(values), 8, 42))
+    ax.vlines(index, floor, values, colors=colors, linewidth=1.6 if len(values) <= 40 else 0.8)
+    ax.scatter(index, values, s=size, c=colors, linewidths=0, zorder=3)
+    if floor == 0:
+        ax.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+
+
+def _mark_gap(ax: Any, values: Array, kept: int, log: bool) -> None:
+    low, high = sorted(values[kept - 1 : kept + 1])
+    words = f"gap ×{high / low:.3g}" if log else f"gap {high - low:.3g}"
+    ax.axhspan(low, high, color=PALETTE[0], alpha=0.12, linewidth=0, zorder=0)
+    # Written at the far end of the band, where no stem of a falling spectrum reaches.
+    at_end = values[kept - 1] >= values[kept]
+    ax.annotate(
+        words,
+        (0.99 if at_end else 0.01, high),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right" if at_end else "left",
+        va="bottom",
+        fontsize=9,
+        color=INK,
+    )
+
+
+def _dress(ax: Any, n: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    quiet_frame(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    ax.set_xlim(0.3, n + 0.7)
+    ax.set_xlabel("index", fontsize=9, color=INK)
+    ax.set_ylabel("eigenvalue", fontsize=9, color=INK)

@@ -1,0 +1,1 @@
+"""Spectral estimators: coordinates are eigenvectors."""

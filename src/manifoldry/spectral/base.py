@@ -1,0 +1,282 @@
+"""What all spectral estimators share: pose a problem, solve it, map points both ways."""
+
+import warnings
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldry._rows import RowLookup
+from manifoldry._typing import Array, Matrix
+from manifoldry._validation import check_data, check_integer, generator, owned
+from manifoldry.eigen import SpectralProblem, Spectrum, resolve_solver
+from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
+from manifoldry.extension.base import Extension
+from manifoldry.extension.kernels import RANK_TOLERANCE
+from manifoldry.extension.regression import LocalRegression, MapSpacing
+
+# Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
+_CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
+
+
+class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of the estimators whose coordinates are eigenvectors.
+
+    A subclass poses a :class:`~manifoldry.eigen.SpectralProblem` in ``_pose`` and says in
+    ``_extend`` how new points find their place; everything else is here.
+    """
+
+    n_components: int
+    eigen_solver: Any
+    random_state: Any
+
+    # Length in which the problem is posed; eigenvalues of Gram matrices carry its square.
+    _unit: float = 1.0
+    # Finds training rows among new ones; None where the data themselves were never seen.
+    _lookup: RowLookup | None = None
+    # Regression of the data on the map; None where the data themselves were never seen.
+    _inverse: LocalRegression | None = None
+
+    def fit(self, X: Any, y: Any = None) -> "SpectralEmbedder":
+        """Compute the embedding of `X`.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The data, or what the estimator's ``metric`` says is precomputed.
+        y : ignored
+            Present for scikit-learn's sake.
+        """
+        data = self._read(X, reset=True)
+        problem = self._pose(data)
+        self._check_components(problem, data)
+        spectrum = self._solve(problem)
+        self._store(problem, spectrum, dtype=_float_dtype(data))
+        self._extension = self._extend(data, problem, spectrum)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Compute the embedding of `X` and return it, (n_samples, n_components)."""
+        return self.fit(X).embedding_
+
+    def transform(self, X: Any) -> Array:
+        """Place new points on the map, each by itself; training rows return to their place.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            New data; where the fit was on precomputed values, those between new and training
+            points.
+        """
+        check_is_fitted(self)
+        data = self._read(X, reset=False)
+        placed = np.empty((data.shape[0], self._n_features_out))
+        known = self._identical(data)
+        placed[known >= 0] = self.embedding_[known[known >= 0]]
+        new = np.flatnonzero(known < 0)
+        if len(new):
+            placed[new] = self._extension.transform(data[new])
+        return placed.astype(_float_dtype(data), copy=False)
+
+    def inverse_transform(
+        self, X: Any, *, return_distance: bool = False
+    ) -> Array | tuple[Array, Array]:
+        """Turn map positions into data.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components)
+            Positions on the map.
+        return_distance : bool, default=False
+            Also return how far each position is from the embedded data, in units of the map's
+            own spacing: about 1 among the data; beyond 2 or 3 the result extrapolates.
+
+        Returns
+        -------
+        array of shape (n_samples, n_features), and the distances if asked for
+        """
+        check_is_fitted(self)
+        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if Z.shape[1] != self._n_features_out:
+            raise ValueError(
+                f"X has {Z.shape[1]} columns; the map has n_components={self._n_features_out}"
+            )
+        data = self._invert(Z.astype(np.float64)).astype(Z.dtype, copy=False)
+        if not return_distance:
+            return data
+        return data, MapSpacing(self._finite_embedding).remoteness(Z)
+
+    def extension_error(self, X: Any) -> float:
+        """Largest error of the bare extension formula at training rows, relative to the map.
+
+        ``transform`` returns training rows to their place by looking them up. This figure tells
+        how well the formula used for all other points would have done it; `X` is the training
+        data or part of it.
+        """
+        check_is_fitted(self)
+        data = self._read(X, reset=False)
+        known = self._identical(data)
+        if (known < 0).all():
+            raise ValueError("X has no row of the training data")
+        placed = self._extension.transform(data[known >= 0])
+        scale = np.abs(self.embedding_).max() or 1.0
+        return float(np.abs(placed - self.embedding_[known[known >= 0]]).max() / scale)
+
+    @abstractmethod
+    def _pose(self, data: Any) -> SpectralProblem:
+        """State the eigenproblem; keep on `self` what the extension will need."""
+
+    @abstractmethod
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
+        """Say how new points get coordinates."""
+
+    @abstractmethod
+    def _loss(self, spectrum: Spectrum) -> float:
+        """The objective of the method at the solution."""
+
+    def _read(self, X: Any, reset: bool) -> Matrix:
+        """Validate data; on fitting, keep a copy that the caller cannot change."""
+        data = check_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
+        return owned(data, X) if reset else data
+
+    def _largest_components(self, problem: SpectralProblem, data: Any) -> tuple[int, str]:
+        """The largest n_components the data allow, and what sets it."""
+        return problem.n - 1, "n_samples - 1"
+
+    def _check_components(self, problem: SpectralProblem, data: Any) -> None:
+        bound, name = self._largest_components(problem, data)
+        value = check_integer("n_components", self.n_components, 1, None)
+        if value > bound:
+            raise ValueError(
+                f"n_components={value} must be at most {name}={bound}; the data have "
+                f"n_samples={problem.n} and n_features={self.n_features_in_}"
+            )
+
+    def _solve(self, problem: SpectralProblem) -> Spectrum:
+        spectrum = self._pairs(problem, self.n_components)
+        self._warn_if_degenerate(spectrum, problem)
+        return spectrum
+
+    def _pairs(self, problem: SpectralProblem, k: int) -> Spectrum:
+        """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
+        deflated = 0 if problem.deflate is None else problem.deflate.shape[1]
+        extra = _EXTRA_PAIRS if problem.n <= _CHEAP_ORDER else 0
+        asked = min(k + extra, problem.n - deflated)
+        spectrum = resolve_solver(self.eigen_solver).solve(
+            problem, asked, generator(self.random_state)
+        )
+        self.computed_eigenvalues_ = np.append(spectrum.values, spectrum.next_value)
+        return _first(spectrum, k)
+
+    def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
+        if problem.scale == "sqrt_eigenvalue":
+            floor = RANK_TOLERANCE * np.abs(spectrum.values).max()
+            rank = int((spectrum.values > floor).sum())
+            if rank < self.n_components:
+                warnings.warn(
+                    f"the data have {rank} directions of positive eigenvalue; the other "
+                    f"{self.n_components - rank} of n_components={self.n_components} "
+                    f"coordinates are zero. Pass n_components={max(rank, 1)} or fewer",
+                    RankWarning,
+                    stacklevel=4,
+                )
+                return
+        if spectrum.splits_cluster:
+            warnings.warn(
+                f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
+                f"n_components={self.n_components} coordinates: any rotation among its "
+                "eigenvectors is as good as this one. One component more or fewer avoids that",
+                DegenerateSpectrumWarning,
+                stacklevel=4,
+            )
+
+    def _store(self, problem: SpectralProblem, spectrum: Spectrum, dtype: Any) -> None:
+        self.embedding_ = self._coordinates(problem, spectrum).astype(dtype, copy=False)
+        self.eigenvalues_ = spectrum.values * self._unit**2
+        self.computed_eigenvalues_ = self.computed_eigenvalues_ * self._unit**2
+        self.residuals_ = spectrum.residuals
+        self.gaps_ = spectrum.gaps
+        self.solver_ = spectrum.summary()
+        self.loss_ = self._loss(spectrum)
+        self.dimension_hint_ = eigengap(self.computed_eigenvalues_, problem.end)
+
+    def _coordinates(self, problem: SpectralProblem, spectrum: Spectrum) -> Array:
+        return problem.coordinates(spectrum) * self._unit
+
+    def _identical(self, data: Matrix) -> Any:
+        """Training row identical to each row, or -1; without stored data nobody is known."""
+        if self._lookup is None:
+            return np.full(data.shape[0], -1)
+        return self._lookup.find(data)
+
+    def _invert(self, Z: Array) -> Array:
+        return self._regression.predict(Z)
+
+    @property
+    def _finite_embedding(self) -> Array:
+        """The rows that are on the map: a policy may have left some out."""
+        return self.embedding_[np.isfinite(self.embedding_).all(axis=1)]
+
+    @property
+    def _regression(self) -> LocalRegression:
+        if self._inverse is None:
+            raise ValueError(
+                f"this {type(self).__name__} was fitted on precomputed values, so it never saw "
+                "the data that inverse_transform would have to return; fit it on the data"
+            )
+        return self._inverse
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _float_dtype(data: Any) -> Any:
+    return np.float32 if getattr(data, "dtype", None) == np.float32 else np.float64
+
+
+def _first(spectrum: Spectrum, k: int) -> Spectrum:
+    """The first k pairs of a spectrum that has more."""
+    if spectrum.k == k:
+        return spectrum
+    return replace(
+        spectrum,
+        values=spectrum.values[:k],
+        vectors=spectrum.vectors[:, :k],
+        residuals=spectrum.residuals[:k],
+        gaps=spectrum.gaps[:k],
+        next_value=float(spectrum.values[k]),
+    )
+
+
+def eigengap(values: Array, end: str) -> int:
+    """Number of coordinates before the largest jump in the ratio of successive eigenvalues.
+
+    A hint, not a verdict: it sees only the eigenvalues that were computed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> eigengap(np.array([10.0, 8.0, 0.1, 0.05]), "largest")
+    2
+    """
+    values = values[np.isfinite(values)]
+    if end == "smallest":
+        values = values[::-1]
+    largest = np.abs(values).max(initial=0.0)
+    clipped = np.maximum(values, RANK_TOLERANCE * largest if largest > 0 else 1.0)
+    ratios = clipped[:-1] / clipped[1:]
+    if len(ratios) == 0:
+        return 1
+    best = int(np.argmax(ratios))
+    return best + 1 if end == "largest" else len(values) - best - 1

@@ -1,0 +1,91 @@
+"""Principal component analysis."""
+
+from manifoldry._typing import Array, Matrix, RandomState
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.affine import AffineMap
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.linear import LinearPose
+
+
+class PCA(SpectralEmbedder):
+    """Project on the directions of largest variance.
+
+    Maximises the variance of the coordinates, which is the same as minimising the squared
+    distance between the data and their projection. The map is linear both ways. Use it first:
+    what PCA already shows needs no curved map, and its spectrum tells how much is left.
+
+    Whichever is smaller of the n × n Gram matrix and the d × d covariance is decomposed, so
+    few rows with very many features are as cheap as the reverse. Sparse data stay sparse.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of coordinates, at most ``min(n_samples - 1, n_features)``.
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        Coordinates in the units of the data.
+    components_ : array of shape (n_components, n_features)
+        Directions, orthonormal rows.
+    mean_ : array of shape (n_features,)
+        Centre of the data.
+    explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
+        Variance along each direction (with n - 1), and its share of the whole.
+    eigenvalues_ : array of shape (n_components,)
+        Eigenvalues of the centred Gram matrix: n - 1 times the variances.
+    loss_ : float
+        Share of the variance that the coordinates leave out.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import PCA
+    >>> X = np.array([[0.0, 0.0, 1.0], [2.0, 0.1, 1.0], [4.0, -0.1, 1.0], [6.0, 0.0, 1.0]])
+    >>> model = PCA(n_components=1).fit(X)
+    >>> model.explained_variance_ratio_.round(3)
+    array([0.999])
+    >>> model.inverse_transform(model.transform(X)).shape
+    (4, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def _pose(self, data: Matrix) -> SpectralProblem:
+        self._linear = LinearPose.of(data)
+        self._unit = self._linear.frame.unit
+        return self._linear.problem
+
+    def _extend(self, data: Matrix, problem: SpectralProblem, spectrum: Spectrum) -> AffineMap:
+        extension = self._linear.extend(spectrum)
+        self.mean_ = extension.mean
+        self.components_ = extension.components.T
+        self.explained_variance_ = self.eigenvalues_ / (data.shape[0] - 1)
+        self.explained_variance_ratio_ = spectrum.values / (self._linear.inertia or 1.0)
+        del self._linear  # it holds the data, which are not needed any more
+        return extension
+
+    def _loss(self, spectrum: Spectrum) -> float:
+        inertia = self._linear.inertia
+        return max(0.0, 1 - float(spectrum.values.sum()) / inertia) if inertia else 0.0
+
+    def _invert(self, Z: Array) -> Array:
+        return self._extension.inverse(Z)
+
+    def _largest_components(self, problem: SpectralProblem, data: Matrix) -> tuple[int, str]:
+        return min(data.shape[0] - 1, data.shape[1]), "min(n_samples - 1, n_features)"

@@ -1,0 +1,335 @@
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_rgba
+from sklearn.manifold import Isomap
+
+from manifoldry.plotting import plot_embedding, plot_grid
+from manifoldry.plotting._color import resolve_color
+from manifoldry.plotting._style import PALETTE
+
+Y = np.random.default_rng(0).normal(size=(60, 3))
+CLASSES = np.repeat([0, 1, 2], 20)
+
+
+def drawn_points(ax):
+    return np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections])
+
+
+def draw(ax):
+    ax.figure.canvas.draw()
+
+
+# Axes in and out
+
+
+def test_axes_are_returned_and_no_figure_is_made_when_they_are_given():
+    figure, ax = plt.subplots()
+    assert plot_embedding(Y[:, :2], CLASSES, ax=ax) is ax
+    assert plt.get_fignums() == [figure.number]
+
+
+def test_a_new_figure_is_made_otherwise():
+    _, before = plt.subplots()
+    ax = plot_embedding(Y[:, :2])
+    assert ax is not before
+    assert len(plt.get_fignums()) == 2
+
+
+@pytest.mark.parametrize("color", [None, CLASSES, Y[:, 0]])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_all_dimensions_and_colours_draw(columns, color):
+    ax = plot_embedding(Y[:, :columns], color, title="map", color_label="what")
+    draw(ax)
+    assert ax.name == ("3d" if columns == 3 else "rectilinear")
+    assert ax.get_title(loc="left") == "map"
+    assert len(drawn_points(ax)) == 60
+
+
+def test_nothing_global_changes():
+    before = mpl.rcParams.copy()
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    draw(plot_embedding(Y, CLASSES))
+    draw(plot_grid({"a": Y[:, :2]}, Y[:, 0])[0])
+    assert mpl.rcParams == before
+    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_given_axes_in_three_dimensions():
+    figure = plt.figure()
+    ax = figure.add_subplot(projection="3d")
+    assert plot_embedding(Y, ax=ax) is ax
+    with pytest.raises(ValueError, match="ax has projection '3d', the data 2 columns; pass plain"):
+        plot_embedding(Y[:, :2], ax=ax)
+    with pytest.raises(ValueError, match="pass axes made with projection='3d'"):
+        plot_embedding(Y, ax=figure.add_subplot())
+    with pytest.raises(TypeError, match="is not a matplotlib Axes"):
+        plot_embedding(Y, ax="left")
+
+
+def test_shared_axes_can_be_drawn():
+    _, axes = plt.subplots(1, 2, sharex=True, sharey=True)
+    for ax in axes:
+        draw(plot_embedding(Y[:, :2], ax=ax))
+
+
+# Points
+
+
+def test_every_point_is_drawn_once():
+    ax = plot_embedding(Y[:, :2], CLASSES)
+    assert np.array_equal(np.unique(drawn_points(ax), axis=0), np.unique(Y[:, :2], axis=0))
+
+
+def test_components_choose_columns():
+    wide = np.column_stack([Y, Y**2])
+    ax = plot_embedding(wide, components=(4, 1))
+    assert np.array_equal(np.unique(drawn_points(ax), axis=0), np.unique(wide[:, [4, 1]], axis=0))
+
+
+def test_frames_lists_and_estimators_are_accepted():
+    estimator = Isomap(n_neighbors=30).fit(Y)
+    for given in (pd.DataFrame(Y[:, :2]), Y[:, :2].tolist(), estimator):
+        assert len(drawn_points(plot_embedding(given))) == 60
+
+
+def test_equal_units_in_the_plane_and_in_space():
+    assert plot_embedding(Y[:, :2] * [10, 1]).get_aspect() == 1
+    ax = plot_embedding(Y * [10, 2, 1])
+    sides = np.asarray(ax._box_aspect) / np.ptp(Y * [10, 2, 1], axis=0)
+    assert sides == pytest.approx(sides[0])
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_a_single_point_and_coinciding_points(columns):
+    draw(plot_embedding(np.ones((1, columns)), [0.5]))
+    draw(plot_embedding(np.ones((5, columns)), list("aabbc")))
+
+
+def test_many_points_are_small_faint_and_pixels():
+    many = np.random.default_rng(0).normal(size=(6000, 2))
+    small, large = plot_embedding(Y[:, :2]).collections[0], plot_embedding(many).collections[0]
+    assert large.get_sizes()[0] < small.get_sizes()[0]
+    assert large.get_alpha() < small.get_alpha()
+    assert large.get_rasterized()
+    assert not small.get_rasterized()
+    forced = plot_embedding(many, size=9, alpha=0.2, rasterized=False).collections[0]
+    assert (forced.get_sizes()[0], forced.get_alpha()) == (9, 0.2)
+    assert not forced.get_rasterized()
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (np.ones((5, 4)), ValueError, r"4 columns.*components=\(0, 1\)"),
+        (np.ones((2, 3, 4)), ValueError, r"embedding has shape \(2, 3, 4\)"),
+        (np.empty((0, 2)), ValueError, r"embedding has shape \(0, 2\)"),
+        (np.array([["a", "b"]]), TypeError, "embedding holds <U1"),
+        (np.ones((3, 2)) * 1j, TypeError, "embedding holds complex"),
+        ([[0, 1], [np.nan, 2], [3, np.inf]], ValueError, r"in 2 of 3 rows \(first: row 1\); drop"),
+        (Isomap(), ValueError, "Isomap has no embedding_; call fit first"),
+    ],
+)
+def test_wrong_embeddings_are_named(given, error, words):
+    with pytest.raises(error, match=words):
+        plot_embedding(given)
+    assert not plt.get_fignums()
+
+
+@pytest.mark.parametrize("components", [(0, 3), (), (0, 1, 2, 0), (-1,)])
+def test_wrong_components_are_named(components):
+    with pytest.raises(ValueError, match=r"must be one to three columns in 0\.\.2"):
+        plot_embedding(Y, components=components)
+
+
+# Colours
+
+
+@pytest.mark.parametrize("order", [CLASSES, CLASSES[::-1], np.tile([0, 1, 2], 20)])
+def test_classes_get_their_colours(order):
+    ax = plot_embedding(Y[:, :2], order)
+    [collection] = ax.collections
+    offsets, colors = np.asarray(collection.get_offsets()), collection.get_facecolors()
+    for point, label in zip(Y[:, :2], order, strict=True):
+        row = np.flatnonzero((offsets == point).all(axis=1))[0]
+        assert colors[row, :3] == pytest.approx(to_rgba(PALETTE[label])[:3])
+
+
+def test_values_are_mapped_point_by_point():
+    ax = plot_embedding(Y[:, :2], Y[:, 2])
+    [collection] = ax.collections
+    offsets = np.asarray(collection.get_offsets())
+    for point, value in zip(Y[:, :2], Y[:, 2], strict=True):
+        assert collection.get_array()[(offsets == point).all(axis=1)] == value
+    assert collection.get_clim() == (Y[:, 2].min(), Y[:, 2].max())
+
+
+def test_one_colour_for_all():
+    [collection] = plot_embedding(Y[:, :2], "black", alpha=1).collections
+    assert np.array_equal(np.unique(collection.get_facecolors(), axis=0), [[0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("color", "kind"),
+    [
+        (np.arange(20), "classes"),
+        (np.arange(21), "values"),
+        (np.arange(20) / 1.0, "values"),
+        (np.arange(20) % 2 == 0, "classes"),
+        ([f"c{i}" for i in range(25)], "classes"),
+        (pd.Series(list("abab")), "classes"),
+        (pd.Categorical(list("abab")), "classes"),
+        (np.arange(5)[:, None], "classes"),
+        (None, "single"),
+        ("tab:red", "single"),
+    ],
+)
+def test_classes_are_told_from_values(color, kind):
+    assert resolve_color(color, 1 if color is None else len(color)).kind == kind
+
+
+def test_the_user_can_decide():
+    assert resolve_color(np.arange(5), 5, categorical=False).kind == "values"
+    assert resolve_color(np.arange(5.0), 5, categorical=True).classes[0] == "0.0"
+    with pytest.raises(TypeError, match="not numbers; pass categorical=True"):
+        resolve_color(list("abc"), 3, categorical=False)
+
+
+def test_classes_are_in_natural_order():
+    names = ["class 10", "class 2", "b", "class 1"]
+    assert resolve_color(names, 4).classes == ("b", "class 1", "class 2", "class 10")
+    assert resolve_color(names, 4).codes.tolist() == [3, 2, 0, 1]
+    assert resolve_color([10, 9, -1], 3).classes == ("-1", "9", "10")
+
+
+@pytest.mark.parametrize(
+    ("color", "words"),
+    [
+        (CLASSES[:-1], r"color has shape \(59,\), expected \(60,\)"),
+        (np.ones((60, 2)), r"color has shape \(60, 2\)"),
+        (np.r_[np.nan, np.ones(59)], r"NaN or infinity in 1 of 60 entries \(first: 0\)"),
+        ("blurple", "color='blurple' is not a colour"),
+    ],
+)
+def test_wrong_colours_are_named(color, words):
+    with pytest.raises(ValueError, match=words):
+        plot_embedding(Y, color)
+    assert not plt.get_fignums()
+
+
+# Legends
+
+
+def test_legend_lists_the_classes_with_their_colours():
+    labels = np.array(["cat", "dog", "eel"])[CLASSES]
+    legend = plot_embedding(Y[:, :2], labels, color_label="animal").get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == ["cat", "dog", "eel"]
+    assert [line.get_color() for line in legend.get_lines()] == list(PALETTE[:3])
+    assert legend.get_title().get_text() == "animal"
+
+
+def test_twenty_classes_differ_by_colour_or_marker():
+    ax = plot_embedding(Y[:40, :2], np.arange(40) % 20)
+    looks = {(line.get_color(), line.get_marker()) for line in ax.get_legend().get_lines()}
+    assert len(looks) == 20
+    assert len(drawn_points(ax)) == 40
+
+
+def test_legend_can_be_left_out_or_forced():
+    many = [f"c{i}" for i in range(60)]
+    assert plot_embedding(Y[:, :2], CLASSES, legend=False).get_legend() is None
+    assert plot_embedding(Y[:, :2], many).get_legend() is None
+    assert len(plot_embedding(Y[:, :2], many, legend=True).get_legend().get_texts()) == 60
+    assert len(plot_embedding(Y[:, :2], Y[:, 0], legend=False).figure.axes) == 1
+
+
+def test_values_get_a_colour_bar():
+    figure = plot_embedding(Y[:, :2], Y[:, 0], color_label="height").figure
+    assert len(figure.axes) == 2
+    assert figure.axes[1].get_ylabel() == "height"
+
+
+def test_one_column_is_drawn_against_values_or_in_rows():
+    ax = plot_embedding(Y[:, 0], Y[:, 1], color_label="height")
+    assert set(drawn_points(ax)[:, 1]) == set(Y[:, 1])
+    assert ax.get_ylabel() == "height"
+    assert len(ax.figure.axes) == 1
+    rows = plot_embedding(Y[:, 0], np.array(["p", "q", "r"])[CLASSES])
+    assert [label.get_text() for label in rows.get_yticklabels()] == ["p", "q", "r"]
+    assert np.array_equal(np.bincount(np.rint(drawn_points(rows)[:, 1]).astype(int)), [20, 20, 20])
+
+
+def test_ticks_on_demand():
+    assert not plot_embedding(Y[:, :2]).get_xticks().size
+    assert plot_embedding(Y[:, :2], ticks=True).get_xticks().size
+
+
+# Grids
+
+
+def test_grid_has_one_titled_panel_per_embedding_and_one_legend():
+    axes = plot_grid({"flat": Y[:, :2], "space": Y, "line": Y[:, 0]}, CLASSES, color_label="c")
+    assert axes.shape == (3,)
+    assert [ax.get_title(loc="left") for ax in axes] == ["flat", "space", "line"]
+    assert [ax.name for ax in axes] == ["rectilinear", "3d", "rectilinear"]
+    assert all(ax.get_legend() is None for ax in axes)
+    [legend] = axes[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2"]
+    draw(axes[0])
+
+
+def test_grid_has_one_colour_bar():
+    axes = plot_grid({"a": Y[:, :2], "b": Y[:, 1:]}, Y[:, 0], color_label="height")
+    assert len(axes[0].figure.axes) == 3
+    assert axes[0].figure.axes[-1].get_ylabel() == "height"
+
+
+@pytest.mark.parametrize(("n", "columns", "rows"), [(1, 1, 1), (4, 4, 1), (5, 3, 2), (9, 3, 3)])
+def test_grid_shape(n, columns, rows):
+    axes = plot_grid({str(i): Y[:, :2] for i in range(n)})
+    assert axes[0].get_subplotspec().get_gridspec().get_geometry() == (rows, columns)
+
+
+def test_grid_columns_can_be_chosen():
+    axes = plot_grid({str(i): Y[:, :2] for i in range(4)}, n_columns=2)
+    assert axes[0].get_subplotspec().get_gridspec().get_geometry() == (2, 2)
+
+
+def test_grid_draws_on_given_axes_and_leaves_the_legend_to_the_user():
+    figure, axes = plt.subplots(2, 2)
+    used = plot_grid({"a": Y[:, :2], "b": Y[:, 1:]}, CLASSES, axes=axes)
+    assert list(used) == list(axes.ravel()[:2])
+    assert plt.get_fignums() == [figure.number]
+    assert not figure.legends
+    plot_grid({"a": Y[:, :2]}, CLASSES, axes=axes[1, 1], legend=True)
+    assert len(figure.legends) == 1
+
+
+def test_grid_with_a_colour_per_panel():
+    axes = plot_grid({"a": Y[:, :2], "b": Y[:, :2]}, {"a": CLASSES, "b": Y[:, 0]})
+    assert len(axes[0].get_legend().get_texts()) == 3
+    assert len(axes[0].figure.axes) == 3
+
+
+def test_grid_passes_options_on():
+    wide = np.column_stack([Y, Y])
+    axes = plot_grid({"a": wide, "b": wide}, components=(0, 4), size=5)
+    assert axes[1].collections[0].get_sizes()[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "options", "words"),
+    [
+        ({}, {}, "at least one title"),
+        ([Y], {}, "must be a mapping"),
+        ({"a": Y, "b": Y[:9]}, {"color": CLASSES}, r"expected \(9,\)"),
+        ({"a": Y, "b": Y}, {"color": {"a": CLASSES}}, r"no entry for \['b'\]"),
+        ({"a": Y, "b": Y}, {"axes": [None]}, "1 axes for 2 embeddings"),
+    ],
+)
+def test_wrong_grids_are_named(embeddings, options, words):
+    with pytest.raises(ValueError, match=words):
+        plot_grid(embeddings, **options)
+    assert not plt.get_fignums()
