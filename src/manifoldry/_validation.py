@@ -1,4 +1,4 @@
-"""Checks that every public entry point shares: data, bounds, seeds, memory."""
+"""Checks of data that every public entry point shares, and planning of memory."""
 
 import os
 from typing import Any
@@ -6,51 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix, RandomState
-
-
-def generator(random_state: RandomState) -> np.random.Generator:
-    """Turn any accepted seed into one generator; ``None`` means a fixed seed.
-
-    Spectral solvers need random start vectors but their answer must not depend on them, so an
-    unset seed gives the same bits on every run instead of fresh entropy.
-    """
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(0 if random_state is None else random_state)
-
-
-def check_integer(name: str, value: Any, low: int, high: int | None, bound: str = "") -> int:
-    """Return `value` as an int within ``[low, high]`` or say which bound it breaks.
-
-    `bound` names what `high` stands for, as in ``"n_samples - 1"``.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name}={value!r} must be an integer")
-    if value < low:
-        raise ValueError(f"{name}={value} must be at least {low}")
-    if high is not None and value > high:
-        label = f"{bound}={high}" if bound else str(high)
-        raise ValueError(f"{name}={value} must be at most {label}; pass {name}={high} or fewer")
-    return int(value)
-
-
-def check_positive(name: str, value: Any) -> float:
-    """Return `value` as a finite positive float or say why it is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise TypeError(f"{name}={value!r} must be a number")
-    if not np.isfinite(value) or value <= 0:
-        raise ValueError(f"{name}={value} must be positive and finite")
-    return float(value)
-
-
-def check_option(name: str, value: Any, options: tuple[str, ...]) -> str:
-    """Return `value` if it is one of `options`, else list them."""
-    if value not in options:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, options))}")
-    return str(value)
+from manifoldry._typing import Array, Matrix
 
 
 def refuse_masked(X: Any) -> None:
@@ -69,7 +25,15 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
 
     refuse_masked(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
-    return validate_data(estimator, X, reset=reset, **options)
+    return _short_indices(validate_data(estimator, X, reset=reset, **options))
+
+
+def _short_indices(X: Matrix) -> Matrix:
+    """Sparse data with 32-bit indices where those suffice: not every metric takes 64-bit ones."""
+    if sparse.issparse(X) and max(*X.shape, X.nnz) < 2**31:
+        short = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+        return type(X)(short, shape=X.shape)
+    return X
 
 
 def owned(X: Matrix, original: Any) -> Matrix:

@@ -16,6 +16,7 @@ from manifoldry.eigen import (
     Lobpcg,
     Randomized,
     ShiftInvertLanczos,
+    SolverFailed,
     SpectralProblem,
 )
 from manifoldry.exceptions import ConvergenceWarning
@@ -254,9 +255,7 @@ def test_operator_whose_wanted_end_is_beyond_zero(solver, end, rng):
     assert_matches_oracle(problem, solver.solve(problem, 2, rng), 2)
 
 
-@pytest.mark.parametrize(
-    "solver", [s for s in SOLVERS if s != ShiftInvertLanczos()], ids=_name
-)
+@pytest.mark.parametrize("solver", [s for s in SOLVERS if s != ShiftInvertLanczos()], ids=_name)
 @both_ends
 def test_linear_operator(solver, end, rng):
     A = indefinite(90, rng)
@@ -266,9 +265,7 @@ def test_linear_operator(solver, end, rng):
     assert_matches_oracle(problem, solver.solve(problem, 3, rng), 3)
 
 
-@pytest.mark.parametrize(
-    "solver", [s for s in SOLVERS if s != ShiftInvertLanczos()], ids=_name
-)
+@pytest.mark.parametrize("solver", [s for s in SOLVERS if s != ShiftInvertLanczos()], ids=_name)
 @pytest.mark.parametrize("shape", [(150, 6), (60, 200), (70, 70)], ids=["tall", "wide", "square"])
 @pytest.mark.parametrize("kind", ["array", "sparse", "operator"])
 def test_gram_against_the_svd(solver, shape, kind, rng):
@@ -284,9 +281,7 @@ def test_gram_against_the_svd(solver, shape, kind, rng):
     assert spectrum.accepted
 
 
-@pytest.mark.parametrize(
-    "solver", [s for s in SOLVERS if s != ShiftInvertLanczos()], ids=_name
-)
+@pytest.mark.parametrize("solver", [s for s in SOLVERS if s != ShiftInvertLanczos()], ids=_name)
 def test_gram_of_low_rank_is_completed_from_its_null_space(solver, rng):
     F = rng.standard_normal((150, 3)) @ rng.standard_normal((3, 8))
     problem = SpectralProblem(Gram(F), end="largest", deflate=np.ones(150))
@@ -370,9 +365,8 @@ def test_tiny_gaps_are_resolved_or_reported(solver, n, rng):
         warnings.simplefilter("always")
         try:
             spectrum = solver.solve(problem, 3, rng)
-        except RuntimeError as failure:  # nothing converged, and it says so
-            assert solver in HONEST
-            assert solver.name in str(failure)
+        except SolverFailed:
+            assert solver in HONEST  # nothing converged, and it says so
             return
     if solver not in HONEST:
         assert spectrum.accepted
@@ -425,4 +419,4 @@ def test_the_operator_is_not_modified(solver, rng):
     A = indefinite(80, rng)
     copy = A.copy()
     solver.solve(SpectralProblem(A, end="smallest", deflate=np.ones(80)), 2, rng)
-    assert (A == copy).all()
+    np.testing.assert_array_equal(A, copy)

@@ -7,8 +7,8 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
+from manifoldry._checks import check_option
 from manifoldry._typing import Array
-from manifoldry._validation import check_option
 from manifoldry.neighbors.graph import NeighborGraph
 
 Symmetrization = Literal["or", "and", "mean"]

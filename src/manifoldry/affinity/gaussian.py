@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifoldry._checks import check_positive
 from manifoldry._typing import Array
-from manifoldry._validation import check_positive
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
 

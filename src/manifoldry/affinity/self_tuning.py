@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifoldry._checks import check_count
 from manifoldry._typing import Array
-from manifoldry._validation import check_integer
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
 
@@ -28,7 +28,7 @@ class SelfTuning(Affinity):
     k: int = 7
 
     def fit(self, graph: NeighborGraph) -> "SelfTuningWeights":
-        check_integer("k", self.k, 1, None)
+        check_count("k", self.k)
         scales = _kth_distance(graph, self.k)
         positive = scales[scales > 0]
         if len(positive) == 0:

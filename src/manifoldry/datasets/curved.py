@@ -6,8 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from manifoldry._typing import Array, RandomState
-from manifoldry.datasets._checks import (
+from manifoldry._checks import (
     as_generator,
     check_at_most,
     check_below,
@@ -15,6 +14,7 @@ from manifoldry.datasets._checks import (
     check_nonnegative,
     check_positive,
 )
+from manifoldry._typing import Array, RandomState
 from manifoldry.datasets.sample import ManifoldSample, sample_of
 
 

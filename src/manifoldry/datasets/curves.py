@@ -6,14 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from manifoldry._typing import Array, RandomState
-from manifoldry.datasets._checks import (
+from manifoldry._checks import (
     as_generator,
     check_below,
     check_count,
     check_nonnegative,
     check_positive,
 )
+from manifoldry._typing import Array, RandomState
 from manifoldry.datasets.sample import ManifoldSample, sample_of
 
 

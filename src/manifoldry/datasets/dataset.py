@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry._checks import as_generator, check_count
 from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry.datasets._checks import as_generator, check_count
 from manifoldry.datasets.registry import DataFile
 
 

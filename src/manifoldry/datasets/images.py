@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from manifoldry._checks import check_count
 from manifoldry._typing import Array
-from manifoldry.datasets._checks import check_count
 from manifoldry.datasets.dataset import Dataset, dataset_of
 from manifoldry.datasets.registry import REGISTRY
 from manifoldry.datasets.storage import fetch

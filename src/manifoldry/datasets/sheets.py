@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array, RandomState
-from manifoldry.datasets._checks import (
+from manifoldry._checks import (
     as_generator,
     check_at_most,
     check_below,
@@ -20,6 +19,7 @@ from manifoldry.datasets._checks import (
     check_nonnegative,
     check_positive,
 )
+from manifoldry._typing import Array, RandomState
 from manifoldry.datasets.sample import ManifoldSample, sample_of
 
 _FULL_TURN = 2 * np.pi

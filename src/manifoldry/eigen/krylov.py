@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from manifoldry._typing import Array
+from manifoldry.eigen.solver import SolverFailed
 from manifoldry.eigen.standard import StandardProblem
 
 # scipy 1.17 draws ARPACK's restart vectors from `rng`; earlier ones have a fixed source.
@@ -45,7 +46,10 @@ def largest_vectors(
     except ArpackNoConvergence as partial:
         V = partial.eigenvectors
         if V.shape[1] == 0:
-            raise
+            raise SolverFailed(
+                f"Lanczos found none of {k} pairs of order {operator.shape[0]} in "
+                f'max_iter={max_iter} restarts; allow more, or pass eigen_solver="auto"'
+            ) from partial
         # Random columns leave a large residual behind: the check downstream will see it.
         return np.hstack([V, rng.standard_normal((V.shape[0], k - V.shape[1]))])
     return np.asarray(V)

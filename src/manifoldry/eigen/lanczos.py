@@ -11,7 +11,13 @@ from scipy.sparse.linalg import LinearOperator
 from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
-from manifoldry.eigen.krylov import largest_vectors, start_block, too_small, with_missed_copies
+from manifoldry.eigen.krylov import (
+    largest_vectors,
+    locked,
+    start_block,
+    too_small,
+    with_missed_copies,
+)
 from manifoldry.eigen.solver import EigenSolver, SolverFailed
 from manifoldry.eigen.standard import StandardProblem
 
@@ -21,6 +27,8 @@ from manifoldry.eigen.standard import StandardProblem
 _SHIFTS = (1e-12, 1e-10, 1e-8, 1e-6)
 # From an estimated edge: an estimate from inside the spectrum has to be stepped over.
 _STEPS = (1e-3, 1e-2, 1e-1, 1.0)
+# Eigenvalues of the inverse this many times the k-th one are locked before the others are sought.
+_DOMINANT = 1e4
 
 
 @dataclass(frozen=True)
@@ -102,14 +110,39 @@ class ShiftInvertLanczos(EigenSolver):
                 'pass eigen_solver="lanczos" for an operator given by its product'
             )
         operator = self._inverse(standard, rng).constrained(standard.Q)
-        start = start_block(standard, 1, rng)[:, 0]
-        V = largest_vectors(operator, k, start, self.tol, self.max_iter, rng)
-        V = with_missed_copies(operator, V, standard, self.max_iter, rng)
-        # ARPACK's error is eps of the *largest* 1/(λ − σ), which a null vector makes huge. One
-        # more product shrinks what lies outside range(V); what it adds inside is sorted out later.
-        V = operator @ V
+        V = self._top(operator, k, standard, rng)
+        # One more product shrinks the errors outside range(V) by the ratio of eigenvalues there
+        # and in V; Rayleigh-Ritz sorts out what it adds inside.
+        V = operator @ np.linalg.qr(V)[0]
         V /= np.linalg.norm(V, axis=0)
         return _quotients(standard, V), V
+
+    def _top(
+        self,
+        operator: LinearOperator,
+        k: int,
+        standard: StandardProblem,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Return vectors for the k largest eigenvalues of the inverse, the dominant ones first.
+
+        ARPACK's errors are relative to the *largest* 1/(λ − σ). Null vectors that nobody deflated
+        (one per component of a graph) make that 1e12 and drown the others, as was seen for three
+        components; so those that dominate are locked, and the others sought without them.
+        """
+        start = start_block(standard, 1, rng)[:, 0]
+        V = largest_vectors(operator, k, start, self.tol, self.max_iter, rng)
+        V = np.linalg.qr(with_missed_copies(operator, V, standard, self.max_iter, rng))[0]
+        values, C = np.linalg.eigh(V.T @ (operator @ V))
+        V = V @ C
+        dominant = V[:, values > _DOMINANT * values[-k]]
+        missing = k - dominant.shape[1]
+        if missing in (0, k):
+            return V[:, -k:]
+        # What is locked has to be exact, and a product makes it so: it dominates by that factor.
+        dominant = np.linalg.qr(operator @ dominant)[0]
+        rest = self._top(locked(operator, dominant), missing, standard, rng)
+        return np.hstack([dominant, rest])
 
     def _inverse(self, standard: StandardProblem, rng: np.random.Generator) -> ShiftedInverse:
         """Return the first factorisation that proves its shift to lie outside the spectrum."""

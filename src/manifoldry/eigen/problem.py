@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
 
@@ -97,6 +97,19 @@ class SpectralProblem:
             excluded = root[:, None] * excluded
             A = _congruent(self.operator, 1 / root)
         return StandardProblem(A, orthonormal_basis(excluded), self.end, self.bounds)
+
+    def restrict(self, rows: IntArray) -> SpectralProblem:
+        """Return the problem on some rows of a sparse operator that does not couple them to others.
+
+        Such rows are a connected component of a graph; `deflate` and `constraint` are cut to them.
+        """
+        return replace(
+            self,
+            operator=self.operator[rows][:, rows],
+            mass=None if self.mass is None else self.mass[rows],
+            deflate=None if self.deflate is None else self.deflate[rows],
+            constraint=None if self.constraint is None else self.constraint[rows],
+        )
 
     def coordinates(self, spectrum: Spectrum) -> Array:
         """Return the embedding (n, k): the eigenvectors, scaled as the problem says.

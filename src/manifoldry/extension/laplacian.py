@@ -31,6 +31,10 @@ class WeightRows(Protocol):
         """Weights scaled to a row maximum of one, log of the scale, and nearest training point."""
         ...
 
+    def identical(self, X: Matrix) -> IntArray:
+        """Training point at distance exactly zero from each row, or -1."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class GraphWeights:
@@ -53,6 +57,10 @@ class GraphWeights:
         nearest[filled] = own.indices[own.indptr[filled]]
         return W, log_scale, nearest
 
+    def identical(self, X: Matrix) -> IntArray:
+        """See :class:`WeightRows`."""
+        return self.graph.index.identical(X)
+
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights:
@@ -66,6 +74,10 @@ class GivenWeights:
         largest = W.max(axis=1).toarray().ravel() if W.shape[0] else np.empty(0)
         scale = np.where(largest > 0, largest, 1.0)
         return sparse.csr_array(sparse.diags_array(1 / scale) @ W), np.log(scale), _heaviest(W)
+
+    def identical(self, X: Matrix) -> IntArray:
+        """Weights do not tell which rows are training points."""
+        return np.full(X.shape[0], -1, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,39 @@ from manifoldry._validation import power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)
+class Geometry:
+    """Where the pieces lie in the data: how large they are and how far apart their centres."""
+
+    radii: Array  # (n_pieces,), root mean square distance from the centre
+    centers: Array  # (n_pieces, n_dimensions)
+
+    @classmethod
+    def of_points(cls, X: Matrix, rows: list[IntArray]) -> "Geometry":
+        """From the data themselves."""
+        centers = np.vstack([np.asarray(X[row].mean(axis=0), np.float64) for row in rows])
+        return cls(np.array([_radius(X[row]) for row in rows]), centers)
+
+    @classmethod
+    def of_distances(cls, D: Array, rows: list[IntArray]) -> "Geometry":
+        """From all distances: centres are where classical scaling of their distances puts them."""
+        unit = power_of_two_scale(D)
+        mean = np.array([[((D[np.ix_(a, b)] / unit) ** 2).mean() for b in rows] for a in rows])
+        squared_radii = np.diag(mean) / 2
+        between = mean - squared_radii[:, None] - squared_radii[None, :]
+        H = np.eye(len(rows)) - 1 / len(rows)
+        values, vectors = np.linalg.eigh(-0.5 * H @ between @ H)
+        centers = vectors * np.sqrt(np.maximum(values, 0)) * unit
+        return cls(np.sqrt(squared_radii) * unit, centers)
+
+    @classmethod
+    def unknown(cls, rows: list[IntArray]) -> "Geometry":
+        """Nothing is known about distances between pieces: side by side, in a common size."""
+        return cls(np.ones(len(rows)), 4.0 * np.arange(len(rows))[:, None])
+
+
+@dataclass(frozen=True, eq=False)
 class Pieces:
-    """Which piece every training point belongs to, and where each piece lies in the map.
+    """Which piece every training point belongs to, and where each piece lies on the map.
 
     Parameters
     ----------
@@ -28,35 +59,19 @@ class Pieces:
     offset: Array
 
     @classmethod
-    def whole(cls, n_samples: int, n_components: int) -> "Pieces":
+    def single(cls, labels: IntArray, n_components: int) -> "Pieces":
         """One piece, left as it is."""
-        return cls(np.zeros(n_samples, dtype=np.intp), np.ones(1), np.zeros((1, n_components)))
+        return cls(labels, np.ones(1), np.zeros((1, n_components)))
 
     @classmethod
-    def lay_out(cls, labels: IntArray, Y: Array, X: Matrix | None) -> "Pieces":
-        """Place pieces where their centres lie in the data, at the size they have there.
-
-        Every piece is scaled to the root mean square radius it has in the data, and the centres
-        go where classical scaling of the distances between them puts them. Without data (a
-        precomputed graph) the pieces keep a common size and stand side by side.
-        """
-        rows = [np.flatnonzero(labels == piece) for piece in range(labels.max() + 1)]
+    def lay_out(cls, labels: IntArray, Y: Array, geometry: Geometry) -> "Pieces":
+        """Give every piece the size, and the position relative to others, it has in the data."""
+        rows = piece_rows(labels)
         radius = np.array([_radius(Y[row]) for row in rows])
-        if X is None:
-            target = np.ones(len(rows))
-            offset: Array = np.zeros((len(rows), Y.shape[1]))
-            offset[:, 0] = 4.0 * np.arange(len(rows))
-        else:
-            target = np.array([_radius(X[row]) for row in rows])
-            offset = _principal_positions(np.vstack([_center(X[row]) for row in rows]), Y.shape[1])
-        scale = np.where(radius > 0, target / np.where(radius > 0, radius, 1.0), 0.0)
-        center = np.vstack([_center(Y[row]) for row in rows])
-        return cls(labels, scale, offset - scale[:, None] * center)
-
-    @property
-    def count(self) -> int:
-        """Number of pieces in the map."""
-        return len(self.scale)
+        center = np.vstack([Y[row].mean(axis=0) for row in rows])
+        scale = np.where(radius > 0, geometry.radii / np.where(radius > 0, radius, 1.0), 0.0)
+        position = _principal_positions(geometry.centers, Y.shape[1])
+        return cls(labels, scale, position - scale[:, None] * center)
 
     def place(self, Y: Array, piece: IntArray) -> Array:
         """Put coordinates computed within pieces into the common map; piece -1 gives NaN."""
@@ -65,23 +80,22 @@ class Pieces:
         return placed
 
 
-def _center(X: Matrix) -> Array:
-    return np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+def piece_rows(labels: IntArray) -> list[IntArray]:
+    """Rows of every piece in the order of their labels."""
+    return [np.flatnonzero(labels == piece) for piece in range(labels.max() + 1)]
 
 
 def _radius(X: Matrix) -> float:
     """Root mean square distance from the centre."""
-    if sparse.issparse(X):
-        X = X.toarray()
-    centered = X - _center(X)
+    X = X.toarray() if sparse.issparse(X) else X
+    centered = X - X.mean(axis=0, dtype=np.float64)
     unit = power_of_two_scale(centered)
     return float(np.sqrt(((centered / unit) ** 2).sum(axis=1).mean()) * unit)
 
 
 def _principal_positions(centers: Array, n_components: int) -> Array:
     """Centres projected on their own principal axes, padded with zeros."""
-    centered = centers - centers.mean(axis=0)
-    U, s, _ = np.linalg.svd(centered, full_matrices=False)
+    U, s, _ = np.linalg.svd(centers - centers.mean(axis=0), full_matrices=False)
     kept = min(n_components, len(s))
     positions = np.zeros((len(centers), n_components))
     positions[:, :kept] = U[:, :kept] * s[:kept]

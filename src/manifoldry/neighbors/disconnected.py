@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from manifoldry._checks import check_option
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import check_option
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
 from manifoldry.neighbors.base import NeighborIndex, compress
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges

@@ -7,11 +7,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from manifoldry._checks import check_count, check_positive
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import (
-    check_integer,
     check_non_negative,
-    check_positive,
     check_square,
     check_symmetric,
     check_zero_diagonal,
@@ -208,7 +207,7 @@ def resolve_neighbors(n_neighbors: int | None, n: int) -> int:
     """Number of neighbours for `n` points: what was asked for, or what the data allow."""
     if n_neighbors is None:
         return min(DEFAULT_NEIGHBORS, max(2, n // 2), n - 1)
-    check_integer("n_neighbors", n_neighbors, 1, None)
+    check_count("n_neighbors", n_neighbors)
     if n_neighbors >= n:
         raise ValueError(
             f"n_neighbors={n_neighbors} must be less than n_samples={n}; "

@@ -10,9 +10,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry._checks import as_generator, check_count
 from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, Matrix
-from manifoldry._validation import check_data, check_integer, generator, owned
+from manifoldry._validation import check_data, owned
 from manifoldry.eigen import SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
 from manifoldry.extension.base import Extension
@@ -21,6 +22,8 @@ from manifoldry.extension.regression import LocalRegression, MapSpacing
 
 # Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
 _CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
+# Start vectors must not matter, so without a seed every fit takes the same ones.
+_FIXED_SEED = 0
 
 
 class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -55,7 +58,7 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         problem = self._pose(data)
         self._check_components(problem, data)
         spectrum = self._solve(problem)
-        self._store(problem, spectrum, dtype=_float_dtype(data))
+        self._store(data, problem, spectrum)
         self._extension = self._extend(data, problem, spectrum)
         return self
 
@@ -108,23 +111,28 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         data = self._invert(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
-        return data, MapSpacing(self._finite_embedding).remoteness(Z)
+        return data, MapSpacing(self.embedding_[self._on_map]).remoteness(Z)
 
     def extension_error(self, X: Any) -> float:
-        """Largest error of the bare extension formula at training rows, relative to the map.
+        """Largest error of the bare extension formula at the training rows, relative to the map.
 
         ``transform`` returns training rows to their place by looking them up. This figure tells
-        how well the formula used for all other points would have done it; `X` is the training
-        data or part of it.
+        how well the formula that places all other points would have done it.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training data, as they were passed to ``fit``.
         """
         check_is_fitted(self)
         data = self._read(X, reset=False)
-        known = self._identical(data)
-        if (known < 0).all():
-            raise ValueError("X has no row of the training data")
-        placed = self._extension.transform(data[known >= 0])
-        scale = np.abs(self.embedding_).max() or 1.0
-        return float(np.abs(placed - self.embedding_[known[known >= 0]]).max() / scale)
+        if data.shape[0] != len(self.embedding_):
+            raise ValueError(
+                f"X has {data.shape[0]} rows; pass all {len(self.embedding_)} training rows"
+            )
+        rows = self._on_map
+        error = np.abs(self._extension.transform(data)[rows] - self.embedding_[rows]).max()
+        return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
     @abstractmethod
     def _pose(self, data: Any) -> SpectralProblem:
@@ -149,7 +157,7 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _check_components(self, problem: SpectralProblem, data: Any) -> None:
         bound, name = self._largest_components(problem, data)
-        value = check_integer("n_components", self.n_components, 1, None)
+        value = check_count("n_components", self.n_components)
         if value > bound:
             raise ValueError(
                 f"n_components={value} must be at most {name}={bound}; the data have "
@@ -166,9 +174,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         deflated = 0 if problem.deflate is None else problem.deflate.shape[1]
         extra = _EXTRA_PAIRS if problem.n <= _CHEAP_ORDER else 0
         asked = min(k + extra, problem.n - deflated)
-        spectrum = resolve_solver(self.eigen_solver).solve(
-            problem, asked, generator(self.random_state)
-        )
+        solver = resolve_solver("auto" if self.eigen_solver is None else self.eigen_solver)
+        spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=_FIXED_SEED))
         self.computed_eigenvalues_ = np.append(spectrum.values, spectrum.next_value)
         return _first(spectrum, k)
 
@@ -194,8 +201,9 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
                 stacklevel=4,
             )
 
-    def _store(self, problem: SpectralProblem, spectrum: Spectrum, dtype: Any) -> None:
-        self.embedding_ = self._coordinates(problem, spectrum).astype(dtype, copy=False)
+    def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
+        embedding = self._coordinates(data, problem, spectrum)
+        self.embedding_ = embedding.astype(_float_dtype(data), copy=False)
         self.eigenvalues_ = spectrum.values * self._unit**2
         self.computed_eigenvalues_ = self.computed_eigenvalues_ * self._unit**2
         self.residuals_ = spectrum.residuals
@@ -204,7 +212,7 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self.loss_ = self._loss(spectrum)
         self.dimension_hint_ = eigengap(self.computed_eigenvalues_, problem.end)
 
-    def _coordinates(self, problem: SpectralProblem, spectrum: Spectrum) -> Array:
+    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         return problem.coordinates(spectrum) * self._unit
 
     def _identical(self, data: Matrix) -> Any:
@@ -217,9 +225,9 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._regression.predict(Z)
 
     @property
-    def _finite_embedding(self) -> Array:
-        """The rows that are on the map: a policy may have left some out."""
-        return self.embedding_[np.isfinite(self.embedding_).all(axis=1)]
+    def _on_map(self) -> Any:
+        """Rows that are on the map: a policy for disconnected graphs may have left some out."""
+        return np.flatnonzero(np.isfinite(self.embedding_).all(axis=1))
 
     @property
     def _regression(self) -> LocalRegression:

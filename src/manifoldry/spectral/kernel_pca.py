@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry._checks import check_option, check_positive
 from manifoldry._typing import Array, Matrix, RandomState
 from manifoldry._validation import (
-    check_option,
-    check_positive,
     check_square,
     check_symmetric,
 )

@@ -85,6 +85,7 @@ class PCA(SpectralEmbedder):
         return max(0.0, 1 - float(spectrum.values.sum()) / inertia) if inertia else 0.0
 
     def _invert(self, Z: Array) -> Array:
+        assert isinstance(self._extension, AffineMap)
         return self._extension.inverse(Z)
 
     def _largest_components(self, problem: SpectralProblem, data: Matrix) -> tuple[int, str]:

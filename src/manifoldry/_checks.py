@@ -1,4 +1,4 @@
-"""Checks of generator arguments: every message names the value, the bound and the remedy."""
+"""Checks of scalar arguments: every message names the value, the bound and the remedy."""
 
 from __future__ import annotations
 
@@ -52,8 +52,15 @@ def check_at_most(name: str, value: float, bound: float, why: str) -> float:
     return min(value, bound)
 
 
-def as_generator(random_state: RandomState) -> np.random.Generator:
-    """Turn an int, RandomState, Generator or None into a Generator.
+def check_option(name: str, value: Any, options: tuple[str, ...]) -> str:
+    """Return ``value`` if it is one of ``options``, else list them."""
+    if not isinstance(value, str) or value not in options:
+        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, options))}")
+    return value
+
+
+def as_generator(random_state: RandomState, unset: int | None = None) -> np.random.Generator:
+    """Turn an int, RandomState, Generator or None into a Generator; None means seed `unset`.
 
     A Generator is used, and advanced, as it is. A RandomState gives the seed, which advances it
     too, so that two calls with the same object differ, as they do in scikit-learn.
@@ -63,7 +70,7 @@ def as_generator(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(0, 2**31, size=4))
     if random_state is None:
-        return np.random.default_rng()
+        return np.random.default_rng(unset)
     return np.random.default_rng(check_count("random_state", random_state, minimum=0))
 
 

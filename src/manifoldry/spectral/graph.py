@@ -1,0 +1,187 @@
+"""Estimators on a neighbour graph: reading it, and embedding its components."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from manifoldry._typing import Array, IntArray
+from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.base import SpectralEmbedder
+
+# Coupling below this share of both ends' diagonal entries is lost in the operator's rounding.
+_NEGLIGIBLE = 1e-14
+
+
+@dataclass(frozen=True, eq=False)
+class GraphInput:
+    """A ready graph passed to ``fit`` in place of data; looks like data to the base class."""
+
+    graph: NeighborGraph
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the data behind the graph."""
+        points = self.graph.index.points
+        n = self.graph.n_reference
+        return (n, n) if points is None else (n, points.shape[1])
+
+    @property
+    def dtype(self) -> Any:
+        """Type of the data behind the graph."""
+        points = self.graph.index.points
+        return np.dtype(np.float64) if points is None else points.dtype
+
+
+class GraphEmbedder(SpectralEmbedder):
+    """Base of the estimators that see the data only through their neighbour graph."""
+
+    n_neighbors: int | None
+    radius: float | None
+    metric: Any
+    metric_params: dict[str, Any] | None
+    disconnected: Any
+    n_jobs: int | None
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        if isinstance(X, NeighborGraph):
+            return self._read_graph(X, reset)
+        return super()._read(X, reset)
+
+    def _read_graph(self, graph: NeighborGraph, reset: bool) -> GraphInput:
+        if not reset:
+            raise TypeError("transform takes data, not a NeighborGraph")
+        if graph.n_query != graph.n_reference:
+            raise ValueError(
+                f"fit needs the graph of the training points among themselves; this one has "
+                f"{graph.n_query} query points and {graph.n_reference} reference points"
+            )
+        given = GraphInput(graph)
+        self.n_features_in_ = given.shape[1]
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return given
+
+    def _graph(self, data: Any) -> NeighborGraph:
+        """The neighbour graph of the data, connected if the policy says so."""
+        policy = DisconnectedPolicy(self.disconnected)
+        if isinstance(data, GraphInput):
+            return policy.connect(self._cut(data.graph))
+        graph = NeighborGraph.build(
+            data,
+            self.n_neighbors,
+            radius=self.radius,
+            metric=self.metric,
+            metric_params=self.metric_params,
+            n_jobs=self.n_jobs,
+        )
+        return policy.connect(graph, distances=self._dense_distances(data))
+
+    def _dense_distances(self, data: Any) -> Array | None:
+        """All distances, where the user passed them."""
+        given = isinstance(data, np.ndarray) and self._is_precomputed
+        return data if given else None
+
+    def _geometry(self, data: Any, rows: list[IntArray]) -> Geometry:
+        """Sizes and positions of pieces in the data, as far as they are known."""
+        distances = self._dense_distances(data)
+        if distances is not None:
+            return Geometry.of_distances(distances, rows)
+        points = self._points(data)
+        return Geometry.unknown(rows) if points is None else Geometry.of_points(points, rows)
+
+    def _points(self, data: Any) -> Any:
+        """The data behind the graph, or None where only pairs of them were ever seen."""
+        if isinstance(data, GraphInput):
+            return data.graph.index.points
+        return None if self._is_precomputed else data
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    def _cut(self, graph: NeighborGraph) -> NeighborGraph:
+        """A ready graph, cut down to ``n_neighbors`` where the user asked for fewer."""
+        if self.n_neighbors is None or self.n_neighbors == graph.n_neighbors:
+            return graph
+        return graph.truncate(self.n_neighbors)
+
+    def _solve(self, problem: SpectralProblem) -> Spectrum:
+        """Solve for every piece by itself.
+
+        The result is the spectrum of the largest, with the eigenvectors of all among its vectors;
+        the eigenvalues of all, (n_pieces, n_components), are kept for the extension.
+        """
+        labels = coupled_components(problem.operator)
+        pieces = DisconnectedPolicy(self.disconnected).pieces(labels)
+        self.piece_labels_ = np.full(problem.n, -1, dtype=np.intp)
+        for number, rows in enumerate(pieces):
+            self.piece_labels_[rows] = number
+        if len(pieces[0]) == problem.n:
+            spectrum = super()._solve(problem)
+            self._piece_values = spectrum.values[None, :]
+            return spectrum
+        return self._solve_pieces(problem, pieces)
+
+    def _solve_pieces(self, problem: SpectralProblem, pieces: list[IntArray]) -> Spectrum:
+        if len(pieces[0]) < 2:
+            raise ValueError(
+                f"no two of the {problem.n} points are neighbours; raise radius or gamma's width, "
+                "or use n_neighbors"
+            )
+        vectors = np.zeros((problem.n, self.n_components))
+        self._piece_values = np.zeros((len(pieces), self.n_components))
+        for number, rows in reversed(list(enumerate(pieces))):  # the largest piece comes last
+            k = min(self.n_components, len(rows) - 1)
+            if k > 0:
+                spectrum = self._pairs(problem.restrict(rows), k)
+                vectors[rows, :k], self._piece_values[number, :k] = (
+                    spectrum.vectors,
+                    spectrum.values,
+                )
+        padding = (0, self.n_components - spectrum.k)
+        return replace(
+            spectrum,
+            vectors=vectors,
+            values=self._piece_values[0],
+            residuals=np.pad(spectrum.residuals, padding),
+            gaps=np.pad(spectrum.gaps, padding),
+        )
+
+    def _remember(self, data: Any) -> None:
+        """Keep what ``inverse_transform`` needs: the data of the rows that are on the map."""
+        points = self._points(data)
+        rows = self._on_map
+        self._inverse = (
+            None if points is None else LocalRegression(self.embedding_[rows], points[rows])
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        return tags
+
+    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
+        Y = super()._coordinates(data, problem, spectrum)
+        if self.piece_labels_.max() == 0:
+            self._pieces = Pieces.single(self.piece_labels_, self.n_components)
+        else:
+            geometry = self._geometry(data, piece_rows(self.piece_labels_))
+            self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry)
+        return self._pieces.place(Y, self.piece_labels_)
+
+
+def coupled_components(A: sparse.csr_array) -> IntArray:
+    """Component of every row of a symmetric operator; couplings lost in rounding do not count."""
+    diagonal = np.abs(A.diagonal())
+    A = A.tocoo()
+    strong = np.abs(A.data) > _NEGLIGIBLE * np.sqrt(diagonal[A.row] * diagonal[A.col])
+    pattern = sparse.coo_array((A.data[strong], (A.row[strong], A.col[strong])), shape=A.shape)
+    labels: IntArray = connected_components(pattern, directed=False)[1]
+    return labels

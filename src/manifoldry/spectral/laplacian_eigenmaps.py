@@ -1,0 +1,211 @@
+"""Laplacian eigenmaps."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._checks import check_option
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import (
+    check_non_negative,
+    check_square,
+    check_symmetric,
+)
+from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.laplacian import (
+    GivenWeights,
+    GraphWeights,
+    LaplacianExtension,
+    Normalization,
+)
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.graph import GraphEmbedder
+
+_AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
+
+
+class LaplacianEigenmaps(GraphEmbedder):
+    """Place points so that neighbours in the data stay neighbours on the map.
+
+    Minimises Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and Y ⟂ D1, where W are the weights of a
+    neighbour graph and D its degrees. The coordinates are the smoothest functions on the graph:
+    use them to see clusters and the coarse shape of a manifold, or as features on which simple
+    classifiers do well. Long and narrow data show their length several times before their
+    width (coordinate 2 a function of coordinate 1); the eigenvalues warn of it.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of coordinates, at most ``n_samples - 1``.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 10, or half the points if those are fewer.
+    radius : float, default=None
+        Take all neighbours within this distance instead.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        of distances.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    affinity : {"gaussian", "binary", "self_tuning", "precomputed"} or Affinity, default="gaussian"
+        Weights of the edges; ``"precomputed"`` if `X` is a symmetric matrix of weights itself.
+    gamma : float, default=None
+        Coefficient in the Gaussian weights exp(−gamma·d²); by default one over the median
+        squared distance to the farthest neighbour.
+    normalization : {"rw", "sym", "none"}, default="rw"
+        Eigenvectors f of L f = λ D f (random walk), D^½·f, or eigenvectors of L itself.
+    disconnected : {"separate", "join", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The map. Where the graph has several components, each is scaled to the size, and put at
+        the relative position, it has in the data.
+    affinity_ : sparse array of shape (n_samples, n_samples)
+        The weights W.
+    eigenvalues_ : array of shape (n_components,)
+        Smallest non-trivial eigenvalues (of the largest component).
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    loss_ : float
+        The objective Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² within components, before they are laid out.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+
+    Examples
+    --------
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(400, random_state=0)
+    >>> model = LaplacianEigenmaps(n_neighbors=12).fit(X)
+    >>> model.embedding_.shape
+    (400, 2)
+    >>> model.transform(X[:3] + 0.01).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        n_neighbors: int | None = None,
+        radius: float | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        affinity: str | Affinity = "gaussian",
+        gamma: float | None = None,
+        normalization: Normalization = "rw",
+        disconnected: str = "separate",
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.metric = metric
+        self.metric_params = metric_params
+        self.affinity = affinity
+        self.gamma = gamma
+        self.normalization = normalization
+        self.disconnected = disconnected
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _pose(self, data: Any) -> SpectralProblem:
+        check_option("normalization", self.normalization, ("rw", "sym", "none"))
+        W = self._weigh(data)
+        self.affinity_ = W
+        degree = np.asarray(W.sum(axis=1)).ravel()
+        self._degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
+        L = sparse.csr_array(sparse.diags_array(degree) - W)
+        ones = np.ones(len(degree))
+        if self.normalization == "none":
+            return SpectralProblem(L, "smallest", deflate=ones, bounds=(0.0, 2 * degree.max()))
+        if self.normalization == "rw":
+            return SpectralProblem(
+                L, "smallest", mass=self._degree, deflate=ones, bounds=(0.0, 2.0)
+            )
+        root = np.sqrt(self._degree)
+        S = sparse.diags_array(1 / root)
+        return SpectralProblem(S @ L @ S, "smallest", deflate=root, bounds=(0.0, 2.0))
+
+    def _weigh(self, data: Any) -> sparse.csr_array:
+        """The weights of the training points, and on `self` those of new ones."""
+        if self._is_precomputed_affinity:
+            self._source: Any = GivenWeights(data.shape[0])
+            return _without_diagonal(data)
+        graph = self._graph(data)
+        weights = self._affinity().fit(graph)
+        self._source = GraphWeights(graph, weights)
+        return weights.matrix(graph)
+
+    def _affinity(self) -> Affinity:
+        if isinstance(self.affinity, Affinity):
+            return self.affinity
+        check_option("affinity", self.affinity, _AFFINITIES)
+        if self.affinity == "gaussian":
+            return Gaussian(gamma=self.gamma)
+        if self.gamma is not None:
+            raise ValueError(f"gamma={self.gamma} has no meaning for affinity={self.affinity!r}")
+        return Binary() if self.affinity == "binary" else SelfTuning()
+
+    @property
+    def _is_precomputed_affinity(self) -> bool:
+        return isinstance(self.affinity, str) and self.affinity == "precomputed"
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return self._is_precomputed_affinity or super()._is_precomputed
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        data = super()._read(X, reset)
+        if self._is_precomputed_affinity:
+            if isinstance(X, NeighborGraph):
+                raise TypeError("affinity='precomputed' takes a matrix of weights, not a graph")
+            check_non_negative(data, "affinities")
+            if reset:
+                check_square(data, "affinities")
+                check_symmetric(data, "affinities")
+        return data
+
+    def _dense_distances(self, data: Any) -> Array | None:
+        return None if self._is_precomputed_affinity else super()._dense_distances(data)
+
+    def _extend(
+        self, data: Any, problem: SpectralProblem, spectrum: Spectrum
+    ) -> LaplacianExtension:
+        self._remember(data)
+        root = np.sqrt(self._degree)[:, None] if self.normalization == "sym" else 1.0
+        return LaplacianExtension(
+            self._source,
+            self._degree,
+            spectrum.vectors / root,
+            self._piece_values,
+            self.normalization,
+            self._pieces,
+        )
+
+    def _identical(self, data: Matrix) -> IntArray:
+        return self._source.identical(data)
+
+    def _loss(self, spectrum: Spectrum) -> float:
+        return 2 * float(self._piece_values.sum())
+
+
+def _without_diagonal(W: Matrix) -> sparse.csr_array:
+    """Weights as a sparse matrix whose diagonal, which says nothing about neighbours, is gone."""
+    W = sparse.coo_array(W)
+    off = (W.row != W.col) & (W.data != 0)
+    data = W.data[off].astype(np.float64)
+    return sparse.csr_array((data, (W.row[off], W.col[off])), shape=W.shape)

@@ -1,0 +1,97 @@
+"""scikit-learn's name for Laplacian eigenmaps, with scikit-learn's signature."""
+
+from typing import Any
+
+from manifoldry._checks import check_option
+from manifoldry._typing import RandomState
+from manifoldry.affinity import Affinity, Binary, Gaussian
+from manifoldry.extension.laplacian import Normalization
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+_AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
+
+
+class SpectralEmbedding(LaplacianEigenmaps):
+    """Laplacian eigenmaps under scikit-learn's name, for code that is to change one import.
+
+    The same coordinates as :class:`sklearn.manifold.SpectralEmbedding`, and what that lacks: new
+    points, the way back, verified eigenvectors, and disconnected graphs that stay honest. New
+    code should use :class:`LaplacianEigenmaps`, whose defaults are better.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of coordinates.
+    affinity : str, default="nearest_neighbors"
+        ``"nearest_neighbors"``, ``"rbf"`` (a weight for every pair of points),
+        ``"precomputed"`` or ``"precomputed_nearest_neighbors"`` (sparse distances).
+    gamma : float, default=None
+        Coefficient of the ``"rbf"`` affinity; by default one over the number of features.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    eigen_solver : str or EigenSolver, default=None
+        As in :class:`LaplacianEigenmaps`; ``None`` is ``"auto"``.
+    eigen_tol : float or "auto", default="auto"
+        Accepted for compatibility: residuals are always checked against the eigenvalue gaps.
+    n_neighbors : int, default=None
+        Neighbours per point, the point itself counted, by default a tenth of the points.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from manifoldry import SpectralEmbedding
+    >>> SpectralEmbedding(n_components=2).fit_transform(load_digits().data[:100]).shape
+    (100, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        affinity: str = "nearest_neighbors",
+        gamma: float | None = None,
+        random_state: RandomState = None,
+        eigen_solver: Any = None,
+        eigen_tol: float | str = "auto",
+        n_neighbors: int | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.affinity = affinity
+        self.gamma = gamma
+        self.random_state = random_state
+        self.eigen_solver = eigen_solver
+        self.eigen_tol = eigen_tol
+        self.n_neighbors = n_neighbors
+        self.n_jobs = n_jobs
+
+    # What the parent takes as parameters is settled here.
+    radius = None
+    metric_params = None
+    normalization: Normalization = "rw"
+    disconnected = "separate"
+
+    @property
+    def metric(self) -> str:
+        """Sparse neighbour graphs are distances that were computed before."""
+        precomputed = self.affinity == "precomputed_nearest_neighbors"
+        return "precomputed" if precomputed else "euclidean"
+
+    def _affinity(self) -> Affinity:
+        check_option("affinity", self.affinity, _AFFINITIES)
+        if self.affinity == "rbf":
+            gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
+            return Gaussian(gamma=gamma)
+        return Binary(symmetrize="mean")
+
+    def _graph(self, data: Any) -> NeighborGraph:
+        n = data.shape[0]
+        if self.affinity == "rbf":
+            return NeighborGraph.build(data, n - 1)
+        # scikit-learn counts the point among its own neighbours.
+        asked = max(n // 10, 1) if self.n_neighbors is None else self.n_neighbors
+        k = min(max(asked - 1, 1), n - 1)
+        return NeighborGraph.build(data, k, metric=self.metric, n_jobs=self.n_jobs)

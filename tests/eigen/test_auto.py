@@ -1,0 +1,178 @@
+"""The chain of solvers: what is chosen, why, and what happens when it fails."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import ArpackError, LinearOperator
+
+from manifoldry.eigen import (
+    Auto,
+    Choice,
+    Dense,
+    EigenSolver,
+    Gram,
+    Lanczos,
+    Lobpcg,
+    Randomized,
+    ShiftInvertLanczos,
+    SolverFailed,
+    SpectralProblem,
+    resolve_solver,
+)
+from manifoldry.eigen.inverse import estimated_fill
+from manifoldry.exceptions import ConvergenceWarning
+
+PROBLEM = SpectralProblem(np.diag(np.arange(20.0)), end="smallest")
+
+
+@dataclass(frozen=True)
+class Failing(EigenSolver):
+    error: type[Exception] = np.linalg.LinAlgError
+
+    def _pairs(self, standard, k, rng):
+        raise self.error(-9) if self.error is ArpackError else self.error("injected")
+
+
+@dataclass(frozen=True)
+class Sloppy(EigenSolver):
+    noise: float
+
+    def _pairs(self, standard, k, rng):
+        values, vectors = Dense()._pairs(standard, k, rng)
+        return values, vectors + self.noise * rng.standard_normal(vectors.shape)
+
+
+class Chain(Auto):
+    """Auto with an injected chain."""
+
+    def __init__(self, *solvers):
+        super().__init__()
+        object.__setattr__(self, "solvers", solvers)
+
+    def choose(self, problem, k):
+        return [Choice(s, f"number {i}") for i, s in enumerate(self.solvers)]
+
+
+def solvers(problem, k=2, **options):
+    return [type(c.solver) for c in Auto(**options).choose(problem, k)]
+
+
+def sparse(n, end):
+    off = -np.ones(n - 1)
+    A = sp.diags_array([off, np.full(n, 2.0), off], offsets=[-1, 0, 1])
+    return SpectralProblem(A, end=end, bounds=(0, 4))
+
+
+def test_policy():
+    assert solvers(PROBLEM)[0] is Dense
+    assert solvers(sparse(1000, "smallest"))[0] is Dense
+    assert solvers(sparse(20_000, "smallest")) == [ShiftInvertLanczos, Lobpcg, Lanczos]
+    assert solvers(sparse(3000, "smallest"))[-1] is Dense
+    assert solvers(sparse(20_000, "largest")) == [Lanczos, Randomized]
+    dense = SpectralProblem(np.eye(2500), end="largest")
+    assert solvers(dense)[:2] == [Lanczos, Randomized]
+    dense = SpectralProblem(np.eye(2500), end="smallest")
+    assert solvers(dense)[0] is ShiftInvertLanczos
+    gram = SpectralProblem(Gram(np.ones((50_000, 3))), end="largest")
+    assert solvers(gram)[0] is Dense
+    implicit = LinearOperator((30_000, 30_000), matvec=lambda x: x, dtype=float)
+    assert ShiftInvertLanczos not in solvers(SpectralProblem(implicit, end="smallest"))
+
+
+def test_reasons_name_the_decisive_numbers():
+    chain = Auto().choose(sparse(20_000, "smallest"), 2)
+    assert all(c.reason for c in chain)
+    assert "20000" in chain[0].reason
+    assert "59998 entries" in chain[0].reason
+    assert "expected in a factor" in chain[0].reason
+    gram = SpectralProblem(Gram(np.ones((50_000, 3))), end="largest")
+    assert "short side 3 (of 50000 rows)" in Auto().choose(gram, 2)[0].reason
+
+
+def test_too_much_fill_in_goes_to_multigrid():
+    problem = sparse(20_000, "smallest")
+    assert solvers(problem, fill_up_to=1e3) == [Lobpcg, Lanczos]
+
+
+def test_fill_estimate_is_close_on_a_grid():
+    m = 110
+    off = -np.ones(m - 1)
+    T = sp.diags_array([off, np.full(m, 4.0), off], offsets=[-1, 0, 1])
+    N = sp.diags_array([off, off], offsets=[-1, 1])
+    A = (sp.kron(sp.eye_array(m), T) + sp.kron(N, sp.eye_array(m))).tocsc()
+    lu = sp.linalg.splu(
+        A, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
+    )
+    assert 0.5 < estimated_fill(A.tocsr()) / lu.L.nnz < 2
+
+
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError, ArpackError, MemoryError])
+def test_falls_back_and_tells(error):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        chain = Chain(Failing(error), Sloppy(1e-2), Dense())
+        spectrum = chain.solve(PROBLEM, 3, np.random.default_rng(0))
+    np.testing.assert_allclose(spectrum.values, [0, 1, 2], atol=1e-12)
+    assert spectrum.solver == "Dense"
+    assert "number 2" in spectrum.reason
+    assert "Failing failed" in spectrum.reason
+    assert "Sloppy was not accepted (residual" in spectrum.reason
+
+
+def test_the_best_is_returned_with_a_warning_if_none_is_accepted():
+    chain = Chain(Sloppy(0.05), Sloppy(0.01), Sloppy(0.2))
+    with pytest.warns(ConvergenceWarning, match="Sloppy left eigenvector .* residual .* gap"):
+        spectrum = chain.solve(PROBLEM, 2, np.random.default_rng(0))
+    assert not spectrum.accepted
+    assert "number 1" in spectrum.reason
+
+
+def test_an_error_names_them_all_if_none_returns():
+    with pytest.raises(RuntimeError, match="no eigensolver succeeded: Failing failed"):
+        Chain(Failing(), Failing()).solve(PROBLEM, 2, np.random.default_rng(0))
+
+
+def test_an_explicit_solver_fails_with_a_remedy():
+    with pytest.raises(SolverFailed, match=r"Failing failed .* order 20 .*eigen_solver=.auto"):
+        Failing().solve(PROBLEM, 2, np.random.default_rng(0))
+    implicit = LinearOperator((100, 100), matvec=lambda x: x, dtype=float)
+    problem = SpectralProblem(implicit, end="smallest")
+    with pytest.raises(RuntimeError, match="needs it as an array or sparse matrix"):
+        ShiftInvertLanczos().solve(problem, 2, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "end", "kind"),
+    [
+        ("auto", None, Auto),
+        ("dense", None, Dense),
+        ("lanczos", "smallest", Lanczos),
+        ("shift_invert", "largest", ShiftInvertLanczos),
+        ("lobpcg", None, Lobpcg),
+        ("amg", None, Lobpcg),
+        ("randomized", None, Randomized),
+        ("arpack", "smallest", ShiftInvertLanczos),
+        ("arpack", "largest", Lanczos),
+    ],
+)
+def test_names(spec, end, kind):
+    assert type(resolve_solver(spec, end)) is kind
+
+
+def test_solver_objects_pass_and_unknown_names_do_not():
+    solver = Lanczos(max_iter=7)
+    assert resolve_solver(solver) is solver
+    for wrong in ("eigen", None, 3):
+        with pytest.raises(ValueError, match=r"'auto', 'dense'.*or an EigenSolver object"):
+            resolve_solver(wrong)
+
+
+def test_multigrid_is_optional(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyamg", None)
+    problem = sparse(400, "smallest")
+    spectrum = Lobpcg(max_iter=600).solve(problem, 2, np.random.default_rng(0))
+    expected = 2 - 2 * np.cos(np.pi * np.array([1, 2]) / 401)
+    np.testing.assert_allclose(spectrum.values, expected, atol=1e-9)

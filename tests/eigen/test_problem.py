@@ -1,0 +1,117 @@
+"""Posing: validation, the standard form, coordinates."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from manifoldry.eigen import Dense, Gram, SpectralProblem
+from manifoldry.eigen.standard import orthonormal_basis
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"operator": np.ones((3, 2))}, "square"),
+        ({"operator": np.array([[0.0, 1, 0], [0, 0, 0], [0, 0, 0]])}, "not symmetric.*1.0e\\+00"),
+        ({"operator": sp.csr_array(np.triu(np.ones((3, 3))))}, "not symmetric"),
+        ({"operator": np.diag([1.0, np.nan, 1.0])}, "NaN or infinite"),
+        ({"operator": sp.csr_array(np.diag([1.0, -np.inf, 1.0]))}, "NaN or infinite"),
+        ({"operator": Gram(np.array([[np.inf], [0], [0]]))}, "NaN or infinite"),
+        ({"operator": 1e150 * np.eye(3)}, "1.0e\\+150.*rescale"),
+        ({"operator": 1e-150 * np.eye(3)}, "1.0e-150.*rescale"),
+        ({"end": "both"}, "end='both' must be one of 'smallest', 'largest'"),
+        ({"scale": "eig"}, "scale='eig'"),
+        ({"mass": np.ones(4)}, r"\(4,\).*\(3,\)"),
+        ({"mass": np.array([1.0, 0.0, 1.0])}, r"mass\[1\]=0.0"),
+        ({"mass": np.array([1.0, np.nan, 1.0])}, r"mass\[1\]=nan"),
+        ({"deflate": np.ones(2)}, "deflate.*n=3 rows"),
+        ({"constraint": np.full((3, 1), np.nan)}, "constraint.*NaN"),
+        ({"bounds": (1, 0)}, "low <= high"),
+    ],
+)
+def test_what_is_refused(change, message):
+    given = {"operator": np.eye(3), "end": "smallest", **change}
+    with pytest.raises(ValueError, match=message):
+        SpectralProblem(**given)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "operator", "gram"])
+def test_standard_form_keeps_the_representation(kind):
+    rng = np.random.default_rng(0)
+    F = rng.standard_normal((6, 3))
+    mass = rng.uniform(1, 4, 6)
+    dense = F @ F.T
+    given = {
+        "dense": dense,
+        "sparse": sp.coo_array(dense),
+        "operator": aslinearoperator(dense),
+        "gram": Gram(F),
+    }[kind]
+    standard = SpectralProblem(given, end="smallest", mass=mass).standard()
+    expected = dense / np.sqrt(np.outer(mass, mass))
+    np.testing.assert_allclose(standard.toarray(), expected, atol=1e-14)
+    np.testing.assert_allclose(standard.apply(np.eye(6)), expected, atol=1e-14)
+    np.testing.assert_allclose(standard.apply(np.ones(6)), expected.sum(axis=1), atol=1e-13)
+    assert standard.sparse == (kind == "sparse")
+    assert isinstance(standard.A, Gram) == (kind == "gram")
+    if kind in ("dense", "sparse"):
+        A = standard.toarray()
+        assert (A == A.T).all()
+
+
+def test_scaled_and_projected_factors_agree_for_all_kinds():
+    rng = np.random.default_rng(0)
+    F, s = rng.standard_normal((8, 3)), rng.uniform(1, 2, 8)
+    Q = orthonormal_basis(rng.standard_normal((8, 2)))
+    P = np.eye(8) - Q @ Q.T
+    expected = P @ np.diag(s) @ F
+    for given in (F, sp.csr_array(F), aslinearoperator(F)):
+        gram = Gram(given).scaled(s).projected(Q)
+        np.testing.assert_allclose(gram.toarray(), expected @ expected.T, atol=1e-13)
+        np.testing.assert_allclose(gram.small_matrix(), expected.T @ expected, atol=1e-13)
+        np.testing.assert_allclose(gram @ np.eye(8), expected @ expected.T, atol=1e-13)
+
+
+def test_excluded_subspace_is_weighted_and_of_full_rank():
+    mass = np.array([1.0, 4.0, 9.0, 16.0])
+    C = np.array([[1.0, 2.0, 0.0], [1, 2, 0], [1, 2, 0], [1, 2, 0]])
+    Q = SpectralProblem(np.eye(4), end="smallest", mass=mass, deflate=C).standard().Q
+    assert Q.shape == (4, 1)
+    np.testing.assert_allclose(np.abs(Q[:, 0]), np.sqrt(mass / mass.sum()))
+
+
+def test_basis_keeps_columns_of_any_length():
+    C = np.array([[1e-30, 1.0], [1e-30, -1.0]])
+    assert orthonormal_basis(C).shape == (2, 2)
+    assert orthonormal_basis(np.zeros((4, 2))).shape == (4, 0)
+
+
+@pytest.mark.parametrize("n", [5, 400])
+def test_norm_is_of_the_right_magnitude(n):
+    A = np.diag(np.linspace(-3, 1, n))
+    norm = SpectralProblem(A, end="largest").standard().norm
+    assert 0.8 * 3 <= norm <= 3 * (1 + 1e-12)
+
+
+def test_coordinates():
+    A = np.diag([4.0, 1.0, -1.0])
+    scaled = {}
+    for scale in ("unit", "sqrt_n", "sqrt_eigenvalue"):
+        problem = SpectralProblem(A, end="largest", scale=scale)
+        scaled[scale] = problem.coordinates(Dense().solve(problem, 3, np.random.default_rng(0)))
+    np.testing.assert_allclose(scaled["unit"], np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(scaled["sqrt_n"], np.sqrt(3) * np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(scaled["sqrt_eigenvalue"], np.diag([2.0, 1.0, 0.0]), atol=1e-14)
+
+
+def test_restriction_to_a_component():
+    A = sp.block_diag([np.array([[1.0, -1], [-1, 1]]), np.diag([5.0, 6.0, 7.0])])
+    mass = np.arange(1.0, 6.0)
+    problem = SpectralProblem(A, end="largest", mass=mass, deflate=np.ones(5), bounds=(0, 9))
+    part = problem.restrict(np.array([0, 1]))
+    np.testing.assert_array_equal(part.operator.toarray(), [[1, -1], [-1, 1]])
+    np.testing.assert_array_equal(part.mass, [1, 2])
+    assert part.deflate.shape == (2, 1)
+    assert part.constraint is None
+    assert (part.end, part.bounds) == ("largest", (0, 9))
