@@ -14,7 +14,7 @@ _EXPORTS = {
     "SpectralEmbedding": "spectral.spectral_embedding",
     "NeighborGraph": "neighbors.graph",
 }
-_SUBMODULES = ("datasets", "plotting", "metrics")
+_SUBMODULES = ("datasets", "plotting")
 
 __all__ = ["__version__", *_EXPORTS, *_SUBMODULES]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.sparse.linalg import LinearOperator, splu
 
@@ -72,20 +72,17 @@ class ShiftedInverse:
 
     def _bordered(self, Q: Array) -> Matrix:
         """Return the constrained solve for a Q that is not invariant."""
-        for _ in range(2):
-            # A near null vector of M inside range(Q) makes M⁻¹Q huge in one direction, which
-            # swamps the others; rotated to the eigenvectors of S it has a column of its own.
-            S = Q.T @ self.solve(Q)
-            Q = Q @ eigh((S + S.T) / 2)[1]
         W = self.solve(Q)
-        factor = _cholesky_scaled(Q.T @ W)
+        S = Q.T @ W
+        factor = cho_factor((S + S.T) / 2, check_finite=False)
 
         def once(X: Array) -> Array:
             Y = self.solve(_out(Q, X))
-            return _out(Q, Y - W @ factor(Q.T @ Y))
+            return _out(Q, Y - W @ cho_solve(factor, Q.T @ Y, check_finite=False))
 
         def refined(X: Array) -> Array:
-            # One correction repairs the cancellation between the two terms.
+            # A null vector of A that Q does not contain makes both terms huge and lets them
+            # cancel. One correction wins the digits back (path, n = 400: residual 3e-6 to 3e-11).
             Y = once(X)
             return Y + once(X - self.M @ Y)
 
@@ -156,15 +153,3 @@ def _cholesky(M: Array) -> tuple[Array, bool]:
         return cho_factor(M, lower=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         raise NotDefiniteError(str(error)) from error
-
-
-def _cholesky_scaled(S: Array) -> Matrix:
-    """Return the solve with S, a definite matrix whose rows may differ by many magnitudes."""
-    d = 1 / np.sqrt(np.diag(S))
-    factor = cho_factor(d[:, None] * ((S + S.T) / 2) * d, check_finite=False)
-
-    def solve(X: Array) -> Array:
-        column = d.reshape(-1, *[1] * (X.ndim - 1))
-        return column * cho_solve(factor, column * X, check_finite=False)
-
-    return solve

@@ -85,7 +85,10 @@ def with_missed_copies(
         kth = np.linalg.eigvalsh(V.T @ (operator @ V))[-k]
         start = start_block(standard, 1, rng)[:, 0]
         rest = locked(operator, V)
-        extra = largest_vectors(rest, 1, start - V @ (V.T @ start), 1e-7, max_iter, rng)
+        try:
+            extra = largest_vectors(rest, 1, start - V @ (V.T @ start), 1e-7, max_iter, rng)
+        except SolverFailed:
+            break  # nothing stands out of the rest
         extra = extra - V @ (V.T @ extra)
         extra /= np.linalg.norm(extra)
         if float((extra.T @ (operator @ extra)).item()) <= kth * (1 + 1e-12):

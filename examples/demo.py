@@ -1,0 +1,96 @@
+"""Map handwritten digits with every method, place unseen ones, and read the maps backwards.
+
+Run with ``make demo``; it takes well under a minute and leaves ``demo.png`` in this folder.
+"""
+
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.manifold import trustworthiness
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+
+from manifoldry import PCA, ClassicalMDS, KernelPCA, LaplacianEigenmaps
+from manifoldry.plotting import plot_embedding
+
+METHODS = {
+    "PCA": PCA(),
+    "Classical MDS (manhattan)": ClassicalMDS(metric="manhattan"),
+    "Kernel PCA": KernelPCA(),
+    "Laplacian eigenmaps": LaplacianEigenmaps(n_neighbors=12),
+}
+
+
+def describe(model, X, y, X_new, y_new):
+    """Quality of a map: neighbours kept, labels of unseen points, data recovered from the map."""
+    start = perf_counter()
+    Y = model.fit_transform(X)
+    seconds = perf_counter() - start
+    Y_new = model.transform(X_new)
+    recovered = model.inverse_transform(Y_new)
+    return {
+        "seconds": seconds,
+        "trust": trustworthiness(X, Y, n_neighbors=12),
+        "label": KNeighborsClassifier(5).fit(Y, y).score(Y_new, y_new),
+        "recovered": 1 - ((X_new - recovered) ** 2).sum() / ((X_new - X.mean(axis=0)) ** 2).sum(),
+    }
+
+
+def draw(models, y, X_new, y_new, path):
+    """Maps with unseen points ringed; below each, digits decoded along a walk across it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(figsize=(4 * len(models), 5.4), layout="constrained")
+    grid = figure.add_gridspec(2, len(models), height_ratios=[4, 1])
+    for column, (name, model) in enumerate(models.items()):
+        ax = figure.add_subplot(grid[0, column])
+        last = column == len(models) - 1
+        plot_embedding(model, y.astype(str), ax=ax, title=name, legend=last)
+        Y_new = model.transform(X_new)
+        ax.scatter(*Y_new[:40].T, s=34, facecolors="none", edgecolors="black", linewidths=0.7)
+        walk = walk_through_digits(model.embedding_, y, steps=9)
+        ax.plot(*walk.T, color="black", lw=1.2, alpha=0.8)
+        strip = figure.add_subplot(grid[1, column])
+        images = model.inverse_transform(walk).reshape(-1, 8, 8)
+        strip.imshow(np.hstack(list(images)), cmap="gray_r", vmin=0, vmax=16)
+        strip.set_axis_off()
+    figure.suptitle("1437 digits mapped; rings: unseen digits; below: the black walk read backwards")
+    temporary = path.with_suffix(".tmp.png")
+    figure.savefig(temporary, dpi=110)
+    temporary.replace(path)
+
+
+def walk_through_digits(Y, y, steps):
+    """A straight walk on the map from the middle of the zeros to the middle of the sixes."""
+    start, end = (np.median(Y[y == digit], axis=0) for digit in (0, 6))
+    return start + np.linspace(0, 1, steps)[:, None] * (end - start)
+
+
+def main():
+    X, y = load_digits(return_X_y=True)
+    X, X_new, y, y_new = train_test_split(X, y, test_size=360, random_state=0, stratify=y)
+    print(f"{len(X)} digits of {X.shape[1]} pixels, {len(X_new)} unseen ones\n")
+    print(f"{'':28}{'trustworthiness':>16}{'unseen labels':>15}{'recovered':>11}{'fit, s':>8}")
+    for name, model in METHODS.items():
+        quality = describe(model, X, y, X_new, y_new)
+        print(
+            f"{name:28}{quality['trust']:>16.3f}{quality['label']:>15.1%}"
+            f"{quality['recovered']:>11.1%}{quality['seconds']:>8.2f}"
+        )
+    print(
+        "\ntrustworthiness: do neighbours on the map deserve it? unseen labels: 5-nearest-"
+        "neighbour\naccuracy of digits placed by transform. recovered: variance of unseen digits "
+        "that two\ncoordinates bring back through inverse_transform."
+    )
+    path = Path("demo.png").resolve()
+    draw(METHODS, y, X_new, y_new, path)
+    print(f"\nPicture: {path}")
+
+
+if __name__ == "__main__":
+    main()
