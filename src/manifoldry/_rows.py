@@ -1,13 +1,16 @@
 """Find rows that are identical to training rows, exactly and whatever the batch."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry._typing import IntArray, Matrix
-from manifoldry._validation import row_blocks
+from manifoldry._validation import canonical, row_blocks
+
+Keys: TypeAlias = NDArray[np.uint64]
 
 _MASK_SEED = 20031  # any fixed number: the multipliers only have to be the same in every process
 
@@ -30,7 +33,7 @@ class RowLookup:
 
     X: Matrix
     order: IntArray
-    keys: np.ndarray[Any, np.dtype[np.uint64]]
+    keys: Keys
 
     @classmethod
     def of(cls, X: Matrix) -> "RowLookup":
@@ -44,15 +47,23 @@ class RowLookup:
         keys = _row_keys(X)
         found = np.full(X.shape[0], -1, dtype=np.intp)
         position = np.searchsorted(self.keys, keys)
-        inside = np.flatnonzero(position < len(self.keys))
-        hit = inside[self.keys[position[inside]] == keys[inside]]
-        candidate = self.order[position[hit]]
-        same = _equal_rows(X[hit], self.X[candidate])
-        found[hit[same]] = candidate[same]
+        pending = self._with_candidate(np.arange(X.shape[0]), position, keys)
+        while len(pending):
+            candidate = self.order[position[pending]]
+            same = _equal_rows(X, pending, self.X, candidate)
+            found[pending[same]] = candidate[same]
+            pending = pending[~same]  # different rows can share a key: try the next that does
+            position[pending] += 1
+            pending = self._with_candidate(pending, position, keys)
         return found
 
+    def _with_candidate(self, rows: IntArray, position: IntArray, keys: Keys) -> IntArray:
+        """Those of `rows` whose key is that of the training row at their position."""
+        rows = rows[position[rows] < len(self.keys)]
+        return rows[self.keys[position[rows]] == keys[rows]]
 
-def _row_keys(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
+
+def _row_keys(X: Matrix) -> Keys:
     multipliers = np.random.default_rng(_MASK_SEED).integers(
         1, 2**64, size=X.shape[1], dtype=np.uint64
     ) | np.uint64(1)
@@ -64,21 +75,34 @@ def _row_keys(X: Matrix) -> np.ndarray[Any, np.dtype[np.uint64]]:
     return keys
 
 
-def _sparse_row_keys(X: Matrix, multipliers: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    X = sparse.csr_array(X)
+def _sparse_row_keys(X: Matrix, multipliers: Keys) -> Keys:
+    X = canonical(sparse.csr_array(X))
     terms = _bits(X.data) * multipliers[X.indices]
     keys = np.zeros(X.shape[0], dtype=np.uint64)
     np.add.at(keys, np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), terms)
     return keys
 
 
-def _bits(values: Any) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Bit patterns of `values` as float64; adding zero turns -0.0 into 0.0."""
-    return np.ascontiguousarray(np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+def _bits(values: Any) -> Keys:
+    """Scrambled bit patterns of `values` as float64, zero for zero.
+
+    Adding zero turns -0.0 into 0.0. Numbers of few digits, such as grey levels, differ only in
+    their high bits, which the sums modulo 2⁶⁴ would push out: the shift brings them down.
+    """
+    bits = np.ascontiguousarray(np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+    return bits ^ (bits >> np.uint64(32))
 
 
-def _equal_rows(A: Matrix, B: Matrix) -> Any:
+def _equal_rows(A: Matrix, i: IntArray, B: Matrix, j: IntArray) -> NDArray[np.bool_]:
+    """Whether row i of A equals row j of B, for paired index arrays."""
+    equal = np.empty(len(i), dtype=bool)
+    for block in row_blocks(len(i), A.shape[1]):
+        equal[block] = _same(A[i[block]], B[j[block]])
+    return equal
+
+
+def _same(A: Matrix, B: Matrix) -> NDArray[np.bool_]:
     if sparse.issparse(A) or sparse.issparse(B):
         difference = abs(sparse.csr_array(A) - sparse.csr_array(B))
-        return difference.sum(axis=1) == 0
-    return (A == B).all(axis=1)
+        return np.asarray(difference.sum(axis=1) == 0)
+    return np.asarray((A == B).all(axis=1))

@@ -1,12 +1,16 @@
 """Checks of data that every public entry point shares, and planning of memory."""
 
 import os
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Array, IntArray, Matrix
+
+# Share of the largest entry up to which a matrix may fail to be what it should be.
+_ROUNDING = 1e-6
 
 
 def refuse_masked(X: Any) -> None:
@@ -25,15 +29,24 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
 
     refuse_masked(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
-    return _short_indices(validate_data(estimator, X, reset=reset, **options))
+    return canonical(validate_data(estimator, X, reset=reset, **options))
 
 
-def _short_indices(X: Matrix) -> Matrix:
-    """Sparse data with 32-bit indices where those suffice: not every metric takes 64-bit ones."""
-    if sparse.issparse(X) and max(*X.shape, X.nnz) < 2**31:
-        short = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
-        return type(X)(short, shape=X.shape)
-    return X
+def canonical(X: Matrix) -> Matrix:
+    """Sparse data with every entry stored once, and 32-bit indices where those suffice.
+
+    Repeated entries, which stand for their sum, would be read as several neighbours or several
+    features further down; and not every metric takes 64-bit indices.
+    """
+    if not sparse.issparse(X):
+        return X
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype == np.int32 or max(*X.shape, X.nnz) >= 2**31:
+        return X
+    short = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(short, shape=X.shape)
 
 
 def owned(X: Matrix, original: Any) -> Matrix:
@@ -44,11 +57,20 @@ def owned(X: Matrix, original: Any) -> Matrix:
     """
     if sparse.issparse(X):
         return X.copy()
-    if isinstance(X, np.memmap) and not X.flags.writeable:
+    if isinstance(original, list | tuple) or _is_read_only_map(X):
         return X
     source = original.to_numpy() if hasattr(original, "to_numpy") else original
     shared = not isinstance(source, np.ndarray) or np.may_share_memory(X, source)
     return np.array(X) if shared else X
+
+
+def _is_read_only_map(X: Any) -> bool:
+    """Whether `X` is a view of a file that was opened for reading only."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap) and X.mode == "r":
+            return True
+        X = X.base
+    return False
 
 
 def check_square(X: Matrix, what: str) -> None:
@@ -61,14 +83,23 @@ def check_non_negative(X: Matrix, what: str) -> None:
     """Refuse negative entries, naming the smallest one."""
     values = X.data if sparse.issparse(X) else X
     if values.size and values.min() < 0:
-        raise ValueError(f"precomputed {what} must not be negative; the smallest is {values.min()}")
+        raise ValueError(
+            f"Negative values in data: precomputed {what} must not be negative; "
+            f"the smallest is {values.min()}"
+        )
 
 
 def check_symmetric(X: Matrix, what: str) -> None:
     """Refuse a matrix that differs from its transpose by more than rounding."""
-    difference = abs(X - X.T).max() if X.shape[0] else 0.0
-    largest = abs(X).max() if X.shape[0] else 0.0
-    if difference > 1e-6 * largest:
+    largest = largest_modulus(X)
+    if sparse.issparse(X):
+        difference = largest_modulus(X - X.T)
+    else:
+        blocks = row_blocks(*X.shape)
+        difference = max(
+            (largest_modulus(X[block] - X[:, block].T) for block in blocks), default=0.0
+        )
+    if difference > _ROUNDING * largest:
         raise ValueError(
             f"precomputed {what} must be symmetric; entries differ from their mirror image by up "
             f"to {difference:.3g}; pass (A + A.T) / 2 if the difference is noise"
@@ -76,19 +107,49 @@ def check_symmetric(X: Matrix, what: str) -> None:
 
 
 def check_zero_diagonal(D: Array) -> None:
-    """Refuse distances from points to themselves, naming the largest."""
-    if np.diagonal(D).any():
+    """Refuse distances from points to themselves, beyond rounding, naming the largest."""
+    largest = largest_modulus(np.diagonal(D))
+    if largest > _ROUNDING * largest_modulus(D):
         raise ValueError(
             "precomputed distances must have a zero diagonal; the largest entry there is "
-            f"{np.diagonal(D).max()}; if these are similarities, turn them into distances"
+            f"{largest}; if these are similarities, turn them into distances"
         )
+
+
+def largest_modulus(X: Matrix) -> float:
+    """Largest modulus in `X`, without a copy of `X`."""
+    values = X.data if sparse.issparse(X) else X
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
 def available_memory() -> int | None:
     """Bytes of memory this process may still take, or None where the system does not say."""
+    known = [amount for amount in (_system_memory(), _group_memory()) if amount is not None]
+    return min(known) if known else None
+
+
+def _system_memory() -> int | None:
+    """What the machine has left; on Linux that includes the files it caches and can drop."""
+    try:
+        with open("/proc/meminfo") as lines:
+            sizes = {line.split(":")[0]: line.split()[1] for line in lines}
+        return 1024 * int(sizes["MemAvailable"])
+    except (OSError, KeyError, ValueError, IndexError):
+        pass
     try:
         return int(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _group_memory(folder: str = "/sys/fs/cgroup") -> int | None:
+    """What a container has left of its limit, where it has one."""
+    try:
+        with open(f"{folder}/memory.max") as limit, open(f"{folder}/memory.current") as used:
+            left = int(limit.read()) - int(used.read())
+        with open(f"{folder}/memory.stat") as lines:
+            return left + int(dict(line.split() for line in lines)["inactive_file"])
+    except (OSError, KeyError, ValueError):
         return None
 
 
@@ -108,7 +169,27 @@ def row_blocks(n_rows: int, floats_per_row: int, budget: int = 2**23) -> list[sl
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
+def spread_rows(n_rows: int, most: int) -> IntArray:
+    """At most `most` rows, evenly spread over all of them, to take figures on."""
+    count = min(n_rows, most)
+    return np.arange(count) * n_rows // max(1, count)
+
+
+def split_by_label(labels: IntArray) -> list[IntArray]:
+    """Rows of every label 0, 1, ..., ascending; rows labelled -1 belong nowhere."""
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(labels.max() + 2))
+    return [order[a:b] for a, b in pairwise(starts)]
+
+
 def power_of_two_scale(X: Array) -> float:
-    """Smallest power of two no less than ``max |X|``: dividing by it loses no digits."""
-    largest = float(np.abs(X).max(initial=0.0))
-    return float(2.0 ** np.ceil(np.log2(largest))) if largest > 0 else 1.0
+    """Smallest power of two no less than ``max |X|``: dividing by it loses no digits.
+
+    It stays within the range in which its reciprocal is finite, too.
+    """
+    largest = largest_modulus(X)
+    if largest == 0:
+        return 1.0
+    mantissa, exponent = np.frexp(largest)  # largest = mantissa · 2^exponent, 0.5 ≤ mantissa < 1
+    exponent -= mantissa == 0.5
+    return float(np.ldexp(1.0, min(max(int(exponent), -1022), 1023)))

@@ -1,10 +1,11 @@
 """From distances on a graph to weights: fitted on the training graph, applied to new rows."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry._checks import check_option
@@ -25,7 +26,7 @@ class Affinity(ABC):
         each end that did.
     """
 
-    symmetrize: Symmetrization = "or"
+    symmetrize: Symmetrization = field(default="or", kw_only=True)
 
     def __post_init__(self) -> None:
         check_option("symmetrize", self.symmetrize, ("or", "and", "mean"))
@@ -56,14 +57,24 @@ class Weights(ABC):
         Rows are scaled so that their largest weight is one: far from all data the raw weights
         underflow, while their ratios, which is all an extension needs, stay well defined.
         """
-        own_exponents, back_exponents = self.exponents(own, own), self.exponents(own, back)
+        exponents = [self.exponents(own, graph) for graph in (own, back)]
         smallest = np.full(own.n_query, np.inf)
-        np.minimum.at(smallest, own.rows, own_exponents)
-        np.minimum.at(smallest, back.rows, back_exponents)
+        for graph, other, values in zip((own, back), (back, own), exponents, strict=True):
+            counts = _shared(graph, other) if self.symmetrize == "and" else slice(None)
+            np.minimum.at(smallest, graph.rows[counts], values[counts])
         smallest[np.isinf(smallest)] = 0.0
-        A = own.matrix(np.exp(smallest[own.rows] - own_exponents))
-        B = back.matrix(np.exp(smallest[back.rows] - back_exponents))
+        # An edge that "and" is about to drop may weigh more than the heaviest that stays.
+        A, B = (
+            graph.matrix(np.exp(np.minimum(smallest[graph.rows] - values, 0.0)))
+            for graph, values in zip((own, back), exponents, strict=True)
+        )
         return _combine(A, B, self.symmetrize), -smallest
+
+
+def _shared(graph: NeighborGraph, other: NeighborGraph) -> NDArray[np.bool_]:
+    """Which edges of `graph` are edges of `other` too."""
+    n = graph.n_reference
+    return np.isin(graph.rows * n + graph.indices, other.rows * n + other.indices)
 
 
 def _combine(

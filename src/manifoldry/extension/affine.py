@@ -16,25 +16,30 @@ from manifoldry.neighbors.distances import Frame
 class AffineMap(Extension):
     """z = (x − mean)·V and back, x = mean + z·Vᵀ."""
 
-    mean: Array  # (n_features,)
+    mean: Array  # (n_features,), rounded as numbers of its size are
+    rest: Array  # (n_features,), what the rounding left of the mean, in units of `unit`
     components: Array  # V, (n_features, n_components), orthonormal columns or zero ones
     unit: float  # a power of two near the size of the data: products in it cannot overflow
 
     @classmethod
     def of(cls, X: Matrix, frame: Frame, spectrum: Spectrum) -> "AffineMap":
         """The map whose training coordinates are U·√ℓ, for eigenpairs (ℓ, U) of the Gram."""
-        # Dual vectors sum to zero, so centring X would change nothing here.
-        V = np.asarray(frame.apply(X).T @ dual_vectors(spectrum))
-        mean = np.asarray(X.mean(axis=0)).ravel() if sparse.issparse(X) else frame.origin
-        return cls(mean.astype(np.float64), V, frame.unit)
+        F = frame.apply(X)
+        # Dual vectors sum to zero, so centring F would change nothing here.
+        V = np.asarray(F.T @ dual_vectors(spectrum))
+        offset = np.asarray(F.mean(axis=0)).ravel()
+        mean = frame.origin + offset * frame.unit
+        rest = offset - (mean - frame.origin) / frame.unit
+        return cls(mean, rest, V, frame.unit)
 
     def transform(self, X: Matrix) -> Array:
         if sparse.issparse(X):
-            scaled = (X / self.unit) @ self.components - (self.mean / self.unit) @ self.components
+            center = self.mean / self.unit + self.rest
+            scaled = (X / self.unit) @ self.components - center @ self.components
         else:
-            scaled = ((X - self.mean) / self.unit) @ self.components
+            scaled = ((X - self.mean) / self.unit - self.rest) @ self.components
         return np.asarray(scaled) * self.unit
 
     def inverse(self, Z: Array) -> Array:
         """Data at map positions, (n_new, n_features)."""
-        return self.mean + ((Z / self.unit) @ self.components.T) * self.unit
+        return self.mean + ((Z / self.unit) @ self.components.T + self.rest) * self.unit

@@ -1,11 +1,14 @@
 """Classical scaling's kernel, −½·d², as a function of new points."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.extension.kernels import squared_distances
+from manifoldry.neighbors.distances import Frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +26,15 @@ class DistancesTo:
             return np.array(X, dtype=np.float64)
         from sklearn.metrics import pairwise_distances
 
-        if self.metric == "euclidean":
-            from manifoldry.extension.kernels import squared_distances
-            from manifoldry.neighbors.distances import Frame
-
-            frame = Frame.of(self.X)
-            return np.sqrt(squared_distances(X, self.X, frame, accuracy=1e-12)) * frame.unit
+        if isinstance(self.metric, str) and self.metric == "euclidean":
+            D2 = squared_distances(X, self.X, self._frame, accuracy=1e-12)
+            return np.sqrt(D2, out=D2) * self._frame.unit
         D = pairwise_distances(X, self.X, metric=self.metric, **self.metric_params)
         return np.asarray(D, dtype=np.float64)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame.of(self.X)
 
     def identical(self, X: Matrix) -> IntArray:
         """Training point at distance zero from each row of given distances, or -1."""

@@ -8,34 +8,57 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, Matrix
+from manifoldry._validation import row_blocks
 from manifoldry.eigen import Spectrum
-from manifoldry.neighbors.distances import Frame, expanded_squares, expansion_error, squared_norms
+from manifoldry.neighbors.distances import (
+    Frame,
+    expanded_squares,
+    expansion_error,
+    pair_distances,
+    squared_norms,
+)
 
 # Directions whose eigenvalue is below this share of the largest carry only rounding.
 RANK_TOLERANCE = 1e-12
 # Below this many multiplications subtracting every pair outright costs next to nothing.
 _DIRECT = 2e8
+# Squares below this multiple of their possible error have lost too many digits.
+_CLOSE = 1e4
 
 
 def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Array:
     """Squared Euclidean distances in units of the frame, each right to `accuracy`.
 
     One matrix product where rounding allows it, else (points close together but far from the
-    origin) direct subtraction, which is slower and always right.
+    origin) direct subtraction, which is slower and always right. Points that coincide are at
+    distance exactly zero either way.
     """
-    X, Y = frame.apply(X), frame.apply(Y)
-    y_squares = squared_norms(Y)
-    work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
-    cancels = expansion_error(X, y_squares).max(initial=0.0) > accuracy
     if sparse.issparse(X) or sparse.issparse(Y):
-        if not cancels:
-            return expanded_squares(sparse.csr_array(X), sparse.csr_array(Y), y_squares)
-        X, Y = (A.toarray() if sparse.issparse(A) else A for A in (X, Y))
-    if cancels or work < _DIRECT:
-        from scipy.spatial.distance import cdist
+        X, Y = sparse.csr_array(X), sparse.csr_array(Y)
+    A, B = frame.apply(X), frame.apply(Y)
+    squares = squared_norms(B)
+    error = expansion_error(A, squares)
+    work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
+    if error.max(initial=0.0) > accuracy or (work < _DIRECT and not sparse.issparse(X)):
+        return _subtracted_squares(X / frame.unit, Y / frame.unit)
+    D2 = expanded_squares(A, B, squares)
+    i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
+    D2[i, j] = (pair_distances(X, Y, i, j, frame.unit) / frame.unit) ** 2
+    return D2
 
+
+def _subtracted_squares(X: Matrix, Y: Matrix) -> Array:
+    """Squared distances pair by pair, of sparse rows in blocks so that few are dense at a time."""
+    from scipy.spatial.distance import cdist
+
+    if not sparse.issparse(X):
         return np.asarray(cdist(X, Y, "sqeuclidean"))
-    return expanded_squares(X, Y, y_squares)
+    D2 = np.empty((X.shape[0], Y.shape[0]))
+    for rows in row_blocks(*X.shape):
+        dense = X[rows].toarray()
+        for columns in row_blocks(*Y.shape):
+            D2[rows, columns] = cdist(dense, Y[columns].toarray(), "sqeuclidean")
+    return D2
 
 
 class RawKernel(Protocol):
@@ -70,7 +93,8 @@ class RBF:
     def matrix(self, X: Matrix) -> Array:
         """exp(−gamma·d²), (n_new, n_train)."""
         D2 = squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma)
-        return np.exp(-self.gamma * D2)
+        D2 *= -self.gamma
+        return np.exp(D2, out=D2)
 
 
 @dataclass(frozen=True, eq=False)

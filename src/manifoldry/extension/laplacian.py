@@ -59,7 +59,7 @@ class GraphWeights:
 
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`WeightRows`."""
-        return self.graph.index.identical(X)
+        return self.graph.identical(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,10 +118,9 @@ class LaplacianExtension(KernelExtension):
         W = _within_piece(W, piece, self.pieces.labels)
         d = W.sum(axis=1)
         if (d == 0).any():
-            row = int(np.argmax(d == 0))
             raise ValueError(
-                f"row {row} has no training point within reach, so it cannot be placed; "
-                "use n_neighbors instead of radius, or a larger radius"
+                f"{int((d == 0).sum())} of the rows have no training point within reach, so they "
+                "cannot be placed; use n_neighbors or a larger radius, and symmetrize='or'"
             )
         mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)

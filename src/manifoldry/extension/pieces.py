@@ -6,7 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale
+from manifoldry._validation import power_of_two_scale, row_blocks, split_by_label
+from manifoldry.eigen.spectrum import fixed_signs
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,14 +20,14 @@ class Geometry:
     @classmethod
     def of_points(cls, X: Matrix, rows: list[IntArray]) -> "Geometry":
         """From the data themselves."""
-        centers = np.vstack([np.asarray(X[row].mean(axis=0), np.float64) for row in rows])
+        centers = np.vstack([_center(X[row]) for row in rows])
         return cls(np.array([_radius(X[row]) for row in rows]), centers)
 
     @classmethod
     def of_distances(cls, D: Array, rows: list[IntArray]) -> "Geometry":
         """From all distances: centres are where classical scaling of their distances puts them."""
         unit = power_of_two_scale(D)
-        mean = np.array([[((D[np.ix_(a, b)] / unit) ** 2).mean() for b in rows] for a in rows])
+        mean = _mean_squares(D, rows, unit)
         squared_radii = np.diag(mean) / 2
         between = mean - squared_radii[:, None] - squared_radii[None, :]
         H = np.eye(len(rows)) - 1 / len(rows)
@@ -82,15 +83,38 @@ class Pieces:
 
 def piece_rows(labels: IntArray) -> list[IntArray]:
     """Rows of every piece in the order of their labels."""
-    return [np.flatnonzero(labels == piece) for piece in range(labels.max() + 1)]
+    return split_by_label(labels)
+
+
+def _mean_squares(D: Array, rows: list[IntArray], unit: float) -> Array:
+    """Mean squared distance, in units of `unit`, between the points of every two pieces."""
+    member = np.concatenate(rows)
+    piece = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    share = 1 / np.bincount(piece)[piece]
+    S = sparse.csr_array((share, (member, piece)), shape=(len(D), len(rows)))  # averages
+    mean = np.zeros((len(rows), len(rows)))
+    for block in row_blocks(*D.shape):
+        mean += S[block].T @ ((D[block] / unit) ** 2 @ S)
+    return mean
+
+
+def _center(X: Matrix) -> Array:
+    if sparse.issparse(X):
+        X = X.astype(np.float64)  # scipy sums in the precision of the data, whatever it is told
+    return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
 
 
 def _radius(X: Matrix) -> float:
     """Root mean square distance from the centre."""
-    X = X.toarray() if sparse.issparse(X) else X
-    centered = X - X.mean(axis=0, dtype=np.float64)
-    unit = power_of_two_scale(centered)
-    return float(np.sqrt(((centered / unit) ** 2).sum(axis=1).mean()) * unit)
+    center = _center(X)
+    blocks = row_blocks(*X.shape)
+    unit = max(power_of_two_scale(_centered(X[block], center)) for block in blocks)
+    inertia = sum(((_centered(X[block], center) / unit) ** 2).sum() for block in blocks)
+    return float(np.sqrt(inertia / X.shape[0]) * unit)
+
+
+def _centered(X: Matrix, center: Array) -> Array:
+    return np.asarray((X.toarray() if sparse.issparse(X) else X) - center)
 
 
 def _principal_positions(centers: Array, n_components: int) -> Array:
@@ -98,5 +122,5 @@ def _principal_positions(centers: Array, n_components: int) -> Array:
     U, s, _ = np.linalg.svd(centers - centers.mean(axis=0), full_matrices=False)
     kept = min(n_components, len(s))
     positions = np.zeros((len(centers), n_components))
-    positions[:, :kept] = U[:, :kept] * s[:kept]
+    positions[:, :kept] = fixed_signs(U[:, :kept]) * s[:kept]
     return positions

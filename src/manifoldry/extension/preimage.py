@@ -4,11 +4,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from manifoldry._typing import Array, Matrix
-from manifoldry._validation import row_blocks
+from manifoldry._validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
 from manifoldry.extension.kernels import RBF, squared_distances
+from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.distances import Frame
 
@@ -44,9 +46,12 @@ class KernelRidge:
         """The penalty in use."""
         if self.ridge is not None:
             return self.ridge
-        rows = np.arange(0, len(self.Z), max(1, len(self.Z) // _SAMPLE))[:_SAMPLE]
+        rows = spread_rows(len(self.Z), _SAMPLE)
         sample = RBF(self.kernel.X[rows], self.kernel.frame, self.kernel.gamma)
-        errors = _leave_one_out(sample.matrix(sample.X), self._centered[rows], _RIDGES)
+        Y = self._centered[rows]
+        K = sample.matrix(sample.X)
+        # Units do not matter for the choice, and in the data's own squares might overflow.
+        errors = leave_one_out_errors(K, Y / power_of_two_scale(Y), _RIDGES)
         return float(_RIDGES[np.argmin(errors)])
 
     def predict(self, Z: Array) -> Array:
@@ -66,23 +71,26 @@ class KernelRidge:
 
     @cached_property
     def _dual(self) -> Array:
+        n = len(self.Z)
+        plan_memory(16.0 * n * n, f"kernel ridge regression on {n} points", "use fewer points")
         K = self.kernel.matrix(self.kernel.X)
         # Coincident positions make K singular: without a floor Cholesky would break down.
-        K[np.diag_indices_from(K)] += max(self.ridge_, 1e-12)
+        K[np.diag_indices_from(K)] += max(self.ridge_, 10 * n * np.finfo(np.float64).eps)
         return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), self._centered))
 
 
-def _leave_one_out(K: Array, Y: Array, ridges: Array) -> Array:
-    """Leave-one-out errors of kernel ridge regression by the diagonal of its smoother."""
+def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:
+    """Mean squared leave-one-out error of kernel ridge regression for each of the ridges.
+
+    With A = K + ridge·I, leaving row i out changes its residual to (A⁻¹Y)ᵢ / (A⁻¹)ᵢᵢ, so one
+    eigendecomposition serves all rows and all ridges.
+    """
     values, U = eigh(K)
-    projected = U.T @ Y
+    projected, squares = U.T @ Y, U**2
     errors = []
     for ridge in ridges:
-        shrink = np.clip(values, 0, None) / (np.clip(values, 0, None) + ridge)
-        diagonal = (U**2) @ shrink
-        residual = (Y - U @ (shrink[:, None] * projected)) / np.maximum(1 - diagonal, 1e-12)[
-            :, None
-        ]
+        inverse = 1 / (np.maximum(values, 0) + ridge)
+        residual = (U @ (inverse[:, None] * projected)) / (squares @ inverse)[:, None]
         errors.append((residual**2).sum(axis=1).mean())
     return np.array(errors)
 
@@ -91,8 +99,15 @@ def median_rbf(X: Matrix, gamma: float | None = None) -> RBF:
     """The Gaussian kernel on `X`; its width by default the median squared distance."""
     frame = Frame.of(X)
     if gamma is not None:
-        return RBF(X, frame, gamma * frame.unit**2)
-    rows = np.arange(0, X.shape[0], max(1, X.shape[0] // _SAMPLE))[:_SAMPLE]
+        scaled = gamma * frame.unit * frame.unit
+        if not np.finfo(np.float64).tiny <= scaled < np.inf:
+            raise ValueError(
+                f"gamma={gamma:g} is out of proportion to data that extend over about "
+                f"{frame.unit:.0e}: gamma·d² leaves the range of double precision; leave gamma "
+                "at its default or rescale X"
+            )
+        return RBF(X, frame, scaled)
+    rows = spread_rows(X.shape[0], _SAMPLE)
     D2 = squared_distances(X[rows], X[rows], frame, accuracy=1e-12)
     off_diagonal = D2[~np.eye(len(rows), dtype=bool)]
     median = float(np.median(off_diagonal))
@@ -119,11 +134,21 @@ class FixedPoint:
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
+        out = np.empty((len(Z), self.kernel.X.shape[1]))
+        for block in row_blocks(len(Z), self.kernel.n_train):
+            out[block] = self._iterate(np.asarray(Z[block], dtype=np.float64))
+        return out
+
+    @cached_property
+    def _index(self) -> NeighborIndex:
+        return choose_index(np.asarray(self.Z, dtype=np.float64))
+
+    def _iterate(self, Z: Array) -> Array:
         X = self.kernel.X
         coefficients = Z @ self.dual.T
-        coefficients += (1 - coefficients.sum(axis=1, keepdims=True)) / len(X)
-        nearest = choose_index(np.asarray(self.Z, dtype=np.float64)).nearest(Z, 1)[0][:, 0]
-        start = np.asarray(X[nearest], dtype=np.float64)
+        coefficients += (1 - coefficients.sum(axis=1, keepdims=True)) / X.shape[0]
+        start = X[self._index.nearest(Z, 1)[0][:, 0]]
+        start = (start.toarray() if sparse.issparse(start) else start).astype(np.float64)
         current, moving = start.copy(), np.arange(len(Z))
         for _ in range(self.n_iterations):
             weights = coefficients[moving] * self.kernel.matrix(current[moving])

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
+from manifoldry._validation import power_of_two_scale, row_blocks, spread_rows
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 
@@ -16,6 +16,7 @@ _NEIGHBORS = 48  # neighbours a prediction may draw on; the bandwidth decides ho
 _SPACING = 5  # the neighbour whose distance is the local spacing of the map
 _BANDWIDTHS = 2.0 ** np.arange(-2, 4)  # in units of the local spacing
 _SAMPLE = 1000  # points on which the bandwidth is chosen
+_FADE = 1e-6  # share of the local variance below which a direction counts as having none
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,14 +26,19 @@ class MapSpacing:
     Z: Array
 
     @cached_property
+    def positions(self) -> Array:
+        """The map positions in double precision."""
+        return np.asarray(self.Z, dtype=np.float64)
+
+    @cached_property
     def index(self) -> NeighborIndex:
         """Neighbour search among the map positions."""
-        return choose_index(np.asarray(self.Z, dtype=np.float64))
+        return choose_index(self.positions)
 
     @cached_property
     def sample(self) -> IntArray:
         """Up to a thousand evenly spread rows, to take figures on."""
-        return np.arange(0, len(self.Z), max(1, len(self.Z) // _SAMPLE))[:_SAMPLE]
+        return spread_rows(len(self.Z), _SAMPLE)
 
     @property
     def k(self) -> int:
@@ -47,11 +53,21 @@ class MapSpacing:
     @cached_property
     def sample_neighbors(self) -> tuple[IntArray, Array]:
         """Neighbours of the sampled positions, themselves left out."""
-        indices, distances = self.index.nearest(self.Z[self.sample], self.k + 1)
+        indices, distances = self.index.nearest(self.positions[self.sample], self.k + 1)
         itself = indices == self.sample[:, None]
         itself[~itself.any(axis=1), -1] = True
         shape = (len(self.sample), self.k)
         return indices[~itself].reshape(shape), distances[~itself].reshape(shape)
+
+    @cached_property
+    def typical(self) -> float:
+        """Median local spacing; of distinct points, where coinciding ones are the rule."""
+        distances = self.sample_neighbors[1]
+        for spacings in (distances[:, self.spacing_rank - 1], distances[distances > 0]):
+            median = float(np.median(spacings)) if len(spacings) else 0.0
+            if median > 0:
+                return median
+        return 1.0
 
     def remoteness(self, Z: Array) -> Array:
         """Distance of each position from the map's points, in units of their typical spacing.
@@ -59,8 +75,7 @@ class MapSpacing:
         About 1 among the points; beyond 2 or 3 whatever is said about a position extrapolates.
         """
         _, distances = self.index.nearest(np.asarray(Z, dtype=np.float64), self.spacing_rank)
-        typical = float(np.median(self.sample_neighbors[1][:, self.spacing_rank - 1]))
-        return distances[:, -1] / (typical or 1.0)
+        return distances[:, -1] / self.typical
 
 
 class Smoother(NamedTuple):
@@ -75,12 +90,13 @@ class LocalRegression:
     """Regress data on map positions: local constant or local linear, Gaussian weights.
 
     The bandwidth follows the local spacing of the map. Its factor, and whether the local fit is
-    constant or linear, are chosen by the leave-one-out error.
+    constant or linear, are chosen by the leave-one-out error: the mean length of residuals, which
+    a few outliers on the map do not decide, as they would the mean square.
 
     Parameters
     ----------
     Z : array of shape (n_samples, n_components)
-        Map positions.
+        Map positions of at least two points.
     X : array or sparse matrix of shape (n_samples, n_features)
         The data at those positions.
 
@@ -104,18 +120,18 @@ class LocalRegression:
     @cached_property
     def smoother(self) -> Smoother:
         """The smoother of smallest leave-one-out error."""
-        return min(self._candidates, key=self._leave_one_out)
+        return min(self._candidates, key=lambda smoother: self._residuals(smoother).mean())
 
-    @property
+    @cached_property
     def error(self) -> float:
         """Root mean squared leave-one-out error per row, in the units of the data."""
-        return float(np.sqrt(self._leave_one_out(self.smoother)))
+        return float(np.sqrt((self._residuals(self.smoother) ** 2).mean())) * self._unit
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)
         out = np.empty((len(Z), self.X.shape[1]))
-        for block in row_blocks(len(Z), self.X.shape[1] + 16 * self.map.k):
+        for block in row_blocks(len(Z), self._numbers_per_row):
             indices, distances = self.map.index.nearest(Z[block], self.map.k)
             out[block] = self._average(self.smoother, Z[block], indices, distances)
         return out
@@ -126,18 +142,32 @@ class LocalRegression:
         degrees = (0, 1) if self.map.k >= 2 * (self.Z.shape[1] + 1) else (0,)
         return [Smoother(degree, float(h)) for degree in degrees for h in _BANDWIDTHS]
 
-    def _leave_one_out(self, smoother: Smoother) -> float:
+    @cached_property
+    def _unit(self) -> float:
+        return power_of_two_scale(self.X)
+
+    @property
+    def _numbers_per_row(self) -> int:
+        """Numbers that predicting one row keeps in memory at a time."""
+        n_components = self.Z.shape[1]
+        return int(self.X.shape[1] + (self.map.k + n_components) * (4 * n_components + 8))
+
+    def _residuals(self, smoother: Smoother) -> Array:
+        """Lengths of the residuals of sampled rows, each left out, in powers of two of the data."""
+        rows, lengths = self.map.sample, np.empty(len(self.map.sample))
         indices, distances = self.map.sample_neighbors
-        predicted = self._average(smoother, self.Z[self.map.sample], indices, distances)
-        truth = self.X[self.map.sample]
-        truth = truth.toarray() if sparse.issparse(truth) else truth
-        return float(((predicted - truth) ** 2).sum(axis=1).mean())
+        for block in row_blocks(len(rows), self._numbers_per_row):
+            Z, X = self.map.positions[rows[block]], self.X[rows[block]]
+            predicted = self._average(smoother, Z, indices[block], distances[block])
+            residuals = predicted - (X.toarray() if sparse.issparse(X) else X)
+            lengths[block] = np.linalg.norm(residuals / self._unit, axis=1)
+        return lengths
 
     def _average(self, smoother: Smoother, Z: Array, indices: IntArray, distances: Array) -> Array:
         width = smoother.bandwidth * distances[:, self.map.spacing_rank - 1]
         weights = gaussian_weights(distances, width)
         if smoother.degree == 1:
-            weights = linear_weights(weights, self.Z[indices] - Z[:, None, :])
+            weights = linear_weights(weights, self.map.positions[indices], Z)
         indptr = np.arange(len(Z) + 1) * indices.shape[1]
         S = sparse.csr_array(
             (weights.ravel(), indices.ravel(), indptr), shape=(len(Z), len(self.Z))
@@ -148,25 +178,34 @@ class LocalRegression:
 
 def gaussian_weights(distances: Array, width: Array) -> Array:
     """exp(−d²/2h²) normalised over each row; never 0/0, however far the row or small h."""
-    scaled = distances / np.where(width > 0, width, 1.0)[:, None]
-    exponent = (scaled**2 - scaled[:, :1] ** 2) / 2
+    with np.errstate(over="ignore"):  # far beyond the width: infinite exponent, weight zero
+        scaled = distances / np.where(width > 0, width, 1.0)[:, None]
+        exponent = (scaled**2 - scaled[:, :1] ** 2) / 2
     # A width of zero means several points at this very position: they alone count.
     exponent[width == 0] = np.where(distances[width == 0] > 0, np.inf, 0.0)
     weights = np.exp(-exponent)
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def linear_weights(weights: Array, offsets: Array) -> Array:
-    """Weights of the local linear fit's value, from kernel weights and offsets to the neighbours.
+def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
+    """Weights of a local linear fit's value at Z, from kernel weights of the neighbours.
 
-    Solves the weighted least-squares problem for the intercept in each row; a little ridge on
-    the slopes turns directions without spread into a local constant.
+    The fit's value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with m the weighted mean of the neighbours, cᵢ
+    their offsets from it and C their covariance. In directions in which the neighbours have next
+    to no spread, C⁻¹ fades to zero and the fit to a local constant.
     """
-    mean = np.einsum("qk,qkl->ql", weights, offsets)
-    centered = offsets - mean[:, None, :]
-    C = np.einsum("qk,qkl,qkm->qlm", weights, centered, centered)
-    trace = np.einsum("qll->q", C)
-    ridge = 1e-6 * np.where(trace > 0, trace, 1.0)
-    C += ridge[:, None, None] * np.eye(C.shape[1])
-    slope = np.linalg.solve(C, mean[:, :, None])[:, :, 0]
-    return weights * (1 - np.einsum("qkl,ql->qk", centered, slope))
+    origin = neighbors[:, :1]  # the nearest: differences to it keep their digits far from zero
+    unit = np.abs(neighbors - origin).max(axis=(1, 2), keepdims=True)
+    unit[unit == 0] = 1.0
+    local = (neighbors - origin) / unit  # (n_query, k, n_components)
+    mean = np.einsum("qk,qkl->ql", weights, local)
+    centered = local - mean[:, None, :]
+    target = (Z - origin[:, 0]) / unit[:, 0] - mean
+    C = centered.transpose(0, 2, 1) @ (weights[:, :, None] * centered)
+    trace = np.trace(C, axis1=1, axis2=2)[:, None, None]
+    scale = np.where(trace > 1e-100, trace, np.inf)  # else one neighbour has all the weight
+    R = C / scale
+    # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
+    regular = R @ R + _FADE**2 * np.eye(R.shape[1])
+    slope = np.linalg.solve(regular, R @ target[:, :, None]) / scale
+    return weights * (1 + (centered @ slope)[:, :, 0])

@@ -1,9 +1,12 @@
 """What every neighbour index answers: the k nearest references, and those within a radius."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 
@@ -15,9 +18,28 @@ class Edges(NamedTuple):
     indices: IntArray  # (n_edges,)
     distances: Array  # (n_edges,)
 
+    @property
+    def rows(self) -> IntArray:
+        """Query point of every edge."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    def keep(self, mask: NDArray[np.bool_]) -> "Edges":
+        """Only the edges where `mask` is true."""
+        counts = np.bincount(self.rows[mask], minlength=len(self.indptr) - 1)
+        return Edges(_starts(counts), self.indices[mask], self.distances[mask])
+
+    def first(self, k: int) -> tuple[IntArray, Array]:
+        """The first k edges of every row, which must have that many, as (n_query, k) arrays."""
+        position = self.indptr[:-1, None] + np.arange(k)
+        return self.indices[position], self.distances[position]
+
 
 class NeighborIndex(ABC):
-    """Reference points that can be asked for neighbours; all answers are exact."""
+    """Reference points that can be asked for neighbours.
+
+    All answers are exact: distances are as right as rounding the data allows, also far from the
+    origin; rows are sorted by distance, ties by index; none depends on the other query rows.
+    """
 
     reason: str
     """Why this index was chosen, in words."""
@@ -34,7 +56,7 @@ class NeighborIndex(ABC):
 
     @abstractmethod
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        """Indices and distances, both (n_query, k), of the k nearest references, nearest first."""
+        """Indices and distances, both (n_query, k), of the k ≤ n_reference nearest references."""
 
     @abstractmethod
     def within(self, X: Matrix, radius: float | Array) -> Edges:
@@ -42,7 +64,13 @@ class NeighborIndex(ABC):
 
     @abstractmethod
     def restrict(self, rows: IntArray) -> "NeighborIndex":
-        """The same kind of index over some of the reference points."""
+        """The same kind of index over some of the reference points, numbered from zero."""
+
+    def read(self, X: Matrix) -> Matrix:
+        """Query rows in the form, dense or sparse, in which this index holds its own."""
+        if sparse.issparse(self.points):
+            return sparse.csr_array(X)
+        return X.toarray() if sparse.issparse(X) else X
 
     @abstractmethod
     def identical(self, X: Matrix) -> IntArray:
@@ -59,5 +87,22 @@ def compress(query: IntArray, reference: IntArray, distances: Array, n_query: in
     """Gather edge triplets into rows, each sorted by distance, ties by index."""
     order = np.lexsort((reference, distances, query))
     counts = np.bincount(query, minlength=n_query)
-    indptr = np.concatenate([[0], np.cumsum(counts)])
-    return Edges(indptr, reference[order], distances[order])
+    return Edges(_starts(counts), reference[order], distances[order])
+
+
+def gather(blocks: Iterable[tuple[IntArray, IntArray, Array]], n_query: int) -> Edges:
+    """Compress the triplets that were found block by block."""
+    none = (np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+    query, reference, distances = map(np.concatenate, zip(none, *blocks, strict=True))
+    return compress(query, reference, distances, n_query)
+
+
+def smallest_entries(D: Array, k: int) -> tuple[IntArray, Array]:
+    """Columns and values of the k smallest entries of each row, ties by column."""
+    kth = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
+    row, column = np.nonzero(kth >= D)  # k of every row, and more where the k-th is tied
+    return compress(row, column, D[row, column].astype(np.float64), D.shape[0]).first(k)
+
+
+def _starts(counts: IntArray) -> IntArray:
+    return np.concatenate([[0], np.cumsum(counts)])

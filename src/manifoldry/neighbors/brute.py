@@ -10,7 +10,7 @@ from scipy import sparse
 from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress, sort_rows
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import (
     Frame,
     expanded_squares,
@@ -20,6 +20,7 @@ from manifoldry.neighbors.distances import (
 )
 
 _SPARE = 8  # candidates beyond k, so that rounding in the matrix product rarely decides
+_PAIRS = 2**22  # pairs looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,8 +28,8 @@ class BruteIndex(NeighborIndex):
     """All distances, block by block, with BLAS; O(n_query · n_reference · n_features).
 
     The matrix product only nominates candidates. Their distances are recomputed by subtraction,
-    and a row whose nominations could be wrong by rounding is searched again in full, so the
-    answer is exact also far from the origin and in float32.
+    and a row whose nominations could be wrong, by rounding or because of ties, is searched again
+    among all that could be as near, so the answer is exact also far from the origin.
     """
 
     X: Matrix
@@ -58,60 +59,60 @@ class BruteIndex(NeighborIndex):
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         n_candidates = min(k + _SPARE, self.n_reference)
-        candidates, cut, error = self._nominate(X, n_candidates)
+        candidates, bound = self._nominate(X, n_candidates)
         rows = np.repeat(np.arange(X.shape[0]), n_candidates)
         exact = pair_distances(X, self.X, rows, candidates.ravel(), self._frame.unit)
         candidates, exact = sort_rows(candidates, exact.reshape(candidates.shape))
         indices, distances = candidates[:, :k].copy(), exact[:, :k].copy()
         if n_candidates < self.n_reference:
-            kth = (distances[:, -1] / self._frame.unit) ** 2
-            # Beyond the candidates nothing is nearer than cut − error; a tie within
-            # 1e-9 of the k-th distance is harmless whichever way it falls.
-            doubtful = (kth > cut - error) & (error > 1e-9 * kth)
-            self._search_in_full(X, np.flatnonzero(doubtful), indices, distances)
+            doubtful = np.flatnonzero((distances[:, -1] / self._frame.unit) ** 2 >= bound)
+            self._search_again(X, doubtful, indices, distances)
         return indices, distances
 
-    def _nominate(self, X: Matrix, k: int) -> tuple[IntArray, Array, Array]:
-        """K candidates per row, the largest squared distance among them, a bound on its error."""
+    def _nominate(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        """K candidates per row; nobody else is nearer than the root of the bound."""
         from sklearn.neighbors import NearestNeighbors
 
+        if X.shape[0] == 0:
+            return np.empty((0, k), dtype=np.intp), np.empty(0)
         references, queries = self._frame.apply(self.X), self._frame.apply(X)
         search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(references)
         distances, candidates = search.kneighbors(queries)
         error = expansion_error(queries, squared_norms(references))
-        return candidates, distances[:, -1].astype(np.float64) ** 2, error
+        return candidates, distances[:, -1] ** 2 - error
+
+    def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
+        """Replace the k neighbours of some rows by the k first of all that are as near."""
+        if len(rows) == 0:
+            return
+        for block, query, reference, exact in self._pairs(X[rows], distances[rows, -1:]):
+            edges = compress(query - block.start, reference, exact, block.stop - block.start)
+            indices[rows[block]], distances[rows[block]] = edges.first(indices.shape[1])
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
-        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        limit = (radii / self._frame.unit) ** 2
-        found: list[tuple[IntArray, IntArray, Array]] = []
-        for block, D2, error in self._blocks(X):
-            query, reference = np.nonzero(limit * (1 + 1e-9) + error[:, None] >= D2)
-            exact = pair_distances(X, self.X, query + block.start, reference, self._frame.unit)
-            keep = exact <= radii[reference]
-            found.append((query[keep] + block.start, reference[keep], exact[keep]))
-        query, reference, distance = (np.concatenate(part) for part in zip(*found, strict=True))
-        return compress(query, reference, distance, X.shape[0])
+        radii = np.asarray(radius, dtype=np.float64)
+        found = ((i, j, distances) for _, i, j, distances in self._pairs(X, radii))
+        return gather(found, X.shape[0])
 
-    def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Array, Array]]:
-        """Squared distances in units of the frame, with their error bounds, block by block."""
+    def _pairs(self, X: Matrix, radii: Array) -> Iterator[tuple[slice, IntArray, IntArray, Array]]:
+        """Pairs of query and reference no farther apart than `radii`, block by block of queries.
+
+        `radii` is one number, a row of one for each reference, or a column of one for each query.
+        """
+        unit, shape = self._frame.unit, (X.shape[0], self.n_reference)
+        limit = np.broadcast_to(np.minimum(radii / unit, 1e150) ** 2 * (1 + 1e-9), shape)
+        radii = np.broadcast_to(radii, shape)
         references = self._frame.apply(self.X)
         squares = squared_norms(references)
-        for block in row_blocks(X.shape[0], self.n_reference):
+        for block in row_blocks(*shape, budget=_PAIRS):
             queries = self._frame.apply(X[block])
             D2 = expanded_squares(queries, references, squares)
-            yield block, D2, expansion_error(queries, squares)
-
-    def _search_in_full(
-        self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array
-    ) -> None:
-        k = indices.shape[1]
-        everyone = np.arange(self.n_reference)
-        for row in rows:
-            repeated = np.full(self.n_reference, row)
-            exact = pair_distances(X, self.X, repeated, everyone, self._frame.unit)
-            order = np.argsort(exact, kind="stable")[:k]
-            indices[row], distances[row] = order, exact[order]
+            D2 -= expansion_error(queries, squares)[:, None]
+            query, reference = np.nonzero(limit[block] >= D2)
+            query += block.start
+            exact = pair_distances(X, self.X, query, reference, unit)
+            keep = exact <= radii[query, reference]
+            yield block, query[keep], reference[keep], exact[keep]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,9 +150,11 @@ class CosineIndex(NeighborIndex):
         return indices, chords**2 / 2
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
-        chord = np.sqrt(2 * np.asarray(radius, dtype=np.float64)) * (1 + 1e-15)
-        indptr, indices, chords = self.sphere.within(directions(X), chord)
-        return Edges(indptr, indices, chords**2 / 2)
+        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
+        # Squaring undoes the root up to rounding only: look a little farther, then compare.
+        indptr, indices, chords = self.sphere.within(directions(X), np.sqrt(2 * radii) * (1 + 1e-9))
+        edges = Edges(indptr, indices, chords**2 / 2)
+        return edges.keep(edges.distances <= radii[indices] * (1 + 1e-15))
 
 
 def directions(X: Matrix) -> Matrix:
@@ -168,5 +171,5 @@ def directions(X: Matrix) -> Matrix:
     if sparse.issparse(X):
         scaled = sparse.diags_array(1 / largest) @ X
         return sparse.csr_array(sparse.diags_array(1 / np.sqrt(squared_norms(scaled))) @ scaled)
-    scaled = X / largest[:, None]
+    scaled = np.ascontiguousarray(X) / largest[:, None]  # the order of sums must not vary
     return scaled / np.sqrt(squared_norms(scaled))[:, None]

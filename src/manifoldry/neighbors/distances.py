@@ -1,4 +1,4 @@
-"""Euclidean distances that keep their digits at any offset and any scale."""
+"""Distances that keep their digits at any offset and any scale."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale, row_blocks
+from manifoldry._validation import largest_modulus, power_of_two_scale, row_blocks
+
+# Squares of larger numbers, or sums of such squares, leave the range of double precision.
+_FARTHEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -23,23 +26,40 @@ class Frame:
     def of(cls, X: Matrix) -> "Frame":
         """Centre on the mean; the unit is a power of two, so scaling is free of rounding."""
         if sparse.issparse(X):
-            return cls(np.zeros(X.shape[1]), power_of_two_scale(X.data))
+            return cls.at_zero(X)
+        blocks = row_blocks(*X.shape)
         coarse = power_of_two_scale(X)
-        origin = (X / coarse).mean(axis=0, dtype=np.float64) * coarse
-        return cls(origin, power_of_two_scale(X - origin))
+        total = sum((X[block] / coarse).sum(axis=0, dtype=np.float64) for block in blocks)
+        origin = total / X.shape[0] * coarse
+        return cls(origin, max(power_of_two_scale(X[block] - origin) for block in blocks))
+
+    @classmethod
+    def at_zero(cls, X: Matrix) -> "Frame":
+        """Only a unit: for what works with differences, and need not be centred."""
+        return cls(np.zeros(X.shape[1]), power_of_two_scale(X))
 
     def apply(self, X: Matrix) -> Matrix:
-        """Coordinates of `X` in this frame, in the precision of `X`."""
+        """Coordinates of `X` in this frame, in double precision."""
+        largest = largest_modulus(X)
+        if largest / self.unit > _FARTHEST:
+            raise ValueError(
+                f"X has values up to {largest:.0e} where the training data extend over about "
+                f"{self.unit:.0e}, so that distances overflow; check the units of X"
+            )
         if sparse.issparse(X):
-            return X * (1.0 / self.unit)
-        return ((X - self.origin) / self.unit).astype(X.dtype, copy=False)
+            return X.astype(np.float64) * (1.0 / self.unit)
+        return (X - self.origin) / self.unit
 
 
-def pair_distances(X: Matrix, Y: Matrix, i: IntArray, j: IntArray, unit: float) -> Array:
-    """‖X[i] − Y[j]‖ by direct subtraction in float64, for paired index arrays."""
+def pair_distances(
+    X: Matrix, Y: Matrix, i: IntArray, j: IntArray, unit: float, p: float = 2.0
+) -> Array:
+    """‖X[i] − Y[j]‖ₚ by direct subtraction in float64, for paired index arrays."""
     out = np.empty(len(i))
-    for block in row_blocks(len(i), X.shape[1], budget=2**21):
-        out[block] = _row_norms(_subtract(X[i[block]], Y[j[block]]), unit)
+    numbers = Y.nnz // Y.shape[0] + 1 if sparse.issparse(Y) else Y.shape[1]
+    for block in row_blocks(len(i), numbers, budget=2**21):
+        difference = _subtract(X[i[block]], Y[j[block]]) / unit
+        out[block] = _row_norms(difference, p) * unit
     return out
 
 
@@ -49,10 +69,14 @@ def _subtract(A: Matrix, B: Matrix) -> Matrix:
     return A.astype(np.float64) - B.astype(np.float64)
 
 
-def _row_norms(D: Matrix, unit: float) -> Array:
-    D = D / unit
-    squares = D.power(2).sum(axis=1) if sparse.issparse(D) else np.einsum("ij,ij->i", D, D)
-    return np.sqrt(squares) * unit
+def _row_norms(D: Matrix, p: float) -> Array:
+    if p == 2:
+        return np.sqrt(squared_norms(D))
+    if p == 1:
+        return np.abs(D).sum(axis=1)
+    if np.isinf(p):
+        return np.abs(D).max(axis=1)
+    return np.asarray((np.abs(D) ** p).sum(axis=1) ** (1 / p))
 
 
 def squared_norms(X: Matrix) -> Array:
@@ -78,5 +102,5 @@ def expansion_error(X: Matrix, y_squares: Array) -> Array:
     The expansion cancels where points lie close together far from the origin; the bound says
     when its result can no longer be trusted.
     """
-    largest = squared_norms(X).astype(np.float64) + float(y_squares.max(initial=0.0))
-    return (X.shape[1] + 8) * float(np.finfo(X.dtype).eps) * largest
+    largest = squared_norms(X) + float(y_squares.max(initial=0.0))
+    return (X.shape[1] + 8) * float(np.finfo(np.float64).eps) * largest

@@ -1,5 +1,6 @@
 """Exact neighbours in any metric that scikit-learn knows, or a callable."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -9,12 +10,19 @@ import numpy as np
 from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress, sort_rows
+from manifoldry.neighbors.base import Edges, NeighborIndex, gather, smallest_entries
+
+# A distance and its mirror image may differ in the last digits.
+_SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class GeneralIndex(NeighborIndex):
-    """scikit-learn's own search, for the metrics without a faster path here."""
+    """All distances, block by block, for the metrics without a faster path here.
+
+    Trees would be faster, but they are wrong for what obeys no triangle inequality, as some named
+    dissimilarities and many callables do not.
+    """
 
     X: Matrix
     metric: Any
@@ -31,15 +39,6 @@ class GeneralIndex(NeighborIndex):
         return self.X
 
     @cached_property
-    def _search(self) -> Any:
-        from sklearn.neighbors import NearestNeighbors
-
-        search = NearestNeighbors(
-            metric=self.metric, metric_params=self.metric_params or None, n_jobs=self.n_jobs
-        )
-        return search.fit(self.X)
-
-    @cached_property
     def _lookup(self) -> RowLookup:
         return RowLookup.of(self.X)
 
@@ -50,18 +49,29 @@ class GeneralIndex(NeighborIndex):
         return self._lookup.find(X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        distances, indices = self._search.kneighbors(X, n_neighbors=k)
-        return sort_rows(indices, np.asarray(distances, dtype=np.float64))
+        indices, distances = np.empty((X.shape[0], k), dtype=np.intp), np.empty((X.shape[0], k))
+        for block, D in self._blocks(X):
+            indices[block], distances[block] = smallest_entries(D, k)
+        return indices, distances
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
+        radii = np.asarray(radius, dtype=np.float64)
+        found = []
+        for block, D in self._blocks(X):
+            query, reference = np.nonzero(radii * _SLACK >= D)
+            found.append((query + block.start, reference, D[query, reference]))
+        return gather(found, X.shape[0])
+
+    def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Array]]:
         from sklearn.metrics import pairwise_distances
 
-        radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        found: list[tuple[IntArray, IntArray, Array]] = []
-        for block in row_blocks(X.shape[0], self.n_reference):
-            D = pairwise_distances(X[block], self.X, metric=self.metric, **self.metric_params)
-            # 1e-12: the k-th distances in `radius` come from another routine of scikit-learn.
-            query, reference = np.nonzero(radii * (1 + 1e-12) >= D)
-            found.append((query + block.start, reference, D[query, reference]))
-        query, reference, distance = (np.concatenate(part) for part in zip(*found, strict=True))
-        return compress(query, reference, distance, X.shape[0])
+        references = self.X.astype(np.float64, copy=False)
+        for block in row_blocks(X.shape[0], self.n_reference, budget=2**22):
+            D = pairwise_distances(
+                X[block].astype(np.float64, copy=False),
+                references,
+                metric=self.metric,
+                n_jobs=self.n_jobs,
+                **self.metric_params,
+            )
+            yield block, np.asarray(D, dtype=np.float64)

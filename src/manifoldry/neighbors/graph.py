@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from manifoldry._checks import check_count, check_positive
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import (
+    canonical,
     check_non_negative,
     check_square,
     check_symmetric,
@@ -17,7 +18,7 @@ from manifoldry._validation import (
     owned,
     refuse_masked,
 )
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress
+from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
@@ -74,6 +75,7 @@ class NeighborGraph:
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         n_jobs: int | None = None,
+        copy: bool = True,
     ) -> "NeighborGraph":
         """Find the neighbours of every row of `X` among the other rows.
 
@@ -92,17 +94,16 @@ class NeighborGraph:
             Further arguments of the metric.
         n_jobs : int, default=None
             Threads for the metrics that can use them.
+        copy : bool, default=True
+            Keep a copy of `X`; without one `X` must not be overwritten as long as the graph is
+            asked about new points. A read-only memory map is never copied.
         """
-        from sklearn.utils import check_array
-
-        refuse_masked(X)
-        checked = check_array(
-            X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
-        if metric == "precomputed":
+        checked = _check_points(X, least=2)
+        if isinstance(metric, str) and metric == "precomputed":
             return _from_distances(checked, n_neighbors, radius)
-        index = choose_index(owned(checked, X), metric, metric_params, n_jobs)
-        return _from_index(index, index.points, n_neighbors, radius)
+        kept = owned(checked, X) if copy else checked
+        index = choose_index(kept, metric, metric_params, n_jobs)
+        return _from_index(index, kept, n_neighbors, radius)
 
     @property
     def n_query(self) -> int:
@@ -128,6 +129,12 @@ class NeighborGraph:
 
     def truncate(self, n_neighbors: int) -> "NeighborGraph":
         """Keep only the nearest `n_neighbors` of every point."""
+        check_count("n_neighbors", n_neighbors)
+        if self.n_query != self.n_reference:
+            raise ValueError(
+                f"only the graph of the training points can be truncated; this one has "
+                f"{self.n_query} query points among {self.n_reference}: truncate before querying"
+            )
         if self.n_neighbors is None or n_neighbors > self.n_neighbors:
             have = "a radius" if self.n_neighbors is None else f"{self.n_neighbors} neighbours"
             raise ValueError(
@@ -148,14 +155,20 @@ class NeighborGraph:
             n_neighbors=n_neighbors,
         )
 
-    def query(self, X: Matrix) -> tuple["NeighborGraph", "NeighborGraph"]:
+    def query(self, X: Any) -> tuple["NeighborGraph", "NeighborGraph"]:
         """Neighbours of new points, in both directions.
 
         Returns the graph of each new point's own neighbours, and the graph of the training points
         that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
         A new row identical to a training row stands for that row, so it is left out of its own
-        neighbours; the two graphs then repeat the training graph and its transpose.
+        neighbours; the two graphs then repeat the training graph and, but for ties, its transpose.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_query, n_features)
+            New points; for a graph of precomputed distances, those to all training points.
         """
+        X = self._check_query(X)
         self_index = self.index.identical(X)
         if self.radius is not None:
             own = without(self.index.within(X, self.radius), self_index)
@@ -163,6 +176,24 @@ class NeighborGraph:
             own = _nearest_edges(self.index, X, self.k, self_index)
         back = without(self.index.within(X, self.reach), self_index)
         return replace_edges(self, own), replace_edges(self, back)
+
+    def _check_query(self, X: Any) -> Matrix:
+        """Validate new points, in the form (dense or sparse) that the index holds."""
+        X = _check_points(X, least=0)
+        points = self.index.points
+        expected = self.n_reference if points is None else points.shape[1]
+        if X.shape[1] != expected:
+            what = "distances to the training points" if points is None else "features"
+            raise ValueError(
+                f"X has {X.shape[1]} columns; the graph was built on {expected} {what}"
+            )
+        if points is None:
+            check_non_negative(X, "distances")
+        return self.index.read(X)
+
+    def identical(self, X: Any) -> IntArray:
+        """Training point at distance exactly zero from each row of `X`, or -1."""
+        return self.index.identical(self._check_query(X))
 
     @property
     def k(self) -> int:
@@ -216,14 +247,21 @@ def resolve_neighbors(n_neighbors: int | None, n: int) -> int:
     return int(n_neighbors)
 
 
+def _check_points(X: Any, least: int) -> Matrix:
+    from sklearn.utils import check_array
+
+    refuse_masked(X)
+    dtypes = [np.float64, np.float32]
+    return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least))
+
+
 def _nearest_edges(index: NeighborIndex, X: Matrix, k: int, self_index: IntArray) -> Edges:
-    """The k nearest references of each row other than the row's own self."""
+    """The k < n_reference nearest references of each row other than the row's own self."""
     if isinstance(index, SparseDistances):
         return _stored_nearest(index, X, k, self_index)
-    k = min(k, index.n_reference - 1) if (self_index >= 0).any() else min(k, index.n_reference)
-    extra = 1 if (self_index >= 0).any() else 0
-    indices, distances = index.nearest(X, k + extra)
-    if extra:
+    known = bool((self_index >= 0).any())
+    indices, distances = index.nearest(X, k + known)
+    if known:
         drop = indices == self_index[:, None]
         drop[~drop.any(axis=1), -1] = True  # no self among them: the farthest goes
         shape = (indices.shape[0], k)
@@ -244,9 +282,7 @@ def _stored_nearest(index: SparseDistances, X: Matrix, k: int, self_index: IntAr
 
 def without(edges: Edges, self_index: IntArray) -> Edges:
     """Drop from each row the edge to the row's own self, if there is one."""
-    rows = np.repeat(np.arange(len(edges.indptr) - 1), np.diff(edges.indptr))
-    keep = edges.indices != self_index[rows]
-    return compress(rows[keep], edges.indices[keep], edges.distances[keep], len(self_index))
+    return edges.keep(edges.indices != self_index[edges.rows])
 
 
 def replace_edges(graph: NeighborGraph, edges: Edges) -> NeighborGraph:

@@ -1,26 +1,44 @@
-"""Exact Euclidean neighbours in low dimension by a k-d tree."""
+"""Exact neighbours in low dimension by a k-d tree, for Euclidean and other Minkowski metrics."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress, sort_rows
-from manifoldry.neighbors.brute import BruteIndex
+from manifoldry._validation import row_blocks
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import Frame, pair_distances
 
-_SMALL = 2**24  # pairs below which one pass over all distances beats building a second tree
+_FEW = 64  # query points for which one pass over all distances beats building a second tree
+_PAIRS = 2**22  # pairs looked at together
+# The tree sums in another order than we do: its distances may differ from ours in the last digits.
+_SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class KDTreeIndex(NeighborIndex):
-    """scipy's k-d tree; O(log n) per query in a few dimensions, hopeless beyond about a dozen."""
+    """scipy's k-d tree; O(log n) per query in a few dimensions, hopeless beyond about a dozen.
+
+    Parameters
+    ----------
+    X : array of shape (n_reference, n_features)
+        The reference points.
+    reason : str
+        Why this index was chosen.
+    p : float
+        The order of the norm: 2 Euclidean, 1 Manhattan, infinity Chebyshev.
+    workers : int
+        Threads, or -1 for all.
+    """
 
     X: Array
     reason: str
+    p: float = 2.0
     workers: int = 1
 
     @property
@@ -33,13 +51,11 @@ class KDTreeIndex(NeighborIndex):
 
     @cached_property
     def _frame(self) -> Frame:
-        return Frame.of(self.X)
+        return Frame.at_zero(self.X)
 
     @cached_property
     def _tree(self) -> Any:
-        from scipy.spatial import cKDTree
-
-        return cKDTree(self._scaled(self.X))
+        return self._tree_of(self._frame.apply(self.X))
 
     @cached_property
     def _lookup(self) -> RowLookup:
@@ -52,32 +68,77 @@ class KDTreeIndex(NeighborIndex):
         return self._lookup.find(X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        _, indices = self._tree.query(self._scaled(X), k=np.arange(1, k + 1), workers=self.workers)
-        rows = np.repeat(np.arange(X.shape[0]), k)
-        # The tree's own distances are rounded in its frame; these are not.
-        exact = pair_distances(X, self.X, rows, indices.ravel(), self._frame.unit)
-        return sort_rows(indices, exact.reshape(indices.shape))
+        wanted = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties
+        queries = self._frame.apply(X)
+        _, indices = self._tree.query(queries, k=wanted, p=self.p, workers=self.workers)
+        rows = np.repeat(np.arange(X.shape[0]), len(wanted))
+        exact = self._distances(X, rows, indices.ravel())
+        indices, distances = sort_rows(indices, exact.reshape(indices.shape))
+        if len(wanted) > k:
+            tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * _SLACK)
+            indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
+            for rows, edges in self._around(X, queries, tied, distances[tied, -1]):
+                indices[rows], distances[rows] = edges.first(k)
+        return indices, distances
+
+    def _around(
+        self, X: Matrix, queries: Array, rows: IntArray, reach: Array
+    ) -> Iterator[tuple[IntArray, Edges]]:
+        """All references no farther from some of the rows than their `reach`, batch by batch."""
+        reach = reach / self._frame.unit * _SLACK
+        counts = self._ball(queries[rows], reach, return_length=True)
+        cuts = np.flatnonzero(np.diff(np.cumsum(counts) // _PAIRS)) + 1
+        for batch in np.split(np.arange(len(rows)), cuts):
+            some = rows[batch]
+            query, reference = _flatten(self._ball(queries[some], reach[batch]))
+            exact = self._distances(X, some[query], reference)
+            yield some, compress(query, reference, exact, len(some))
+
+    def _ball(self, queries: Array, reach: Array, **options: Any) -> Any:
+        return self._tree.query_ball_point(
+            queries, reach, p=self.p, workers=self.workers, **options
+        )
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
-        if X.shape[0] * self.n_reference <= _SMALL:
-            return BruteIndex(self.X, self.reason).within(X, radius)
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        query, reference = self._pairs(X, radii)
-        exact = pair_distances(X, self.X, query, reference, self._frame.unit)
-        keep = exact <= radii[reference]
-        return compress(query[keep], reference[keep], exact[keep], X.shape[0])
+        nominate = self._scan if X.shape[0] <= _FEW else self._swap
+        found = []
+        for query, reference in nominate(X, radii / self._frame.unit * _SLACK):
+            exact = self._distances(X, query, reference)
+            keep = exact <= radii[reference]
+            found.append((query[keep], reference[keep], exact[keep]))
+        return gather(found, X.shape[0])
 
-    def _pairs(self, X: Matrix, radii: Array) -> tuple[IntArray, IntArray]:
-        """Candidate pairs, found from the references' side since each has its own radius."""
+    def _scan(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
+        """Candidate pairs from all distances, for a few query points."""
+        from scipy.spatial.distance import cdist
+
+        references = self._frame.apply(self.X)
+        for block in row_blocks(X.shape[0], self.n_reference, budget=_PAIRS):
+            D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
+            query, reference = np.nonzero(reach >= D)
+            yield query + block.start, reference
+
+    def _swap(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
+        """Candidate pairs from a tree of the queries, since each reference has its own reach."""
+        lists = self._tree_of(self._frame.apply(X)).query_ball_point(
+            self._frame.apply(self.X), reach, p=self.p, workers=self.workers
+        )
+        reference, query = _flatten(lists)
+        yield query, reference
+
+    def _distances(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
+        return pair_distances(X, self.X, query, reference, self._frame.unit, self.p)
+
+    @staticmethod
+    def _tree_of(X: Array) -> Any:
         from scipy.spatial import cKDTree
 
-        reach = radii / self._frame.unit * (1 + 1e-9)
-        lists = cKDTree(self._scaled(X)).query_ball_point(
-            self._scaled(self.X), reach, workers=self.workers
-        )
-        counts = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
-        query = np.fromiter((q for row in lists for q in row), np.intp, count=counts.sum())
-        return query, np.repeat(np.arange(self.n_reference), counts)
+        return cKDTree(X)
 
-    def _scaled(self, X: Matrix) -> Array:
-        return self._frame.apply(np.asarray(X, dtype=np.float64))
+
+def _flatten(lists: Any) -> tuple[IntArray, IntArray]:
+    """Position and content of every entry of a sequence of lists."""
+    counts = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
+    entries = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
+    return np.repeat(np.arange(len(lists)), counts), entries

@@ -6,47 +6,17 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress
+from manifoldry._validation import row_blocks
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress, smallest_entries
 
 _REASON = "distances are precomputed, so they are only sorted"
 
 
 @dataclass(frozen=True, eq=False)
 class DenseDistances(NeighborIndex):
-    """Queries are rows of distances to all reference points."""
+    """Queries are rows of distances to all reference points.
 
-    n: int
-    reason: str = _REASON
-
-    @property
-    def n_reference(self) -> int:
-        return self.n
-
-    @property
-    def points(self) -> None:
-        return None
-
-    def restrict(self, rows: IntArray) -> NeighborIndex:
-        return replace(self, n=len(rows))
-
-    def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        indices = np.argsort(X, axis=1, kind="stable")[:, :k]
-        return indices, np.take_along_axis(X, indices, axis=1).astype(np.float64)
-
-    def within(self, X: Matrix, radius: float | Array) -> Edges:
-        query, reference = np.nonzero(np.asarray(radius) >= X)
-        return compress(query, reference, X[query, reference].astype(np.float64), X.shape[0])
-
-    def identical(self, X: Matrix) -> IntArray:
-        zero = X == 0
-        return np.where(zero.any(axis=1), zero.argmax(axis=1), -1)
-
-
-@dataclass(frozen=True, eq=False)
-class SparseDistances(NeighborIndex):
-    """Queries are sparse rows of distances; what is not stored is farther than what is.
-
-    An explicitly stored zero is a neighbour at distance zero, not a missing one.
+    After :meth:`restrict` they are rows of distances to those points that are left.
     """
 
     n: int
@@ -63,24 +33,74 @@ class SparseDistances(NeighborIndex):
     def restrict(self, rows: IntArray) -> NeighborIndex:
         return replace(self, n=len(rows))
 
+    def read(self, X: Matrix) -> Matrix:
+        if sparse.issparse(X):
+            raise ValueError(
+                "the graph was built on dense distances, and a sparse row does not tell those it "
+                "leaves out; pass the distances to all training points as a dense array"
+            )
+        return X
+
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        indptr, indices, distances = self._rows(X)
-        counts = np.diff(indptr)
+        indices, distances = np.empty((X.shape[0], k), dtype=np.intp), np.empty((X.shape[0], k))
+        for block in row_blocks(X.shape[0], self.n, budget=2**22):
+            indices[block], distances[block] = smallest_entries(X[block], k)
+        return indices, distances
+
+    def within(self, X: Matrix, radius: float | Array) -> Edges:
+        query, reference = np.nonzero(np.asarray(radius) >= X)
+        return compress(query, reference, X[query, reference].astype(np.float64), X.shape[0])
+
+    def identical(self, X: Matrix) -> IntArray:
+        zero = X == 0
+        return np.where(zero.any(axis=1), zero.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseDistances(NeighborIndex):
+    """Queries are sparse rows of distances; what is not stored is farther than what is.
+
+    An explicitly stored zero is a neighbour at distance zero, not a missing one. After
+    :meth:`restrict` rows hold distances to those points that are left.
+    """
+
+    n: int
+    reason: str = _REASON
+
+    @property
+    def n_reference(self) -> int:
+        return self.n
+
+    @property
+    def points(self) -> None:
+        return None
+
+    def restrict(self, rows: IntArray) -> NeighborIndex:
+        return replace(self, n=len(rows))
+
+    def read(self, X: Matrix) -> Matrix:
+        if sparse.issparse(X):
+            return X
+        everyone = np.tile(np.arange(self.n), len(X))  # zeros are distances here: store them
+        return sparse.csr_array(
+            (X.ravel(), everyone, np.arange(len(X) + 1) * self.n), shape=X.shape
+        )
+
+    def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        edges = self._rows(X)
+        counts = np.diff(edges.indptr)
         if (counts < k).any():
             row = int(np.argmax(counts < k))
             raise ValueError(
                 f"n_neighbors={k} needs {k} stored distances in every row of the sparse graph; "
                 f"row {row} has {counts[row]}; store more or pass a smaller n_neighbors"
             )
-        keep = indptr[:-1, None] + np.arange(k)
-        return indices[keep], distances[keep]
+        return edges.first(k)
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
-        indptr, indices, distances = self._rows(X)
+        edges = self._rows(X)
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n)
-        keep = distances <= radii[indices]
-        rows = np.repeat(np.arange(X.shape[0]), np.diff(indptr))
-        return compress(rows[keep], indices[keep], distances[keep], X.shape[0])
+        return edges.keep(edges.distances <= radii[edges.indices])
 
     def identical(self, X: Matrix) -> IntArray:
         indptr, indices, distances = self._rows(X)

@@ -37,6 +37,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     eigen_solver: Any
     random_state: Any
 
+    # Private attributes of a fitted model; scikit-learn keeps private ones of its own on it.
+    _private_state: tuple[str, ...] = ("_unit", "_lookup", "_inverse", "_extension")
     # Length in which the problem is posed; eigenvalues of Gram matrices carry its square.
     _unit: float = 1.0
     # Finds training rows among new ones; None where the data themselves were never seen.
@@ -54,9 +56,10 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         y : ignored
             Present for scikit-learn's sake.
         """
+        self._forget()
         data = self._read(X, reset=True)
+        self._check_components(data)
         problem = self._pose(data)
-        self._check_components(problem, data)
         spectrum = self._solve(problem)
         self._store(data, problem, spectrum)
         self._extension = self._extend(data, problem, spectrum)
@@ -64,7 +67,7 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""
-        return self.fit(X).embedding_
+        return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any) -> Array:
         """Place new points on the map, each by itself; training rows return to their place.
@@ -151,17 +154,23 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         data = check_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
         return owned(data, X) if reset else data
 
-    def _largest_components(self, problem: SpectralProblem, data: Any) -> tuple[int, str]:
-        """The largest n_components the data allow, and what sets it."""
-        return problem.n - 1, "n_samples - 1"
+    def _forget(self) -> None:
+        """Drop what an earlier fit left: with other parameters not all of it is replaced."""
+        public = {name for name in vars(self) if name.endswith("_")}
+        for name in public.union(self._private_state).intersection(vars(self)):
+            delattr(self, name)
 
-    def _check_components(self, problem: SpectralProblem, data: Any) -> None:
-        bound, name = self._largest_components(problem, data)
+    def _largest_components(self, data: Any) -> tuple[int, str]:
+        """The largest n_components the data allow, and what sets it."""
+        return data.shape[0] - 1, "n_samples - 1"
+
+    def _check_components(self, data: Any) -> None:
+        bound, name = self._largest_components(data)
         value = check_count("n_components", self.n_components)
         if value > bound:
             raise ValueError(
-                f"n_components={value} must be at most {name}={bound}; the data have "
-                f"n_samples={problem.n} and n_features={self.n_features_in_}"
+                f"n_components={value} must be at most {name}={bound}; "
+                f"pass n_components={bound} or fewer"
             )
 
     def _solve(self, problem: SpectralProblem) -> Spectrum:
@@ -171,18 +180,18 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _pairs(self, problem: SpectralProblem, k: int) -> Spectrum:
         """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
-        deflated = 0 if problem.deflate is None else problem.deflate.shape[1]
+        excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
         extra = _EXTRA_PAIRS if problem.n <= _CHEAP_ORDER else 0
-        asked = min(k + extra, problem.n - deflated)
-        solver = resolve_solver("auto" if self.eigen_solver is None else self.eigen_solver)
+        asked = min(k + extra, problem.n - excluded)
+        name = "auto" if self.eigen_solver is None else self.eigen_solver
+        solver = resolve_solver(name, end=problem.end)
         spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=_FIXED_SEED))
         self.computed_eigenvalues_ = np.append(spectrum.values, spectrum.next_value)
         return _first(spectrum, k)
 
     def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
         if problem.scale == "sqrt_eigenvalue":
-            floor = RANK_TOLERANCE * np.abs(spectrum.values).max()
-            rank = int((spectrum.values > floor).sum())
+            rank = int(_significant(spectrum).sum())
             if rank < self.n_components:
                 warnings.warn(
                     f"the data have {rank} directions of positive eigenvalue; the other "
@@ -205,15 +214,18 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         embedding = self._coordinates(data, problem, spectrum)
         self.embedding_ = embedding.astype(_float_dtype(data), copy=False)
         self.eigenvalues_ = spectrum.values * self._unit**2
-        self.computed_eigenvalues_ = self.computed_eigenvalues_ * self._unit**2
-        self.residuals_ = spectrum.residuals
-        self.gaps_ = spectrum.gaps
+        self.computed_eigenvalues_ *= self._unit**2
+        self.residuals_ = spectrum.residuals * self._unit**2
+        self.gaps_ = spectrum.gaps * self._unit**2
         self.solver_ = spectrum.summary()
         self.loss_ = self._loss(spectrum)
         self.dimension_hint_ = eigengap(self.computed_eigenvalues_, problem.end)
 
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        return problem.coordinates(spectrum) * self._unit
+        Y = problem.coordinates(spectrum) * self._unit
+        if problem.scale == "sqrt_eigenvalue":
+            Y[:, ~_significant(spectrum)] = 0.0  # the root of a rounding error is no direction
+        return Y
 
     def _identical(self, data: Matrix) -> Any:
         """Training row identical to each row, or -1; without stored data nobody is known."""
@@ -242,6 +254,10 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _n_features_out(self) -> int:
         return int(self.embedding_.shape[1])
 
+    def __sklearn_is_fitted__(self) -> bool:
+        # A fit that fails half-way may leave other attributes behind.
+        return hasattr(self, "_extension")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -251,6 +267,11 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
 def _float_dtype(data: Any) -> Any:
     return np.float32 if getattr(data, "dtype", None) == np.float32 else np.float64
+
+
+def _significant(spectrum: Spectrum) -> Any:
+    """Which eigenvalues are positive beyond rounding, so that they have a square root."""
+    return spectrum.values > RANK_TOLERANCE * np.abs(spectrum.values).max()
 
 
 def _first(spectrum: Spectrum, k: int) -> Spectrum:

@@ -14,12 +14,16 @@ from manifoldry._validation import (
     check_zero_diagonal,
     power_of_two_scale,
 )
-from manifoldry.eigen import EigenSolver, SpectralProblem
+from manifoldry.eigen import EigenSolver
 from manifoldry.extension.gower import DistancesTo, Gower
-from manifoldry.extension.kernels import RawKernel
+from manifoldry.neighbors.precomputed import DenseDistances
 from manifoldry.spectral.gram import GramEmbedder
+from manifoldry.spectral.kernel import KernelPose, plan_gram
+from manifoldry.spectral.linear import LinearPose, check_range
 
 _FULL_SPECTRUM = 2000  # order up to which all eigenvalues are computed for the evidence
+_ROUNDING = 1e-12  # negative eigenvalues of this relative size are rounding of zeros
+_REAL = 1e-8  # imaginary parts of this relative size are rounding of a real eigenvalue
 
 
 class ClassicalMDS(GramEmbedder):
@@ -60,6 +64,13 @@ class ClassicalMDS(GramEmbedder):
         The strain as a share of Σ Bᵢⱼ², which no unit of length changes.
     additive_constant_ : float
         The constant that was added, or 0.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
     dimension_hint_ : int
         Number of eigenvalues before the largest gap.
 
@@ -93,10 +104,6 @@ class ClassicalMDS(GramEmbedder):
         self.random_state = random_state
 
     @property
-    def _is_linear(self) -> bool:
-        return self.metric == "euclidean" and not self.additive_constant
-
-    @property
     def _is_precomputed(self) -> bool:
         return self.metric == "precomputed"
 
@@ -105,7 +112,10 @@ class ClassicalMDS(GramEmbedder):
         if not self._is_precomputed:
             return data
         if sparse.issparse(data):
-            raise ValueError("precomputed distances must be dense: a missing one is not a zero")
+            raise ValueError(
+                "precomputed distances must be dense, not sparse: what is not stored is unknown, "
+                "not zero; pass X.toarray() if all are stored"
+            )
         check_non_negative(data, "distances")
         if reset:
             check_square(data, "distances")
@@ -113,41 +123,62 @@ class ClassicalMDS(GramEmbedder):
             check_zero_diagonal(data)
         return data
 
-    def _pose(self, data: Matrix) -> SpectralProblem:
+    def _gram_of(self, data: Matrix) -> LinearPose | KernelPose:
         self.additive_constant_ = 0.0
-        problem = super()._pose(data)
-        self.negative_share_ = 0.0 if self._is_linear else negative_share(problem.operator)
-        return problem
+        self.negative_share_: float | None = 0.0
+        if self.metric == "euclidean" and not self.additive_constant:
+            return LinearPose.of(data)
+        gram = self._kernel_of(data)
+        self.negative_share_ = negative_share(gram.problem.operator)
+        return gram
 
-    def _kernel_matrix(self, data: Matrix) -> tuple[RawKernel, Array]:
+    def _kernel_of(self, data: Matrix) -> KernelPose:
+        plan_gram(data.shape[0])
         X = None if self._is_precomputed else data
-        self._distances = DistancesTo(data.shape[0], X, self.metric, self.metric_params or {})
-        D = self._distances.matrix(data)
+        distances = DistancesTo(data.shape[0], X, self.metric, dict(self.metric_params or {}))
+        D = distances.matrix(data)
+        if not np.isfinite(D).all():
+            raise ValueError(
+                f"metric={self.metric!r} gave distances that are NaN or infinite; drop the rows it "
+                "is not defined for, or use another metric"
+            )
         np.fill_diagonal(D, 0.0)
-        self._unit = power_of_two_scale(D)
-        D /= self._unit
+        unit = power_of_two_scale(D)
+        check_range(unit)
+        D /= unit
         if self.additive_constant:
             constant = cailliez_constant(D)
             D += constant * (1 - np.eye(len(D)))
-            self.additive_constant_ = constant * self._unit
-        return Gower(self._distances, self._unit, self.additive_constant_), -0.5 * D**2
+            self.additive_constant_ = constant * unit
+        return KernelPose.of(Gower(distances, unit, self.additive_constant_), -0.5 * D**2, unit)
 
     def _identical(self, data: Matrix) -> IntArray:
         if self._is_precomputed:
-            return self._distances.identical(data)
+            return DenseDistances(data.shape[1]).identical(data)
         return super()._identical(data)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self._is_precomputed
+        tags.input_tags.sparse = not self._is_precomputed
+        return tags
 
 
 def cailliez_constant(D: Array) -> float:
     """The smallest constant that, added to all distances, makes them Euclidean.
 
-    It is the largest eigenvalue of a 2n × 2n matrix made of the doubly centred −½·d² and −½·d.
+    It is the largest real eigenvalue of a 2n × 2n matrix made of the doubly centred −½·d² and
+    −½·d (Cailliez 1983).
     """
     n = len(D)
     H = np.eye(n) - 1 / n
     squares, plain = (-0.5 * H @ M @ H for M in (D**2, D))
+    values = eigvalsh(squares)
+    if values[0] >= -_ROUNDING * max(values[-1], 0.0):
+        return 0.0  # Euclidean already; the large matrix is defective then, and would say 1e-8
     companion = np.block([[np.zeros((n, n)), 2 * squares], [-np.eye(n), -4 * plain]])
-    return max(0.0, float(eigvals(companion).real.max()))
+    found = eigvals(companion)
+    return float(found.real[np.abs(found.imag) <= _REAL * np.abs(found).max()].max())
 
 
 def negative_share(B: Array) -> float | None:

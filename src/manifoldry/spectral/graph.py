@@ -1,5 +1,6 @@
 """Estimators on a neighbour graph: reading it, and embedding its components."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -7,8 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from manifoldry._checks import check_count
 from manifoldry._typing import Array, IntArray
 from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.exceptions import RankWarning
 from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
@@ -64,8 +67,6 @@ class GraphEmbedder(SpectralEmbedder):
             )
         given = GraphInput(graph)
         self.n_features_in_ = given.shape[1]
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
         return given
 
     def _graph(self, data: Any) -> NeighborGraph:
@@ -108,9 +109,14 @@ class GraphEmbedder(SpectralEmbedder):
 
     def _cut(self, graph: NeighborGraph) -> NeighborGraph:
         """A ready graph, cut down to ``n_neighbors`` where the user asked for fewer."""
-        if self.n_neighbors is None or self.n_neighbors == graph.n_neighbors:
+        if self.radius is not None and self.radius != graph.radius:
+            raise ValueError(
+                f"radius={self.radius} was asked for, but the graph passed to fit was built with "
+                f"radius={graph.radius}; build it with radius={self.radius}"
+            )
+        if self.n_neighbors is None:
             return graph
-        return graph.truncate(self.n_neighbors)
+        return cut(graph, self.n_neighbors)
 
     def _solve(self, problem: SpectralProblem) -> Spectrum:
         """Solve for every piece by itself.
@@ -119,6 +125,11 @@ class GraphEmbedder(SpectralEmbedder):
         the eigenvalues of all, (n_pieces, n_components), are kept for the extension.
         """
         labels = coupled_components(problem.operator)
+        if labels.max() == problem.n - 1:
+            raise ValueError(
+                f"no two of the {problem.n} points are joined by a positive weight; raise radius "
+                "or n_neighbors, or lower gamma"
+            )
         pieces = DisconnectedPolicy(self.disconnected).pieces(labels)
         self.piece_labels_ = np.full(problem.n, -1, dtype=np.intp)
         for number, rows in enumerate(pieces):
@@ -130,10 +141,13 @@ class GraphEmbedder(SpectralEmbedder):
         return self._solve_pieces(problem, pieces)
 
     def _solve_pieces(self, problem: SpectralProblem, pieces: list[IntArray]) -> Spectrum:
-        if len(pieces[0]) < 2:
-            raise ValueError(
-                f"no two of the {problem.n} points are neighbours; raise radius or gamma's width, "
-                "or use n_neighbors"
+        if len(pieces[0]) <= self.n_components:
+            warnings.warn(
+                f"the largest component has {len(pieces[0])} points and so "
+                f"{len(pieces[0]) - 1} coordinates; the others of n_components="
+                f"{self.n_components} are zero. Raise n_neighbors to connect the components",
+                RankWarning,
+                stacklevel=4,
             )
         vectors = np.zeros((problem.n, self.n_components))
         self._piece_values = np.zeros((len(pieces), self.n_components))
@@ -165,6 +179,7 @@ class GraphEmbedder(SpectralEmbedder):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.positive_only = self._is_precomputed
         return tags
 
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
@@ -175,6 +190,12 @@ class GraphEmbedder(SpectralEmbedder):
             geometry = self._geometry(data, piece_rows(self.piece_labels_))
             self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry)
         return self._pieces.place(Y, self.piece_labels_)
+
+
+def cut(graph: NeighborGraph, n_neighbors: int) -> NeighborGraph:
+    """A ready graph with only `n_neighbors` of every point."""
+    k = check_count("n_neighbors", n_neighbors)
+    return graph if k == graph.n_neighbors else graph.truncate(k)
 
 
 def coupled_components(A: sparse.csr_array) -> IntArray:

@@ -7,22 +7,27 @@ from scipy import sparse
 
 from manifoldry._checks import check_option, check_positive
 from manifoldry._typing import Array, Matrix, RandomState
-from manifoldry._validation import (
-    check_square,
-    check_symmetric,
-)
+from manifoldry._validation import check_square, check_symmetric
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.kernels import (
     RBF,
+    Centered,
     GivenKernel,
     PairwiseKernel,
     RawKernel,
 )
 from manifoldry.extension.preimage import FixedPoint, KernelRidge, median_rbf
+from manifoldry.neighbors.distances import Frame
 from manifoldry.spectral.gram import GramEmbedder
+from manifoldry.spectral.kernel import KernelPose, plan_gram
+from manifoldry.spectral.linear import LinearPose, check_range
 
 _INVERSES = ("ridge", "fixed_point", "regression")
+_KERNELS = (
+    *("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine", "laplacian"),
+    *("chi2", "additive_chi2", "precomputed"),
+)
 
 
 class KernelPCA(GramEmbedder):
@@ -67,6 +72,13 @@ class KernelPCA(GramEmbedder):
         The coefficient in use.
     loss_ : float
         Share of the centred kernel's squared entries that the coordinates leave out.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
     dimension_hint_ : int
         Number of eigenvalues before the largest gap.
 
@@ -79,6 +91,10 @@ class KernelPCA(GramEmbedder):
     >>> bool(Y[y == 0, 0].max() < Y[y == 1, 0].min() or Y[y == 1, 0].max() < Y[y == 0, 0].min())
     True
     """
+
+    # The kernel's own way back to the data, where it has one.
+    _preimage: Any = None
+    _private_state = (*GramEmbedder._private_state, "_preimage")
 
     def __init__(
         self,
@@ -113,24 +129,22 @@ class KernelPCA(GramEmbedder):
         return data
 
     @property
-    def _is_linear(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    def _pose(self, data: Matrix) -> SpectralProblem:
+    def _gram_of(self, data: Matrix) -> LinearPose | KernelPose:
         self._check_options()
         self.gamma_: float | None = None
-        return super()._pose(data)
-
-    def _kernel_matrix(self, data: Matrix) -> tuple[RawKernel, Array]:
+        if isinstance(self.kernel, str) and self.kernel == "linear":
+            return LinearPose.of(data)
+        plan_gram(data.shape[0])
         raw = self._kernel_on(data)
-        return raw, raw.matrix(data)
+        return KernelPose.of(raw, raw.matrix(data))
 
     def _check_options(self) -> None:
         check_option("inverse", self.inverse, _INVERSES)
+        if not callable(self.kernel):
+            check_option("kernel", self.kernel, _KERNELS)
         if self.inverse == "fixed_point" and self.kernel != "rbf":
             raise ValueError(
                 f"inverse='fixed_point' needs kernel='rbf', not {self.kernel!r}; "
@@ -143,12 +157,13 @@ class KernelPCA(GramEmbedder):
     def _kernel_on(self, data: Matrix) -> RawKernel:
         if self._is_precomputed:
             return GivenKernel(data.shape[0])
-        if self.kernel == "rbf":
-            rbf = median_rbf(data, self.gamma)
-            self.gamma_ = float(rbf.gamma / np.float64(rbf.frame.unit) ** 2)
-            return rbf
         if callable(self.kernel):
-            return PairwiseKernel(data, self.kernel, self.kernel_params or {})
+            return PairwiseKernel(data, self.kernel, dict(self.kernel_params or {}))
+        if self.kernel == "rbf":
+            check_range(Frame.of(data).unit)  # gamma is the inverse of a square
+            rbf = median_rbf(data, self.gamma)
+            self.gamma_ = rbf.gamma / rbf.frame.unit**2
+            return rbf
         self.gamma_ = 1 / data.shape[1] if self.gamma is None else self.gamma
         params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
         return PairwiseKernel(data, self.kernel, params)
@@ -156,19 +171,21 @@ class KernelPCA(GramEmbedder):
     def _extend(self, data: Matrix, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
         extension = super()._extend(data, problem, spectrum)
         if isinstance(extension, Nystrom) and not self._is_precomputed:
-            self._preimage = self._preimage_of(data, extension.dual)
+            self._preimage = self._preimage_of(data, extension)
         return extension
 
-    def _preimage_of(self, data: Matrix, dual: Array) -> Any:
+    def _preimage_of(self, data: Matrix, extension: Nystrom) -> Any:
         if self.inverse == "fixed_point":
-            assert isinstance(self._centered.raw, RBF)  # _check_options saw to that
-            return FixedPoint(self._centered.raw, dual, self.embedding_)
+            kernel = extension.kernel
+            assert isinstance(kernel, Centered)
+            assert isinstance(kernel.raw, RBF)  # _check_options saw to that
+            return FixedPoint(kernel.raw, extension.dual, self.embedding_)
         if self.inverse == "ridge":
             dense = data.toarray() if sparse.issparse(data) else data
             return KernelRidge(self.embedding_, dense, self.alpha)
         return self._inverse
 
     def _invert(self, Z: Array) -> Array:
-        if self._is_linear or self._is_precomputed:
+        if self._preimage is None:
             return super()._invert(Z)
         return np.asarray(self._preimage.predict(Z))

@@ -6,12 +6,9 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._checks import check_option
+from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import (
-    check_non_negative,
-    check_square,
-    check_symmetric,
-)
+from manifoldry._validation import check_non_negative, check_square, check_symmetric
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.laplacian import (
@@ -77,7 +74,15 @@ class LaplacianEigenmaps(GraphEmbedder):
     piece_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
-        The objective Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² within components, before they are laid out.
+        The objective Σᵢⱼ Wᵢⱼ‖fᵢ − fⱼ‖² within components, before they are laid out; f are the
+        coordinates, for ``normalization="sym"`` divided by √Dᵢᵢ.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
     dimension_hint_ : int
         Number of eigenvalues before the largest gap.
 
@@ -144,11 +149,18 @@ class LaplacianEigenmaps(GraphEmbedder):
         """The weights of the training points, and on `self` those of new ones."""
         if self._is_precomputed_affinity:
             self._source: Any = GivenWeights(data.shape[0])
+            self._lookup = RowLookup.of(sparse.csr_array(data))
             return _without_diagonal(data)
         graph = self._graph(data)
+        if len(graph.distances) and not graph.distances.any():
+            raise ValueError(
+                f"each of the {graph.n_query} rows coincides with all its neighbours, so the graph "
+                "says nothing about their places; drop duplicated rows or raise n_neighbors"
+            )
         weights = self._affinity().fit(graph)
         self._source = GraphWeights(graph, weights)
-        return weights.matrix(graph)
+        with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
+            return weights.matrix(graph)
 
     def _affinity(self) -> Affinity:
         if isinstance(self.affinity, Affinity):
@@ -197,6 +209,8 @@ class LaplacianEigenmaps(GraphEmbedder):
         )
 
     def _identical(self, data: Matrix) -> IntArray:
+        if self._lookup is not None:
+            return super()._identical(data)
         return self._source.identical(data)
 
     def _loss(self, spectrum: Spectrum) -> float:

@@ -5,13 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Matrix
+from manifoldry._typing import Array, Matrix
+from manifoldry._validation import plan_memory
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
 from manifoldry.neighbors.distances import Frame
 
 # Beyond these magnitudes eigenvalues, being squares, leave the range of double precision.
 _TINY, _HUGE = 1e-153, 1e153
+# Sparse data are centred by subtracting moments, which loses this share's digits of the spread.
+_SPREAD = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,28 +29,45 @@ class LinearPose:
     @classmethod
     def of(cls, X: Matrix) -> "LinearPose":
         """Centre and scale `X`, and pose the problem on its factor: nothing n × n is formed."""
-        frame = Frame.of(X)
-        if not _TINY < frame.unit < _HUGE:
-            raise ValueError(
-                f"the data have a spread of about {frame.unit:.0e}, whose square leaves the range "
-                "of double precision; multiply X by a constant first"
-            )
-        F = frame.apply(X).astype(np.float64)
-        ones = np.ones(X.shape[0])
         if sparse.issparse(X):
-            # Centring would fill the matrix in; keeping eigenvectors orthogonal to 1 is the same.
-            mean = np.asarray(F.mean(axis=0)).ravel()
-            inertia = float((F.data**2).sum() - X.shape[0] * (mean**2).sum())
-            problem = SpectralProblem(
-                Gram(F), "largest", constraint=ones, bounds=(0.0, np.inf), scale="sqrt_eigenvalue"
-            )
-        else:
-            F -= F.mean(axis=0)  # what rounding left of the mean
-            inertia = float((F**2).sum())
-            problem = SpectralProblem(
-                Gram(F), "largest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_eigenvalue"
-            )
-        return cls(X, frame, problem, max(inertia, 0.0))
+            return cls._of_sparse(X)
+        frame = Frame.of(X)
+        check_range(frame.unit)
+        F = frame.apply(X).astype(np.float64)
+        F -= F.mean(axis=0)  # what rounding left of the mean
+        problem = SpectralProblem(
+            Gram(F),
+            "largest",
+            deflate=np.ones(len(F)),
+            bounds=(0.0, np.inf),
+            scale="sqrt_eigenvalue",
+        )
+        return cls(X, frame, problem, float((F**2).sum()))
+
+    @classmethod
+    def _of_sparse(cls, X: Matrix) -> "LinearPose":
+        frame = Frame.of(X)
+        check_range(frame.unit)
+        F = frame.apply(X).astype(np.float64)
+        whole = float((F.data**2).sum())
+        inertia = whole - X.shape[0] * float((_column_means(F) ** 2).sum())
+        if inertia < _SPREAD * whole:
+            plan_memory(24.0 * X.shape[0] * X.shape[1], "centring the data", "shift them first")
+            return cls.of(X.toarray())
+        # Centring would fill the matrix in; keeping eigenvectors orthogonal to 1 is the same.
+        problem = SpectralProblem(
+            Gram(F),
+            "largest",
+            constraint=np.ones(X.shape[0]),
+            bounds=(0.0, np.inf),
+            scale="sqrt_eigenvalue",
+        )
+        return cls(X, frame, problem, inertia)
+
+    @property
+    def unit(self) -> float:
+        """Length in which the problem is posed."""
+        return self.frame.unit
 
     def extend(self, spectrum: Spectrum) -> AffineMap:
         """The affine map that gives the training points their coordinates."""
@@ -58,9 +78,21 @@ class LinearPose:
         """Squared Frobenius norm of the Gram matrix, from the smaller of its two sides."""
         F = self.problem.operator.factor
         if sparse.issparse(F):
-            F = sparse.csr_array(F)
-            mean = np.asarray(F.mean(axis=0)).ravel()
+            mean = _column_means(F)
             small = (F.T @ F).toarray() - F.shape[0] * np.outer(mean, mean)
         else:
             small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
         return float((small**2).sum())
+
+
+def check_range(unit: float) -> None:
+    """Refuse lengths whose squares, the eigenvalues, leave the range of double precision."""
+    if not _TINY < unit < _HUGE:
+        raise ValueError(
+            f"the data have a spread of about {unit:.0e}, whose square leaves the range of double "
+            f"precision (spreads from {_TINY:.0e} to {_HUGE:.0e}); multiply X by a constant first"
+        )
+
+
+def _column_means(F: Matrix) -> Array:
+    return np.asarray(F.mean(axis=0)).ravel()

@@ -1,13 +1,15 @@
 """Principal component analysis."""
 
-from manifoldry._typing import Array, Matrix, RandomState
+from typing import Any
+
+from manifoldry._typing import Matrix, RandomState
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
-from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.gram import GramEmbedder
 from manifoldry.spectral.linear import LinearPose
 
 
-class PCA(SpectralEmbedder):
+class PCA(GramEmbedder):
     """Project on the directions of largest variance.
 
     Maximises the variance of the coordinates, which is the same as minimising the squared
@@ -31,7 +33,7 @@ class PCA(SpectralEmbedder):
     embedding_ : array of shape (n_samples, n_components)
         Coordinates in the units of the data.
     components_ : array of shape (n_components, n_features)
-        Directions, orthonormal rows.
+        Directions, orthonormal rows; zero where the data have no further direction.
     mean_ : array of shape (n_features,)
         Centre of the data.
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
@@ -40,6 +42,13 @@ class PCA(SpectralEmbedder):
         Eigenvalues of the centred Gram matrix: n - 1 times the variances.
     loss_ : float
         Share of the variance that the coordinates leave out.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
     dimension_hint_ : int
         Number of eigenvalues before the largest gap.
 
@@ -66,27 +75,26 @@ class PCA(SpectralEmbedder):
         self.eigen_solver = eigen_solver
         self.random_state = random_state
 
-    def _pose(self, data: Matrix) -> SpectralProblem:
-        self._linear = LinearPose.of(data)
-        self._unit = self._linear.frame.unit
-        return self._linear.problem
+    _gram: LinearPose
+
+    def _gram_of(self, data: Matrix) -> LinearPose:
+        return LinearPose.of(data)
+
+    def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
+        super()._store(data, problem, spectrum)
+        self.explained_variance_ = self.eigenvalues_ / (data.shape[0] - 1)
+        self.explained_variance_ratio_ = spectrum.values / (self._gram.inertia or 1.0)
 
     def _extend(self, data: Matrix, problem: SpectralProblem, spectrum: Spectrum) -> AffineMap:
-        extension = self._linear.extend(spectrum)
+        extension = super()._extend(data, problem, spectrum)
+        assert isinstance(extension, AffineMap)
         self.mean_ = extension.mean
         self.components_ = extension.components.T
-        self.explained_variance_ = self.eigenvalues_ / (data.shape[0] - 1)
-        self.explained_variance_ratio_ = spectrum.values / (self._linear.inertia or 1.0)
-        del self._linear  # it holds the data, which are not needed any more
         return extension
 
     def _loss(self, spectrum: Spectrum) -> float:
-        inertia = self._linear.inertia
+        inertia = self._gram.inertia
         return max(0.0, 1 - float(spectrum.values.sum()) / inertia) if inertia else 0.0
 
-    def _invert(self, Z: Array) -> Array:
-        assert isinstance(self._extension, AffineMap)
-        return self._extension.inverse(Z)
-
-    def _largest_components(self, problem: SpectralProblem, data: Matrix) -> tuple[int, str]:
+    def _largest_components(self, data: Matrix) -> tuple[int, str]:
         return min(data.shape[0] - 1, data.shape[1]), "min(n_samples - 1, n_features)"

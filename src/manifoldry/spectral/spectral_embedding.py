@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from manifoldry._checks import check_option
+from manifoldry._checks import check_count, check_option
 from manifoldry._typing import RandomState
+from manifoldry._validation import plan_memory
 from manifoldry.affinity import Affinity, Binary, Gaussian
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.graph import GraphInput, cut
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
@@ -38,6 +40,12 @@ class SpectralEmbedding(LaplacianEigenmaps):
         Neighbours per point, the point itself counted, by default a tenth of the points.
     n_jobs : int, default=None
         Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    affinity_matrix_ : sparse array of shape (n_samples, n_samples)
+        scikit-learn's name for ``affinity_``. All other attributes are those of
+        :class:`LaplacianEigenmaps`.
 
     Examples
     --------
@@ -89,9 +97,26 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     def _graph(self, data: Any) -> NeighborGraph:
         n = data.shape[0]
+        ready = data.graph if isinstance(data, GraphInput) else None
         if self.affinity == "rbf":
-            return NeighborGraph.build(data, n - 1)
-        # scikit-learn counts the point among its own neighbours.
-        asked = max(n // 10, 1) if self.n_neighbors is None else self.n_neighbors
-        k = min(max(asked - 1, 1), n - 1)
-        return NeighborGraph.build(data, k, metric=self.metric, n_jobs=self.n_jobs)
+            plan_memory(64.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
+            return ready or NeighborGraph.build(data, n - 1)
+        if ready is not None:
+            return ready if self.n_neighbors is None else cut(ready, self._others(n))
+        return NeighborGraph.build(data, self._others(n), metric=self.metric, n_jobs=self.n_jobs)
+
+    def _others(self, n: int) -> int:
+        """Neighbours of a point apart from itself, whom scikit-learn counts among them."""
+        if self.n_neighbors is None:
+            return max(n // 10 - 1, 1)
+        if check_count("n_neighbors", self.n_neighbors, minimum=2) > n:
+            raise ValueError(
+                f"n_neighbors={self.n_neighbors} must be at most n_samples={n}; "
+                f"pass n_neighbors={n} or fewer"
+            )
+        return self.n_neighbors - 1
+
+    @property
+    def affinity_matrix_(self) -> Any:
+        """The weights under scikit-learn's name."""
+        return self.affinity_

@@ -1,0 +1,427 @@
+"""Bengio, spectral dimensionality reduction via learning eigenfunctions: E1.1, E1.3, E1.5.
+
+Run ``python papers/bengio2003-eigenfunctions/run.py``; README.md beside this file says what is
+tested and why. Functions called `…_kernel` are the reference side: formulas of the publication in
+plain numpy, against which the library's estimators are held.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from numpy.polynomial.legendre import leggauss
+from scipy.linalg import eigh, eigvalsh
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+
+from manifoldry import ClassicalMDS, KernelPCA, LaplacianEigenmaps
+from manifoldry.datasets import make_swiss_roll
+from manifoldry.plotting import plot_embedding, plot_grid, plot_learning_curve
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from report import Criterion, Lab, main, not_yet, within
+
+GAMMA = 0.02  # Gaussian width on the roll, whose windings are about 6 apart
+
+
+# ── The publication's equivalent kernels ─────────────────────────────────────────────────────
+
+
+def city_block(A, B):
+    return -0.5 * cdist(A, B, "cityblock") ** 2
+
+
+def euclidean(A, B):
+    return -0.5 * cdist(A, B, "sqeuclidean")
+
+
+def gaussian(A, B):
+    return np.exp(-GAMMA * cdist(A, B, "sqeuclidean"))
+
+
+def centred_kernel(k, A, B, X):
+    """MDS and kernel PCA: subtract means over the training set X, whatever A and B are."""
+    return k(A, B) - k(A, X).mean(1)[:, None] - k(B, X).mean(1) + k(X, X).mean()
+
+
+def normalised_kernel(k, A, B, X):
+    """Laplacian eigenmaps: divide by the roots of both degrees, to which no point adds itself."""
+
+    def w(P, Q):
+        return k(P, Q) * (cdist(P, Q) > 0)
+
+    return w(A, B) / np.sqrt(np.outer(w(A, X).sum(1), w(B, X).sum(1)))
+
+
+@dataclass(frozen=True)
+class Method:
+    """An estimator of the library and the kernel the publication says it decomposes."""
+
+    model: Any
+    equivalent: Callable[..., Any]
+    k: Callable[..., Any]
+
+    def kernel(self, A, B, X):
+        return self.equivalent(self.k, A, B, X)
+
+    def eigenvalues(self):
+        """Eigenvalues ℓ of the equivalent kernel; eigenmaps report the Laplacian's, 1 − ℓ."""
+        values = self.model.eigenvalues_
+        return 1 - values if self.equivalent is normalised_kernel else values
+
+    def factors(self, X):
+        """Coordinates whose inner products approximate the equivalent kernel."""
+        if self.equivalent is not normalised_kernel:
+            return self.model.embedding_
+        # Eigenmaps leave out the constant (ℓ = 1, v ∝ √degree); the kernel has it.
+        degree = self.k(X, X).sum(axis=1) - 1
+        constant = np.sqrt(degree / degree.sum())
+        return np.column_stack([constant, self.model.embedding_ * np.sqrt(self.eigenvalues())])
+
+
+# ── E1.1: Nyström's formula returns the embedding at the training points ─────────────────────
+
+
+def roll(n, seed):
+    return make_swiss_roll(n, noise=0.2, random_state=seed).X
+
+
+def digits(n, seed):
+    X = load_digits().data
+    return X[np.random.default_rng(seed).permutation(len(X))[:n]]
+
+
+def untied_digits(n, seed):
+    """Pixels are whole numbers, so distances tie; a millionth of a grey level tells them apart."""
+    return digits(n, seed) + 1e-6 * np.random.default_rng(seed).standard_normal((n, 64))
+
+
+METHODS = {
+    "classical MDS": Method(ClassicalMDS(2), centred_kernel, euclidean),
+    "classical MDS, city-block": Method(
+        ClassicalMDS(2, metric="cityblock"), centred_kernel, city_block
+    ),
+    "kernel PCA": Method(KernelPCA(2, gamma=GAMMA), centred_kernel, gaussian),
+    "Laplacian eigenmaps, all pairs": Method(
+        LaplacianEigenmaps(2, radius=1e3, gamma=GAMMA, normalization="sym"),
+        normalised_kernel,
+        gaussian,
+    ),
+}
+TRAINING_METHODS = {
+    "classical MDS": ClassicalMDS(2),
+    "classical MDS, city-block": ClassicalMDS(2, metric="cityblock"),
+    "kernel PCA": KernelPCA(2),
+    "Laplacian eigenmaps, rw": LaplacianEigenmaps(2, n_neighbors=12),
+    "Laplacian eigenmaps, sym": LaplacianEigenmaps(2, n_neighbors=12, normalization="sym"),
+    "Laplacian eigenmaps, none": LaplacianEigenmaps(2, n_neighbors=12, normalization="none"),
+}
+TIES = (
+    "the code. Digits have whole-number pixels, so several points can be exactly as far away as "
+    "the k-th neighbour. The training graph keeps one of them (by index), the rule for new points "
+    "takes all, and a training row put through the formula meets edges the graph never had. "
+    "Noise of 1e-6, which lifts the ties, brings the error to 1e-14 (rows above). `transform` "
+    "itself looks training rows up and is not affected"
+)
+
+
+def nystrom_at_training_points(lab: Lab) -> Iterator[Criterion]:
+    seeds, n = lab.seeds(5), lab.choose(500, 200)
+    for name, model in TRAINING_METHODS.items():
+        samples = [data(n, seed) for data in (roll, untied_digits) for seed in seeds]
+        errors = [model.fit(X).extension_error(X) for X in samples]
+        yield _training_row(f"{name}: roll and untied digits", errors, seeds)
+    model = TRAINING_METHODS["Laplacian eigenmaps, rw"]
+    errors = [model.fit(X).extension_error(X) for X in (digits(n, s) for s in seeds)]
+    yield _training_row("Laplacian eigenmaps, rw: digits with ties", errors, seeds, TIES)
+    for name in ("Isomap", "LLE"):
+        yield not_yet("E1.1", f"{name}: formula at training rows", "the estimator (next issue)")
+
+
+def _training_row(what, errors, seeds, reason=""):
+    """One line of the table; where `reason` explains a failure it is no identity of ours."""
+    passed = max(errors) <= 1e-8
+    return Criterion(
+        "E1.1",
+        f"{what}, formula at training rows",
+        "equal (theorem)",
+        "relative error ≤ 1e-8",
+        f"{max(errors):.0e} (worst of {len(errors)} fits)",
+        passed,
+        note="" if passed else reason,
+        seeds=len(seeds),
+        identity=not reason,
+    )
+
+
+def nystrom_at_new_points(lab: Lab) -> Iterator[Criterion]:
+    seeds, n = lab.seeds(5), lab.choose(400, 150)
+    for name, method in METHODS.items():
+        errors = []
+        for seed in seeds:
+            X, new = np.split(roll(n + 100, seed), [n])
+            Y = method.model.fit(X).embedding_
+            expected = method.kernel(new, X, X) @ (Y / method.eigenvalues())
+            errors.append(np.abs(method.model.transform(new) - expected).max() / np.abs(Y).max())
+        yield Criterion(
+            "E1.1",
+            f"{name}: `transform` of 100 new points against the published formula",
+            "(1/ℓ) Σᵢ vᵢ K(x, xᵢ)",
+            "relative difference ≤ 1e-8",
+            f"{max(errors):.0e} (worst of {len(seeds)} seeds)",
+            max(errors) <= 1e-8,
+            seeds=len(seeds),
+            identity=True,
+        )
+    draw_extension(lab)
+
+
+def draw_extension(lab: Lab) -> None:
+    """Maps of four kinds of digit; those with a dark edge were placed by the formula."""
+    X, label = load_digits(n_class=4, return_X_y=True)
+    X, new, label, new_label = train_test_split(X, label, test_size=120, random_state=0)
+    # Eigenmaps spend their first coordinate on telling zeros from the rest: draw the next two.
+    models = {
+        "classical MDS": (ClassicalMDS(2), [0, 1]),
+        "kernel PCA": (KernelPCA(2), [0, 1]),
+        "Laplacian eigenmaps (2, 3)": (LaplacianEigenmaps(3, n_neighbors=20), [1, 2]),
+    }
+    maps = {name: model.fit(X).embedding_[:, pair] for name, (model, pair) in models.items()}
+    axes = plot_grid(maps, label, color_label="digit", size=9, alpha=0.45)
+    for ax, (model, pair) in zip(axes, models.values(), strict=True):
+        placed = model.transform(new)[:, pair]
+        plot_embedding(placed, new_label, ax=ax, size=20, alpha=1, legend=False)
+        ax.collections[-1].set(edgecolor="#2b2b2b", linewidth=0.7)
+    lab.save(axes[0].figure, "extension")
+
+
+# ── E1.3: eigenvectors converge to eigenfunctions ────────────────────────────────────────────
+
+WIDTH = 4.0  # exp(−4·d²) on [−1, 1]: four eigenvalues well apart
+N_FUNCTIONS = 4
+
+
+def reference_eigenfunctions(n_nodes=200):
+    """Eigenfunctions of the centred Gaussian kernel under the uniform density, by quadrature."""
+    x, w = leggauss(n_nodes)
+    w = w / 2  # the density is ½ on [−1, 1]
+    K = np.exp(-WIDTH * (x[:, None] - x) ** 2)
+    means = K @ w
+    K = K - means[:, None] - means + w @ means
+    root = np.sqrt(w)
+    _, U = eigh(root[:, None] * K * root, subset_by_index=[n_nodes - N_FUNCTIONS, n_nodes - 1])
+    return x[:, None], w, U[:, ::-1] / root[:, None]
+
+
+def nystrom_eigenfunctions(X, *wheres):
+    """Values of √n·v(x) at each set of points, from kernel PCA's coordinates √ℓ·v(x)."""
+    model = KernelPCA(N_FUNCTIONS, gamma=WIDTH).fit(X)
+    return [model.transform(x) * np.sqrt(len(X) / model.eigenvalues_) for x in wheres]
+
+
+def convergence(lab: Lab) -> Iterator[Criterion]:
+    seeds, sizes = lab.seeds(10), lab.choose([100, 200, 400, 800, 1600, 3200], [100, 200, 400])
+    x, w, F = reference_eigenfunctions()
+    errors = np.empty((len(seeds), len(sizes), N_FUNCTIONS))  # L²(p) distance to the reference
+    norms, sketch = np.empty_like(errors), None
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        for i, n in enumerate(sizes):
+            X, fresh = rng.uniform(-1, 1, (n, 1)), rng.uniform(-1, 1, (5000, 1))
+            f, on_fresh = nystrom_eigenfunctions(X, x, fresh)
+            f = f * np.sign(w @ (f * F))  # the sign of an eigenvector is arbitrary
+            errors[seed, i] = np.sqrt(w @ (f - F) ** 2)
+            norms[seed, i] = np.sqrt((on_fresh**2).mean(axis=0))
+            sketch = f if sketch is None else sketch
+    draw_convergence(lab, x, F, sketch, sizes, errors)
+    yield slope_criterion(sizes, errors)
+    yield norm_criterion(sizes[-1], norms[:, -1])
+
+
+def slope_criterion(sizes, errors):
+    slopes = fitted_slopes(sizes, np.sqrt((errors**2).mean(axis=0)))
+    single = np.array([fitted_slopes(sizes, e) for e in errors])
+    inside = ((single >= -0.7) & (single <= -0.3)).mean()
+    return Criterion(
+        "E1.3",
+        f"L² error of {N_FUNCTIONS} eigenfunctions, n = {sizes[0]}…{sizes[-1]}",
+        "converge in probability",
+        "slope of the error in log n in −0.7…−0.3",
+        ", ".join(f"{slope:.2f}" for slope in slopes),
+        within(slopes, -0.7, -0.3),
+        note=f"slope of the root mean square over seeds; a single seed is noisy: {inside:.0%} of "
+        f"its slopes lie inside (mean {single.mean():.2f}, standard deviation {single.std():.2f})",
+        seeds=len(errors),
+    )
+
+
+def fitted_slopes(sizes, errors):
+    return np.polyfit(np.log(sizes), np.log(errors), 1)[0]
+
+
+def norm_criterion(n, norms):
+    off = np.abs(norms - 1).max(axis=1)
+    return Criterion(
+        "E1.3",
+        f"norm of the {N_FUNCTIONS} eigenfunctions on 5000 fresh points, n = {n}",
+        "tends to 1",
+        "all within 0.05 of 1",
+        f"{norms.min():.3f}…{norms.max():.3f}, {(off < 0.05).sum()}/{len(off)} seeds",
+        (off < 0.05).all(),
+        seeds=len(off),
+    )
+
+
+def draw_convergence(lab: Lab, x, F, sketch, sizes, errors) -> None:
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
+    names = [f"$f_{k + 1}$" for k in range(N_FUNCTIONS)]
+    exact = {name: (x[:, 0], F[:, k]) for k, name in enumerate(names)}
+    title = f"exact (solid) and from {sizes[0]} points (dotted)"
+    plot_learning_curve(exact, ax=left, xlabel="x", ylabel="", title=title, legend=False)
+    for line, values in zip(list(left.lines), sketch.T, strict=True):
+        left.plot(x[:, 0], values, ":", color=line.get_color(), linewidth=1.6)
+    left.set(xticks=[-1, 0, 1], yticks=[-1, 0, 1, 2])
+    rms, spread = np.sqrt((errors**2).mean(axis=0)), standard_error(errors)
+    curves = {name: (sizes, rms[:, k], spread[:, k]) for k, name in enumerate(names)}
+    title = f"L² error, root mean square over {len(errors)} seeds"
+    plot_learning_curve(curves, ax=right, log="xy", xlabel="n", ylabel="", title=title)
+    guide = 0.55 * rms.min(axis=1)[0] * np.sqrt(sizes[0] / np.array(sizes))
+    right.plot(sizes, guide, "--", color="#8a8a8a", linewidth=1)
+    right.annotate("slope −½", (sizes[0], guide[0]), xytext=(-2, -30), textcoords="offset points")
+    label_ticks(right, sizes, [0.03, 0.1, 0.3])
+    lab.save(figure, "convergence")
+
+
+def label_ticks(ax, x, y=None) -> None:
+    """Plain numbers on logarithmic axes."""
+    ax.minorticks_off()
+    ax.set_xticks(x, [f"{value:g}" for value in x])
+    if y is not None:
+        ax.set_yticks(y, [f"{value:g}" for value in y])
+
+
+# ── E1.5: what the methods minimise, and how it generalises ──────────────────────────────────
+
+
+def loss(K, Y):
+    """Squared error of the kernel's approximation by inner products, for every pair."""
+    return (K - Y @ Y.T) ** 2
+
+
+def training_loss(lab: Lab) -> Iterator[Criterion]:
+    seeds, n = lab.seeds(5), lab.choose(300, 120)
+    for name, method in METHODS.items():
+        errors = []
+        for seed in seeds:
+            X = roll(n, seed)
+            method.model.fit(X)
+            K, Y = method.kernel(X, X, X), method.factors(X)
+            tail = (eigvalsh(K)[: -Y.shape[1]] ** 2).sum() / n**2
+            errors.append(abs(loss(K, Y).mean() / tail - 1))
+        yield Criterion(
+            "E1.5",
+            f"{name}: training average of the loss against the tail Σℓ²/n²",
+            "the methods minimise it",
+            "relative difference ≤ 1e-10",
+            f"{max(errors):.0e} (worst of {len(seeds)} seeds)",
+            max(errors) <= 1e-10,
+            seeds=len(seeds),
+            identity=True,
+        )
+
+
+SELF_PAIRS = (
+    "the criterion. The training average runs over all n² pairs, n of which pair a point with "
+    "itself; their loss is the largest, and independent fresh points have no such pairs. For a "
+    "kernel narrow enough this bias of order 1/n outweighs what was gained by fitting. Without "
+    "self-pairs on either side (next row) the statement holds"
+)
+
+
+def generalisation(lab: Lab) -> Iterator[Criterion]:
+    seeds, sizes = lab.seeds(40), lab.choose([50, 100, 200, 400], [50, 100, 200])
+    curves = {}
+    for name in ("kernel PCA", "classical MDS, city-block"):
+        found = np.array([[average_losses(METHODS[name], n, s) for n in sizes] for s in seeds])
+        curves[name] = dict(zip(LOSSES, np.moveaxis(found, 2, 0), strict=True))
+        for training in LOSSES[1:]:
+            yield gap_criterion(name, sizes, curves[name], training)
+    draw_generalisation(lab, sizes, curves)
+
+
+LOSSES = ("held out", "training, all pairs", "training, without self-pairs")
+
+
+def average_losses(method, n, seed):
+    """The three averages of `LOSSES`; held-out pairs are of two different fresh points."""
+    X, fresh = np.split(roll(2 * n, seed), 2)
+    Y, Z = method.model.fit(X).embedding_, method.model.transform(fresh)
+    training = loss(method.kernel(X, X, X), Y)
+    held_out = loss(method.kernel(fresh, fresh, X), Z)
+    different = ~np.eye(n, dtype=bool)
+    return held_out[different].mean(), training.mean(), training[different].mean()
+
+
+def gap_criterion(name, sizes, curves, training):
+    held_out = curves["held out"].mean(axis=0)
+    gaps = (held_out - curves[training].mean(axis=0)) / held_out[-1]
+    passed = (gaps >= 0).all() and (np.diff(gaps) < 0).all()
+    return Criterion(
+        "E1.5",
+        f"{name}: held-out loss minus that of {training}, n = {', '.join(map(str, sizes))}",
+        "expected loss is the generalisation error",
+        "≥ 0 on average, shrinking with n",
+        ", ".join(f"{gap:+.0%}" for gap in gaps),
+        passed,
+        note=SELF_PAIRS if not passed and training == LOSSES[1] else "",
+        seeds=len(curves[training]),
+    )
+
+
+def draw_generalisation(lab: Lab, sizes, curves) -> None:
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
+    for ax, (name, losses) in zip(axes, curves.items(), strict=True):
+        unit = losses["held out"][:, -1].mean()
+        lines = {
+            kind: (sizes, found.mean(axis=0) / unit, 1.96 * standard_error(found) / unit)
+            for kind, found in losses.items()
+        }
+        plot_learning_curve(
+            lines, ax=ax, log="x", xlabel="n", ylabel="loss, held out at largest n = 1", title=name
+        )
+        label_ticks(ax, sizes)
+    lab.save(figure, "generalisation")
+
+
+def standard_error(found):
+    return found.std(axis=0) / np.sqrt(len(found))
+
+
+def still_to_come(lab: Lab) -> Iterator[Criterion]:
+    yield not_yet("E1.2", "Landmark Isomap is Nyström's formula", "Isomap")
+    yield not_yet("E1.4", "out-of-sample error against training-set sensitivity", "Isomap, LLE")
+    yield not_yet("E1.6", "eigenfunctions of a smoothed density", "manifold Parzen windows")
+    yield not_yet("E1.7", "spectral clustering of rings and moons", "spectral clustering")
+    yield not_yet("E1.8", "LLE and Isomap of the Swiss roll", "Isomap, LLE")
+    yield not_yet("E1.9", "Lie operator of 1-D translation", "Lie operators")
+    yield not_yet("E1.10", "highly curved manifolds of translated images", "Lie operators")
+
+
+if __name__ == "__main__":
+    main(
+        __file__,
+        "Bengio, Spectral dimensionality reduction via learning eigenfunctions",
+        [
+            nystrom_at_training_points,
+            nystrom_at_new_points,
+            convergence,
+            training_loss,
+            generalisation,
+            still_to_come,
+        ],
+    )

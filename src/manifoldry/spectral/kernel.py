@@ -1,0 +1,48 @@
+"""The eigenproblem of a kernel matrix, centred in feature space."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry._validation import plan_memory
+from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.extension.base import Nystrom
+from manifoldry.extension.kernels import Centered, RawKernel, dual_vectors
+
+
+@dataclass(frozen=True, eq=False)
+class KernelPose:
+    """A centred kernel matrix, and the kernel as a function of new points."""
+
+    kernel: Centered
+    problem: SpectralProblem
+    unit: float  # length in which the kernel is computed: its entries carry the square
+
+    @classmethod
+    def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelPose":
+        """Centre `K`, the values of the kernel `raw` on the training points, in place."""
+        if not np.isfinite(K).all():
+            raise ValueError(
+                "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
+            )
+        rounding = 8 * np.finfo(np.float64).eps * np.abs(K).max()
+        kernel, K = Centered.of(raw, (K + K.T) / 2)
+        if np.abs(K).max() <= rounding:
+            K[:] = 0.0  # all points are one in feature space; the rest is no direction
+        problem = SpectralProblem(K, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
+        return cls(kernel, problem, unit)
+
+    def extend(self, spectrum: Spectrum) -> Nystrom:
+        """Nyström's formula, which gives the training points their coordinates."""
+        return Nystrom(self.kernel, dual_vectors(spectrum) * self.unit)
+
+    @property
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm of the centred kernel matrix."""
+        return float((self.problem.operator**2).sum())
+
+
+def plan_gram(n: int) -> None:
+    """Refuse up front a Gram matrix, with the copies its decomposition makes, that cannot fit."""
+    plan_memory(24.0 * n * n, f"the Gram matrix of {n} points", "use fewer points")

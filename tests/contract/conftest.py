@@ -1,0 +1,205 @@
+"""The estimators that the contract suites run over, and the data they run on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist, pdist
+
+import manifoldry as mf
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """An estimator with some parameters, and what is promised about it."""
+
+    id: str
+    make: Callable[..., Any]
+    takes: str = "data"
+    """What ``fit`` is given: "data", "distances", "kernel" or "affinity"."""
+    extension_error: float = 1e-12
+    """Largest error of the bare extension formula at training rows, in general position."""
+    finds_training_rows: bool = True
+    """Whether ``transform`` returns training rows to the last bit, whatever the batch."""
+    scale_power: float | None = 0
+    """p where input times s gives the embedding times sᵖ; None where it does not scale."""
+    moves: bool = False
+    """Whether the embedding changes when a constant is added to the data."""
+    linear: bool = False
+    """Whether the map is affine: constant data are then a right, if dull, input."""
+    on_graph: bool = False
+    """Whether neighbours matter: disconnected data are then laid out in pieces."""
+    keeps_pairs: bool = False
+    """Whether the model keeps a share of all pairs of points, as its documentation says."""
+    failing_checks: dict[str, str] = field(default_factory=dict)
+    """scikit-learn's checks whose data the method rightly refuses, and why."""
+
+    def input(self, X):
+        """What ``fit`` is given for the data `X`."""
+        return self.between(X, X)
+
+    def between(self, X_new, X):
+        """What ``transform`` is given for new points, the training data being `X`."""
+        if self.takes == "data":
+            return X_new
+        D = cdist(X_new, X)
+        if self.takes == "distances":
+            return D
+        K = np.exp(-((D / np.median(pdist(X))) ** 2))
+        # A point is not its own neighbour.
+        return K if self.takes == "kernel" else np.where(D == 0, 0.0, K)
+
+    def __repr__(self):
+        return self.id
+
+
+REFUSAL = (
+    "the check takes an inner-product matrix of rank two for affinities; without its diagonal no "
+    "coordinate has a positive eigenvalue 1 − λ, and such coordinates are not extended"
+)
+AFFINITY_CHECKS = {"check_fit_idempotent": REFUSAL}
+
+C, LE = Configuration, mf.LaplacianEigenmaps
+# A new estimator, or a variant with a path of its own, joins with one line here.
+ESTIMATORS = [
+    C("PCA", mf.PCA, finds_training_rows=False, scale_power=1, linear=True),
+    C("ClassicalMDS", mf.ClassicalMDS, finds_training_rows=False, scale_power=1, linear=True),
+    C("ClassicalMDS-cityblock", partial(mf.ClassicalMDS, metric="cityblock"), scale_power=1),
+    C(
+        "ClassicalMDS-additive",
+        partial(mf.ClassicalMDS, metric="cityblock", additive_constant=True),
+        scale_power=1,
+    ),
+    C(
+        "ClassicalMDS-precomputed",
+        partial(mf.ClassicalMDS, metric="precomputed"),
+        takes="distances",
+        scale_power=1,
+    ),
+    C("KernelPCA", mf.KernelPCA),
+    C("KernelPCA-fixed_point", partial(mf.KernelPCA, inverse="fixed_point")),
+    C("KernelPCA-regression", partial(mf.KernelPCA, inverse="regression")),
+    C(
+        "KernelPCA-linear",
+        partial(mf.KernelPCA, kernel="linear"),
+        finds_training_rows=False,
+        scale_power=1,
+        linear=True,
+    ),
+    C("KernelPCA-poly", partial(mf.KernelPCA, kernel="poly"), scale_power=None, moves=True),
+    C(
+        "KernelPCA-precomputed",
+        partial(mf.KernelPCA, kernel="precomputed"),
+        takes="kernel",
+        finds_training_rows=False,
+        scale_power=0.5,
+    ),
+    C("LaplacianEigenmaps", LE, on_graph=True),
+    C("LaplacianEigenmaps-sym", partial(LE, normalization="sym"), on_graph=True),
+    C("LaplacianEigenmaps-none", partial(LE, normalization="none"), on_graph=True),
+    C("LaplacianEigenmaps-self_tuning", partial(LE, affinity="self_tuning"), on_graph=True),
+    C("LaplacianEigenmaps-binary", partial(LE, affinity="binary"), on_graph=True),
+    C(
+        "LaplacianEigenmaps-radius",
+        partial(LE, radius=2.5),
+        on_graph=True,
+        scale_power=None,
+        keeps_pairs=True,
+    ),
+    C(
+        "LaplacianEigenmaps-distances",
+        partial(LE, metric="precomputed"),
+        takes="distances",
+        on_graph=True,
+    ),
+    C(
+        "LaplacianEigenmaps-affinity",
+        partial(LE, affinity="precomputed"),
+        takes="affinity",
+        scale_power=-0.5,
+        keeps_pairs=True,
+        failing_checks=AFFINITY_CHECKS,
+    ),
+    C("SpectralEmbedding", mf.SpectralEmbedding, on_graph=True, keeps_pairs=True),
+    C(
+        "SpectralEmbedding-rbf",
+        partial(mf.SpectralEmbedding, affinity="rbf"),
+        scale_power=None,
+        keeps_pairs=True,
+    ),
+    C(
+        "SpectralEmbedding-precomputed",
+        partial(mf.SpectralEmbedding, affinity="precomputed"),
+        takes="affinity",
+        scale_power=-0.5,
+        keeps_pairs=True,
+        failing_checks=AFFINITY_CHECKS,
+    ),
+]
+
+# The name under which a test asks for them says which it can use.
+SELECTIONS: dict[str, Callable[[Configuration], bool]] = {
+    "method": lambda c: True,
+    "data_method": lambda c: c.takes == "data",
+    "matrix_method": lambda c: c.takes != "data",
+}
+
+
+def pytest_generate_tests(metafunc):
+    if {"method", "case"} <= set(metafunc.fixturenames):
+        # A table of cases: each is run over the methods that it applies to.
+        cells = [(m, c) for c in metafunc.module.CASES for m in ESTIMATORS if c.applies(m)]
+        metafunc.parametrize(("method", "case"), cells, ids=[f"{m.id}-{c.id}" for m, c in cells])
+        return
+    for name, chosen in SELECTIONS.items():
+        if name in metafunc.fixturenames:
+            methods = [c for c in ESTIMATORS if chosen(c)]
+            metafunc.parametrize(name, methods, ids=[c.id for c in methods])
+
+
+def cloud(n=60, seed=0):
+    """Points in general position in a box of distinct sides: one piece, no symmetry."""
+    return np.random.default_rng(seed).uniform(size=(n, 5)) * [8.0, 4.0, 1.0, 0.7, 0.5]
+
+
+@pytest.fixture(name="X")
+def training_data():
+    return cloud()
+
+
+@pytest.fixture(name="X_new")
+def new_data():
+    return cloud(15, seed=1)
+
+
+@pytest.fixture(scope="session")
+def all_methods():
+    """For tests that need them at once."""
+    return ESTIMATORS
+
+
+@pytest.fixture(scope="session")
+def make_cloud():
+    return cloud
+
+
+def aligned(Y, reference):
+    """`Y` with the sign of each column that fits `reference` best."""
+    signs = np.sign((Y * reference).sum(axis=0))
+    return Y * np.where(signs == 0, 1.0, signs)
+
+
+@pytest.fixture(scope="session")
+def same_up_to_sign():
+    """Assert that two embeddings agree, relative to their size, up to the sign of columns."""
+
+    def check(Y, reference, tolerance):
+        Y, reference = np.asarray(Y, float), np.asarray(reference, float)
+        assert Y.shape == reference.shape
+        error = np.abs(aligned(Y, reference) - reference).max() / np.abs(reference).max()
+        assert error <= tolerance, f"embeddings differ by {error:.1e} of their size"
+
+    return check

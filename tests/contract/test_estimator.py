@@ -1,0 +1,447 @@
+"""What every estimator promises, whatever its method."""
+
+import inspect
+import pickle
+import re
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.linalg import subspace_angles
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+SOLVERS = ["dense", "lanczos", "randomized", "lobpcg", "shift_invert"]
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+def labels(X):
+    return (X[:, 0] + X[:, 1] > 6).astype(int)
+
+
+def frame(X, kind="pandas"):
+    names = [f"feature {i}" for i in range(X.shape[1])]
+    return FRAMES[kind](dict(zip(names, X.T, strict=True)))
+
+
+def public_state(model):
+    return {name for name in vars(model) if name.endswith("_")}
+
+
+class TestScikitLearn:
+    def test_its_checks_pass(self, method):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the checks fit data of rank one, in pieces, ...
+            outcomes = check_estimator(
+                method.make(),
+                expected_failed_checks=method.failing_checks,
+                on_fail=None,
+                on_skip=None,
+            )
+        failed = [(o["check_name"], o["exception"]) for o in outcomes if o["status"] == "failed"]
+        excused = {o["check_name"] for o in outcomes if o["status"] == "xfail"}
+        skipped = {o["check_name"] for o in outcomes if o["status"] == "skipped"}
+        assert not failed
+        assert excused == set(method.failing_checks), "no excuse without a need"
+        assert skipped <= {"check_array_api_input"}  # needs an environment variable of scipy
+        assert len(outcomes) > 40
+
+    def test_parameters_are_stored_as_they_are(self, method):
+        model = method.make()
+        signature = inspect.signature(type(model).__init__)
+        assert set(vars(model)) == set(signature.parameters) - {"self"}
+
+    def test_clone_starts_afresh(self, method, X):
+        model = method.make(random_state=3).fit(method.input(X))
+        copy = clone(model)
+        assert str(copy.get_params()) == str(model.get_params())
+        with pytest.raises(NotFittedError):
+            copy.transform(method.input(X))
+        assert np.array_equal(copy.fit_transform(method.input(X)), model.embedding_)
+
+    def test_a_failed_fit_leaves_no_fitted_model(self, method, X):
+        model = method.make().fit(method.input(X))
+        model.set_params(n_components=10_000)
+        with pytest.raises(ValueError, match="n_components=10000"):
+            model.fit(method.input(X))
+        with pytest.raises(NotFittedError):
+            model.transform(method.input(X))
+        assert not hasattr(model, "embedding_")
+
+    @pytest.mark.parametrize("container", ["pandas", "polars"])
+    def test_output_in_frames(self, method, X, X_new, container):
+        plain = method.make().fit(method.input(X))
+        model = method.make().set_output(transform=container)
+        Y = model.fit_transform(method.input(X))
+        assert isinstance(Y, FRAMES[container])
+        assert list(Y.columns) == list(model.get_feature_names_out())
+        assert np.array_equal(Y.to_numpy(), plain.embedding_)
+        placed = model.transform(method.between(X_new, X))
+        assert isinstance(placed, FRAMES[container])
+        assert np.array_equal(placed.to_numpy(), plain.transform(method.between(X_new, X)))
+
+    def test_pandas_output_keeps_the_index(self, data_method, X):
+        rows = [f"row {i}" for i in range(len(X))]
+        named = pd.DataFrame(X, index=rows)
+        named.columns = named.columns.astype(str)
+        Y = data_method.make().set_output(transform="pandas").fit_transform(named)
+        assert list(Y.index) == rows
+
+    def test_names_of_coordinates(self, method, X):
+        model = method.make(n_components=3).fit(method.input(X))
+        name = type(model).__name__.lower()
+        assert list(model.get_feature_names_out()) == [f"{name}{i}" for i in range(3)]
+
+    @pytest.mark.parametrize("kind", ["pandas", "polars"])
+    def test_feature_names_are_checked(self, data_method, X, kind, same_up_to_sign):
+        named = frame(X, kind)
+        model = data_method.make().fit(named)
+        assert list(model.feature_names_in_) == list(named.columns)
+        same_up_to_sign(model.embedding_, data_method.make().fit(X).embedding_, 1e-12)
+        with pytest.raises(ValueError, match="feature names should match"):
+            model.transform(named[list(named.columns)[::-1]])
+        with pytest.raises(ValueError, match=r"(?s)feature names.*missing"):
+            model.transform(named[list(named.columns)[1:]])
+
+    def test_every_attribute_is_documented_and_every_documented_one_there(self, method, X):
+        model = method.make().fit(method.input(X))
+        documented = set().union(*(documented_attributes(cls) for cls in type(model).__mro__))
+        scikit_learns_own = {"n_features_in_", "feature_names_in_"}
+        assert public_state(model) - scikit_learns_own <= documented
+        assert [name for name in documented if not hasattr(model, name)] == []
+
+    def test_pipeline_and_grid_search(self, data_method, X):
+        pipeline = make_pipeline(data_method.make(), KNeighborsClassifier(3))
+        step = pipeline.steps[0][0]
+        search = GridSearchCV(
+            pipeline, {f"{step}__n_components": [1, 2]}, cv=3, error_score="raise"
+        )
+        search.fit(X, labels(X))
+        assert search.predict(X).shape == (len(X),)
+        assert search.best_score_ > 0.6  # a coin gets half of them right
+
+    def test_cross_validation_slices_precomputed_matrices(self, matrix_method, X):
+        M, y = matrix_method.input(X), labels(X)
+        pipeline = make_pipeline(matrix_method.make(), KNeighborsClassifier(3))
+        assert pipeline.__sklearn_tags__().input_tags.pairwise
+        folds = KFold(3, shuffle=True, random_state=0)
+        predicted = cross_val_predict(pipeline, M, y, cv=folds)
+        train, test = next(folds.split(M))
+        by_hand = clone(pipeline).fit(M[np.ix_(train, train)], y[train])
+        assert np.array_equal(predicted[test], by_hand.predict(M[np.ix_(test, train)]))
+        assert (predicted == y).mean() > 0.6
+
+
+def documented_attributes(cls):
+    section = re.search(r"\n\s*Attributes\n\s*-+\n(.*?)(\n\s*\n|\Z)", cls.__doc__ or "", re.S)
+    lines = section.group(1).splitlines() if section else []
+    names = [line.split(" : ")[0].split(", ") for line in lines if re.match(r"\s*\w+_(,| :)", line)]
+    return {name.strip() for line in names for name in line}
+
+
+class TestState:
+    def test_pickles_place_points_alike(self, method, X, X_new):
+        model = method.make().fit(method.input(X))
+        again = pickle.loads(pickle.dumps(model))
+        new = method.between(X_new, X)
+        assert np.array_equal(again.embedding_, model.embedding_)
+        assert np.array_equal(again.transform(new), model.transform(new))
+
+    def test_pickles_of_used_models(self, data_method, X, X_new):
+        model = data_method.make().fit(X)
+        there = model.transform(X_new)
+        back = model.inverse_transform(there)
+        again = pickle.loads(pickle.dumps(model))
+        assert np.array_equal(again.transform(X_new), there)
+        assert np.array_equal(again.inverse_transform(there), back)
+
+    def test_models_grow_with_points_not_with_pairs(self, method, make_cloud):
+        if method.keeps_pairs:
+            pytest.skip("keeps a share of all pairs, and says so")
+
+        def size(n):
+            X = make_cloud(n)
+            model = method.make().fit(method.input(X))
+            model.transform(method.between(X[:3] + 0.01, X))
+            if method.takes == "data":
+                model.inverse_transform(model.embedding_[:3])
+            return len(pickle.dumps(model))
+
+        assert size(320) < 5 * size(80)  # sixteen times, with a matrix of pairs
+
+    def test_refitting_leaves_nothing_of_the_first_fit(self, method, all_methods, make_cloud):
+        kin = [m for m in all_methods if type(m.make()) is type(method.make())]
+        X = make_cloud(50, seed=2)[:, :4]
+        fresh = method.make().fit(method.input(X))
+        for other in kin:
+            first = frame(make_cloud()) if other.takes == "data" else other.input(make_cloud())
+            model = other.make(n_components=3).fit(first)
+            model.set_params(**method.make().get_params()).fit(method.input(X))
+            assert set(vars(model)) == set(vars(fresh)), f"after {other}"
+            assert np.array_equal(model.embedding_, fresh.embedding_)
+            assert len(pickle.dumps(model)) == len(pickle.dumps(fresh))
+
+    def test_fit_changes_no_parameter(self, method, X):
+        model = method.make(random_state=1)
+        before = {name: repr(value) for name, value in model.get_params().items()}
+        model.fit(method.input(X))
+        assert {name: repr(value) for name, value in model.get_params().items()} == before
+
+    def test_input_is_never_modified(self, method, X, X_new):
+        training, new = method.input(X).copy(), method.between(X_new, X).copy()
+        kept = training.copy(), new.copy()
+        model = method.make().fit(training)
+        Z = model.transform(new)
+        before = Z.copy()
+        if method.takes == "data":
+            model.inverse_transform(Z)
+        assert np.array_equal(training, kept[0])
+        assert np.array_equal(new, kept[1])
+        assert np.array_equal(Z, before)
+
+    def test_read_only_input(self, method, X, X_new):
+        training, new = method.input(X).copy(), method.between(X_new, X).copy()
+        training.flags.writeable = new.flags.writeable = False
+        model = method.make().fit(training)
+        plain = method.make().fit(training.copy())
+        assert np.array_equal(model.embedding_, plain.embedding_)
+        assert np.array_equal(model.transform(new), plain.transform(new.copy()))
+
+    def test_read_only_memory_map(self, method, X, X_new, tmp_path):
+        np.save(tmp_path / "X.npy", method.input(X))
+        mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+        new = method.between(X_new, X)
+        model, plain = method.make().fit(mapped), method.make().fit(method.input(X))
+        assert np.array_equal(model.embedding_, plain.embedding_)
+        assert np.array_equal(model.transform(new), plain.transform(new))
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_overwriting_the_data_later_changes_nothing(self, method, X, X_new, dtype):
+        training = method.input(X).astype(dtype)
+        new = method.between(X_new, X).astype(dtype)
+        model = method.make().fit(training)
+        kept = model.embedding_.copy()
+        placed = model.transform(new)
+        fresh = method.make().fit(training.copy())
+        training[:] = 7
+        assert np.array_equal(model.embedding_, kept)
+        assert np.array_equal(model.transform(new), placed)
+        if method.takes == "data":
+            assert np.array_equal(model.inverse_transform(placed), fresh.inverse_transform(placed))
+
+    def test_overwriting_the_result_changes_nothing(self, method, X):
+        model = method.make()
+        Y = model.fit_transform(method.input(X))
+        kept = Y.copy()
+        Y[:] = 0
+        assert np.array_equal(model.embedding_, kept)
+
+    def test_float32_stays_float32(self, method, X, X_new, same_up_to_sign):
+        training = method.input(X).astype(np.float32)
+        new = method.between(X_new, X).astype(np.float32)
+        single = method.make().fit(training)
+        double = method.make().fit(training.astype(np.float64))
+        assert single.embedding_.dtype == np.float32
+        assert method.make().fit_transform(training).dtype == np.float32
+        assert single.transform(new).dtype == np.float32
+        assert single.transform(new.astype(np.float64)).dtype == np.float64
+        same_up_to_sign(single.embedding_, double.embedding_, 1e-5)
+        same_up_to_sign(single.transform(new), double.transform(new), 1e-5)
+
+
+class TestTransform:
+    def test_rows_do_not_depend_on_their_companions(self, method, X, X_new):
+        model = method.make().fit(method.input(X))
+        rows = method.between(np.vstack([X_new, X[::7]]), X)
+        together = model.transform(rows)
+        one_by_one = np.vstack([model.transform(rows[[i]]) for i in range(len(rows))])
+        order = np.random.default_rng(0).permutation(len(rows))
+        size = np.abs(together).max()
+        assert np.abs(one_by_one - together).max() <= 1e-7 * size
+        assert np.abs(model.transform(rows[order]) - together[order]).max() <= 1e-7 * size
+
+    def test_training_rows_return_to_their_place(self, method, X):
+        training = method.input(X)
+        model = method.make().fit(training)
+        if method.finds_training_rows:
+            assert np.array_equal(model.transform(training), model.embedding_)
+            assert np.array_equal(model.transform(training[5:9]), model.embedding_[5:9])
+        else:
+            error = np.abs(model.transform(training[5:9]) - model.embedding_[5:9]).max()
+            assert error <= 1e-13 * np.abs(model.embedding_).max()
+
+    @pytest.mark.parametrize("whole_numbers", [True, False])
+    def test_training_rows_of_whole_numbers(self, data_method, whole_numbers):
+        """Rows of small integers, whose bit patterns have little variety, are told apart."""
+        X = np.random.default_rng(0).integers(0, 3, size=(300, 12)).astype(float)
+        X = np.unique(X, axis=0) + (0.0 if whole_numbers else 0.1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = data_method.make().fit(X)
+        assert np.allclose(
+            model.transform(X), model.embedding_, rtol=0, atol=1e-13 * np.abs(X).max()
+        )
+
+    def test_the_bare_extension_is_exact(self, method, X):
+        training = method.input(X)
+        model = method.make(n_components=2).fit(training)
+        assert model.extension_error(training) <= method.extension_error
+        rough = model._extension.transform(training)
+        assert (
+            np.abs(rough - model.embedding_).max()
+            <= 2 * method.extension_error * np.abs(model.embedding_).max()
+        )
+
+    def test_extension_error_needs_all_training_rows(self, method, X):
+        training = method.input(X)
+        with pytest.raises(ValueError, match=r"X has 4 rows; pass all 60 training rows"):
+            method.make().fit(training).extension_error(training[:4])
+
+    def test_the_map_is_continuous_between_training_points(self, data_method, X):
+        """Half-way between a point and its nearest neighbour lies between their images."""
+        model = data_method.make().fit(X)
+        D = np.linalg.norm(X[:, None] - X[None], axis=2) + np.diag(np.full(len(X), np.inf))
+        near = D.argmin(axis=1)
+        placed = model.transform((X + X[near]) / 2)
+        ends = np.stack([model.embedding_, model.embedding_[near]])
+        spread = model.embedding_.std(axis=0)
+        outside = np.maximum(ends.min(axis=0) - placed, placed - ends.max(axis=0)) / spread
+        assert np.median(outside) < 0.35
+
+
+class TestInverse:
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_shape_and_type(self, data_method, X, X_new, dtype):
+        model = data_method.make().fit(X.astype(dtype))
+        Z = model.transform(X_new.astype(dtype))
+        back = model.inverse_transform(Z)
+        assert back.shape == X_new.shape
+        assert back.dtype == dtype
+        assert np.isfinite(back).all()
+
+    def test_wrong_columns(self, method, X):
+        model = method.make().fit(method.input(X))
+        with pytest.raises(ValueError, match=r"X has 3 columns; the map has n_components=2"):
+            model.inverse_transform(np.zeros((4, 3)))
+        with pytest.raises(ValueError, match="NaN"):
+            model.inverse_transform(np.array([[np.nan, 0.0]]))
+
+    def test_data_that_were_never_seen(self, matrix_method, X):
+        model = matrix_method.make().fit(matrix_method.input(X))
+        with pytest.raises(ValueError, match=r"fitted on precomputed values.*fit it on the data"):
+            model.inverse_transform(model.embedding_)
+
+    def test_comes_nearer_than_the_mean(self, data_method, X):
+        model = data_method.make(n_components=4).fit(X)
+        back = model.inverse_transform(model.embedding_)
+        assert np.square(back - X).sum() < 0.8 * np.square(X - X.mean(axis=0)).sum()
+
+    def test_distance_from_the_data(self, data_method, X):
+        model = data_method.make().fit(X)
+        Y = model.embedding_
+        _, inside = model.inverse_transform(Y, return_distance=True)
+        assert inside.shape == (len(Y),)
+        assert 0.4 < np.median(inside) < 1.6
+        far = Y.mean(axis=0) + 30 * np.ptp(Y, axis=0)
+        _, outside = model.inverse_transform(far[None], return_distance=True)
+        assert outside[0] > 20
+        rows = model.inverse_transform(np.vstack([far, Y]), return_distance=True)[1]
+        assert np.allclose(rows[1:], inside, rtol=1e-7)
+
+    def test_rows_do_not_depend_on_their_companions(self, data_method, X, X_new):
+        model = data_method.make().fit(X)
+        Z = model.transform(X_new)
+        together = model.inverse_transform(Z)
+        one_by_one = np.vstack([model.inverse_transform(z[None]) for z in Z])
+        assert np.abs(one_by_one - together).max() <= 1e-7 * np.abs(together).max()
+
+
+class TestEigenproblem:
+    def test_same_bits_twice(self, method, make_cloud):
+        M = method.input(make_cloud(120))
+        for solver in ("auto", "lanczos"):
+            first, second = (
+                method.make(eigen_solver=solver, random_state=5).fit(M) for _ in range(2)
+            )
+            assert np.array_equal(first.embedding_, second.embedding_)
+            assert np.array_equal(first.eigenvalues_, second.eigenvalues_)
+
+    def test_order_of_rows_does_not_matter(self, method, X, X_new, same_up_to_sign):
+        order = np.random.default_rng(3).permutation(len(X))
+        model, shuffled = (method.make().fit(method.input(A)) for A in (X, X[order]))
+        same_up_to_sign(shuffled.embedding_, model.embedding_[order], 1e-8)
+        assert np.allclose(shuffled.eigenvalues_, model.eigenvalues_, rtol=1e-9)
+        placed = shuffled.transform(method.between(X_new, X[order]))
+        same_up_to_sign(placed, model.transform(method.between(X_new, X)), 1e-8)
+
+    def test_more_components_keep_the_first(self, method, X, same_up_to_sign):
+        two, four = (method.make(n_components=k).fit(method.input(X)) for k in (2, 4))
+        same_up_to_sign(four.embedding_[:, :2], two.embedding_, 1e-8)
+        assert np.allclose(four.eigenvalues_[:2], two.eigenvalues_, rtol=1e-9)
+
+    @pytest.mark.parametrize("solver", SOLVERS)
+    def test_solvers_agree(self, method, make_cloud, solver):
+        M = method.input(make_cloud(250))
+        reference = method.make(eigen_solver="dense", n_components=3).fit(M)
+        if method.linear and solver == "shift_invert":
+            with pytest.raises(RuntimeError, match='pass eigen_solver="lanczos"'):
+                method.make(eigen_solver=solver).fit(M)
+            return
+        model = method.make(eigen_solver=solver, n_components=3, random_state=0).fit(M)
+        angles = subspace_angles(model.embedding_, reference.embedding_)
+        assert angles.max() < 1e-5
+        assert np.allclose(model.eigenvalues_, reference.eigenvalues_, rtol=1e-6)
+        assert model.solver_.split(":")[0].lower().startswith(solver.split("_")[0])
+
+    def test_evidence(self, method, make_cloud):
+        model = method.make(n_components=3).fit(method.input(make_cloud(120)))
+        assert model.residuals_.shape == model.gaps_.shape == model.eigenvalues_.shape == (3,)
+        assert (model.residuals_ <= 1e-3 * model.gaps_).all()
+        computed = model.computed_eigenvalues_
+        assert np.array_equal(computed[:3], model.eigenvalues_)
+        assert len(computed) > 3
+        steps = np.abs(np.subtract.outer(model.eigenvalues_, computed))
+        steps[steps == 0] = np.inf
+        assert np.allclose(model.gaps_, steps.min(axis=1), rtol=1e-6)
+        assert 1 <= model.dimension_hint_ < len(computed)
+        assert "accepted" in model.solver_
+        assert model.loss_ >= 0
+
+
+class TestConcurrency:
+    def test_threads(self, method, make_cloud):
+        inputs = [method.input(make_cloud(80, seed=i)) for i in range(4)]
+        serial = [method.make().fit(M).embedding_ for M in inputs]
+        with ThreadPoolExecutor(4) as pool:
+            parallel = list(pool.map(lambda M: method.make().fit(M).embedding_, inputs))
+        assert all(map(np.array_equal, serial, parallel))
+
+    def test_threads_share_a_model(self, method, X, X_new):
+        model = method.make().fit(method.input(X))
+        new = method.between(X_new, X)
+        reference = pickle.loads(pickle.dumps(model)).transform(new)
+        with ThreadPoolExecutor(4) as pool:
+            placed = list(pool.map(lambda _: model.transform(new), range(8)))
+        assert all(np.array_equal(Y, reference) for Y in placed)
+
+    def test_processes(self, all_methods, X):
+        def fit(method):
+            return method.make().fit(method.input(X))
+
+        models = joblib.Parallel(n_jobs=2)(
+            joblib.delayed(_fit)(m.make(), m.input(X)) for m in all_methods
+        )
+        for method, model in zip(all_methods, models, strict=True):
+            assert np.array_equal(model.embedding_, fit(method).embedding_), method
+
+
+def _fit(model, X):
+    return model.fit(X)

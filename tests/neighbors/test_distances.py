@@ -1,0 +1,113 @@
+"""Distances at offsets and magnitudes where the textbook formula has no digits left."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from manifoldry.neighbors.distances import (
+    Frame,
+    expanded_squares,
+    expansion_error,
+    pair_distances,
+    squared_norms,
+)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(8)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_pair_distances(rng, kind, dtype):
+    X, Y = (rng.normal(size=(n, 6)).astype(dtype) for n in (20, 30))
+    i, j = rng.integers(0, 20, 500), rng.integers(0, 30, 500)
+    expected = cdist(X.astype(float), Y.astype(float))[i, j]
+    np.testing.assert_allclose(pair_distances(kind(X), kind(Y), i, j, 1.0), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("p", "metric", "parameters"),
+    [(1, "cityblock", {}), (np.inf, "chebyshev", {}), (3, "minkowski", {"p": 3})],
+)
+def test_other_norms(rng, p, metric, parameters):
+    X = rng.normal(size=(20, 6))
+    i, j = np.triu_indices(20)
+    expected = cdist(X, X, metric, **parameters)[i, j]
+    np.testing.assert_allclose(pair_distances(X, X, i, j, 4.0, p), expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 3, 7, 16, 50, 101])
+def test_mirrored_and_single_pairs_have_the_same_bits(rng, n_features):
+    """The rule for new points compares distances that were computed in different batches."""
+    X = np.asfortranarray(rng.normal(size=(40, n_features)))
+    i, j = rng.integers(0, 40, 300), rng.integers(0, 40, 300)
+    forwards = pair_distances(X, X, i, j, 2.0)
+    backwards = pair_distances(np.ascontiguousarray(X), X, j, i, 2.0)
+    single = [pair_distances(X, X, i[[t]], j[[t]], 2.0)[0] for t in range(300)]
+    np.testing.assert_array_equal(forwards, backwards)
+    np.testing.assert_array_equal(forwards, single)
+
+
+def test_pairs_beyond_one_block(rng):
+    X = rng.normal(size=(300, 40))
+    i, j = (index.ravel() for index in np.indices((300, 300)))
+    expected = np.sqrt(((X[:, None] - X[None]) ** 2).sum(axis=2)).ravel()
+    np.testing.assert_allclose(pair_distances(X, X, i, j, 1.0), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_expanded_squares_are_right_to_the_bound(rng, kind):
+    for offset in (0.0, 10.0, 1e4):
+        X, Y = rng.normal(size=(30, 8)) + offset, rng.normal(size=(40, 8)) + offset
+        squares = squared_norms(kind(Y))
+        D2 = expanded_squares(kind(X), kind(Y), squares)
+        error = np.abs(D2 - cdist(X, Y, "sqeuclidean"))
+        bound = expansion_error(kind(X), squares)
+        assert (error <= bound[:, None]).all()
+        assert (D2 >= 0).all()
+        assert bound.max() < 300 * error.max()  # and the bound says something
+
+
+def test_frame_is_centred_and_its_unit_is_a_power_of_two(rng):
+    X = rng.normal(size=(50, 3)) * [1, 5, 0.1] + [7, -3, 1e6]
+    frame = Frame.of(X)
+    np.testing.assert_allclose(frame.origin, X.mean(axis=0), rtol=1e-14)
+    assert np.log2(frame.unit) % 1 == 0
+    scaled = frame.apply(X)
+    assert 0.5 < np.abs(scaled).max() <= 1
+    np.testing.assert_allclose(scaled * frame.unit + frame.origin, X, rtol=1e-15)
+
+
+@pytest.mark.parametrize("scale", [1e-307, 1e-150, 1e150, 1e307])
+def test_frame_at_the_ends_of_the_range(rng, scale):
+    X = rng.uniform(-1, 1, size=(50, 3)) * scale
+    for frame in (Frame.of(X), Frame.at_zero(X), Frame.of(sparse.csr_array(X))):
+        assert np.isfinite(frame.unit)
+        scaled = frame.apply(X)
+        assert 0.4 < np.abs(scaled).max() <= 1
+        np.testing.assert_allclose(frame.apply(sparse.csr_array(X)).toarray() * frame.unit, X)
+
+
+def test_frame_in_blocks_is_the_same_frame(rng):
+    X = rng.normal(size=(3000, 3000)) + 5  # more than one block
+    frame = Frame.of(X)
+    np.testing.assert_allclose(frame.origin, X.mean(axis=0), rtol=1e-13)
+    assert frame.unit == 8.0
+
+
+def test_frame_takes_single_precision_to_double(rng):
+    X = (rng.normal(size=(50, 3)) + 1000).astype(np.float32)
+    scaled = Frame.of(X).apply(X)
+    assert scaled.dtype == np.float64
+    # The mean is rounded as a double near 1000 is (1e-13), not as a single (6e-5).
+    assert abs(scaled.mean(axis=0)).max() < 1e-13
+    assert Frame.of(X).apply(sparse.csr_array(X)).dtype == np.float64
+
+
+def test_constant_data_have_a_frame():
+    frame = Frame.of(np.full((5, 2), 3.0))
+    np.testing.assert_array_equal(frame.apply(np.full((5, 2), 3.0)), 0)
+    assert frame.unit == 1.0

@@ -1,0 +1,155 @@
+"""Every reproduced publication runs, writes what it should, and its identities hold."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAPERS = Path(__file__).parents[2] / "papers"
+RUNS = sorted(PAPERS.glob("*/run.py"))
+
+
+def load_report():
+    # `papers` is a folder of scripts, not a package; dataclasses look their module up by name.
+    spec = importlib.util.spec_from_file_location("papers_report", PAPERS / "report.py")
+    module = sys.modules["papers_report"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+report = load_report()
+FIELDS = {"id", "what", "published", "criterion", "measured", "passed", "note", "status"}
+
+
+def execute(*command):
+    # Tests run in parallel already: more threads than cores only wait for each other.
+    threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env=os.environ | threads
+    )
+
+
+def criterion(passed=True, id="E1.1", **more):
+    return report.Criterion(id, "what", "published", "criterion", "a | b", passed, **more)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=[run.parent.name for run in RUNS])
+def test_paper_runs(run, tmp_path):
+    recorded = run.with_name("README.md").read_bytes()
+    done = execute(run, "--quick", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / run.parent.name
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    assert {"paper", "title", "quick", "versions", "seeds", "seconds", "counts"} <= results.keys()
+    assert {"manifoldry", "numpy", "scipy", "scikit-learn"} <= results["versions"].keys()
+    assert results["quick"]
+    check_criteria(results["criteria"])
+    check_files(folder, run.parent)
+    assert run.with_name("README.md").read_bytes() == recorded  # the record is left alone
+
+
+def check_criteria(criteria):
+    assert criteria
+    for each in criteria:
+        assert each.keys() >= FIELDS
+        assert each["status"] in report.STATUSES
+    broken = [each["what"] for each in criteria if each["identity"] and not each["passed"]]
+    assert not broken
+
+
+def check_files(folder, recorded):
+    drawn = {path.name for path in folder.glob("figures/*.png")}
+    assert drawn == {path.name for path in recorded.glob("figures/*.png")}
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert "| E" in readme
+    assert all(f"(figures/{name})" in readme for name in drawn)
+    assert recorded.name in (folder.parent / "README.md").read_text(encoding="utf-8")
+    assert not list(folder.rglob(".*"))  # no temporary file left over
+
+
+@pytest.mark.parametrize("paper", [run.parent for run in RUNS], ids=lambda paper: paper.name)
+def test_recorded_results_are_full_and_small(paper):
+    results = json.loads((paper / "results.json").read_text(encoding="utf-8"))
+    assert not results["quick"]
+    assert all(path.stat().st_size < 150_000 for path in paper.glob("figures/*.png"))
+
+
+def test_every_failure_on_record_has_a_reason():
+    for path in PAPERS.glob("*/results.json"):
+        for each in json.loads(path.read_text(encoding="utf-8"))["criteria"]:
+            assert each["passed"] is not False or each["note"], each["what"]
+
+
+@pytest.mark.parametrize(
+    ("passed", "surrogate", "status"),
+    [
+        (True, "", "PASSED"),
+        (True, "digits for faces", "SURROGATE"),
+        (False, "digits for faces", "FAILED"),
+        (None, "", "NOT YET"),
+    ],
+)
+def test_status(passed, surrogate, status):
+    assert criterion(passed, surrogate=surrogate).status == status
+
+
+def test_numpy_booleans_count():
+    import numpy as np
+
+    assert criterion(np.False_).status == "FAILED"
+    assert criterion(np.True_).passed is True
+
+
+def test_failures_are_shown_in_text_and_markdown():
+    result = report.Report("p", "t", (criterion(), criterion(False, note="the code")), {"e": 1.0})
+    assert "FAILED" in result.text()
+    assert "↳ the code" in result.text()
+    assert "1 failed" in result.text()
+    assert "**FAILED**" in result.markdown()
+    assert "a \\| b" in result.markdown()  # a bar would end the cell
+
+
+def test_unexplained_failure_says_so():
+    assert "not explained" in criterion(False).remark
+
+
+def test_experiments_are_sorted_by_number():
+    experiment = lambda lab: [criterion(id=id) for id in ("E1.10", "E1.2", "E1.1")]  # noqa: E731
+    found = report.run("p", "t", [experiment], report.Lab(Path()))
+    assert [each.id for each in found.criteria] == ["E1.1", "E1.2", "E1.10"]
+
+
+def test_fill_replaces_only_what_is_between_the_markers():
+    text = "before\n<!-- results -->\nold\n<!-- /results -->\nafter\n"
+    once = report.fill(text, "results", "new")
+    assert once == "before\n<!-- results -->\nnew\n<!-- /results -->\nafter\n"
+    assert report.fill(once, "results", "new") == once
+
+
+def test_fill_wants_markers():
+    with pytest.raises(ValueError, match="<!-- results -->"):
+        report.fill("no markers", "results", "new")
+
+
+def test_interrupted_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "results.json"
+    report.write_text(path, "old")
+
+    def half(temporary):
+        temporary.write_text("ne")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        report.replace_file(path, half)
+    assert path.read_text() == "old\n"
+    assert [each.name for each in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_quick_run_refuses_to_overwrite_the_record():
+    done = execute(RUNS[0], "--quick")
+    assert done.returncode == 2
+    assert "--out" in done.stderr
