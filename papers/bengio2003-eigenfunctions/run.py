@@ -113,8 +113,8 @@ METHODS = {
         gaussian,
     ),
 }
+# Without Euclidean MDS: the library computes its embedding by the extension, so it cannot differ.
 TRAINING_METHODS = {
-    "classical MDS": ClassicalMDS(2),
     "classical MDS, city-block": ClassicalMDS(2, metric="cityblock"),
     "kernel PCA": KernelPCA(2),
     "Laplacian eigenmaps, rw": LaplacianEigenmaps(2, n_neighbors=12),
@@ -159,18 +159,19 @@ def _training_row(what, errors, seeds, reason=""):
     )
 
 
-def nystrom_at_new_points(lab: Lab) -> Iterator[Criterion]:
+def published_formula(lab: Lab) -> Iterator[Criterion]:
     seeds, n = lab.seeds(5), lab.choose(400, 150)
     for name, method in METHODS.items():
         errors = []
         for seed in seeds:
             X, new = np.split(roll(n + 100, seed), [n])
             Y = method.model.fit(X).embedding_
-            expected = method.kernel(new, X, X) @ (Y / method.eigenvalues())
-            errors.append(np.abs(method.model.transform(new) - expected).max() / np.abs(Y).max())
+            placed = np.vstack([Y, method.model.transform(new)])
+            expected = method.kernel(np.vstack([X, new]), X, X) @ (Y / method.eigenvalues())
+            errors.append(np.abs(placed - expected).max() / np.abs(Y).max())
         yield Criterion(
             "E1.1",
-            f"{name}: `transform` of 100 new points against the published formula",
+            f"{name}: `embedding_`, `transform` of 100 new points against the published formula",
             "(1/ℓ) Σᵢ vᵢ K(x, xᵢ)",
             "relative difference ≤ 1e-8",
             f"{max(errors):.0e} (worst of {len(seeds)} seeds)",
@@ -418,7 +419,7 @@ if __name__ == "__main__":
         "Bengio, Spectral dimensionality reduction via learning eigenfunctions",
         [
             nystrom_at_training_points,
-            nystrom_at_new_points,
+            published_formula,
             convergence,
             training_loss,
             generalisation,

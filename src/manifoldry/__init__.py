@@ -14,7 +14,7 @@ _EXPORTS = {
     "SpectralEmbedding": "spectral.spectral_embedding",
     "NeighborGraph": "neighbors.graph",
 }
-_SUBMODULES = ("datasets", "plotting")
+_SUBMODULES = ("affinity", "datasets", "eigen", "exceptions", "neighbors", "plotting")
 
 __all__ = ["__version__", *_EXPORTS, *_SUBMODULES]
 

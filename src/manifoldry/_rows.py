@@ -57,6 +57,13 @@ class RowLookup:
             pending = self._with_candidate(pending, position, keys)
         return found
 
+    def first_copies(self, k: int) -> IntArray:
+        """Training rows that are among the first k of those identical to them, ascending."""
+        first = self.find(self.X)
+        order = np.argsort(first, kind="stable")
+        rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
+        return np.sort(order[rank < k])
+
     def _with_candidate(self, rows: IntArray, position: IntArray, keys: Keys) -> IntArray:
         """Those of `rows` whose key is that of the training row at their position."""
         rows = rows[position[rows] < len(self.keys)]

@@ -432,7 +432,6 @@ def identical_rows_together(method, model, X):
     """Thirty rows at one place are no structure of their own."""
     finite(method, model, X)
     Y = model.embedding_
-    print(rms_radius(Y[30:]) , rms_radius(Y))
     assert rms_radius(Y[30:]) <= (0.3 if method.on_graph else 1e-6) * rms_radius(Y)
 
 

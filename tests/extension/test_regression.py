@@ -83,8 +83,11 @@ def test_linear_weights_of_coinciding_neighbours_are_the_kernel_weights():
 # --- regression --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bandwidth", [0.25, 1.0, 8.0])
-@pytest.mark.parametrize("n_components", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("n_components", "bandwidth"),
+    # A narrower window in four dimensions holds fewer neighbours than there are unknowns.
+    [(1, 0.25), (1, 1.0), (1, 8.0), (2, 0.25), (2, 1.0), (2, 8.0), (4, 1.0), (4, 8.0)],
+)
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 def test_degree_one_reproduces_linear_functions(rng, bandwidth, n_components, offset):
     Z = rng.uniform(size=(200, n_components))
@@ -132,12 +135,13 @@ def test_the_bandwidth_chosen_beats_the_extremes_on_a_noisy_sine(seed):
         return np.sqrt(((regression.predict(new) - truth) ** 2).mean())
 
     chosen = true_error()
-    narrow, wide = regression_module._BANDWIDTHS[[0, -1]]
+    narrow = regression_module._BANDWIDTHS[0]
     assert chosen < 0.6 * true_error(0, narrow)
     assert chosen < 0.6 * true_error(1, narrow)
     everything = np.sqrt((truth**2).mean())  # what a constant would leave
     assert chosen < 0.25 * everything
-    assert wide > narrow
+    best = min(true_error(*smoother) for smoother in LocalRegression(Z, X)._candidates)
+    assert chosen < 1.5 * best
 
 
 def test_the_error_is_that_of_leaving_out_explicitly(rng):

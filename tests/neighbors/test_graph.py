@@ -132,8 +132,9 @@ def test_sparse_data(kind, metric, dtype, rng):
 
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "manhattan"])
 def test_sparse_data_with_long_indices_and_repeated_entries(metric, rng):
-    X = sparse.random_array((40, 25), density=0.3, rng=rng, format="csr")
-    indptr, indices = np.repeat([X.indptr], 1, 0)[0] * 2, np.repeat(X.indices, 2)
+    at = rng.integers(0, 40, 300), rng.integers(0, 25, 300)
+    X = sparse.csr_array((rng.uniform(size=300), at), shape=(40, 25))
+    indptr, indices = X.indptr * 2, np.repeat(X.indices, 2)
     halves = sparse.csr_array(
         (np.repeat(X.data / 2, 2), indices.astype(np.int64), indptr.astype(np.int64)),
         shape=X.shape,
@@ -299,6 +300,31 @@ def test_zero_length_edges_survive(rng):
     np.testing.assert_array_equal(labels, np.repeat(labels[::4], 4))
 
 
+@pytest.mark.parametrize("n_features", [3, 14])
+def test_a_crowd_at_one_place_costs_no_time(rng, n_features, monkeypatch):
+    """Of a thousand identical points only the first few can be anybody's neighbours."""
+    from manifoldry.neighbors import brute, kdtree
+
+    X = np.vstack([rng.normal(size=(300, n_features)), np.zeros((1000, n_features))])
+    rng.shuffle(X)
+    pairs = []
+    for module in (brute, kdtree):
+        original = module.pair_distances
+        monkeypatch.setattr(
+            module,
+            "pair_distances",
+            lambda X, Y, i, j, *rest, original=original: (
+                pairs.append(len(i)),
+                original(X, Y, i, j, *rest),
+            )[1],
+        )
+    graph = NeighborGraph.build(X, 6)
+    assert sum(pairs) < 50 * len(X)
+    order, distances = knn_oracle(cdist(X, X), 6)
+    np.testing.assert_array_equal(graph.indices.reshape(-1, 6), order)
+    np.testing.assert_allclose(graph.distances.reshape(-1, 6), distances, rtol=1e-13)
+
+
 def whole(rng, n, d):
     """Distinct points whose coordinates are multiples of 2⁻¹⁰, so that shifting them is exact."""
     return rng.integers(-(2**10), 2**10, size=(n, d)) / 2.0**20
@@ -325,6 +351,33 @@ def test_two_such_clusters_at_opposite_ends(rng, n_features):
         np.testing.assert_array_equal(graph.indices[rows] - 40 * part, expected.indices)
         np.testing.assert_array_equal(graph.distances[rows], expected.distances)
     assert graph.components()[0] == 2
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 12, 13])
+def test_clusters_at_opposite_ends_a_few_roundings_wide(rng, n_features):
+    """A hundred steps of rounding wide and full of ties: any further rounding would show.
+
+    Centring would move the first cluster beyond 2²⁶ and halve its resolution.
+    """
+    centers = np.repeat([6e7, -1.2e8], [41, 29])[:, None]
+    X = centers + 1e-6 * rng.uniform(-1, 1, size=(70, n_features))
+    graph = NeighborGraph.build(X, 7)
+    order, distances = knn_oracle(cdist(X, X), 7)  # cdist subtracts, which is exact here
+    np.testing.assert_array_equal(graph.indices.reshape(-1, 7), order)
+    np.testing.assert_allclose(graph.distances.reshape(-1, 7), distances, rtol=1e-15)
+
+
+@pytest.mark.parametrize("n_features", [1, 13])
+@pytest.mark.parametrize("n_query", [3, 100])
+def test_a_hair_beyond_the_radius_is_beyond_it(n_features, n_query):
+    line = np.array([0.0, 1.0, -1.0 - 2e-13, 1.0 + 4e-16, 30.0])
+    X = np.zeros((5, n_features))
+    X[:, 0] = line
+    graph = NeighborGraph.build(X, radius=1.0)
+    assert graph.indices[: graph.indptr[1]].tolist() == [1]
+    own, back = graph.query(np.zeros((n_query, n_features)) + 1e-300)
+    for answer in (own, back):
+        np.testing.assert_array_equal(answer.indices, np.tile([0, 1], n_query))
 
 
 @pytest.mark.parametrize("n_features", [2, 13])

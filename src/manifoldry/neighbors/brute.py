@@ -85,9 +85,13 @@ class BruteIndex(NeighborIndex):
         """Replace the k neighbours of some rows by the k first of all that are as near."""
         if len(rows) == 0:
             return
-        for block, query, reference, exact in self._pairs(X[rows], distances[rows, -1:]):
-            edges = compress(query - block.start, reference, exact, block.stop - block.start)
-            indices[rows[block]], distances[rows[block]] = edges.first(indices.shape[1])
+        k = indices.shape[1]
+        # Of many identical points only the first k can be among the k first: ties go by index.
+        few = self._lookup.first_copies(k)
+        index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
+        for block, query, reference, exact in index._pairs(X[rows], distances[rows, -1:]):
+            edges = compress(query - block.start, few[reference], exact, block.stop - block.start)
+            indices[rows[block]], distances[rows[block]] = edges.first(k)
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.asarray(radius, dtype=np.float64)
@@ -100,7 +104,7 @@ class BruteIndex(NeighborIndex):
         `radii` is one number, a row of one for each reference, or a column of one for each query.
         """
         unit, shape = self._frame.unit, (X.shape[0], self.n_reference)
-        limit = np.broadcast_to(np.minimum(radii / unit, 1e150) ** 2 * (1 + 1e-9), shape)
+        limit = np.broadcast_to(np.minimum(radii / unit, 1e150) ** 2, shape)
         radii = np.broadcast_to(radii, shape)
         references = self._frame.apply(self.X)
         squares = squared_norms(references)

@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import dataclass
-from itertools import groupby, pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 
 Choice = Literal["separate", "join", "largest", "error"]
 OPTIONS = ("separate", "join", "largest", "error")
-_FEW = 256  # points up to which a component finds its exit by a deeper search in the whole index
+_DEPTHS = (8, 32, 128)  # neighbours among which points look for another component
 
 
 class Bridge(NamedTuple):
@@ -136,38 +135,60 @@ def _exits_by_distance(D: Matrix, pieces: list[IntArray]) -> list[Bridge]:
 def _exits_by_search(
     index: NeighborIndex, labels: IntArray, pieces: list[IntArray]
 ) -> list[Bridge]:
-    """The shortest edge out of every piece, by searching for neighbours."""
-    few = [inside for inside in pieces if len(inside) <= _FEW]
-    exits = [_exit(index, inside) for inside in pieces if len(inside) > _FEW]
-    # Small pieces of similar size share a search, so that many of them cost little.
-    for _, group in groupby(few, key=lambda inside: len(inside).bit_length()):
-        exits += _exits_of_small(index, labels, list(group))
-    return exits
+    """The shortest edge out of every piece, by looking at ever more neighbours of its points.
+
+    A point is done once it sees another piece, or sees so far that its piece has a shorter exit.
+    Points deep inside a large piece, far from all others, ask an index of everything else.
+    """
+    exits: dict[int, Bridge] = {}
+    rows = np.concatenate(pieces)
+    for depth in _DEPTHS:
+        targets, lengths, seen = _look_outside(index, labels, rows, min(depth, len(labels)))
+        _shorten(exits, labels, rows, targets, lengths)
+        known = {label: bridge.length for label, bridge in exits.items()}
+        rows = rows[seen < [known.get(label, np.inf) for label in labels[rows]]]
+    for label in np.unique(labels[rows]):
+        inside, outside = rows[labels[rows] == label], np.flatnonzero(labels != label)
+        found, nearest = index.restrict(outside).nearest(_points(index, inside), 1)
+        _shorten(exits, labels, inside, outside[found[:, 0]], nearest[:, 0])
+    return list(exits.values())
 
 
-def _exits_of_small(index: NeighborIndex, labels: IntArray, pieces: list[IntArray]) -> list[Bridge]:
-    """Among one neighbour more than a piece has points at least one lies outside."""
-    rows, k = np.concatenate(pieces), len(pieces[-1]) + 1
-    best = np.full(len(rows), np.inf)
-    target = np.zeros(len(rows), dtype=np.intp)
+def _look_outside(
+    index: NeighborIndex, labels: IntArray, rows: IntArray, k: int
+) -> tuple[IntArray, Array, Array]:
+    """Nearest of k neighbours in another piece and its distance, or how far was seen in vain.
+
+    Of the two distances the one that does not apply is infinite.
+    """
+    targets = np.zeros(len(rows), dtype=np.intp)
+    lengths, seen = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
     for block in row_blocks(len(rows), k, budget=2**20):
-        found, lengths = index.nearest(index.points[rows[block]], k)  # type: ignore[index]
-        lengths = np.where(labels[found] == labels[rows[block], None], np.inf, lengths)
-        column = lengths.argmin(axis=1)
-        line = np.arange(len(column))
-        best[block], target[block] = lengths[line, column], found[line, column]
-    starts = np.cumsum([0, *map(len, pieces)])
-    exits = [a + int(best[a:b].argmin()) for a, b in pairwise(starts)]
-    return [Bridge(rows[i], target[i], best[i]) for i in exits]
+        found, distances = index.nearest(_points(index, rows[block]), k)
+        outside = labels[found] != labels[rows[block], None]
+        first = outside.argmax(axis=1)[:, None]
+        sees = outside.any(axis=1)
+        targets[block] = np.take_along_axis(found, first, axis=1)[:, 0]
+        nearest = np.take_along_axis(distances, first, axis=1)[:, 0]
+        lengths[block] = np.where(sees, nearest, np.inf)
+        seen[block] = np.where(sees, np.inf, distances[:, -1])
+    return targets, lengths, seen
 
 
-def _exit(index: NeighborIndex, inside: IntArray) -> Bridge:
-    """The shortest edge out of a large piece, by an index of everything else."""
-    outside = np.delete(np.arange(index.n_reference), inside)
-    points = index.points[inside]  # type: ignore[index]  # _join made sure there are points
-    found, lengths = index.restrict(outside).nearest(points, 1)
-    row = int(lengths[:, 0].argmin())
-    return Bridge(inside[row], outside[found[row, 0]], lengths[row, 0])
+def _shorten(
+    exits: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
+) -> None:
+    """Enter each piece's shortest bridge, if there is one and none as short was known."""
+    order = np.lexsort((rows, lengths, labels[rows]))
+    for at in order[np.unique(labels[rows[order]], return_index=True)[1]]:
+        label, bridge = labels[rows[at]], Bridge(rows[at], targets[at], lengths[at])
+        if bridge.length < (exits[label].length if label in exits else np.inf):
+            exits[label] = bridge
+
+
+def _points(index: NeighborIndex, rows: IntArray) -> Matrix:
+    assert index.points is not None  # _join made sure there are points
+    return index.points[rows]
 
 
 def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:

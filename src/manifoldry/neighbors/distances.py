@@ -10,6 +10,7 @@ from manifoldry._validation import largest_modulus, power_of_two_scale, row_bloc
 
 # Squares of larger numbers, or sums of such squares, leave the range of double precision.
 _FARTHEST = 1e150
+_CACHED = 2**17  # numbers that stay in the processor's cache while they are worked on
 
 
 @dataclass(frozen=True)
@@ -57,16 +58,17 @@ def pair_distances(
     """‖X[i] − Y[j]‖ₚ by direct subtraction in float64, for paired index arrays."""
     out = np.empty(len(i))
     numbers = Y.nnz // Y.shape[0] + 1 if sparse.issparse(Y) else Y.shape[1]
-    for block in row_blocks(len(i), numbers, budget=2**21):
-        difference = _subtract(X[i[block]], Y[j[block]]) / unit
+    for block in row_blocks(len(i), numbers, budget=_CACHED):
+        difference = _subtract(X[i[block]], Y[j[block]])
+        difference /= unit
         out[block] = _row_norms(difference, p) * unit
     return out
 
 
 def _subtract(A: Matrix, B: Matrix) -> Matrix:
     if sparse.issparse(A) or sparse.issparse(B):
-        return sparse.csr_array(A).astype(np.float64) - sparse.csr_array(B).astype(np.float64)
-    return A.astype(np.float64) - B.astype(np.float64)
+        A, B = sparse.csr_array(A), sparse.csr_array(B)
+    return A.astype(np.float64, copy=False) - B.astype(np.float64, copy=False)
 
 
 def _row_norms(D: Matrix, p: float) -> Array:

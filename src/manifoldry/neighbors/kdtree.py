@@ -77,22 +77,31 @@ class KDTreeIndex(NeighborIndex):
         if len(wanted) > k:
             tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * _SLACK)
             indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
-            for rows, edges in self._around(X, queries, tied, distances[tied, -1]):
-                indices[rows], distances[rows] = edges.first(k)
+            self._search_again(X, tied, indices, distances)
         return indices, distances
 
+    def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
+        """Replace the k neighbours of some rows by the k first of all that are as near."""
+        if len(rows) == 0:
+            return
+        k = indices.shape[1]
+        # Of many identical points only the first k can be among the k first: ties go by index.
+        few = self._lookup.first_copies(k)
+        index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
+        for batch, query, reference, exact in index._around(X[rows], distances[rows, -1]):
+            edges = compress(query, few[reference], exact, len(batch))
+            indices[rows[batch]], distances[rows[batch]] = edges.first(k)
+
     def _around(
-        self, X: Matrix, queries: Array, rows: IntArray, reach: Array
-    ) -> Iterator[tuple[IntArray, Edges]]:
-        """All references no farther from some of the rows than their `reach`, batch by batch."""
-        reach = reach / self._frame.unit * _SLACK
-        counts = self._ball(queries[rows], reach, return_length=True)
+        self, X: Matrix, reach: Array
+    ) -> Iterator[tuple[IntArray, IntArray, IntArray, Array]]:
+        """Pairs of query and reference no farther apart than the query's `reach`, in batches."""
+        queries, reach = self._frame.apply(X), reach / self._frame.unit * _SLACK
+        counts = self._ball(queries, reach, return_length=True)
         cuts = np.flatnonzero(np.diff(np.cumsum(counts) // _PAIRS)) + 1
-        for batch in np.split(np.arange(len(rows)), cuts):
-            some = rows[batch]
-            query, reference = _flatten(self._ball(queries[some], reach[batch]))
-            exact = self._distances(X, some[query], reference)
-            yield some, compress(query, reference, exact, len(some))
+        for batch in np.split(np.arange(len(queries)), cuts):
+            query, reference = _flatten(self._ball(queries[batch], reach[batch]))
+            yield batch, query, reference, self._distances(X, batch[query], reference)
 
     def _ball(self, queries: Array, reach: Array, **options: Any) -> Any:
         return self._tree.query_ball_point(

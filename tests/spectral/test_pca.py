@@ -1,0 +1,198 @@
+"""Principal component analysis: the properties of ALGORITHMS.md §1."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import subspace_angles
+from sklearn import decomposition
+
+from manifoldry import PCA, ClassicalMDS, KernelPCA
+from manifoldry.eigen import Dense
+from manifoldry.exceptions import RankWarning
+from manifoldry.spectral.base import eigengap
+
+
+@pytest.fixture(params=[(80, 6), (12, 40)], ids=["tall", "wide"])
+def data(request):
+    n, d = request.param
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, d)) * np.linspace(3, 0.5, d) + 5
+
+
+def centred(X):
+    return X - X.mean(axis=0)
+
+
+def test_agrees_with_singular_values(data):
+    U, s, Vt = np.linalg.svd(centred(data), full_matrices=False)
+    model = PCA(3).fit(data)
+    assert np.allclose(model.eigenvalues_, s[:3] ** 2)
+    assert np.allclose(np.abs(model.embedding_), np.abs(U[:, :3] * s[:3]))
+    assert np.allclose(np.abs(model.components_), np.abs(Vt[:3]))
+    assert np.allclose(model.components_ @ model.components_.T, np.eye(3), atol=1e-12)
+    assert np.allclose(model.mean_, data.mean(axis=0))
+
+
+def test_agrees_with_scikit_learn(data):
+    model, peer = PCA(3).fit(data), decomposition.PCA(3).fit(data)
+    assert subspace_angles(model.embedding_, peer.transform(data)).max() < 1e-7
+    assert subspace_angles(model.components_.T, peer.components_.T).max() < 1e-7
+    assert np.allclose(model.explained_variance_, peer.explained_variance_)
+    assert np.allclose(model.explained_variance_ratio_, peer.explained_variance_ratio_)
+    assert np.isclose(model.loss_, 1 - peer.explained_variance_ratio_.sum())
+    new = data[:4] + 0.3
+    assert np.allclose(np.abs(model.transform(new)), np.abs(peer.transform(new)))
+    assert np.allclose(
+        model.inverse_transform(model.transform(new)), peer.inverse_transform(peer.transform(new))
+    )
+
+
+def test_equals_classical_scaling_of_euclidean_distances(data):
+    D = np.linalg.norm(data[:, None] - data[None], axis=2)
+    by_distances = ClassicalMDS(3, metric="precomputed").fit(D)
+    model = PCA(3).fit(data)
+    assert np.allclose(np.abs(by_distances.embedding_), np.abs(model.embedding_), atol=1e-11)
+    assert np.allclose(by_distances.eigenvalues_, model.eigenvalues_)
+
+
+def test_projecting_twice_is_projecting_once(data):
+    model = PCA(3).fit(data)
+    once = model.inverse_transform(model.transform(data))
+    twice = model.inverse_transform(model.transform(once))
+    assert np.allclose(once, twice, atol=1e-12)
+    Z = np.random.default_rng(1).normal(size=(5, 3))
+    assert np.allclose(model.transform(model.inverse_transform(Z)), Z, atol=1e-12)
+
+
+def test_residual_is_the_sum_of_the_other_eigenvalues(data):
+    s = np.linalg.svd(centred(data), compute_uv=False)
+    model = PCA(3).fit(data)
+    residual = np.square(data - model.inverse_transform(model.embedding_)).sum()
+    assert np.isclose(residual, (s[3:] ** 2).sum())
+    assert np.isclose(model.loss_, residual / np.square(centred(data)).sum())
+
+
+def test_the_route_through_rows_and_that_through_columns_agree():
+    """n − 1 = d: rotating and adding a column of zeros turns one route into the other."""
+    X = np.random.default_rng(3).normal(size=(20, 19)) * np.linspace(4, 1, 19)
+    wide = np.hstack([X, np.zeros((20, 30))])
+    tall = PCA(4).fit(X)
+    assert np.allclose(np.abs(PCA(4).fit(wide).embedding_), np.abs(tall.embedding_), atol=1e-11)
+    assert np.allclose(PCA(4).fit(wide).components_[:, 19:], 0)
+
+
+def test_eigenvalues_are_n_minus_1_variances_and_n_times_those_with_1_over_n(data):
+    n = len(data)
+    model = PCA(3).fit(data)
+    variance = model.embedding_.var(axis=0)  # with 1/n
+    assert np.allclose(model.eigenvalues_, n * variance)
+    assert np.allclose(model.explained_variance_, variance * n / (n - 1))
+
+
+def test_all_components_reproduce_the_data(data):
+    k = min(len(data) - 1, data.shape[1])
+    model = PCA(k).fit(data)
+    assert np.allclose(model.inverse_transform(model.embedding_), data, atol=1e-10)
+    assert model.loss_ < 1e-12
+
+
+@pytest.mark.parametrize("make", [PCA, KernelPCA, ClassicalMDS])
+def test_far_from_the_origin(make):
+    """At 1e8 the data keep eight digits, and the linear methods as many of them."""
+    linear = {"kernel": "linear"} if make is KernelPCA else {}
+    X = np.random.default_rng(0).normal(size=(50, 4)) * [4, 3, 1, 0.1] + 1e8
+    model, reference = make(2, **linear).fit(X), PCA(2).fit(X - 1e8)
+    assert np.allclose(np.abs(model.embedding_), np.abs(reference.embedding_), atol=1e-7)
+    assert np.array_equal(model.transform(X), model.embedding_)
+    assert model.extension_error(X) == 0
+    assert np.allclose(model.eigenvalues_, reference.eigenvalues_, rtol=1e-9)
+
+
+def test_rank_deficient_data_give_zero_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6))
+    with pytest.warns(RankWarning, match=r"2 directions.*n_components=4.*Pass n_components=2"):
+        model = PCA(4).fit(X)
+    assert not model.embedding_[:, 2:].any()
+    assert not model.components_[2:].any()
+    assert np.allclose(model.inverse_transform(model.embedding_), X)
+    assert model.dimension_hint_ == 2
+
+
+def test_sparse_data_stay_sparse():
+    rng = np.random.default_rng(0)
+    strong = sparse.csr_array(rng.normal(size=(2000, 2)) * [4, 2])
+    faint = sparse.random(2000, 2998, density=1e-3, random_state=0, format="csr")
+    X = sparse.csr_array(sparse.hstack([strong, faint]))
+    model = PCA(2, eigen_solver="lanczos").fit(X)
+    U, s, _ = np.linalg.svd(centred(strong.toarray()), full_matrices=False)
+    assert subspace_angles(model.embedding_, U * s).max() < 0.05  # the rest is faint noise
+    assert np.allclose(model.transform(X[:7]), model.embedding_[:7])
+    assert model.components_.shape == (2, 3000)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_few_sparse_rows(n):
+    X = np.random.default_rng(n).uniform(size=(n, 7))
+    model = PCA(2).fit(sparse.csr_array(X))
+    assert np.allclose(np.abs(model.embedding_), np.abs(PCA(2).fit(X).embedding_), atol=1e-12)
+
+
+@pytest.mark.parametrize("offset", [1e2, 1e4, 1e8])
+def test_sparse_data_with_a_large_mean(offset):
+    """One column that is large everywhere must not cost the others their digits."""
+    X = np.random.default_rng(0).uniform(size=(50, 4)) * [4, 2, 1, 1]
+    X[:, 3] += offset
+    model, dense = PCA(2).fit(sparse.csr_array(X)), PCA(2).fit(X)
+    assert np.allclose(model.explained_variance_ratio_, dense.explained_variance_ratio_, rtol=1e-9)
+    assert np.isclose(model.loss_, dense.loss_, rtol=1e-8)
+    assert np.allclose(np.abs(model.embedding_), np.abs(dense.embedding_), atol=1e-14 * offset)
+
+
+def test_n_minus_1_components_of_sparse_data():
+    X = np.random.default_rng(0).uniform(size=(6, 9))
+    model = PCA(5).fit(sparse.csr_array(X))
+    assert np.allclose(model.inverse_transform(model.embedding_), X, atol=1e-10)
+
+
+def test_a_solver_object_and_what_it_reports():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    model = PCA(2, eigen_solver=Dense()).fit(X)
+    assert model.solver_.startswith("Dense: Dense was asked for")
+    assert PCA(2).fit(X).solver_.startswith("Dense: the factor's short side 4")
+
+
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_dimension_hint_on_clean_data(rank):
+    rng = np.random.default_rng(rank)
+    X = rng.normal(size=(100, rank)) @ rng.normal(size=(rank, 12))
+    X += 1e-4 * rng.normal(size=X.shape)
+    assert PCA(2).fit(X).dimension_hint_ == rank
+
+
+def test_eigengap_at_both_ends():
+    assert eigengap(np.array([9.0, 8.0, 7.0, 0.1]), "largest") == 3
+    assert eigengap(np.array([0.01, 0.012, 0.9, 1.0]), "smallest") == 2
+    assert eigengap(np.array([3.0, 0.0, 0.0]), "largest") == 1
+    assert eigengap(np.array([3.0, 2.0, -5.0]), "largest") == 2  # a negative one is no direction
+    assert eigengap(np.array([3.0, np.nan]), "largest") == 1
+    assert eigengap(np.zeros(4), "largest") == 1
+
+
+def test_units_of_the_evidence():
+    """Residuals and gaps are in the units of the eigenvalues they belong to."""
+    X = np.random.default_rng(0).normal(size=(60, 4)) * [4, 3, 2, 1]
+    for s in (1e-3, 1.0, 1e6):
+        model = PCA(2).fit(X * s)
+        values = model.computed_eigenvalues_
+        assert np.allclose(model.gaps_[0], values[0] - values[1])
+        assert np.allclose(model.gaps_[1], min(values[0] - values[1], values[1] - values[2]))
+        assert (model.residuals_ < 1e-9 * values[0]).all()
+
+
+def test_no_warning_without_a_reason(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PCA(3).fit(data).inverse_transform(np.zeros((2, 3)), return_distance=True)
