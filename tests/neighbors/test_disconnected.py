@@ -36,6 +36,7 @@ def assert_minimum_spanning(graph, joined, D):
     bridges = bridges_of(graph, joined)
     assert joined.components()[0] == 1
     assert len(bridges) == 2 * (count - 1)
+    assert len(joined.indices) == len(graph.indices) + len(bridges)  # none is there twice
     assert all(bridges[j, i] == d for (i, j), d in bridges.items())  # both ways
     np.testing.assert_allclose(list(bridges.values()), [D[pair] for pair in bridges], rtol=1e-11)
     total = minimum_spanning_tree(between).sum()

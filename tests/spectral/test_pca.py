@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn import decomposition
+from sklearn.pipeline import make_pipeline
 
 from manifoldry import PCA, ClassicalMDS, KernelPCA
 from manifoldry.eigen import Dense
@@ -190,6 +191,20 @@ def test_units_of_the_evidence():
         assert np.allclose(model.gaps_[0], values[0] - values[1])
         assert np.allclose(model.gaps_[1], min(values[0] - values[1], values[1] - values[2]))
         assert (model.residuals_ < 1e-9 * values[0]).all()
+    # A power of two changes no digit of the problem, so that the units show to the last bit.
+    X = np.random.default_rng(0).normal(size=(200, 80)) * np.linspace(4, 1, 80)
+    plain, scaled = (PCA(2, eigen_solver="lanczos").fit(A) for A in (X, X * 1024))
+    assert plain.residuals_.all()
+    assert np.array_equal(scaled.residuals_, plain.residuals_ * 1024**2)
+
+
+@pytest.mark.parametrize("call", ["fit", "fit_transform", "pipeline"])
+def test_warnings_point_at_the_users_line(call):
+    model = PCA(2)
+    fit = make_pipeline(model).fit if call == "pipeline" else getattr(model, call)
+    with pytest.warns(RankWarning) as caught:
+        fit(np.ones((10, 3)))
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 def test_no_warning_without_a_reason(data):

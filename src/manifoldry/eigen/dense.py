@@ -13,6 +13,8 @@ from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.solver import EigenSolver
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
 
+# Eigenvalues of FᵀF above this share of the largest give vectors F w / σ that rounding spares.
+_CLEAR = 1e-10
 # Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
 _NULL = 1e-14
 # Through FᵀF alone they come with that much error, and dividing by σ would blow it up.
@@ -80,6 +82,10 @@ def _extreme(A: Array, end: str, k: int) -> tuple[Array, Array]:
 def gram_pairs(standard: StandardProblem, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return k pairs of F Fᵀ from the short side of F (n > m)."""
     F = standard.A.projected(standard.Q)
+    if standard.end == "largest" and k <= F.small_side:
+        values, W = _extreme(F.small_matrix(), "largest", k)
+        if values[0] > _CLEAR * values[-1]:
+            return values, (F.factor @ W) / np.sqrt(values)
     values, U = _range_pairs(F)  # ascending
     missing = standard.dimension - len(values)
     if standard.end == "largest":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry._typing import Array, Matrix
@@ -61,6 +63,14 @@ class Gram:
     def explicit(self) -> bool:
         """Whether F is a plain array, so that orthogonal factorisations apply."""
         return isinstance(self.factor, np.ndarray)
+
+    @cached_property
+    def norm(self) -> float:
+        """Largest eigenvalue of F Fᵀ, from the short side of an explicit factor."""
+        F = self.factor
+        small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
+        m = len(small)
+        return float(eigvalsh(small, subset_by_index=(m - 1, m - 1), check_finite=False)[0])
 
     def __matmul__(self, X: Array) -> Array:
         F = self.factor

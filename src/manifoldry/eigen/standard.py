@@ -17,6 +17,8 @@ from manifoldry.eigen.gram import Gram
 # Columns whose new direction is below this fraction of their length are counted as dependent.
 _DEPENDENT = 1e-10
 _NORM_STEPS, _NORM_BLOCK = 12, 4
+# Short sides of a factor up to this order are decomposed rather than iterated on.
+_SMALL_SIDE = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,8 @@ class StandardProblem:
         Row sums and the Frobenius norm bound ‖A‖ from above but can be √n times too large, and an
         implicit operator has neither; rounding thresholds only need the order of magnitude.
         """
+        if isinstance(self.A, Gram) and self.A.explicit and self.A.small_side <= _SMALL_SIDE:
+            return self.A.norm
         # A fixed start: the estimate belongs to the problem, not to a run of a solver.
         X: Array = np.random.default_rng(0).standard_normal((self.n, min(_NORM_BLOCK, self.n)))
         estimate = 0.0

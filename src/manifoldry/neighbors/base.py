@@ -74,7 +74,7 @@ class NeighborIndex(ABC):
 
     @abstractmethod
     def identical(self, X: Matrix) -> IntArray:
-        """Reference at distance exactly zero from each query row, or -1."""
+        """First reference that each query row repeats, at distance exactly zero, or -1."""
 
 
 def sort_rows(indices: IntArray, distances: Array) -> tuple[IntArray, Array]:

@@ -129,7 +129,7 @@ class NeighborGraph:
 
     def truncate(self, n_neighbors: int) -> "NeighborGraph":
         """Keep only the nearest `n_neighbors` of every point."""
-        check_count("n_neighbors", n_neighbors)
+        n_neighbors = check_count("n_neighbors", n_neighbors)
         if self.n_query != self.n_reference:
             raise ValueError(
                 f"only the graph of the training points can be truncated; this one has "

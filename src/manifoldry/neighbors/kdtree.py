@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any
 
@@ -55,7 +55,7 @@ class KDTreeIndex(NeighborIndex):
 
     @cached_property
     def _tree(self) -> Any:
-        return self._tree_of(self._frame.apply(self.X))
+        return _tree_of(self._frame.apply(self.X))
 
     @cached_property
     def _lookup(self) -> RowLookup:
@@ -88,31 +88,34 @@ class KDTreeIndex(NeighborIndex):
         # Of many identical points only the first k can be among the k first: ties go by index.
         few = self._lookup.first_copies(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
-        for batch, query, reference, exact in index._around(X[rows], distances[rows, -1]):
+        reach = distances[rows, -1] / self._frame.unit
+        for batch, query, reference in index._balls(index._tree, self._frame.apply(X[rows]), reach):
+            exact = index._distances(X, rows[batch[query]], reference)
             edges = compress(query, few[reference], exact, len(batch))
             indices[rows[batch]], distances[rows[batch]] = edges.first(k)
 
-    def _around(
-        self, X: Matrix, reach: Array
-    ) -> Iterator[tuple[IntArray, IntArray, IntArray, Array]]:
-        """Pairs of query and reference no farther apart than the query's `reach`, in batches."""
-        queries, reach = self._frame.apply(X), reach / self._frame.unit * _SLACK
-        counts = self._ball(queries, reach, return_length=True)
-        cuts = np.flatnonzero(np.diff(np.cumsum(counts) // _PAIRS)) + 1
-        for batch in np.split(np.arange(len(queries)), cuts):
-            query, reference = _flatten(self._ball(queries[batch], reach[batch]))
-            yield batch, query, reference, self._distances(X, batch[query], reference)
+    def _balls(
+        self, tree: Any, centers: Array, reach: Array
+    ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Points of a tree within the reach of centres, in batches of centres to bound memory.
 
-    def _ball(self, queries: Array, reach: Array, **options: Any) -> Any:
-        return self._tree.query_ball_point(
-            queries, reach, p=self.p, workers=self.workers, **options
-        )
+        Gives the centres of the batch, and pairs of a position in the batch and a point.
+        """
+        reach = reach * _SLACK
+        ask = partial(tree.query_ball_point, p=self.p, workers=self.workers)
+        total = np.cumsum(ask(centers, reach, return_length=True))
+        cuts = np.flatnonzero(np.diff(total // _PAIRS)) + 1
+        for batch in np.split(np.arange(len(centers)), cuts):
+            lists = ask(centers[batch], reach[batch])
+            counts = np.fromiter(map(len, lists), np.intp, count=len(lists))
+            points = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
+            yield batch, np.repeat(np.arange(len(batch)), counts), points
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
         nominate = self._scan if X.shape[0] <= _FEW else self._swap
         found = []
-        for query, reference in nominate(X, radii / self._frame.unit * _SLACK):
+        for query, reference in nominate(X, radii / self._frame.unit):
             exact = self._distances(X, query, reference)
             keep = exact <= radii[reference]
             found.append((query[keep], reference[keep], exact[keep]))
@@ -125,29 +128,20 @@ class KDTreeIndex(NeighborIndex):
         references = self._frame.apply(self.X)
         for block in row_blocks(X.shape[0], self.n_reference, budget=_PAIRS):
             D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
-            query, reference = np.nonzero(reach >= D)
+            query, reference = np.nonzero(reach * _SLACK >= D)
             yield query + block.start, reference
 
     def _swap(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from a tree of the queries, since each reference has its own reach."""
-        lists = self._tree_of(self._frame.apply(X)).query_ball_point(
-            self._frame.apply(self.X), reach, p=self.p, workers=self.workers
-        )
-        reference, query = _flatten(lists)
-        yield query, reference
+        tree = _tree_of(self._frame.apply(X))
+        for batch, position, query in self._balls(tree, self._frame.apply(self.X), reach):
+            yield query, batch[position]
 
     def _distances(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
         return pair_distances(X, self.X, query, reference, self._frame.unit, self.p)
 
-    @staticmethod
-    def _tree_of(X: Array) -> Any:
-        from scipy.spatial import cKDTree
 
-        return cKDTree(X)
+def _tree_of(X: Array) -> Any:
+    from scipy.spatial import cKDTree
 
-
-def _flatten(lists: Any) -> tuple[IntArray, IntArray]:
-    """Position and content of every entry of a sequence of lists."""
-    counts = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
-    entries = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
-    return np.repeat(np.arange(len(lists)), counts), entries
+    return cKDTree(X)

@@ -1,6 +1,5 @@
 """What all spectral estimators share: pose a problem, solve it, map points both ways."""
 
-import warnings
 from abc import abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from manifoldry._checks import as_generator, check_count
 from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import check_data, owned
+from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
 from manifoldry.extension.base import Extension
@@ -193,21 +193,19 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if problem.scale == "sqrt_eigenvalue":
             rank = int(_significant(spectrum).sum())
             if rank < self.n_components:
-                warnings.warn(
+                warn(
                     f"the data have {rank} directions of positive eigenvalue; the other "
                     f"{self.n_components - rank} of n_components={self.n_components} "
                     f"coordinates are zero. Pass n_components={max(rank, 1)} or fewer",
                     RankWarning,
-                    stacklevel=4,
                 )
                 return
         if spectrum.splits_cluster:
-            warnings.warn(
+            warn(
                 f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
                 f"n_components={self.n_components} coordinates: any rotation among its "
                 "eigenvectors is as good as this one. One component more or fewer avoids that",
                 DegenerateSpectrumWarning,
-                stacklevel=4,
             )
 
     def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:

@@ -1,6 +1,5 @@
 """Estimators on a neighbour graph: reading it, and embedding its components."""
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry._checks import check_count
 from manifoldry._typing import Array, IntArray
+from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
@@ -142,12 +142,11 @@ class GraphEmbedder(SpectralEmbedder):
 
     def _solve_pieces(self, problem: SpectralProblem, pieces: list[IntArray]) -> Spectrum:
         if len(pieces[0]) <= self.n_components:
-            warnings.warn(
+            warn(
                 f"the largest component has {len(pieces[0])} points and so "
                 f"{len(pieces[0]) - 1} coordinates; the others of n_components="
                 f"{self.n_components} are zero. Raise n_neighbors to connect the components",
                 RankWarning,
-                stacklevel=4,
             )
         vectors = np.zeros((problem.n, self.n_components))
         self._piece_values = np.zeros((len(pieces), self.n_components))
