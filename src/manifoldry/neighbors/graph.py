@@ -18,7 +18,7 @@ from manifoldry._validation import (
     owned,
     refuse_masked,
 )
-from manifoldry.neighbors.base import Edges, NeighborIndex
+from manifoldry.neighbors.base import Edges, NeighborIndex, compress
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
@@ -123,8 +123,9 @@ class NeighborGraph:
     def matrix(self, weights: Array | None = None) -> sparse.csr_array:
         """Edges as a sparse matrix of `weights` (default: distances); zeros stay stored."""
         data = self.distances if weights is None else weights
+        # A copy: scipy sorts the indices of its matrices in place whenever it likes.
         return sparse.csr_array(
-            (data, self.indices, self.indptr), shape=(self.n_query, self.n_reference)
+            (data, self.indices, self.indptr), shape=(self.n_query, self.n_reference), copy=True
         )
 
     def truncate(self, n_neighbors: int) -> "NeighborGraph":
@@ -160,8 +161,8 @@ class NeighborGraph:
 
         Returns the graph of each new point's own neighbours, and the graph of the training points
         that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
-        A new row identical to a training row stands for that row, so it is left out of its own
-        neighbours; the two graphs then repeat the training graph and, but for ties, its transpose.
+        A new row identical to a training row stands for that row and has its neighbours, so that
+        the two graphs of the training points are the training graph and its transpose.
 
         Parameters
         ----------
@@ -169,13 +170,32 @@ class NeighborGraph:
             New points; for a graph of precomputed distances, those to all training points.
         """
         X = self._check_query(X)
-        self_index = self.index.identical(X)
+        known = self.index.identical(X)
+        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        lengths = self.matrix()
+        return (
+            self._splice(self._nearest(X[new]), new, lengths[known[old]], old),
+            self._splice(self.index.within(X[new], self.reach), new, lengths.T[known[old]], old),
+        )
+
+    def _nearest(self, X: Matrix) -> Edges:
+        """Neighbours of new points by the rule, k nearest or radius, that made the graph."""
         if self.radius is not None:
-            own = without(self.index.within(X, self.radius), self_index)
-        else:
-            own = _nearest_edges(self.index, X, self.k, self_index)
-        back = without(self.index.within(X, self.reach), self_index)
-        return replace_edges(self, own), replace_edges(self, back)
+            return self.index.within(X, self.radius)
+        return _nearest_edges(self.index, X, self.k, np.full(X.shape[0], -1))
+
+    def _splice(
+        self, found: Edges, new: IntArray, trained: Matrix, old: IntArray
+    ) -> "NeighborGraph":
+        """Rows found for new points, and rows of training points, in the order of the query."""
+        trained = trained.tocoo()
+        edges = compress(
+            np.concatenate([new[found.rows], old[trained.row]]),
+            np.concatenate([found.indices, trained.col]).astype(np.intp),
+            np.concatenate([found.distances, trained.data]),
+            len(new) + len(old),
+        )
+        return replace_edges(self, edges)
 
     def _check_query(self, X: Any) -> Matrix:
         """Validate new points, in the form (dense or sparse) that the index holds."""

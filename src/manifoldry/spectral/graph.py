@@ -81,6 +81,7 @@ class GraphEmbedder(SpectralEmbedder):
             metric=self.metric,
             metric_params=self.metric_params,
             n_jobs=self.n_jobs,
+            copy=False,  # `_read` has made one
         )
         return policy.connect(graph, distances=self._dense_distances(data))
 
@@ -169,11 +170,11 @@ class GraphEmbedder(SpectralEmbedder):
 
     def _remember(self, data: Any) -> None:
         """Keep what ``inverse_transform`` needs: the data of the rows that are on the map."""
-        points = self._points(data)
-        rows = self._on_map
-        self._inverse = (
-            None if points is None else LocalRegression(self.embedding_[rows], points[rows])
-        )
+        points, rows = self._points(data), self._on_map
+        if points is not None and len(rows) < len(self.embedding_):
+            self._inverse = LocalRegression(self.embedding_[rows], points[rows])
+        elif points is not None:
+            self._inverse = LocalRegression(self.embedding_, points)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
