@@ -1,7 +1,15 @@
 """manifoldry: see, use and trust the low-dimensional structure of high-dimensional data."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
+    from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
+    from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
+    from manifoldry.spectral.kernel_pca import KernelPCA as KernelPCA
+    from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
+    from manifoldry.spectral.pca import PCA as PCA
+    from manifoldry.spectral.spectral_embedding import SpectralEmbedding as SpectralEmbedding
 
 __version__ = "0.1.0"
 

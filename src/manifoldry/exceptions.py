@@ -17,6 +17,10 @@ class DisconnectedGraphWarning(ManifoldryWarning):
     """The neighbour graph falls into several pieces."""
 
 
+class ExtensionWarning(ManifoldryWarning):
+    """New points were placed with less accuracy than the method normally has."""
+
+
 class RankWarning(ManifoldryWarning):
     """The data have fewer directions than coordinates were asked for."""
 

@@ -12,10 +12,10 @@ from manifoldry.eigen import (
     Auto,
     Choice,
     Dense,
-    EigenSolver,
     Gram,
     Lanczos,
     Lobpcg,
+    PairSolver,
     Randomized,
     ShiftInvertLanczos,
     SolverFailed,
@@ -29,7 +29,7 @@ PROBLEM = SpectralProblem(np.diag(np.arange(20.0)), end="smallest")
 
 
 @dataclass(frozen=True)
-class Failing(EigenSolver):
+class Failing(PairSolver):
     error: type[Exception] = np.linalg.LinAlgError
 
     def _pairs(self, standard, k, rng):
@@ -37,7 +37,7 @@ class Failing(EigenSolver):
 
 
 @dataclass(frozen=True)
-class Sloppy(EigenSolver):
+class Sloppy(PairSolver):
     noise: float
 
     def _pairs(self, standard, k, rng):
@@ -68,7 +68,9 @@ def sparse(n, end):
 
 def test_policy():
     assert solvers(PROBLEM)[0] is Dense
-    assert solvers(sparse(1000, "smallest"))[0] is Dense
+    assert solvers(sparse(300, "smallest"))[0] is Dense
+    assert solvers(sparse(1000, "smallest"))[0] is ShiftInvertLanczos
+    assert solvers(sparse(1000, "smallest"), k=100)[0] is Dense
     assert solvers(sparse(20_000, "smallest")) == [ShiftInvertLanczos, Lobpcg, Lanczos]
     assert solvers(sparse(3000, "smallest"))[-1] is Dense
     assert solvers(sparse(20_000, "largest")) == [Lanczos, Randomized]
@@ -92,9 +94,10 @@ def test_reasons_name_the_decisive_numbers():
     assert "short side 3 (of 50000 rows)" in Auto().choose(gram, 2)[0].reason
 
 
-def test_too_much_fill_in_goes_to_multigrid():
+def test_too_much_fill_in_is_not_factorised():
     problem = sparse(20_000, "smallest")
-    assert solvers(problem, fill_up_to=1e3) == [Lobpcg, Lanczos]
+    assert solvers(problem, work_up_to=1) == [Lanczos, Lobpcg, ShiftInvertLanczos]
+    assert solvers(problem, work_up_to=1, fill_up_to=1e3) == [Lanczos, Lobpcg]
 
 
 def test_fill_estimate_is_close_on_a_grid():
@@ -176,3 +179,24 @@ def test_multigrid_is_optional(monkeypatch):
     spectrum = Lobpcg(max_iter=600).solve(problem, 2, np.random.default_rng(0))
     expected = 2 - 2 * np.cos(np.pi * np.array([1, 2]) / 401)
     np.testing.assert_allclose(spectrum.values, expected, atol=1e-9)
+
+
+def test_multigrid_by_name_needs_pyamg(monkeypatch):
+    monkeypatch.setattr("manifoldry.eigen.auto.find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"manifoldry\[amg\]"):
+        resolve_solver("amg")
+
+
+def test_threads_do_not_share_the_global_generator():
+    from concurrent.futures import ThreadPoolExecutor
+
+    problem = sparse(2500, "smallest")
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 — it is the state under test
+
+    def run(_):
+        return Lobpcg().solve(problem, 2, np.random.default_rng(0)).vectors
+
+    alone = run(0)
+    with ThreadPoolExecutor(4) as pool:
+        assert all(np.array_equal(alone, vectors) for vectors in pool.map(run, range(8)))
+    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002

@@ -5,14 +5,14 @@ import warnings
 import numpy as np
 import pytest
 
-from manifoldry.eigen import Dense, EigenSolver, SpectralProblem
+from manifoldry.eigen import Dense, PairSolver, SpectralProblem
 from manifoldry.eigen.spectrum import Spectrum, cluster_gaps, cluster_width, fixed_signs
 from manifoldry.exceptions import ConvergenceWarning
 
 EPS = np.finfo(float).eps
 
 
-class Given(EigenSolver):
+class Given(PairSolver):
     """Returns the vectors it was given, good or bad."""
 
     def __init__(self, vectors):

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist
 from manifoldry import NeighborGraph
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
 from manifoldry.neighbors import DisconnectedPolicy
+from manifoldry.neighbors.disconnected import GRAPH, VANISHING_WEIGHTS
 
 
 def clusters(sizes, n_features=3, seed=0, apart=40.0):
@@ -192,12 +193,13 @@ def test_largest_returns_the_largest():
 
 
 @pytest.mark.parametrize(
-    ("choice", "remedy"),
-    [("error", "raise n_neighbors or radius"), ("join", "affinity of the bridges vanishes")],
+    ("cause", "remedy"),
+    [(GRAPH, "raise n_neighbors or radius"), (VANISHING_WEIGHTS, "smaller gamma")],
 )
-def test_refusals_say_what_to_do(choice, remedy):
+@pytest.mark.parametrize("choice", ["error", "join"])
+def test_refusals_say_what_to_do(choice, cause, remedy):
     with pytest.raises(DisconnectedGraphError, match=rf"4 connected components.*{remedy}"):
-        DisconnectedPolicy(choice).pieces(LABELS)
+        DisconnectedPolicy(choice).pieces(LABELS, cause)
 
 
 def test_many_components_are_not_all_listed():

@@ -753,3 +753,35 @@ def test_threads_do_not_change_the_result(n_features, rng):
     X = rng.normal(size=(200, n_features))
     one, two, most = (NeighborGraph.build(X, 6, n_jobs=n_jobs) for n_jobs in (1, 2, -2))
     assert edges_of(one) == edges_of(two) == edges_of(most)
+
+
+def test_matrices_do_not_share_memory_with_the_graph():
+    """scipy sorts the indices of its matrices in place."""
+    graph = NeighborGraph.build(np.random.default_rng(0).normal(size=(40, 3)), 5)
+    before = graph.indices.copy(), graph.distances.copy(), graph.reach.copy()
+    graph.matrix().sort_indices()
+    for kept, now in zip(before, (graph.indices, graph.distances, graph.reach), strict=True):
+        assert np.array_equal(kept, now)
+
+
+def test_ties_for_the_last_place_go_to_the_lower_index_in_both_directions():
+    grid = np.stack(np.meshgrid(np.arange(7), np.arange(7)), -1).reshape(-1, 2).astype(float)
+    graph = NeighborGraph.build(grid, 5)
+    own, back = graph.query(grid)
+    assert abs(own.matrix() - graph.matrix()).max() == 0
+    assert (back.matrix(np.ones(len(back.indices))) != graph.matrix(np.ones(245)).T).nnz == 0
+
+
+def test_the_default_takes_what_a_sparse_graph_stores():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    stored = NeighborGraph.build(X, 4).matrix()
+    assert NeighborGraph.build(stored, metric="precomputed").k == 4
+
+
+def test_repr_is_short_and_names_survive():
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20, 2)), columns=["a", "b"])
+    graph = NeighborGraph.build(frame, 3)
+    assert repr(graph) == "NeighborGraph(20 points among 20, k=3, metric='euclidean', 60 edges)"
+    assert list(graph.feature_names) == ["a", "b"]

@@ -333,3 +333,13 @@ def test_wrong_grids_are_named(embeddings, options, words):
     with pytest.raises(ValueError, match=words):
         plot_grid(embeddings, **options)
     assert not plt.get_fignums()
+
+
+def test_rows_left_off_the_map_are_left_out():
+    Y = np.column_stack([np.arange(6.0), np.arange(6.0)])
+    Y[2:4] = np.nan
+    ax = plot_embedding(Y, ["a", "a", "b", "b", "c", "c"])
+    drawn = np.vstack([np.ma.getdata(c.get_offsets()) for c in ax.collections])
+    assert np.isfinite(drawn).all(axis=1).sum() == 4
+    with pytest.raises(ValueError, match="NaN everywhere"):
+        plot_embedding(np.full((3, 2), np.nan))

@@ -162,3 +162,13 @@ def test_missing_matplotlib_names_the_remedy(monkeypatch):
     for plot in (plot_spectrum, plot_embedding, lambda y: plot_embedding(y, "black")):
         with pytest.raises(ImportError, match=r'pip install "manifoldry\[plot\]"'):
             plot(FALLING)
+
+
+def test_spectrum_of_an_estimator_shows_the_gap_behind_its_coordinates():
+    from manifoldry import PCA
+
+    X = np.random.default_rng(0).normal(size=(40, 5)) * [9, 7, 1, 1, 1]
+    model = PCA(2).fit(X)
+    (text,) = plot_spectrum(model).texts
+    gap = model.computed_eigenvalues_[1] - model.computed_eigenvalues_[2]
+    assert text.get_text() == f"gap {gap:.3g}"

@@ -197,3 +197,10 @@ def test_agrees_with_scikit_learn(dissimilarities):
     model = precomputed(3).fit(dissimilarities)
     assert subspace_angles(model.embedding_, peer.embedding_).max() < 1e-7
     assert np.allclose(pdist(model.embedding_), pdist(peer.embedding_))
+
+
+def test_new_points_whose_distances_overflow_are_refused():
+    X = np.random.default_rng(0).normal(size=(20, 5))
+    model = ClassicalMDS(metric="cityblock").fit(X)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match=r"row 1 .*NaN or infinite"):
+        model.transform(np.vstack([X[0] + 1, np.full(5, 1.7e308)]))

@@ -8,7 +8,11 @@ from scipy.spatial.distance import cdist
 
 from manifoldry import LaplacianEigenmaps, NeighborGraph
 from manifoldry.affinity import Binary, Gaussian, SelfTuning
-from manifoldry.exceptions import DegenerateSpectrumWarning
+from manifoldry.exceptions import (
+    DegenerateSpectrumWarning,
+    DisconnectedGraphWarning,
+    ExtensionWarning,
+)
 
 NORMALIZATIONS = ["rw", "sym", "none"]
 every_normalization = pytest.mark.parametrize("normalization", NORMALIZATIONS)
@@ -117,8 +121,9 @@ def test_complete_graph():
     with pytest.warns(DegenerateSpectrumWarning, match=r"eigenvalue 1\.125 is repeated"):
         model = given().fit(1 - np.eye(9))
     assert np.allclose(model.eigenvalues_, 9 / 8)
-    with pytest.raises(ValueError, match=r"too near the middle of the spectrum.*fewer components"):
-        model.transform(np.ones((1, 9)))
+    with pytest.warns(ExtensionWarning, match=r"coordinates 0, 1 oscillate.*fewer components"):
+        placed = model.transform(np.ones((1, 9)))
+    assert np.allclose(placed, model.embedding_.mean(axis=0))
 
 
 @pytest.mark.parametrize("ratio", [2.4, 3.4])
@@ -206,11 +211,24 @@ def test_weights_of_the_graph():
     assert np.array_equal(binary.affinity_.toarray(), either.astype(float))
     radius = LaplacianEigenmaps(radius=0.6, affinity="binary").fit(X)
     assert np.array_equal(radius.affinity_.toarray(), ((D <= 0.6) & (D > 0)).astype(float))
-    default = LaplacianEigenmaps(n_neighbors=6).fit(X)
     reach = np.sort(np.where(D == 0, np.inf, D), axis=1)[:, 5]
+    gaussian = LaplacianEigenmaps(n_neighbors=6, affinity="gaussian").fit(X)
     assert np.allclose(
-        default.affinity_.toarray(), np.exp(-(D**2) / np.median(reach) ** 2) * either
+        gaussian.affinity_.toarray(), np.exp(-(D**2) / np.median(reach) ** 2) * either
     )
+    default = LaplacianEigenmaps(n_neighbors=6).fit(X)
+    scales = np.outer(reach, reach)  # six neighbours, fewer than seven: the farthest counts
+    assert np.allclose(default.affinity_.toarray(), np.exp(-(D**2) / scales) * either)
+
+
+def test_the_default_keeps_outliers_on_the_map():
+    """One width for all makes an outlier a piece of its own; a local width does not."""
+    X = strip(200)
+    X = np.vstack([X, X.max(axis=0) + 2.0, X.min(axis=0) - 2.0])
+    model = LaplacianEigenmaps(n_neighbors=8).fit(X)
+    assert (model.piece_labels_ == 0).all()
+    with pytest.warns(DisconnectedGraphWarning, match="affinity, though not the neighbour graph"):
+        LaplacianEigenmaps(n_neighbors=8, affinity="gaussian").fit(X)
 
 
 def test_affinity_objects():
@@ -349,3 +367,19 @@ def test_sparse_neighbour_graph_of_distances():
 def test_the_name_arpack_means_shift_invert_here():
     model = LaplacianEigenmaps(eigen_solver="arpack").fit(strip())
     assert model.solver_.startswith("ShiftInvertLanczos")
+
+
+def test_a_graph_in_another_metric_is_refused():
+    graph = NeighborGraph.build(strip(40), 5)
+    with pytest.raises(ValueError, match=r"metric='cosine' was asked for.*metric='euclidean'"):
+        LaplacianEigenmaps(metric="cosine").fit(graph)
+
+
+def test_dense_weights_are_solved_as_a_dense_matrix():
+    X = strip(300)
+    model = LaplacianEigenmaps(n_neighbors=299, gamma=2.0).fit(X)
+    W = np.exp(-2.0 * cdist(X, X) ** 2)
+    np.fill_diagonal(W, 0)
+    d = W.sum(axis=1)
+    expected = eigh(np.diag(d) - W, np.diag(d), subset_by_index=(1, 2))[1]
+    assert subspace_angles(expected, model.embedding_).max() < 1e-8

@@ -211,3 +211,10 @@ def test_no_warning_without_a_reason(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         PCA(3).fit(data).inverse_transform(np.zeros((2, 3)), return_distance=True)
+
+
+@pytest.mark.parametrize("n", [500, 3000])
+def test_the_hint_does_not_depend_on_the_number_of_rows(n):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 4)) @ rng.normal(size=(4, 9)) + 1e-3 * rng.normal(size=(n, 9))
+    assert PCA(2).fit(X).dimension_hint_ == 4

@@ -107,3 +107,13 @@ def test_unknown_affinity():
 def test_neighbours_out_of_bounds(value, bound):
     with pytest.raises(ValueError, match=f"n_neighbors={value} must be {bound}"):
         SpectralEmbedding(n_neighbors=value).fit(S_CURVE)
+
+
+@pytest.mark.parametrize("include_self", [False, True])
+def test_stored_neighbours_count_as_they_do_in_scikit_learn(include_self):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    stored = kneighbors_graph(X, 10, mode="distance", include_self=include_self)
+    options = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 6, "random_state": 0}
+    ours = SpectralEmbedding(2, **options).fit_transform(stored)
+    theirs = manifold.SpectralEmbedding(2, **options).fit_transform(stored)
+    assert subspace_angles(ours, theirs).max() < 1e-6

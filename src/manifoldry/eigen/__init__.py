@@ -11,7 +11,7 @@ from manifoldry.eigen.lanczos import Lanczos, ShiftInvertLanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
-from manifoldry.eigen.solver import EigenSolver, SolverFailed
+from manifoldry.eigen.solver import EigenSolver, PairSolver, SolverFailed
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.eigen.standard import StandardProblem
 
@@ -23,6 +23,7 @@ __all__ = [
     "Gram",
     "Lanczos",
     "Lobpcg",
+    "PairSolver",
     "Randomized",
     "ShiftInvertLanczos",
     "SolverFailed",

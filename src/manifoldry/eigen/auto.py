@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 import numpy as np
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Matrix
+from manifoldry._warn import warn
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.inverse import estimated_fill
@@ -16,9 +17,14 @@ from manifoldry.eigen.lanczos import Lanczos, ShiftInvertLanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
-from manifoldry.eigen.solver import EigenSolver, SolverFailed, check_count, not_accepted
+from manifoldry.eigen.solver import (
+    EigenSolver,
+    PairSolver,
+    SolverFailed,
+    check_count,
+    not_accepted,
+)
 from manifoldry.eigen.spectrum import Spectrum
-from manifoldry.eigen.standard import StandardProblem
 from manifoldry.exceptions import ConvergenceWarning
 
 
@@ -26,7 +32,7 @@ from manifoldry.exceptions import ConvergenceWarning
 class Choice:
     """A solver and the reason it was chosen."""
 
-    solver: EigenSolver
+    solver: PairSolver
     reason: str
 
 
@@ -41,8 +47,13 @@ class Auto(EigenSolver):
     ----------
     dense_up_to : int
         Largest order that is solved as a dense matrix straight away.
+    few_from : int
+        Order beyond which a few pairs (at most one in twenty) of an explicit matrix are left to
+        iterations, which are faster and checked all the same.
     fill_up_to : float
         Largest number of entries (estimated) of a sparse factor: 1e8 are 2.4 GB with its mirror.
+    work_up_to : float
+        Largest number of multiplications (estimated) for which factorising is the first choice.
     dense_at_most : int
         Largest order that is solved as a dense matrix if everything else has failed.
 
@@ -58,14 +69,18 @@ class Auto(EigenSolver):
     """
 
     dense_up_to: int = 2000
+    few_from: int = 400
     fill_up_to: float = 1e8
+    work_up_to: float = 1e10
     dense_at_most: int = 10_000
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason."""
         n, A = problem.n, problem.operator
         side = A.small_side if isinstance(A, Gram) else n
-        if side <= self.dense_up_to:
+        explicit = isinstance(A, np.ndarray) or hasattr(A, "nnz")
+        few = explicit and side > self.few_from and k <= side // 20
+        if side <= self.dense_up_to and not few:
             return [*self._small(n, side), *self._iterative(problem, k)]
         chain = self._iterative(problem, k)
         if side <= self.dense_at_most:
@@ -90,18 +105,20 @@ class Auto(EigenSolver):
             return [Choice(ShiftInvertLanczos(), inverse), krylov, block]
         if not hasattr(A, "nnz"):
             return [krylov, Choice(Lobpcg(), f"a block of {k} pairs without a matrix"), block]
-        return [*self._sparse_smallest(A), krylov]
+        return self._sparse_smallest(A)
 
     def _sparse_smallest(self, A: Matrix) -> list[Choice]:
         n = A.shape[0]
-        # A full triangle may fit anyway; otherwise it is worth a look at the graph.
-        fill = n * n / 2 if n * n / 2 <= self.fill_up_to else estimated_fill(A)
+        fill = n * n / 2 if n <= self.dense_up_to else estimated_fill(A)
+        work = fill**2 / n  # multiplications: squared column lengths, summed
         sizes = f"sparse of order {n}, {A.nnz} entries, {fill:.1e} expected in a factor"
-        multigrid = Choice(Lobpcg(), f"smallest end, {sizes}: multigrid needs no factor")
-        if fill > self.fill_up_to:
-            return [multigrid]
         inverse = Choice(ShiftInvertLanczos(), f"smallest end, {sizes}: it separates tiny gaps")
-        return [inverse, multigrid]
+        multigrid = Choice(Lobpcg(), f"smallest end, {sizes}: multigrid needs no factor")
+        krylov = Choice(Lanczos(), f"smallest end, {sizes}: products with the operator suffice")
+        if work <= self.work_up_to:
+            return [inverse, multigrid, krylov]
+        # Graphs that fill in are those of high-dimensional data, whose gaps are wide.
+        return [krylov, multigrid, *([inverse] if fill <= self.fill_up_to else [])]
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Run down the chain until a spectrum is accepted; otherwise return the best, and warn."""
@@ -122,13 +139,8 @@ class Auto(EigenSolver):
         if not found:
             raise RuntimeError("no eigensolver succeeded: " + "; ".join(failures))
         best = min(found, key=lambda s: s.worst_ratio)
-        warnings.warn(not_accepted(best), ConvergenceWarning, stacklevel=2)
+        warn(not_accepted(best), ConvergenceWarning)
         return best
-
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        raise NotImplementedError("Auto delegates whole problems; it has no pairs of its own")
 
 
 def _told(reason: str, failures: Sequence[str]) -> str:
@@ -146,8 +158,9 @@ def resolve_solver(spec: str | EigenSolver, end: str | None = None) -> EigenSolv
     Parameters
     ----------
     spec : str or EigenSolver
-        A name, or a solver, which is returned as it is. scikit-learn's names are understood:
-        "arpack" is Lanczos, with shift-invert at the smallest end, and "amg" is LOBPCG.
+        A solver, which is returned as it is, or a name: "auto", "dense", "lanczos",
+        "shift_invert", "lobpcg" or "randomized". scikit-learn's names are understood: "arpack"
+        is Lanczos, with shift-invert at the smallest end, and "amg" is LOBPCG with multigrid.
     end : {"smallest", "largest"}, optional
         The end of the problem to solve; only "arpack" depends on it.
 
@@ -173,4 +186,6 @@ def resolve_solver(spec: str | EigenSolver, end: str | None = None) -> EigenSolv
     if not isinstance(spec, str) or spec not in named:
         names = ", ".join(map(repr, named))
         raise ValueError(f"eigen_solver={spec!r} must be one of {names}, or an EigenSolver object")
+    if spec == "amg" and find_spec("pyamg") is None:
+        raise ImportError('eigen_solver="amg" needs pyamg: pip install "manifoldry[amg]"')
     return named[spec]()

@@ -10,7 +10,7 @@ from scipy.linalg.lapack import dormqr
 
 from manifoldry._typing import Array
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.solver import EigenSolver
+from manifoldry.eigen.solver import PairSolver
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
 
 # Eigenvalues of FᵀF above this share of the largest give vectors F w / σ that rounding spares.
@@ -22,7 +22,7 @@ _NULL_IMPLICIT = 1e-11
 
 
 @dataclass(frozen=True)
-class Dense(EigenSolver):
+class Dense(PairSolver):
     """Solve with a dense n × n matrix, or with the short side of a Gram factor.
 
     Use it up to a few thousand points: n² memory, n³ time, no convergence to worry about.

@@ -110,7 +110,9 @@ class Gram:
     def toarray(self) -> Array:
         """Return F Fᵀ as a dense array; meant for few rows."""
         F = self.factor
-        dense = F.toarray() if sp.issparse(F) else F
+        if sp.issparse(F):
+            return np.asarray((F @ F.T).toarray())
+        dense = F
         if not isinstance(dense, np.ndarray):
             dense = dense @ np.eye(F.shape[1])
         return np.asarray(dense @ dense.T)

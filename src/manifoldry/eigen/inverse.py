@@ -10,8 +10,8 @@ from scipy.sparse.linalg import LinearOperator, splu
 
 from manifoldry._typing import Array, Matrix
 
-# ‖P M Q‖ below this fraction of ‖M Q‖: Q is an invariant subspace up to rounding.
-_INVARIANT = 1e-10
+# ‖P M Q‖ below this fraction of the largest entry: Q is an invariant subspace up to rounding.
+_INVARIANT = 1e-13
 
 # Vertices of the larger ball from which fill-in is extrapolated.
 _BALL = 4000
@@ -66,7 +66,7 @@ class ShiftedInverse:
         if Q.shape[1] == 0:
             return self._operator(self.solve)
         MQ = self.M @ Q
-        if np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= _INVARIANT * np.linalg.norm(MQ):
+        if np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= _INVARIANT * abs(self.M).max():
             return self._operator(lambda X: _out(Q, self.solve(_out(Q, X))))
         return self._operator(self._bordered(Q))
 

@@ -18,7 +18,7 @@ from manifoldry.eigen.krylov import (
     too_small,
     with_missed_copies,
 )
-from manifoldry.eigen.solver import EigenSolver, SolverFailed
+from manifoldry.eigen.solver import PairSolver, SolverFailed
 from manifoldry.eigen.standard import StandardProblem
 
 # Distances of the shift from a known edge of the spectrum, relative to ‖A‖. The first one counts:
@@ -32,7 +32,7 @@ _DOMINANT = 1e4
 
 
 @dataclass(frozen=True)
-class Lanczos(EigenSolver):
+class Lanczos(PairSolver):
     """Solve with products by the operator only (ARPACK's implicitly restarted Lanczos).
 
     Use it for the largest end, where gaps are a fair fraction of the norm, and for operators
@@ -73,7 +73,7 @@ class Lanczos(EigenSolver):
 
 
 @dataclass(frozen=True)
-class ShiftInvertLanczos(EigenSolver):
+class ShiftInvertLanczos(PairSolver):
     """Solve with products by (A − σI)⁻¹, σ just outside the wanted end of the spectrum.
 
     Use it for the smallest end of explicit matrices, sparse above all: the inverse pulls tiny

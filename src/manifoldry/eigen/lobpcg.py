@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,17 +13,20 @@ from scipy.linalg import eigh
 from manifoldry._typing import Array, Matrix
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import start_block, too_small
-from manifoldry.eigen.solver import EigenSolver, converged
+from manifoldry.eigen.solver import PairSolver, converged
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
 
 # Multigrid is built on A + sI: the shift, relative to ‖A‖, keeps its coarsest level regular.
 _REGULAR = 1e-10
 
+# pyamg draws from numpy's global generator, which one thread at a time may borrow.
+_GLOBAL_GENERATOR = Lock()
+
 Preconditioner = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
-class Lobpcg(EigenSolver):
+class Lobpcg(PairSolver):
     """Solve by preconditioned conjugate gradients on a block of vectors (LOBPCG).
 
     Use it for the smallest end of sparse semidefinite operators too large to factorise. The
@@ -110,12 +114,14 @@ def _multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
     except ImportError:
         return None
     # pyamg estimates spectral radii from numpy's global generator; lend it one of ours.
-    state = np.random.get_state()  # noqa: NPY002
-    np.random.seed(rng.integers(2**32))  # noqa: NPY002
-    try:
-        cycle = pyamg.smoothed_aggregation_solver(M).aspreconditioner(cycle="V")
-    finally:
-        np.random.set_state(state)  # noqa: NPY002
+    # noqa: there is no other way to seed it, and the lock keeps threads from seeing each other's.
+    with _GLOBAL_GENERATOR:
+        state = np.random.get_state()  # noqa: NPY002
+        np.random.seed(rng.integers(2**32))  # noqa: NPY002
+        try:
+            cycle = pyamg.smoothed_aggregation_solver(M).aspreconditioner(cycle="V")
+        finally:
+            np.random.set_state(state)  # noqa: NPY002
     return lambda R: np.asarray(cycle @ R)
 
 

@@ -10,12 +10,12 @@ from scipy.linalg import eigh
 from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import start_block, too_small
-from manifoldry.eigen.solver import EigenSolver, converged, rayleigh_ritz
+from manifoldry.eigen.solver import PairSolver, converged, rayleigh_ritz
 from manifoldry.eigen.standard import StandardProblem
 
 
 @dataclass(frozen=True)
-class Randomized(EigenSolver):
+class Randomized(PairSolver):
     """Solve by restarted block Krylov spaces from a random block.
 
     Use it for the largest end of big dense or implicit operators: products come in blocks, which

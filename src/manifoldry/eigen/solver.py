@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import replace
 
@@ -11,6 +10,7 @@ from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError
 
 from manifoldry._typing import Array
+from manifoldry._warn import warn
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.spectrum import (
     ANGLE,
@@ -34,17 +34,14 @@ class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mist
 
 
 class EigenSolver(ABC):
-    """Solve a spectral problem for k eigenpairs.
-
-    A concrete solver provides :meth:`_pairs` for the standard form. Whatever it returns is
-    orthonormalised, refined by Rayleigh–Ritz and verified here, in the same way for all.
-    """
+    """Solve a spectral problem for k eigenpairs."""
 
     @property
     def name(self) -> str:
         """How the solver is called in a :class:`~manifoldry.eigen.Spectrum`."""
         return type(self).__name__
 
+    @abstractmethod
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Return the first k eigenpairs from the problem's end.
 
@@ -62,9 +59,19 @@ class EigenSolver(ABC):
         Spectrum
             With a ConvergenceWarning if a residual is too large for its gap.
         """
+
+
+class PairSolver(EigenSolver):
+    """Base of the solvers that compute eigenpairs themselves.
+
+    A concrete solver provides :meth:`_pairs` for the standard form. Whatever it returns is
+    orthonormalised, refined by Rayleigh–Ritz and verified here, in the same way for all.
+    """
+
+    def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         spectrum = self.attempt(problem, problem.standard(), k, rng)
         if not spectrum.accepted:
-            warnings.warn(not_accepted(spectrum), ConvergenceWarning, stacklevel=2)
+            warn(not_accepted(spectrum), ConvergenceWarning)
         return spectrum
 
     def attempt(

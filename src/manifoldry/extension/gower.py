@@ -58,6 +58,12 @@ class Gower:
     def matrix(self, X: Matrix) -> Array:
         """Uncentred kernel, (n_new, n_train)."""
         D = self.distances.matrix(X)
+        if not np.isfinite(D).all():
+            row = int(np.argmin(np.isfinite(D).all(axis=1)))
+            raise ValueError(
+                f"distances from row {row} to the training points are NaN or infinite; the metric "
+                "is not defined there, or the row's magnitude overflows"
+            )
         if self.constant:
             itself = self.distances.identical(D)
             D += self.constant

@@ -8,7 +8,9 @@ from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
+from manifoldry._warn import warn
 from manifoldry.affinity.base import Weights
+from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.graph import NeighborGraph
@@ -16,7 +18,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 Normalization = Literal["rw", "sym", "none"]
 
 # Nyström divides by 1 − λ: nearer to zero than this it only amplifies noise.
-_SMALLEST_DIVISOR = 1e-2
+_SMALLEST_DIVISOR = 0.1
 
 
 class WeightRows(Protocol):
@@ -130,20 +132,26 @@ class LaplacianExtension(KernelExtension):
         return self.pieces.place(coordinates, piece)
 
     def _divisor(self, piece: IntArray, degree: Array) -> Array:
-        """1 − λ, or 1 − λ/d(x), refused where it is too near zero to divide by."""
+        """1 − λ, or 1 − λ/d(x); where that is too near zero, or below, one, and a warning.
+
+        Such a function changes sign from neighbour to neighbour. Dividing would blow up what
+        little the neighbours agree on; their weighted mean is the most that can be said.
+        """
         values = self.values[piece]
         if self.normalization == "none":
             # A far point has hardly any degree; it counts as the loneliest training point.
             values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
         divisor = 1 - values
-        if (np.abs(divisor) < _SMALLEST_DIVISOR).any() or (divisor < 0).any():
-            column = int(np.argmax((divisor < _SMALLEST_DIVISOR).any(axis=0)))
-            raise ValueError(
-                f"coordinate {column} has an eigenvalue too near the middle of the spectrum to "
-                f"extend to new points (Nyström's formula divides by "
-                f"{divisor[:, column].min():.3g}); use fewer components or fewer neighbours"
+        rough = divisor < _SMALLEST_DIVISOR
+        if rough.any():
+            columns = ", ".join(map(str, np.flatnonzero(rough.any(axis=0))))
+            warn(
+                f"coordinates {columns} oscillate between neighbours (eigenvalue too near 1 or "
+                f"beyond), so {int(rough.any(axis=1).sum())} new points got the weighted mean of "
+                "their neighbours there; use fewer components for coordinates that extend",
+                ExtensionWarning,
             )
-        return divisor
+        return np.where(rough, 1.0, divisor)
 
 
 def _heaviest(W: sparse.csr_array) -> IntArray:

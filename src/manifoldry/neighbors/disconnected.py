@@ -1,6 +1,5 @@
 """What to do with a neighbour graph that falls into pieces: one policy for all methods."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -11,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from manifoldry._checks import check_option
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks, split_by_label
+from manifoldry._warn import warn
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
 from manifoldry.neighbors.base import NeighborIndex, compress
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
@@ -26,6 +26,21 @@ class Bridge(NamedTuple):
     i: int
     j: int
     length: float
+
+
+class Cause(NamedTuple):
+    """What fell into pieces, and what would connect them."""
+
+    what: str
+    remedy: str
+
+
+GRAPH = Cause("neighbour graph", "raise n_neighbors or radius")
+GIVEN_WEIGHTS = Cause("affinity", "give some pairs between them a positive weight")
+VANISHING_WEIGHTS = Cause(
+    "affinity, though not the neighbour graph,",
+    "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
+)
 
 
 @dataclass(frozen=True)
@@ -54,11 +69,14 @@ class DisconnectedPolicy:
         count, labels = graph.components()
         if count == 1 or self.choice != "join":
             return graph
-        self._warn(labels, "they were joined by the shortest bridges between them")
+        self._warn(labels, GRAPH, "they were joined by the shortest bridges between them")
         return _join(graph, labels, distances)
 
-    def pieces(self, labels: IntArray) -> list[IntArray]:
-        """Rows of each piece to embed, largest first, with a warning if there are several."""
+    def pieces(self, labels: IntArray, cause: Cause = GRAPH) -> list[IntArray]:
+        """Rows of each piece to embed, largest first, with a warning if there are several.
+
+        `cause` says what fell apart and what would mend it.
+        """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")
         rows = split_by_label(labels)
@@ -66,34 +84,28 @@ class DisconnectedPolicy:
         if len(pieces) == 1:
             return pieces
         if self.choice in ("error", "join"):
-            raise DisconnectedGraphError(self._refusal(labels))
+            raise DisconnectedGraphError(
+                f"{_describe(labels, cause.what)}; {cause.remedy}, or pass disconnected='separate'"
+            )
         if self.choice == "largest":
-            self._warn(labels, "only the largest was embedded, the other rows are NaN")
+            self._warn(labels, cause, "only the largest was embedded, the other rows are NaN")
             return pieces[:1]
-        self._warn(labels, "each was embedded by itself and placed where it lies in the data")
+        done = "each was embedded by itself and placed where it lies in the data"
+        self._warn(labels, cause, done)
         return pieces
 
-    def _refusal(self, labels: IntArray) -> str:
-        cause = (
-            "even with bridges, because the affinity of the bridges vanishes; use "
-            "disconnected='separate', or a wider kernel (smaller gamma)"
-            if self.choice == "join"
-            else "raise n_neighbors or radius, or pass disconnected='separate'"
+    def _warn(self, labels: IntArray, cause: "Cause", done: str) -> None:
+        warn(
+            f"{_describe(labels, cause.what)}; {done}. To connect them {cause.remedy}; for another "
+            f"policy pass disconnected={'|'.join(OPTIONS)}",
+            DisconnectedGraphWarning,
         )
-        return f"{_describe(labels)}; {cause}"
-
-    def _warn(self, labels: IntArray, done: str) -> None:
-        message = (
-            f"{_describe(labels)}; {done}. Raise n_neighbors to connect them, or choose another "
-            f"policy with disconnected={'|'.join(OPTIONS)}"
-        )
-        warnings.warn(message, DisconnectedGraphWarning, stacklevel=4)
 
 
-def _describe(labels: IntArray) -> str:
+def _describe(labels: IntArray, what: str = "neighbour graph") -> str:
     sizes = np.sort(np.bincount(labels))[::-1]
     shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
-    return f"the neighbour graph has {len(sizes)} connected components (of {shown} points)"
+    return f"the {what} has {len(sizes)} connected components (of {shown} points)"
 
 
 def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> NeighborGraph:

@@ -18,7 +18,7 @@ from manifoldry._validation import (
     owned,
     refuse_masked,
 )
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress
+from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
@@ -41,10 +41,16 @@ class NeighborGraph:
         Who answered, to be asked again about new points; ``index.reason`` says why it was chosen.
     reach : array of shape (n_reference,)
         How far each reference point looks: its k-th neighbour's distance, or the radius.
+    last : array of shape (n_reference,)
+        The k-th neighbour of each reference point; in a radius graph nobody is last.
     n_neighbors : int or None
         Neighbours of every point in a k-nearest-neighbour graph.
     radius : float or None
         Largest edge length in a radius graph.
+    metric : str or callable
+        What distances are measured in.
+    feature_names : array or None
+        Names of the columns, if the graph was built on a frame.
 
     Examples
     --------
@@ -62,8 +68,18 @@ class NeighborGraph:
     distances: Array
     index: NeighborIndex
     reach: Array
+    last: IntArray
     n_neighbors: int | None = None
     radius: float | None = None
+    metric: Any = "euclidean"
+    feature_names: Any = None
+
+    def __repr__(self) -> str:
+        rule = f"radius={self.radius}" if self.n_neighbors is None else f"k={self.n_neighbors}"
+        return (
+            f"NeighborGraph({self.n_query} points among {self.n_reference}, {rule}, "
+            f"metric={self.metric!r}, {len(self.indices)} edges)"
+        )
 
     @classmethod
     def build(
@@ -100,10 +116,12 @@ class NeighborGraph:
         """
         checked = _check_points(X, least=2)
         if isinstance(metric, str) and metric == "precomputed":
-            return _from_distances(checked, n_neighbors, radius)
-        kept = owned(checked, X) if copy else checked
-        index = choose_index(kept, metric, metric_params, n_jobs)
-        return _from_index(index, kept, n_neighbors, radius)
+            graph = _from_distances(checked, n_neighbors, radius)
+        else:
+            kept = owned(checked, X) if copy else checked
+            index = choose_index(kept, metric, metric_params, n_jobs)
+            graph = _from_index(index, kept, n_neighbors, radius)
+        return replace(graph, metric=metric, feature_names=_column_names(X))
 
     @property
     def n_query(self) -> int:
@@ -153,6 +171,7 @@ class NeighborGraph:
             indices=self.indices[keep],
             distances=distances,
             reach=distances[indptr[1:] - 1],
+            last=self.indices[keep][indptr[1:] - 1],
             n_neighbors=n_neighbors,
         )
 
@@ -161,8 +180,8 @@ class NeighborGraph:
 
         Returns the graph of each new point's own neighbours, and the graph of the training points
         that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
-        A new row identical to a training row stands for that row and has its neighbours, so that
-        the two graphs of the training points are the training graph and its transpose.
+        A new row identical to a training row stands for that row and is not its own neighbour, so
+        that the two graphs of the training points are the training graph and its transpose.
 
         Parameters
         ----------
@@ -171,31 +190,22 @@ class NeighborGraph:
         """
         X = self._check_query(X)
         known = self.index.identical(X)
-        old, new = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
-        lengths = self.matrix()
-        return (
-            self._splice(self._nearest(X[new]), new, lengths[known[old]], old),
-            self._splice(self.index.within(X[new], self.reach), new, lengths.T[known[old]], old),
-        )
-
-    def _nearest(self, X: Matrix) -> Edges:
-        """Neighbours of new points by the rule, k nearest or radius, that made the graph."""
         if self.radius is not None:
-            return self.index.within(X, self.radius)
-        return _nearest_edges(self.index, X, self.k, np.full(X.shape[0], -1))
+            own = without(self.index.within(X, self.radius), known)
+        else:
+            own = _nearest_edges(self.index, X, self.k, known)
+        back = without(self.index.within(X, self.reach), known)
+        return replace_edges(self, own), replace_edges(self, back.keep(self._chose(back, known)))
 
-    def _splice(
-        self, found: Edges, new: IntArray, trained: Matrix, old: IntArray
-    ) -> "NeighborGraph":
-        """Rows found for new points, and rows of training points, in the order of the query."""
-        trained = trained.tocoo()
-        edges = compress(
-            np.concatenate([new[found.rows], old[trained.row]]),
-            np.concatenate([found.indices, trained.col]).astype(np.intp),
-            np.concatenate([found.distances, trained.data]),
-            len(new) + len(old),
-        )
-        return replace_edges(self, edges)
+    def _chose(self, back: Edges, known: IntArray) -> Any:
+        """Whether the training point of each edge would have taken the query point as neighbour.
+
+        Among points tied for the last place the one of lower index was taken, which can be told
+        only of a query point that stands for a training point; others get the benefit.
+        """
+        tied = back.distances == self.reach[back.indices]
+        lost = known[back.rows] > self.last[back.indices]
+        return ~(tied & lost)
 
     def _check_query(self, X: Any) -> Matrix:
         """Validate new points, in the form (dense or sparse) that the index holds."""
@@ -238,10 +248,16 @@ def _from_index(
         if n_neighbors is not None:
             raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
         edges = without(index.within(X, check_positive("radius", radius)), itself)
-        return NeighborGraph(*edges, index, np.full(n, float(radius)), radius=float(radius))
-    k = resolve_neighbors(n_neighbors, n)
+        reach, last = np.full(n, float(radius)), np.full(n, n)
+        return NeighborGraph(*edges, index, reach, last, radius=float(radius))
+    if n_neighbors is None and isinstance(index, SparseDistances):
+        k = min(DEFAULT_NEIGHBORS, index.fewest_stored(X))
+    else:
+        k = resolve_neighbors(n_neighbors, n)
     edges = _nearest_edges(index, X, k, itself)
-    return NeighborGraph(*edges, index, edges.distances[k - 1 :: k], n_neighbors=k)
+    farthest = slice(k - 1, None, k)
+    reach, last = edges.distances[farthest].copy(), edges.indices[farthest].copy()
+    return NeighborGraph(*edges, index, reach, last, n_neighbors=k)
 
 
 def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) -> NeighborGraph:
@@ -265,6 +281,15 @@ def resolve_neighbors(n_neighbors: int | None, n: int) -> int:
             f"pass n_neighbors={n - 1} or fewer"
         )
     return int(n_neighbors)
+
+
+def _column_names(X: Any) -> Any:
+    names = list(getattr(X, "columns", []))
+    return np.asarray(names, dtype=object) if names and _all_strings(names) else None
+
+
+def _all_strings(names: list[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
 
 
 def _check_points(X: Any, least: int) -> Matrix:

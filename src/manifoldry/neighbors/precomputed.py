@@ -111,6 +111,12 @@ class SparseDistances(NeighborIndex):
         found[filled[zero]] = indices[first[zero]]
         return found
 
+    def fewest_stored(self, X: Matrix) -> int:
+        """Smallest number of other points that any row of a square graph stores; at least one."""
+        indptr, indices, _ = self._rows(X)
+        rows = np.repeat(np.arange(self.n), np.diff(indptr))
+        return max(1, int(np.bincount(rows[indices != rows], minlength=self.n).min()))
+
     def _rows(self, X: Matrix) -> Edges:
         X = sparse.csr_array(X)
         rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))

@@ -23,12 +23,18 @@ def points_of(embedding: Any, components: Sequence[int] | None = None) -> Array:
             f"embedding has {Y.shape[1]} columns, at most 3 can be drawn; "
             "choose some with components=(0, 1)"
         )
-    _refuse_missing("embedding", Y)
+    # Rows of NaN are points that a policy left off the map; matplotlib leaves them out as well.
+    _refuse_missing("embedding", Y[~np.isnan(Y).all(axis=1)])
+    if np.isnan(Y).all():
+        raise ValueError("embedding is NaN everywhere; there is nothing to draw")
     return Y
 
 
 def eigenvalues_of(eigenvalues: Any) -> Array:
-    """Return eigenvalues as a finite vector."""
+    """Return eigenvalues as a finite vector; of an estimator all that it computed."""
+    if hasattr(eigenvalues, "computed_eigenvalues_"):
+        computed = np.asarray(eigenvalues.computed_eigenvalues_)
+        return computed[np.isfinite(computed)]  # the last is NaN where there is no further one
     values = _numbers("eigenvalues", _fitted(eigenvalues, "eigenvalues_"))
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"eigenvalues have shape {values.shape}; pass a vector of at least one")

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -14,16 +14,18 @@ from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import check_data, owned
 from manifoldry._warn import warn
-from manifoldry.eigen import SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen import Gram, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.kernels import RANK_TOLERANCE
 from manifoldry.extension.regression import LocalRegression, MapSpacing
+from manifoldry.neighbors.graph import NeighborGraph
 
 # Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
 _CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
 # Start vectors must not matter, so without a seed every fit takes the same ones.
 _FIXED_SEED = 0
+_DEFAULT_COMPONENTS = 2
 
 
 class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -33,12 +35,12 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     ``_extend`` how new points find their place; everything else is here.
     """
 
-    n_components: int
+    n_components: int | None
     eigen_solver: Any
     random_state: Any
 
-    # Private attributes of a fitted model; scikit-learn keeps private ones of its own on it.
-    _private_state: tuple[str, ...] = ("_unit", "_lookup", "_inverse", "_extension")
+    # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
+    _learned: frozenset[str] = frozenset()
     # Length in which the problem is posed; eigenvalues of Gram matrices carry its square.
     _unit: float = 1.0
     # Finds training rows among new ones; None where the data themselves were never seen.
@@ -46,7 +48,7 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     # Regression of the data on the map; None where the data themselves were never seen.
     _inverse: LocalRegression | None = None
 
-    def fit(self, X: Any, y: Any = None) -> "SpectralEmbedder":
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the embedding of `X`.
 
         Parameters
@@ -57,13 +59,22 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             Present for scikit-learn's sake.
         """
         self._forget()
+        before = set(vars(self))
+        try:
+            self._fit(X)
+        except BaseException:
+            self._forget_all_but(before)  # half a model is none, and may hold large matrices
+            raise
+        self._learned = frozenset(vars(self)).difference(before)
+        return self
+
+    def _fit(self, X: Any) -> None:
         data = self._read(X, reset=True)
         self._check_components(data)
         problem = self._pose(data)
         spectrum = self._solve(problem)
         self._store(data, problem, spectrum)
         self._extension = self._extend(data, problem, spectrum)
-        return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""
@@ -151,13 +162,17 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _read(self, X: Any, reset: bool) -> Matrix:
         """Validate data; on fitting, keep a copy that the caller cannot change."""
+        if isinstance(X, NeighborGraph):
+            raise TypeError(f"{type(self).__name__} takes data, not a NeighborGraph")
         data = check_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
         return owned(data, X) if reset else data
 
     def _forget(self) -> None:
         """Drop what an earlier fit left: with other parameters not all of it is replaced."""
-        public = {name for name in vars(self) if name.endswith("_")}
-        for name in public.union(self._private_state).intersection(vars(self)):
+        self._forget_all_but(set(vars(self)).difference(self._learned, {"_learned"}))
+
+    def _forget_all_but(self, kept: set[str]) -> None:
+        for name in set(vars(self)).difference(kept):
             delattr(self, name)
 
     def _largest_components(self, data: Any) -> tuple[int, str]:
@@ -166,7 +181,10 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
 
     def _check_components(self, data: Any) -> None:
         bound, name = self._largest_components(data)
-        value = check_count("n_components", self.n_components)
+        if self.n_components is None:
+            self.n_components_ = min(_DEFAULT_COMPONENTS, bound)
+            return
+        value = self.n_components_ = check_count("n_components", self.n_components)
         if value > bound:
             raise ValueError(
                 f"n_components={value} must be at most {name}={bound}; "
@@ -174,14 +192,16 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
             )
 
     def _solve(self, problem: SpectralProblem) -> Spectrum:
-        spectrum = self._pairs(problem, self.n_components)
+        spectrum = self._pairs(problem, self.n_components_)
         self._warn_if_degenerate(spectrum, problem)
         return spectrum
 
     def _pairs(self, problem: SpectralProblem, k: int) -> Spectrum:
         """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
         excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
-        extra = _EXTRA_PAIRS if problem.n <= _CHEAP_ORDER else 0
+        operator = problem.operator
+        order = operator.small_side if isinstance(operator, Gram) else problem.n
+        extra = _EXTRA_PAIRS if order <= _CHEAP_ORDER else 0
         asked = min(k + extra, problem.n - excluded)
         name = "auto" if self.eigen_solver is None else self.eigen_solver
         solver = resolve_solver(name, end=problem.end)
@@ -192,18 +212,19 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
         if problem.scale == "sqrt_eigenvalue":
             rank = int(_significant(spectrum).sum())
-            if rank < self.n_components:
+            if rank < self.n_components_:
                 warn(
                     f"the data have {rank} directions of positive eigenvalue; the other "
-                    f"{self.n_components - rank} of n_components={self.n_components} "
-                    f"coordinates are zero. Pass n_components={max(rank, 1)} or fewer",
+                    f"{self.n_components_ - rank} of n_components={self.n_components_} "
+                    f"coordinates are zero"
+                    + (f". Pass n_components={rank} or fewer" if rank else ": all points coincide"),
                     RankWarning,
                 )
                 return
         if spectrum.splits_cluster:
             warn(
                 f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
-                f"n_components={self.n_components} coordinates: any rotation among its "
+                f"n_components={self.n_components_} coordinates: any rotation among its "
                 "eigenvectors is as good as this one. One component more or fewer avoids that",
                 DegenerateSpectrumWarning,
             )

@@ -17,9 +17,9 @@ from manifoldry._validation import (
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.gower import DistancesTo, Gower
 from manifoldry.neighbors.precomputed import DenseDistances
-from manifoldry.spectral.gram import GramEmbedder
-from manifoldry.spectral.kernel import KernelPose, plan_gram
-from manifoldry.spectral.linear import LinearPose, check_range
+from manifoldry.spectral.gram_embedder import GramEmbedder
+from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
+from manifoldry.spectral.linear_pose import LinearPose, check_range
 
 _FULL_SPECTRUM = 2000  # order up to which all eigenvalues are computed for the evidence
 _ROUNDING = 1e-12  # negative eigenvalues of this relative size are rounding of zeros
@@ -35,8 +35,8 @@ class ClassicalMDS(GramEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of coordinates.
+    n_components : int, default=None
+        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     metric : str or callable, default="euclidean"
         Any metric of :func:`sklearn.metrics.pairwise_distances`, or ``"precomputed"``: then `X`
         is a square matrix of distances, and ``transform`` takes distances from new points to
@@ -53,6 +53,8 @@ class ClassicalMDS(GramEmbedder):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         Coordinates in the units of the distances.
     eigenvalues_ : array of shape (n_components,)
@@ -88,7 +90,7 @@ class ClassicalMDS(GramEmbedder):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = None,
         *,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
@@ -133,7 +135,8 @@ class ClassicalMDS(GramEmbedder):
         return gram
 
     def _kernel_of(self, data: Matrix) -> KernelPose:
-        plan_gram(data.shape[0])
+        # Cailliez's constant takes a matrix of twice the order.
+        plan_gram(data.shape[0], copies=13 if self.additive_constant else 4.5)
         X = None if self._is_precomputed else data
         distances = DistancesTo(data.shape[0], X, self.metric, dict(self.metric_params or {}))
         D = distances.matrix(data)

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from manifoldry._checks import check_option, check_positive
 from manifoldry._typing import Array, Matrix, RandomState
-from manifoldry._validation import check_square, check_symmetric
+from manifoldry._validation import check_square, check_symmetric, plan_memory
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.kernels import (
@@ -19,9 +19,9 @@ from manifoldry.extension.kernels import (
 )
 from manifoldry.extension.preimage import FixedPoint, KernelRidge, median_rbf
 from manifoldry.neighbors.distances import Frame
-from manifoldry.spectral.gram import GramEmbedder
-from manifoldry.spectral.kernel import KernelPose, plan_gram
-from manifoldry.spectral.linear import LinearPose, check_range
+from manifoldry.spectral.gram_embedder import GramEmbedder
+from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
+from manifoldry.spectral.linear_pose import LinearPose, check_range
 
 _INVERSES = ("ridge", "fixed_point", "regression")
 _KERNELS = (
@@ -40,8 +40,8 @@ class KernelPCA(GramEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of coordinates.
+    n_components : int, default=None
+        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or ``"precomputed"``.
         ``"linear"`` is PCA and forms no n × n matrix.
@@ -64,6 +64,8 @@ class KernelPCA(GramEmbedder):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         Coordinates √ℓ·v.
     eigenvalues_ : array of shape (n_components,)
@@ -94,11 +96,10 @@ class KernelPCA(GramEmbedder):
 
     # The kernel's own way back to the data, where it has one.
     _preimage: Any = None
-    _private_state = (*GramEmbedder._private_state, "_preimage")
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = None,
         *,
         kernel: Any = "rbf",
         gamma: float | None = None,
@@ -181,6 +182,9 @@ class KernelPCA(GramEmbedder):
             assert isinstance(kernel.raw, RBF)  # _check_options saw to that
             return FixedPoint(kernel.raw, extension.dual, self.embedding_)
         if self.inverse == "ridge":
+            if sparse.issparse(data):
+                remedy = "pass inverse='regression', which keeps sparse data sparse"
+                plan_memory(16.0 * np.prod(data.shape), "kernel ridge regression", remedy)
             dense = data.toarray() if sparse.issparse(data) else data
             return KernelRidge(self.embedding_, dense, self.alpha)
         return self._inverse

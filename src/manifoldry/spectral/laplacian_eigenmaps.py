@@ -17,9 +17,12 @@ from manifoldry.extension.laplacian import (
     LaplacianExtension,
     Normalization,
 )
+from manifoldry.neighbors.disconnected import GIVEN_WEIGHTS, Cause
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph import GraphEmbedder
+from manifoldry.spectral.graph_embedder import GraphEmbedder, no_neighbors
 
+# Share of entries beyond which the weights are treated as a dense matrix.
+_DENSE = 0.1
 _AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 
 
@@ -34,8 +37,8 @@ class LaplacianEigenmaps(GraphEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of coordinates, at most ``n_samples - 1``.
+    n_components : int, default=None
+        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     n_neighbors : int, default=None
         Neighbours per point; by default 10, or half the points if those are fewer.
     radius : float, default=None
@@ -45,11 +48,15 @@ class LaplacianEigenmaps(GraphEmbedder):
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
-    affinity : {"gaussian", "binary", "self_tuning", "precomputed"} or Affinity, default="gaussian"
-        Weights of the edges; ``"precomputed"`` if `X` is a symmetric matrix of weights itself.
+    affinity : str or Affinity, default=None
+        Weights of the edges. ``"self_tuning"``: Gaussian, with a width that follows the local
+        density, so that outliers stay connected; the default. ``"gaussian"``: exp(−gamma·d²), one
+        width for all; the default if `gamma` is given. ``"binary"``: one for every edge.
+        ``"precomputed"``: `X` is a symmetric matrix of weights itself. Or an object of
+        :mod:`manifoldry.affinity`.
     gamma : float, default=None
-        Coefficient in the Gaussian weights exp(−gamma·d²); by default one over the median
-        squared distance to the farthest neighbour.
+        Coefficient of ``affinity="gaussian"``; by default one over the median squared distance
+        to the farthest neighbour.
     normalization : {"rw", "sym", "none"}, default="rw"
         Eigenvectors f of L f = λ D f (random walk), D^½·f, or eigenvectors of L itself.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
@@ -64,6 +71,8 @@ class LaplacianEigenmaps(GraphEmbedder):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         The map. Where the graph has several components, each is scaled to the size, and put at
         the relative position, it has in the data.
@@ -100,13 +109,13 @@ class LaplacianEigenmaps(GraphEmbedder):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = None,
         *,
         n_neighbors: int | None = None,
         radius: float | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
-        affinity: str | Affinity = "gaussian",
+        affinity: str | Affinity | None = None,
         gamma: float | None = None,
         normalization: Normalization = "rw",
         disconnected: str = "separate",
@@ -134,6 +143,8 @@ class LaplacianEigenmaps(GraphEmbedder):
         degree = np.asarray(W.sum(axis=1)).ravel()
         self._degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
         L = sparse.csr_array(sparse.diags_array(degree) - W)
+        if W.nnz > _DENSE * len(degree) ** 2:
+            L = L.toarray()  # sparse routines are slow on matrices that are not
         ones = np.ones(len(degree))
         if self.normalization == "none":
             return SpectralProblem(L, "smallest", deflate=ones, bounds=(0.0, 2 * degree.max()))
@@ -152,7 +163,9 @@ class LaplacianEigenmaps(GraphEmbedder):
             self._lookup = RowLookup.of(sparse.csr_array(data))
             return _without_diagonal(data)
         graph = self._graph(data)
-        if len(graph.distances) and not graph.distances.any():
+        if len(graph.distances) == 0:
+            raise ValueError(no_neighbors(graph.n_query))
+        if not graph.distances.any():
             raise ValueError(
                 f"each of the {graph.n_query} rows coincides with all its neighbours, so the graph "
                 "says nothing about their places; drop duplicated rows or raise n_neighbors"
@@ -163,14 +176,23 @@ class LaplacianEigenmaps(GraphEmbedder):
             return weights.matrix(graph)
 
     def _affinity(self) -> Affinity:
-        if isinstance(self.affinity, Affinity):
-            return self.affinity
-        check_option("affinity", self.affinity, _AFFINITIES)
+        if self.affinity is None:
+            return SelfTuning() if self.gamma is None else Gaussian(gamma=self.gamma)
+        if not isinstance(self.affinity, Affinity):
+            check_option("affinity", self.affinity, _AFFINITIES)
         if self.affinity == "gaussian":
             return Gaussian(gamma=self.gamma)
         if self.gamma is not None:
-            raise ValueError(f"gamma={self.gamma} has no meaning for affinity={self.affinity!r}")
+            raise ValueError(
+                f"gamma={self.gamma} has no meaning for affinity={self.affinity!r}; pass "
+                "affinity='gaussian' with it"
+            )
+        if isinstance(self.affinity, Affinity):
+            return self.affinity
         return Binary() if self.affinity == "binary" else SelfTuning()
+
+    def _cause(self, labels: IntArray) -> Cause:
+        return GIVEN_WEIGHTS if self._is_precomputed_affinity else super()._cause(labels)
 
     @property
     def _is_precomputed_affinity(self) -> bool:

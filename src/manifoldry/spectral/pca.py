@@ -5,8 +5,8 @@ from typing import Any
 from manifoldry._typing import Matrix, RandomState
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
-from manifoldry.spectral.gram import GramEmbedder
-from manifoldry.spectral.linear import LinearPose
+from manifoldry.spectral.gram_embedder import GramEmbedder
+from manifoldry.spectral.linear_pose import LinearPose
 
 
 class PCA(GramEmbedder):
@@ -21,8 +21,9 @@ class PCA(GramEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of coordinates, at most ``min(n_samples - 1, n_features)``.
+    n_components : int, default=None
+        Number of coordinates, at most ``min(n_samples - 1, n_features)``; by default two, or what
+        the data allow.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
     random_state : int, RandomState, Generator or None, default=None
@@ -30,6 +31,8 @@ class PCA(GramEmbedder):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         Coordinates in the units of the data.
     components_ : array of shape (n_components, n_features)
@@ -66,7 +69,7 @@ class PCA(GramEmbedder):
 
     def __init__(
         self,
-        n_components: int = 2,
+        n_components: int | None = None,
         *,
         eigen_solver: str | EigenSolver = "auto",
         random_state: RandomState = None,

@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from scipy import sparse
+
 from manifoldry._checks import check_count, check_option
 from manifoldry._typing import RandomState
 from manifoldry._validation import plan_memory
 from manifoldry.affinity import Affinity, Binary, Gaussian
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph import GraphInput, cut
+from manifoldry.spectral.graph_embedder import GraphInput, cut
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
@@ -43,6 +45,8 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     Attributes
     ----------
+    n_components_, n_neighbors_ : int
+        Number of coordinates, and of neighbours, in use.
     affinity_matrix_ : sparse array of shape (n_samples, n_samples)
         scikit-learn's name for ``affinity_``. All other attributes are those of
         :class:`LaplacianEigenmaps`.
@@ -95,15 +99,23 @@ class SpectralEmbedding(LaplacianEigenmaps):
             return Gaussian(gamma=gamma)
         return Binary(symmetrize="mean")
 
-    def _graph(self, data: Any) -> NeighborGraph:
+    def _unconnected(self, data: Any) -> NeighborGraph:
         n = data.shape[0]
         ready = data.graph if isinstance(data, GraphInput) else None
         if self.affinity == "rbf":
-            plan_memory(64.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
-            return ready or NeighborGraph.build(data, n - 1)
+            plan_memory(130.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
+            return ready or NeighborGraph.build(data, n - 1, copy=False)
         if ready is not None:
             return ready if self.n_neighbors is None else cut(ready, self._others(n))
-        return NeighborGraph.build(data, self._others(n), metric=self.metric, n_jobs=self.n_jobs)
+        # scikit-learn counts whoever a sparse graph stores, the point itself only if it is there.
+        k = self._others(n) + (self.metric == "precomputed" and not _stores_diagonal(data))
+        return NeighborGraph.build(data, k, metric=self.metric, n_jobs=self.n_jobs, copy=False)
+
+    @property
+    def n_neighbors_(self) -> int:
+        """Neighbours in use, the point itself counted, under scikit-learn's name."""
+        n = len(self.embedding_)
+        return self._others(n) + 1
 
     def _others(self, n: int) -> int:
         """Neighbours of a point apart from itself, whom scikit-learn counts among them."""
@@ -120,3 +132,8 @@ class SpectralEmbedding(LaplacianEigenmaps):
     def affinity_matrix_(self) -> Any:
         """The weights under scikit-learn's name."""
         return self.affinity_
+
+
+def _stores_diagonal(graph: Any) -> bool:
+    graph = sparse.coo_array(graph)
+    return bool((graph.row == graph.col).any())

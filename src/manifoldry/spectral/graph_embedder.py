@@ -14,7 +14,12 @@ from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
 from manifoldry.extension.regression import LocalRegression
-from manifoldry.neighbors.disconnected import DisconnectedPolicy
+from manifoldry.neighbors.disconnected import (
+    GRAPH,
+    VANISHING_WEIGHTS,
+    Cause,
+    DisconnectedPolicy,
+)
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.base import SpectralEmbedder
 
@@ -67,14 +72,21 @@ class GraphEmbedder(SpectralEmbedder):
             )
         given = GraphInput(graph)
         self.n_features_in_ = given.shape[1]
+        if graph.feature_names is not None:
+            self.feature_names_in_ = graph.feature_names
         return given
 
     def _graph(self, data: Any) -> NeighborGraph:
         """The neighbour graph of the data, connected if the policy says so."""
         policy = DisconnectedPolicy(self.disconnected)
+        graph = policy.connect(self._unconnected(data), distances=self._dense_distances(data))
+        self._n_graph_components = graph.components()[0]
+        return graph
+
+    def _unconnected(self, data: Any) -> NeighborGraph:
         if isinstance(data, GraphInput):
-            return policy.connect(self._cut(data.graph))
-        graph = NeighborGraph.build(
+            return self._cut(data.graph)
+        return NeighborGraph.build(
             data,
             self.n_neighbors,
             radius=self.radius,
@@ -83,7 +95,6 @@ class GraphEmbedder(SpectralEmbedder):
             n_jobs=self.n_jobs,
             copy=False,  # `_read` has made one
         )
-        return policy.connect(graph, distances=self._dense_distances(data))
 
     def _dense_distances(self, data: Any) -> Array | None:
         """All distances, where the user passed them."""
@@ -115,9 +126,16 @@ class GraphEmbedder(SpectralEmbedder):
                 f"radius={self.radius} was asked for, but the graph passed to fit was built with "
                 f"radius={graph.radius}; build it with radius={self.radius}"
             )
-        if self.n_neighbors is None:
-            return graph
-        return cut(graph, self.n_neighbors)
+        if self.metric not in ("euclidean", graph.metric):
+            raise ValueError(
+                f"metric={self.metric!r} was asked for, but the graph passed to fit was built with "
+                f"metric={graph.metric!r}; build it with metric={self.metric!r}"
+            )
+        return graph if self.n_neighbors is None else cut(graph, self.n_neighbors)
+
+    def _cause(self, labels: IntArray) -> Cause:
+        """What fell apart: the graph itself, or only the weights on it."""
+        return VANISHING_WEIGHTS if labels.max() + 1 > self._n_graph_components else GRAPH
 
     def _solve(self, problem: SpectralProblem) -> Spectrum:
         """Solve for every piece by itself.
@@ -127,11 +145,8 @@ class GraphEmbedder(SpectralEmbedder):
         """
         labels = coupled_components(problem.operator)
         if labels.max() == problem.n - 1:
-            raise ValueError(
-                f"no two of the {problem.n} points are joined by a positive weight; raise radius "
-                "or n_neighbors, or lower gamma"
-            )
-        pieces = DisconnectedPolicy(self.disconnected).pieces(labels)
+            raise ValueError(no_neighbors(problem.n))
+        pieces = DisconnectedPolicy(self.disconnected).pieces(labels, self._cause(labels))
         self.piece_labels_ = np.full(problem.n, -1, dtype=np.intp)
         for number, rows in enumerate(pieces):
             self.piece_labels_[rows] = number
@@ -142,24 +157,24 @@ class GraphEmbedder(SpectralEmbedder):
         return self._solve_pieces(problem, pieces)
 
     def _solve_pieces(self, problem: SpectralProblem, pieces: list[IntArray]) -> Spectrum:
-        if len(pieces[0]) <= self.n_components:
+        if len(pieces[0]) <= self.n_components_:
             warn(
                 f"the largest component has {len(pieces[0])} points and so "
                 f"{len(pieces[0]) - 1} coordinates; the others of n_components="
-                f"{self.n_components} are zero. Raise n_neighbors to connect the components",
+                f"{self.n_components_} are zero. Raise n_neighbors to connect the components",
                 RankWarning,
             )
-        vectors = np.zeros((problem.n, self.n_components))
-        self._piece_values = np.zeros((len(pieces), self.n_components))
+        vectors = np.zeros((problem.n, self.n_components_))
+        self._piece_values = np.zeros((len(pieces), self.n_components_))
         for number, rows in reversed(list(enumerate(pieces))):  # the largest piece comes last
-            k = min(self.n_components, len(rows) - 1)
+            k = min(self.n_components_, len(rows) - 1)
             if k > 0:
                 spectrum = self._pairs(problem.restrict(rows), k)
                 vectors[rows, :k], self._piece_values[number, :k] = (
                     spectrum.vectors,
                     spectrum.values,
                 )
-        padding = (0, self.n_components - spectrum.k)
+        padding = (0, self.n_components_ - spectrum.k)
         return replace(
             spectrum,
             vectors=vectors,
@@ -185,7 +200,7 @@ class GraphEmbedder(SpectralEmbedder):
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         Y = super()._coordinates(data, problem, spectrum)
         if self.piece_labels_.max() == 0:
-            self._pieces = Pieces.single(self.piece_labels_, self.n_components)
+            self._pieces = Pieces.single(self.piece_labels_, self.n_components_)
         else:
             geometry = self._geometry(data, piece_rows(self.piece_labels_))
             self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry)
@@ -198,10 +213,18 @@ def cut(graph: NeighborGraph, n_neighbors: int) -> NeighborGraph:
     return graph if k == graph.n_neighbors else graph.truncate(k)
 
 
-def coupled_components(A: sparse.csr_array) -> IntArray:
+def no_neighbors(n: int) -> str:
+    """What to say of a graph without an edge."""
+    return (
+        f"no two of the {n} points are joined by a positive weight; raise radius or n_neighbors, "
+        "or lower gamma"
+    )
+
+
+def coupled_components(A: Any) -> IntArray:
     """Component of every row of a symmetric operator; couplings lost in rounding do not count."""
+    A = sparse.coo_array(A)
     diagonal = np.abs(A.diagonal())
-    A = A.tocoo()
     strong = np.abs(A.data) > _NEGLIGIBLE * np.sqrt(diagonal[A.row] * diagonal[A.col])
     pattern = sparse.coo_array((A.data[strong], (A.row[strong], A.col[strong])), shape=A.shape)
     labels: IntArray = connected_components(pattern, directed=False)[1]

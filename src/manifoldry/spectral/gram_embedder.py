@@ -12,8 +12,8 @@ from manifoldry.extension.affine import AffineMap
 from manifoldry.extension.base import Extension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.kernel import KernelPose
-from manifoldry.spectral.linear import LinearPose
+from manifoldry.spectral.kernel_pose import KernelPose
+from manifoldry.spectral.linear_pose import LinearPose
 
 
 class GramEmbedder(SpectralEmbedder):

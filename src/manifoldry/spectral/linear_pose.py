@@ -31,6 +31,7 @@ class LinearPose:
         """Centre and scale `X`, and pose the problem on its factor: nothing n × n is formed."""
         if sparse.issparse(X):
             return cls._of_sparse(X)
+        plan_memory(36.0 * X.shape[0] * X.shape[1], "centring the data", "use fewer rows")
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64)
@@ -78,8 +79,7 @@ class LinearPose:
         """Squared Frobenius norm of the Gram matrix, from the smaller of its two sides."""
         F = self.problem.operator.factor
         if sparse.issparse(F):
-            mean = _column_means(F)
-            small = (F.T @ F).toarray() - F.shape[0] * np.outer(mean, mean)
+            small = _centered_product(F)
         else:
             small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
         return float((small**2).sum())
@@ -92,6 +92,16 @@ def check_range(unit: float) -> None:
             f"the data have a spread of about {unit:.0e}, whose square leaves the range of double "
             f"precision (spreads from {_TINY:.0e} to {_HUGE:.0e}); multiply X by a constant first"
         )
+
+
+def _centered_product(F: Matrix) -> Array:
+    """The smaller of FᵀHF and HFFᵀH, H being the centring; F stays sparse."""
+    if F.shape[1] <= F.shape[0]:
+        mean = _column_means(F)
+        return np.asarray((F.T @ F).toarray() - F.shape[0] * np.outer(mean, mean))
+    K = (F @ F.T).toarray()
+    means = K.mean(axis=0)
+    return np.asarray(K - means[:, None] - means[None, :] + means.mean())
 
 
 def _column_means(F: Matrix) -> Array:
