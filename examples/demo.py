@@ -61,7 +61,7 @@ def draw(models, y, X_new, y_new, path):
         strip.set_axis_off()
     figure.suptitle("Digits mapped; rings: unseen digits; below: the black walk read backwards")
     temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=110)
+    figure.savefig(temporary, dpi=80)
     temporary.replace(path)
 
 
