@@ -132,7 +132,7 @@ def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]
+            np.savez_compressed(stream, **dict(arrays))  # type: ignore[arg-type]  # numpy's stub
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

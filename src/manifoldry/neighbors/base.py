@@ -2,12 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 
 
@@ -75,6 +78,30 @@ class NeighborIndex(ABC):
     @abstractmethod
     def identical(self, X: Matrix) -> IntArray:
         """First reference that each query row repeats, at distance exactly zero, or -1."""
+
+
+class PointIndex(NeighborIndex):
+    """Base of the frozen dataclasses that hold the reference points themselves, as ``X``."""
+
+    X: Matrix
+
+    @property
+    def n_reference(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def points(self) -> Matrix:
+        return self.X
+
+    def restrict(self, rows: IntArray) -> NeighborIndex:
+        return replace(self, X=self.X[rows])  # type: ignore[type-var]  # subclasses are dataclasses
+
+    def identical(self, X: Matrix) -> IntArray:
+        return self._lookup.find(X)
+
+    @cached_property
+    def _lookup(self) -> RowLookup:
+        return RowLookup.of(self.X)
 
 
 def sort_rows(indices: IntArray, distances: Array) -> tuple[IntArray, Array]:

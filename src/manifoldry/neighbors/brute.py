@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress, gather, sort_rows
+from manifoldry.neighbors.base import Edges, NeighborIndex, PointIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import (
     Frame,
     expanded_squares,
@@ -24,7 +23,7 @@ _PAIRS = 2**22  # pairs looked at together
 
 
 @dataclass(frozen=True, eq=False)
-class BruteIndex(NeighborIndex):
+class BruteIndex(PointIndex):
     """All distances, block by block, with BLAS; O(n_query · n_reference · n_features).
 
     The matrix product only nominates candidates. Their distances are recomputed by subtraction,
@@ -35,27 +34,9 @@ class BruteIndex(NeighborIndex):
     X: Matrix
     reason: str
 
-    @property
-    def n_reference(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
-    def points(self) -> Matrix:
-        return self.X
-
     @cached_property
     def _frame(self) -> Frame:
         return Frame.of(self.X)
-
-    @cached_property
-    def _lookup(self) -> RowLookup:
-        return RowLookup.of(self.X)
-
-    def restrict(self, rows: IntArray) -> NeighborIndex:
-        return replace(self, X=self.X[rows])
-
-    def identical(self, X: Matrix) -> IntArray:
-        return self._lookup.find(X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         n_candidates = min(k + _SPARE, self.n_reference)

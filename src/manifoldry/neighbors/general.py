@@ -1,23 +1,21 @@
 """Exact neighbours in any metric that scikit-learn knows, or a callable."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, gather, smallest_entries
+from manifoldry.neighbors.base import Edges, PointIndex, gather, smallest_entries
 
 # A distance and its mirror image may differ in the last digits.
 _SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class GeneralIndex(NeighborIndex):
+class GeneralIndex(PointIndex):
     """All distances, block by block, for the metrics without a faster path here.
 
     Trees would be faster, but they are wrong for what obeys no triangle inequality, as some named
@@ -29,24 +27,6 @@ class GeneralIndex(NeighborIndex):
     reason: str
     metric_params: dict[str, Any] = field(default_factory=dict)
     n_jobs: int | None = None
-
-    @property
-    def n_reference(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
-    def points(self) -> Matrix:
-        return self.X
-
-    @cached_property
-    def _lookup(self) -> RowLookup:
-        return RowLookup.of(self.X)
-
-    def restrict(self, rows: IntArray) -> NeighborIndex:
-        return replace(self, X=self.X[rows])
-
-    def identical(self, X: Matrix) -> IntArray:
-        return self._lookup.find(X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         indices, distances = np.empty((X.shape[0], k), dtype=np.intp), np.empty((X.shape[0], k))

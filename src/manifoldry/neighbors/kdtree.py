@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress, gather, sort_rows
+from manifoldry.neighbors.base import Edges, PointIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import Frame, pair_distances
 
 _FEW = 64  # query points for which one pass over all distances beats building a second tree
@@ -21,7 +20,7 @@ _SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class KDTreeIndex(NeighborIndex):
+class KDTreeIndex(PointIndex):
     """scipy's k-d tree; O(log n) per query in a few dimensions, hopeless beyond about a dozen.
 
     Parameters
@@ -41,14 +40,6 @@ class KDTreeIndex(NeighborIndex):
     p: float = 2.0
     workers: int = 1
 
-    @property
-    def n_reference(self) -> int:
-        return int(self.X.shape[0])
-
-    @property
-    def points(self) -> Array:
-        return self.X
-
     @cached_property
     def _frame(self) -> Frame:
         return Frame.at_zero(self.X)
@@ -56,16 +47,6 @@ class KDTreeIndex(NeighborIndex):
     @cached_property
     def _tree(self) -> Any:
         return _tree_of(self._frame.apply(self.X))
-
-    @cached_property
-    def _lookup(self) -> RowLookup:
-        return RowLookup.of(self.X)
-
-    def restrict(self, rows: IntArray) -> NeighborIndex:
-        return replace(self, X=self.X[rows])
-
-    def identical(self, X: Matrix) -> IntArray:
-        return self._lookup.find(X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         wanted = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties

@@ -160,7 +160,7 @@ def _draw_line(
     """Spread one column out: against the values, by class, or at random where neither is known."""
     jitter = np.random.default_rng(1).uniform(-0.3, 0.3, len(points))
     height = {"values": coloring.values, "single": jitter}.get(coloring.kind)
-    height = coloring.codes + jitter if height is None else height  # type: ignore[operator]
+    height = coloring.codes + jitter if height is None else height  # type: ignore[operator]  # classes have codes
     drawn = scatter(ax, np.column_stack([points, height]), coloring, **look)
     quiet_frame(ax)
     if coloring.kind == "values":
