@@ -364,7 +364,9 @@ def scale_outcome(factor):
             huge = Refused(ValueError, "Gram matrix has NaN or infinite entries; rescale the data")
             return huge if factor > 1 else Right(zeros, RankWarning)
         if method.id == "SpectralEmbedding-rbf":  # gamma is fixed: a weight for no pair, or for all
-            return NO_EDGES if factor > 1 else Right(finite)
+            if extreme:
+                return Refused(ValueError, r"gamma=0\.2 is out of proportion.*rescale X")
+            return NO_EDGES if factor > 1 else ONE_PLACE
         if method.id == "LaplacianEigenmaps-radius":
             return NO_EDGES if factor > 1 else Right(finite)
         if method.takes in ("kernel", "affinity"):  # these are squares already

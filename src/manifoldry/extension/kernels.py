@@ -92,9 +92,14 @@ class RBF:
 
     def matrix(self, X: Matrix) -> Array:
         """exp(−gamma·d²), (n_new, n_train)."""
+        exponents = self.exponents(X)
+        return np.exp(-exponents, out=exponents)
+
+    def exponents(self, X: Matrix) -> Array:
+        """gamma·d², (n_new, n_train)."""
         D2 = squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma)
-        D2 *= -self.gamma
-        return np.exp(D2, out=D2)
+        D2 *= self.gamma
+        return D2
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,20 @@
 """New points on a map made of Laplacian eigenvectors."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
 from manifoldry._warn import warn
 from manifoldry.affinity.base import Weights
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.base import KernelExtension
+from manifoldry.extension.kernels import RBF
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.graph import NeighborGraph
 
@@ -65,6 +68,35 @@ class GraphWeights:
 
 
 @dataclass(frozen=True, eq=False)
+class KernelWeights:
+    """A Gaussian weight to every training point."""
+
+    kernel: RBF
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return self.kernel.n_train
+
+    @cached_property
+    def _lookup(self) -> RowLookup:
+        return RowLookup.of(self.kernel.X)
+
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
+        """See :class:`WeightRows`."""
+        exponents = self.kernel.exponents(X)
+        known = self.identical(X)
+        exponents[np.flatnonzero(known >= 0), known[known >= 0]] = np.inf  # no self-loops
+        smallest = exponents.min(axis=1)
+        nearest = exponents.argmin(axis=1)
+        return sparse.csr_array(np.exp(smallest[:, None] - exponents)), -smallest, nearest
+
+    def identical(self, X: Matrix) -> IntArray:
+        """See :class:`WeightRows`."""
+        return self._lookup.find(X)
+
+
+@dataclass(frozen=True, eq=False)
 class GivenWeights:
     """Weights computed by the user, passed in place of data."""
 
@@ -110,7 +142,8 @@ class LaplacianExtension(KernelExtension):
 
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.functions.shape[1]))
-        for block in row_blocks(X.shape[0], 64):
+        width = self.source.n_train if isinstance(self.source, KernelWeights) else 64
+        for block in row_blocks(X.shape[0], width):
             out[block] = self._transform(X[block])
         return out
 

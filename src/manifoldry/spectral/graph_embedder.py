@@ -221,6 +221,14 @@ def no_neighbors(n: int) -> str:
     )
 
 
+def all_coincide(n: int) -> str:
+    """What to say of a graph all of whose edges have no length."""
+    return (
+        f"each of the {n} rows coincides with all its neighbours, so the graph says nothing about "
+        "their places; drop duplicated rows or raise n_neighbors"
+    )
+
+
 def coupled_components(A: Any) -> IntArray:
     """Component of every row of a symmetric operator; couplings lost in rounding do not count."""
     A = sparse.coo_array(A)

@@ -19,7 +19,7 @@ from manifoldry.extension.laplacian import (
 )
 from manifoldry.neighbors.disconnected import GIVEN_WEIGHTS, Cause
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import GraphEmbedder, no_neighbors
+from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
 
 # Share of entries beyond which the weights are treated as a dense matrix.
 _DENSE = 0.1
@@ -166,10 +166,7 @@ class LaplacianEigenmaps(GraphEmbedder):
         if len(graph.distances) == 0:
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
-            raise ValueError(
-                f"each of the {graph.n_query} rows coincides with all its neighbours, so the graph "
-                "says nothing about their places; drop duplicated rows or raise n_neighbors"
-            )
+            raise ValueError(all_coincide(graph.n_query))
         weights = self._affinity().fit(graph)
         self._source = GraphWeights(graph, weights)
         with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart

@@ -2,15 +2,17 @@
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_count, check_option
+from manifoldry._checks import check_count, check_option, check_positive
 from manifoldry._typing import RandomState
 from manifoldry._validation import plan_memory
-from manifoldry.affinity import Affinity, Binary, Gaussian
-from manifoldry.extension.laplacian import Normalization
+from manifoldry.affinity import Affinity, Binary
+from manifoldry.extension.laplacian import KernelWeights, Normalization
+from manifoldry.extension.preimage import median_rbf
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import GraphInput, cut
+from manifoldry.spectral.graph_embedder import GraphInput, all_coincide, cut
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
@@ -92,21 +94,30 @@ class SpectralEmbedding(LaplacianEigenmaps):
         precomputed = self.affinity == "precomputed_nearest_neighbors"
         return "precomputed" if precomputed else "euclidean"
 
+    def _weigh(self, data: Any) -> sparse.csr_array:
+        if self.affinity != "rbf":
+            return super()._weigh(data)
+        if isinstance(data, GraphInput):
+            raise TypeError("affinity='rbf' weighs all pairs of points, not those of a graph")
+        n = data.shape[0]
+        plan_memory(64.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
+        gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
+        self._source = KernelWeights(median_rbf(data, check_positive("gamma", gamma)))
+        self._n_graph_components = 1
+        W = self._source.kernel.matrix(data)
+        if (W == 1).all():
+            raise ValueError(all_coincide(n))
+        np.fill_diagonal(W, 0.0)
+        return sparse.csr_array(W)
+
     def _affinity(self) -> Affinity:
         check_option("affinity", self.affinity, _AFFINITIES)
-        if self.affinity == "rbf":
-            gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
-            return Gaussian(gamma=gamma)
         return Binary(symmetrize="mean")
 
     def _unconnected(self, data: Any) -> NeighborGraph:
         n = data.shape[0]
-        ready = data.graph if isinstance(data, GraphInput) else None
-        if self.affinity == "rbf":
-            plan_memory(130.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
-            return ready or NeighborGraph.build(data, n - 1, copy=False)
-        if ready is not None:
-            return ready if self.n_neighbors is None else cut(ready, self._others(n))
+        if isinstance(data, GraphInput):
+            return data.graph if self.n_neighbors is None else cut(data.graph, self._others(n))
         # scikit-learn counts whoever a sparse graph stores, the point itself only if it is there.
         k = self._others(n) + (self.metric == "precomputed" and not _stores_diagonal(data))
         return NeighborGraph.build(data, k, metric=self.metric, n_jobs=self.n_jobs, copy=False)
