@@ -34,7 +34,6 @@ class Configuration:
     """Whether neighbours matter: disconnected data are then laid out in pieces."""
     keeps_pairs: bool = False
     """Whether the model keeps a share of all pairs of points, as its documentation says."""
-    """scikit-learn's checks whose data the method rightly refuses, and why."""
 
     def input(self, X):
         """What ``fit`` is given for the data `X`."""
@@ -93,7 +92,7 @@ ESTIMATORS = [
     C("LaplacianEigenmaps", LE, on_graph=True),
     C("LaplacianEigenmaps-sym", partial(LE, normalization="sym"), on_graph=True),
     C("LaplacianEigenmaps-none", partial(LE, normalization="none"), on_graph=True),
-    C("LaplacianEigenmaps-self_tuning", partial(LE, affinity="self_tuning"), on_graph=True),
+    C("LaplacianEigenmaps-gaussian", partial(LE, affinity="gaussian"), on_graph=True),
     C("LaplacianEigenmaps-binary", partial(LE, affinity="binary"), on_graph=True),
     C(
         "LaplacianEigenmaps-radius",
