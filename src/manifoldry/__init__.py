@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
+    from manifoldry.spectral.hessian_lle import HessianLLE as HessianLLE
     from manifoldry.spectral.kernel_pca import KernelPCA as KernelPCA
     from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
+    from manifoldry.spectral.lle import LLE as LLE
+    from manifoldry.spectral.ltsa import LTSA as LTSA
     from manifoldry.spectral.pca import PCA as PCA
     from manifoldry.spectral.spectral_embedding import SpectralEmbedding as SpectralEmbedding
 
@@ -20,6 +23,9 @@ _EXPORTS = {
     "KernelPCA": "spectral.kernel_pca",
     "LaplacianEigenmaps": "spectral.laplacian_eigenmaps",
     "SpectralEmbedding": "spectral.spectral_embedding",
+    "LLE": "spectral.lle",
+    "HessianLLE": "spectral.hessian_lle",
+    "LTSA": "spectral.ltsa",
     "NeighborGraph": "neighbors.graph",
 }
 _SUBMODULES = ("affinity", "datasets", "eigen", "exceptions", "neighbors", "plotting")

@@ -32,6 +32,9 @@ class Configuration:
     """Whether the map is affine: constant data are then a right, if dull, input."""
     on_graph: bool = False
     """Whether neighbours matter: disconnected data are then laid out in pieces."""
+    on_sheet: bool = False
+    """Whether it recovers the metric of a sheet: pieces keep the sheet's size, the number of
+    coordinates is the sheet's dimension, so that fewer of them are another problem."""
     keeps_pairs: bool = False
     """Whether the model keeps a share of all pairs of points, as its documentation says."""
 
@@ -114,6 +117,9 @@ ESTIMATORS = [
         scale_power=-0.5,
         keeps_pairs=True,
     ),
+    C("LLE", mf.LLE, on_graph=True, extension_error=1),
+    C("LTSA", mf.LTSA, on_graph=True, extension_error=1, scale_power=1, on_sheet=True),
+    C("HessianLLE", mf.HessianLLE, on_graph=True, extension_error=1, scale_power=1, on_sheet=True),
     C("SpectralEmbedding", mf.SpectralEmbedding, on_graph=True, keeps_pairs=True),
     C(
         "SpectralEmbedding-rbf",

@@ -137,8 +137,7 @@ def unreadable(M):
 
 
 def too_many_components(method):
-    features = 5 if method.id == "PCA" else 10_000
-    bound = min(59, features)
+    bound = 5 if method.id == "PCA" or method.on_sheet else 59
     return Refused(
         ValueError, rf"n_components=60 must be at most .*={bound}; pass n_components={bound} or"
     )
@@ -445,7 +444,7 @@ def one_outlier(X):
 def others_not_crushed(method, model, X):
     """Everybody finite; an outlier out of reach is a piece by itself, and the others keep size."""
     finite(method, model, X)
-    if method.on_graph and model.piece_labels_.max() > 0:
+    if method.on_graph and model.piece_labels_.max() > 0 and not method.on_sheet:
         assert np.flatnonzero(model.piece_labels_).tolist() == [7]
         others = np.arange(60) != 7
         size = [rms_radius(A[others]) for A in (model.embedding_, X)]
@@ -463,14 +462,22 @@ SHAPES = [
         "two rows",
         lambda m, X: m.input(X[:2]),
         lambda m: (
-            Refused(ValueError, "no two of the 2 points") if has_own_units(m) else Right(finite)
+            Refused(ValueError, "no two of the 2 points")
+            if has_own_units(m)
+            else Refused(ValueError, "needs at least 3 rows; n_samples=2")
+            if m.on_sheet
+            else Right(finite)
         ),
         anyone({"n_components": 1}),
     ),
     Case(
         "three rows",
         lambda m, X: m.input(X[:3]),
-        anyone(Right(finite)),
+        lambda m: (
+            Refused(ValueError, "n_components=2 must be at most .*=1")
+            if m.on_sheet
+            else Right(finite)
+        ),
         anyone({"n_components": 2}),
     ),
     Case(
@@ -480,6 +487,7 @@ SHAPES = [
             Refused(ValueError, r"n_components=2 must be at most .*=1; pass n_components=1 or few")
         ),
         anyone({"n_components": 2}),
+        lambda m: not m.on_sheet,
     ),
     Case(
         "one feature",

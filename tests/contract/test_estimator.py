@@ -20,6 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
+from manifoldry.exceptions import ConvergenceWarning
+
 SOLVERS = ["dense", "lanczos", "randomized", "lobpcg", "shift_invert"]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 
@@ -383,6 +385,8 @@ class TestEigenproblem:
         same_up_to_sign(placed, model.transform(method.between(X_new, X)), 1e-8)
 
     def test_more_components_keep_the_first(self, method, X, same_up_to_sign):
+        if method.on_sheet:
+            pytest.skip("another number of coordinates is another sheet")
         two, four = (method.make(n_components=k).fit(method.input(X)) for k in (2, 4))
         same_up_to_sign(four.embedding_[:, :2], two.embedding_, 1e-8)
         assert np.allclose(four.eigenvalues_[:2], two.eigenvalues_, rtol=1e-9)
@@ -395,7 +399,19 @@ class TestEigenproblem:
             with pytest.raises(RuntimeError, match='pass eigen_solver="lanczos"'):
                 method.make(eigen_solver=solver).fit(M)
             return
-        model = method.make(eigen_solver=solver, n_components=3, random_state=0).fit(M)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConvergenceWarning)
+            model = method.make(eigen_solver=solver, n_components=3, random_state=0)
+            if method.id == "LLE" and solver == "lanczos":
+                with pytest.raises(RuntimeError, match='or pass eigen_solver="auto"'):
+                    model.fit(M)
+                return
+            model.fit(M)
+        if any(issubclass(w.category, ConvergenceWarning) for w in caught):
+            # Products alone do not resolve the tiny gaps of squared operators, and it said so.
+            assert method.id == "LLE"
+            assert solver == "randomized"
+            return
         angles = subspace_angles(model.embedding_, reference.embedding_)
         assert angles.max() < 1e-5
         assert np.allclose(model.eigenvalues_, reference.eigenvalues_, rtol=1e-6)

@@ -65,12 +65,18 @@ class Pieces:
         return cls(labels, np.ones(1), np.zeros((1, n_components)))
 
     @classmethod
-    def lay_out(cls, labels: IntArray, Y: Array, geometry: Geometry) -> "Pieces":
-        """Give every piece the size, and the position relative to others, it has in the data."""
+    def lay_out(
+        cls, labels: IntArray, Y: Array, geometry: Geometry, keep_size: bool = False
+    ) -> "Pieces":
+        """Give every piece the size, and the position relative to others, it has in the data.
+
+        With `keep_size` pieces are only moved: their coordinates are lengths already.
+        """
         rows = piece_rows(labels)
         radius = np.array([_radius(Y[row]) for row in rows])
         center = np.vstack([Y[row].mean(axis=0) for row in rows])
         scale = np.where(radius > 0, geometry.radii / np.where(radius > 0, radius, 1.0), 0.0)
+        scale = np.ones(len(rows)) if keep_size else scale
         position = _principal_positions(geometry.centers, Y.shape[1])
         return cls(labels, scale, position - scale[:, None] * center)
 

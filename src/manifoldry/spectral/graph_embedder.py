@@ -86,15 +86,25 @@ class GraphEmbedder(SpectralEmbedder):
     def _unconnected(self, data: Any) -> NeighborGraph:
         if isinstance(data, GraphInput):
             return self._cut(data.graph)
+        n_neighbors = self.n_neighbors
         return NeighborGraph.build(
             data,
-            self.n_neighbors,
+            self._default_neighbors(data.shape[0]) if n_neighbors is None else n_neighbors,
             radius=self.radius,
             metric=self.metric,
             metric_params=self.metric_params,
             n_jobs=self.n_jobs,
             copy=False,  # `_read` has made one
         )
+
+    def _default_neighbors(self, n: int) -> int | None:
+        """Neighbours of `n` points where none were asked for; None leaves it to the graph."""
+        return None
+
+    @property
+    def _in_data_units(self) -> bool:
+        """Whether coordinates are lengths in the data, so that pieces keep their size."""
+        return False
 
     def _dense_distances(self, data: Any) -> Array | None:
         """All distances, where the user passed them."""
@@ -203,7 +213,7 @@ class GraphEmbedder(SpectralEmbedder):
             self._pieces = Pieces.single(self.piece_labels_, self.n_components_)
         else:
             geometry = self._geometry(data, piece_rows(self.piece_labels_))
-            self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry)
+            self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry, self._in_data_units)
         return self._pieces.place(Y, self.piece_labels_)
 
 

@@ -1,0 +1,119 @@
+"""Hessian locally linear embedding."""
+
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import Array, RandomState
+from manifoldry.eigen import EigenSolver
+from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
+from manifoldry.spectral.tangent_embedder import TangentEmbedder
+
+# Columns of the local quadratic design below this share of the largest say nothing new.
+_DEPENDENT = 1e-10
+
+
+class HessianLLE(TangentEmbedder):
+    """Find the coordinates with the least second derivative along the sheet.
+
+    Estimates the Hessian of a function in every tangent plane; the functions on which it vanishes
+    are the constants and the coordinates of a sheet bent without stretching. Like LTSA it recovers
+    the metric and does not mind holes; it needs more neighbours and bears less noise.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 12, or more where ``n_components`` asks for it.
+    metric : str or callable, default="euclidean"
+        Metric in which neighbours are sought; the local fits are Euclidean in any case.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    metric_fit : bool, default=True
+        Give the map the lengths of the data's short edges. Without it all coordinates have unit
+        variance, whatever the shape of the sheet.
+    disconnected : {"separate", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map, in the units of the data, on its principal axes.
+    eigenvalues_ : array of shape (n_components,)
+        Smallest non-trivial eigenvalues (of the largest component).
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    loss_ : float
+        Sum of the eigenvalues: the squared second derivatives that are left.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+
+    Examples
+    --------
+    >>> from manifoldry import HessianLLE
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(800, random_state=0)
+    >>> HessianLLE().fit(X).embedding_.shape
+    (800, 2)
+    """
+
+    _includes_itself = True
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        metric_fit: bool = True,
+        disconnected: str = "separate",
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.metric_params = metric_params
+        self.metric_fit = metric_fit
+        self.disconnected = disconnected
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _local(self, coordinates: Array) -> Array:
+        U = tangent_bases(coordinates, self.n_components_)
+        a, b = np.triu_indices(self.n_components_)
+        linear = np.concatenate([np.ones((*U.shape[:2], 1)), U], axis=2)
+        design = np.concatenate([linear, U[:, :, a] * U[:, :, b]], axis=2)
+        Q, R = np.linalg.qr(design)
+        size = np.abs(np.einsum("nii->ni", R))
+        H = Q * (size > _DEPENDENT * size.max(axis=1, keepdims=True))[:, None, :]
+        H = H[:, :, linear.shape[2] :]
+        # Neighbours that do not span the tangent space have no Hessian; they can be aligned.
+        flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
+        return np.where(flat, alignment_blocks(U), H @ H.transpose(0, 2, 1))
+
+    def _fewest_neighbors(self, n_components: int) -> int:
+        return n_components + n_components * (n_components + 1) // 2
+
+    def _default_neighbors(self, n: int) -> int:
+        return min(max(12, self._fewest_neighbors(self.n_components_) + 2), n - 1)

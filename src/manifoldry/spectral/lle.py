@@ -1,0 +1,114 @@
+"""Locally linear embedding."""
+
+from typing import Any
+
+import numpy as np
+
+from manifoldry._checks import check_positive
+from manifoldry._typing import Array, RandomState
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.local import Barycentric
+from manifoldry.neighbors.neighborhoods import barycentric_weights
+from manifoldry.spectral.local_embedder import LocalEmbedder
+
+
+class LLE(LocalEmbedder):
+    """Keep the weights with which every point is the mean of its neighbours.
+
+    Finds weights that reproduce each point from its neighbours, then coordinates that minimise
+    Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² subject to YᵀY = n·I and 1ᵀY = 0. Weights do not change when a
+    neighbourhood is moved, turned or scaled, so a sheet bent without tearing comes out flat up to
+    an affine map. Use it on densely sampled smooth sheets; Hessian LLE and LTSA recover their
+    metric better.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 10, or half the points if those are fewer.
+    metric : str or callable, default="euclidean"
+        Metric in which neighbours are sought; the local fits are Euclidean in any case.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    reg : float, default=1e-3
+        Ridge of the local weights, as a share of the trace of the local Gram matrix.
+    disconnected : {"separate", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map, of unit variance along every coordinate; pieces are scaled to their size in the
+        data.
+    eigenvalues_ : array of shape (n_components,)
+        Smallest non-trivial eigenvalues (of the largest component).
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    loss_ : float
+        The objective, Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² over n.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+
+    Examples
+    --------
+    >>> from manifoldry import LLE
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(400, random_state=0)
+    >>> LLE(n_neighbors=12).fit(X).embedding_.shape
+    (400, 2)
+    """
+
+    _includes_itself = True
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        reg: float = 1e-3,
+        disconnected: str = "separate",
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.metric_params = metric_params
+        self.reg = reg
+        self.disconnected = disconnected
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _pose(self, data: Any) -> SpectralProblem:
+        check_positive("reg", self.reg)
+        return super()._pose(data)
+
+    def _local(self, coordinates: Array) -> Array:
+        weights = barycentric_weights(coordinates[:, 1:] - coordinates[:, :1], self.reg)
+        v = np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
+        return v[:, :, None] * v[:, None, :]
+
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Barycentric:
+        self._remember(data)
+        return Barycentric(self._training_graph, self.embedding_, self.reg, self.piece_labels_)

@@ -1,0 +1,86 @@
+"""Estimators that align small local problems: LLE, Hessian LLE, LTSA."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.neighborhoods import Neighborhoods
+from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide
+
+
+class LocalEmbedder(GraphEmbedder):
+    """Base of the estimators whose operator is a sum of small matrices, one per neighbourhood.
+
+    A subclass gives the small matrices in ``_local``; they need the coordinates of the
+    neighbours, not only their distances.
+    """
+
+    radius = None
+    # Whether a point belongs to its own neighbourhood.
+    _includes_itself: bool
+    _training_graph: NeighborGraph
+
+    @abstractmethod
+    def _local(self, coordinates: Array) -> Array:
+        """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
+
+    def _pose(self, data: Any) -> SpectralProblem:
+        graph = self._training_graph = self._graph(data)
+        self._check_neighbors(graph)
+        if not graph.distances.any():
+            raise ValueError(all_coincide(graph.n_query))
+        members = self._with_itself(graph) if self._includes_itself else self._members(graph)
+        M = Neighborhoods(self._points(data), members).align(self._local) + _glue(graph)
+        ones = np.ones(M.shape[0])
+        return SpectralProblem(M, "smallest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_n")
+
+    def _members(self, graph: NeighborGraph) -> IntArray:
+        return graph.indices.reshape(-1, graph.k)
+
+    def _with_itself(self, graph: NeighborGraph) -> IntArray:
+        return np.hstack([np.arange(graph.n_query)[:, None], self._members(graph)])
+
+    def _check_neighbors(self, graph: NeighborGraph) -> None:
+        """Refuse graphs that the local problems cannot use."""
+        if graph.n_neighbors is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the same number of neighbours everywhere; build the "
+                "graph with n_neighbors instead of radius"
+            )
+        if self.disconnected == "join":
+            raise ValueError(
+                f"disconnected='join' has no meaning for {type(self).__name__}, whose local fits "
+                "cannot use a single bridge; pass 'separate', 'largest' or 'error'"
+            )
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        data = super()._read(X, reset)
+        if reset and self._points(data) is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the coordinates of the data, not only distances; "
+                "pass the data, or use ClassicalMDS"
+            )
+        return data
+
+    def _loss(self, spectrum: Spectrum) -> float:
+        return float(self._piece_values.sum())
+
+    def _identical(self, data: Matrix) -> IntArray:
+        return self._training_graph.identical(data)
+
+
+def _glue(graph: NeighborGraph) -> sparse.csr_array:
+    """Laplacian of the edges of length zero.
+
+    Duplicates always appear together in the local problems, which therefore may not see what
+    tells them apart; this does, and keeps them in one place.
+    """
+    zero = graph.matrix((graph.distances == 0).astype(float))
+    zero.eliminate_zeros()
+    zero = zero.maximum(zero.T)
+    return sparse.csr_array(sparse.diags_array(zero.sum(axis=1)) - zero)

@@ -1,0 +1,109 @@
+"""Local tangent space alignment."""
+
+from typing import Any
+
+from manifoldry._typing import Array, RandomState
+from manifoldry.eigen import EigenSolver
+from manifoldry.extension.local import LocalAffine
+from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
+from manifoldry.spectral.tangent_embedder import TangentEmbedder
+
+
+class LTSA(TangentEmbedder):
+    """Align the tangent planes of all neighbourhoods in one map.
+
+    Minimises the sum over neighbourhoods of the squared distance between their map coordinates
+    and the nearest affine image of their tangent coordinates. A sheet that was bent without
+    stretching is recovered with its metric, holes and all. Use it on densely sampled sheets with
+    little noise.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
+    n_neighbors : int, default=None
+        Neighbours per point, more than ``n_components``; by default 10, or half the points if
+        those are fewer.
+    metric : str or callable, default="euclidean"
+        Metric in which neighbours are sought; the local fits are Euclidean in any case.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    metric_fit : bool, default=True
+        Give the map the lengths of the data's short edges. Without it all coordinates have unit
+        variance, whatever the shape of the sheet.
+    disconnected : {"separate", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map, in the units of the data, on its principal axes.
+    eigenvalues_ : array of shape (n_components,)
+        Smallest non-trivial eigenvalues (of the largest component).
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    loss_ : float
+        Sum of the eigenvalues: what the best alignment leaves over.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+
+    Examples
+    --------
+    >>> from manifoldry import LTSA
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(800, random_state=0)
+    >>> Y = LTSA(n_neighbors=12).fit_transform(X)
+    >>> bool(abs(Y[:, 0].std() / coordinates[:, 0].std() - 1) < 0.05)
+    True
+    """
+
+    _includes_itself = False
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        metric_fit: bool = True,
+        disconnected: str = "separate",
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.metric_params = metric_params
+        self.metric_fit = metric_fit
+        self.disconnected = disconnected
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _local(self, coordinates: Array) -> Array:
+        return alignment_blocks(tangent_bases(coordinates, self.n_components_))
+
+    def _fewest_neighbors(self, n_components: int) -> int:
+        return n_components + 1
+
+    def _invert(self, Z: Array) -> Array:
+        assert isinstance(self._extension, LocalAffine)
+        return self._extension.inverse(Z)

@@ -1,0 +1,64 @@
+"""What Hessian LLE and LTSA share: tangent planes, the metric fit, local affine maps."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.extension.local import LocalAffine
+from manifoldry.extension.pieces import piece_rows
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.local_embedder import LocalEmbedder
+from manifoldry.spectral.metric_fit import metric_fit
+
+
+class TangentEmbedder(LocalEmbedder):
+    """Base of the estimators that recover a sheet from its tangent planes."""
+
+    metric_fit: bool
+
+    @abstractmethod
+    def _fewest_neighbors(self, n_components: int) -> int:
+        """Smallest neighbourhood on which the local problem is determined."""
+
+    @property
+    def _in_data_units(self) -> bool:
+        return self.metric_fit
+
+    def _largest_components(self, data: Any) -> tuple[int, str]:
+        """As many as neighbourhoods of all other points could determine."""
+        n, d = data.shape
+        most = 0
+        while most < d and self._fewest_neighbors(most + 1) < n:
+            most += 1
+        if most == 0:
+            fewest = self._fewest_neighbors(1) + 1
+            raise ValueError(f"{type(self).__name__} needs at least {fewest} rows; n_samples={n}")
+        return most, "the largest that neighbourhoods and features allow"
+
+    def _check_neighbors(self, graph: NeighborGraph) -> None:
+        super()._check_neighbors(graph)
+        fewest = self._fewest_neighbors(self.n_components_)
+        if graph.k < fewest:
+            raise ValueError(
+                f"n_neighbors={graph.k} must be at least {fewest} for "
+                f"n_components={self.n_components_}; pass more neighbours or fewer components"
+            )
+
+    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
+        if self.metric_fit:
+            vectors = spectrum.vectors / np.sqrt(problem.n)  # the problem's scale is the inverse
+            for rows in piece_rows(self.piece_labels_):
+                vectors[rows] = vectors[rows] @ metric_fit(
+                    spectrum.vectors, self._training_graph, rows
+                )
+            spectrum = replace(spectrum, vectors=vectors)
+        return super()._coordinates(data, problem, spectrum)
+
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
+        self._remember(data)
+        graph = self._training_graph
+        return LocalAffine(graph, self.embedding_, self._with_itself(graph))
