@@ -7,6 +7,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
     from manifoldry.spectral.hessian_lle import HessianLLE as HessianLLE
+    from manifoldry.spectral.isomap import Isomap as Isomap
     from manifoldry.spectral.kernel_pca import KernelPCA as KernelPCA
     from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
     from manifoldry.spectral.lle import LLE as LLE
@@ -23,6 +24,7 @@ _EXPORTS = {
     "KernelPCA": "spectral.kernel_pca",
     "LaplacianEigenmaps": "spectral.laplacian_eigenmaps",
     "SpectralEmbedding": "spectral.spectral_embedding",
+    "Isomap": "spectral.isomap",
     "LLE": "spectral.lle",
     "HessianLLE": "spectral.hessian_lle",
     "LTSA": "spectral.ltsa",

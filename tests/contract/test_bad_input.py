@@ -370,6 +370,8 @@ def scale_outcome(factor):
             return NO_EDGES if factor > 1 else Right(finite)
         if method.takes in ("kernel", "affinity"):  # these are squares already
             return OUT_OF_RANGE
+        if extreme and method.id == "Isomap":
+            return OUT_OF_RANGE
         squares = method.linear or method.takes == "distances" or "Kernel" in method.id
         if extreme and (squares or "MDS" in method.id) and not method.on_graph:
             return OUT_OF_RANGE
@@ -410,9 +412,12 @@ def blobs_apart(method, model, X):
     Y = model.embedding_
     if not method.on_graph:
         return
-    assert np.array_equal(model.piece_labels_, np.repeat([0, 1], [40, 20]))
+    joined = method.id == "Isomap"  # geodesic methods bridge the gap, others embed apart
+    labels = np.zeros(60) if joined else np.repeat([0, 1], [40, 20])
+    assert np.array_equal(model.piece_labels_, labels)
     true = np.linalg.norm(two_blobs(X)[:40].mean(axis=0) - two_blobs(X)[40:].mean(axis=0))
-    assert np.isclose(np.linalg.norm(Y[:40].mean(axis=0) - Y[40:].mean(axis=0)), true, rtol=1e-6)
+    apart = np.linalg.norm(Y[:40].mean(axis=0) - Y[40:].mean(axis=0))
+    assert np.isclose(apart, true, rtol=0.05 if joined else 1e-6)
 
 
 def halves_duplicated(X):

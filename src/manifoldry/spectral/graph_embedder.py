@@ -157,14 +157,17 @@ class GraphEmbedder(SpectralEmbedder):
         if labels.max() == problem.n - 1:
             raise ValueError(no_neighbors(problem.n))
         pieces = DisconnectedPolicy(self.disconnected).pieces(labels, self._cause(labels))
-        self.piece_labels_ = np.full(problem.n, -1, dtype=np.intp)
-        for number, rows in enumerate(pieces):
-            self.piece_labels_[rows] = number
+        self._label(pieces, problem.n)
         if len(pieces[0]) == problem.n:
             spectrum = super()._solve(problem)
             self._piece_values = spectrum.values[None, :]
             return spectrum
         return self._solve_pieces(problem, pieces)
+
+    def _label(self, pieces: list[IntArray], n: int) -> None:
+        self.piece_labels_ = np.full(n, -1, dtype=np.intp)
+        for number, rows in enumerate(pieces):
+            self.piece_labels_[rows] = number
 
     def _solve_pieces(self, problem: SpectralProblem, pieces: list[IntArray]) -> Spectrum:
         if len(pieces[0]) <= self.n_components_:
@@ -208,7 +211,10 @@ class GraphEmbedder(SpectralEmbedder):
         return tags
 
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        Y = super()._coordinates(data, problem, spectrum)
+        return self._lay_out(data, super()._coordinates(data, problem, spectrum))
+
+    def _lay_out(self, data: Any, Y: Array) -> Array:
+        """Put coordinates computed within pieces into one map."""
         if self.piece_labels_.max() == 0:
             self._pieces = Pieces.single(self.piece_labels_, self.n_components_)
         else:

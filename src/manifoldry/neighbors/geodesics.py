@@ -1,0 +1,103 @@
+"""Shortest paths along a neighbour graph, and from new points that may not shorten them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import plan_memory, power_of_two_scale, row_blocks
+from manifoldry.neighbors.base import Edges, compress
+from manifoldry.neighbors.graph import NeighborGraph
+
+# scipy's graphs take a length of zero for a missing edge; duplicates get this instead.
+_COINCIDENT = 1e-300
+
+
+@dataclass(frozen=True, eq=False)
+class Geodesics:
+    """Distances along the graph from every training point to some targets, or to all.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        The graph of the training points; an edge counts whichever end chose it.
+    targets : array of shape (n_targets,)
+        Training points the distances lead to.
+    distances : array of shape (n_samples, n_targets)
+        The distances; infinite between components.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [3.0], [6.0]]), n_neighbors=1)
+    >>> Geodesics.of(graph).distances[0]
+    array([0., 1., 3., 6.])
+    """
+
+    graph: NeighborGraph
+    targets: IntArray
+    distances: Array
+
+    @classmethod
+    def of(cls, graph: NeighborGraph, targets: IntArray | None = None) -> "Geodesics":
+        """Find the shortest paths to `targets`; by default to all points."""
+        n = graph.n_reference
+        targets = np.arange(n) if targets is None else targets
+        plan_memory(
+            16.0 * n * len(targets),
+            f"geodesic distances between {n} points and {len(targets)} targets",
+            "pass n_landmarks to compute fewer of them",
+        )
+        lengths, unit = edge_lengths(graph)
+        found = dijkstra(lengths, indices=targets)
+        found *= unit
+        return cls(graph, targets, np.ascontiguousarray(found.T))
+
+    def from_new(self, X: Matrix) -> Array:
+        """Distances from new points to the targets, (n_new, n_targets).
+
+        A new point enters through its neighbours only, so no path between training points can
+        become shorter through it; one identical to a training point stands for that point.
+        """
+        own, back = self.graph.query(X)
+        rows = np.concatenate([own.rows, back.rows])
+        indices = np.concatenate([own.indices, back.indices])
+        steps = np.concatenate([own.distances, back.distances])
+        edges = compress(rows, indices, steps, own.n_query)
+        out = np.full((own.n_query, len(self.targets)), np.inf)
+        most = int(np.diff(edges.indptr).max(initial=1))
+        for block in row_blocks(own.n_query, most * len(self.targets)):
+            self._enter(out[block], edges.indptr[block.start : block.stop + 1], edges)
+        known = self.graph.identical(X)
+        out[known >= 0] = self.distances[known[known >= 0]]
+        return out
+
+    def _enter(self, out: Array, indptr: IntArray, edges: Edges) -> None:
+        """Fill `out`, the rows of some new points, with the best way through a neighbour."""
+        part = slice(indptr[0], indptr[-1])
+        through = self.distances[edges.indices[part]] + edges.distances[part, None]
+        filled = np.flatnonzero(np.diff(indptr))
+        if len(filled):
+            out[filled] = np.minimum.reduceat(through, indptr[filled] - indptr[0], axis=0)
+
+
+def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:
+    """Symmetric edge lengths in a unit of their own, and the unit; zeros made tiny."""
+    unit = power_of_two_scale(graph.distances)
+    lengths = graph.matrix(np.maximum(graph.distances / unit, _COINCIDENT))
+    return sparse.csr_array(lengths.maximum(lengths.T)), unit
+
+
+def farthest_points(graph: NeighborGraph, count: int, start: int) -> IntArray:
+    """Landmarks that cover the graph: each next one is farthest from those before it."""
+    lengths, _ = edge_lengths(graph)
+    chosen = [start]
+    nearest = dijkstra(lengths, indices=start)
+    while len(chosen) < count:
+        # Components that were not reached yet are infinitely far and come first.
+        chosen.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, dijkstra(lengths, indices=chosen[-1]))
+    return np.sort(np.array(chosen))

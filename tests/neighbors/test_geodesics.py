@@ -1,0 +1,79 @@
+"""Shortest paths against scipy on the full graph, and the rule for new points."""
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import shortest_path
+
+from manifoldry import NeighborGraph
+from manifoldry.datasets import make_swiss_roll
+from manifoldry.neighbors.geodesics import Geodesics, farthest_points
+
+
+@pytest.fixture(name="X")
+def roll():
+    return make_swiss_roll(150, random_state=0).X
+
+
+def test_equal_to_floyd_warshall(X):
+    graph = NeighborGraph.build(X, 6)
+    full = np.full((150, 150), np.inf)
+    full[graph.rows, graph.indices] = graph.distances
+    expected = shortest_path(np.minimum(full, full.T), method="FW")
+    np.testing.assert_allclose(Geodesics.of(graph).distances, expected, rtol=1e-12)
+
+
+def test_are_a_metric_no_shorter_than_the_straight_line(X):
+    D = Geodesics.of(NeighborGraph.build(X, 7)).distances
+    np.testing.assert_allclose(D, D.T)
+    assert not D.diagonal().any()
+    straight = np.linalg.norm(X[:, None] - X[None], axis=2)
+    assert (straight * (1 - 1e-12) <= D).all()
+    assert (D[:, :, None] + D[None, :, :] >= D[:, None, :] * (1 - 1e-12)).all()
+
+
+def test_some_targets_are_columns_of_all(X):
+    graph = NeighborGraph.build(X, 7)
+    targets = np.array([3, 77, 120])
+    some, everything = Geodesics.of(graph, targets), Geodesics.of(graph)
+    np.testing.assert_array_equal(some.distances, everything.distances[:, targets])
+
+
+def test_duplicates_are_at_distance_zero():
+    X = np.repeat(np.arange(5.0), 3)[:, None]
+    D = Geodesics.of(NeighborGraph.build(X, 4)).distances
+    np.testing.assert_allclose(D, np.abs(X - X.T), atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_do_not_matter(X, scale):
+    plain, scaled = (Geodesics.of(NeighborGraph.build(A, 6)).distances for A in (X, X * scale))
+    np.testing.assert_allclose(scaled / scale, plain, rtol=1e-12)
+
+
+def test_training_rows_have_their_own_distances(X):
+    geodesics = Geodesics.of(NeighborGraph.build(X, 6))
+    np.testing.assert_array_equal(geodesics.from_new(X[:20]), geodesics.distances[:20])
+
+
+def test_a_new_point_enters_through_its_best_neighbour(X):
+    graph = NeighborGraph.build(X, 6)
+    geodesics = Geodesics.of(graph)
+    new = X[:10] + 0.05
+    own, back = graph.query(new)
+    for i, row in enumerate(geodesics.from_new(new)):
+        sides = [(g.indices[g.rows == i], g.distances[g.rows == i]) for g in (own, back)]
+        ways = np.vstack([d[:, None] + geodesics.distances[j] for j, d in sides])
+        np.testing.assert_allclose(row, ways.min(axis=0), rtol=1e-12)
+
+
+def test_components_are_infinitely_far():
+    X = np.array([[0.0], [1.0], [2.0], [50.0], [51.0], [52.0]])
+    D = Geodesics.of(NeighborGraph.build(X, 1)).distances
+    assert np.isinf(D[:3, 3:]).all()
+    assert np.isfinite(D[:3, :3]).all()
+
+
+def test_farthest_points_cover_a_line():
+    X = np.linspace(0, 1, 101)[:, None]
+    chosen = farthest_points(NeighborGraph.build(X, 2), 5, start=0)
+    np.testing.assert_array_equal(chosen, [0, 25, 50, 75, 100])
