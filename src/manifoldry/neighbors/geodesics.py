@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import plan_memory, power_of_two_scale, row_blocks
+from manifoldry._validation import canonical, plan_memory, power_of_two_scale, row_blocks
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.graph import NeighborGraph
 
@@ -88,7 +88,8 @@ def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:
     """Symmetric edge lengths in a unit of their own, and the unit; zeros made tiny."""
     unit = power_of_two_scale(graph.distances)
     lengths = graph.matrix(np.maximum(graph.distances / unit, _COINCIDENT))
-    return sparse.csr_array(lengths.maximum(lengths.T)), unit
+    # Short indices: older versions of scipy's graph routines take no others.
+    return canonical(sparse.csr_array(lengths.maximum(lengths.T))), unit
 
 
 def farthest_points(graph: NeighborGraph, count: int, start: int) -> IntArray:
