@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
+    from manifoldry.spectral.diffusion_maps import DiffusionMaps as DiffusionMaps
     from manifoldry.spectral.hessian_lle import HessianLLE as HessianLLE
     from manifoldry.spectral.isomap import Isomap as Isomap
     from manifoldry.spectral.kernel_pca import KernelPCA as KernelPCA
@@ -24,6 +25,7 @@ _EXPORTS = {
     "KernelPCA": "spectral.kernel_pca",
     "LaplacianEigenmaps": "spectral.laplacian_eigenmaps",
     "SpectralEmbedding": "spectral.spectral_embedding",
+    "DiffusionMaps": "spectral.diffusion_maps",
     "Isomap": "spectral.isomap",
     "LLE": "spectral.lle",
     "HessianLLE": "spectral.hessian_lle",

@@ -118,6 +118,13 @@ ESTIMATORS = [
         keeps_pairs=True,
     ),
     C("Isomap", mf.Isomap, on_graph=True, extension_error=1e-7, scale_power=1, keeps_pairs=True),
+    C("DiffusionMaps", mf.DiffusionMaps, on_graph=True, keeps_pairs=True),
+    C(
+        "DiffusionMaps-steps",
+        partial(mf.DiffusionMaps, alpha=0.5, t=2),
+        on_graph=True,
+        keeps_pairs=True,
+    ),
     C("LLE", mf.LLE, on_graph=True, extension_error=1),
     C("LTSA", mf.LTSA, on_graph=True, extension_error=1, scale_power=1, on_sheet=True),
     C("HessianLLE", mf.HessianLLE, on_graph=True, extension_error=1, scale_power=1, on_sheet=True),

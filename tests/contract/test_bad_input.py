@@ -370,7 +370,7 @@ def scale_outcome(factor):
             return NO_EDGES if factor > 1 else Right(finite)
         if method.takes in ("kernel", "affinity"):  # these are squares already
             return OUT_OF_RANGE
-        if extreme and method.id == "Isomap":
+        if extreme and method.id.startswith(("Isomap", "DiffusionMaps")):
             return OUT_OF_RANGE
         squares = method.linear or method.takes == "distances" or "Kernel" in method.id
         if extreme and (squares or "MDS" in method.id) and not method.on_graph:

@@ -136,6 +136,9 @@ class LaplacianEigenmaps(GraphEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    # Weights of new points; what it is depends on what the fit was given.
+    _source: Any
+
     def _pose(self, data: Any) -> SpectralProblem:
         check_option("normalization", self.normalization, ("rw", "sym", "none"))
         W = self._weigh(data)
@@ -159,7 +162,7 @@ class LaplacianEigenmaps(GraphEmbedder):
     def _weigh(self, data: Any) -> sparse.csr_array:
         """The weights of the training points, and on `self` those of new ones."""
         if self._is_precomputed_affinity:
-            self._source: Any = GivenWeights(data.shape[0])
+            self._source = GivenWeights(data.shape[0])
             self._lookup = RowLookup.of(sparse.csr_array(data))
             return _without_diagonal(data)
         graph = self._graph(data)
@@ -167,12 +170,12 @@ class LaplacianEigenmaps(GraphEmbedder):
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        weights = self._affinity().fit(graph)
+        weights = self._affinity_of(graph).fit(graph)
         self._source = GraphWeights(graph, weights)
         with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
             return weights.matrix(graph)
 
-    def _affinity(self) -> Affinity:
+    def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         if self.affinity is None:
             return SelfTuning() if self.gamma is None else Gaussian(gamma=self.gamma)
         if not isinstance(self.affinity, Affinity):
@@ -221,7 +224,7 @@ class LaplacianEigenmaps(GraphEmbedder):
         return LaplacianExtension(
             self._source,
             self._degree,
-            spectrum.vectors / root,
+            self._functions(spectrum) / root,
             self._piece_values,
             self.normalization,
             self._pieces,
@@ -231,6 +234,13 @@ class LaplacianEigenmaps(GraphEmbedder):
         if self._lookup is not None:
             return super()._identical(data)
         return self._source.identical(data)
+
+    def _functions(self, spectrum: Spectrum) -> Array:
+        """The functions whose values are coordinates: the eigenvectors as they are."""
+        return spectrum.vectors
+
+    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
+        return self._lay_out(data, self._functions(spectrum).copy())
 
     def _loss(self, spectrum: Spectrum) -> float:
         return 2 * float(self._piece_values.sum())

@@ -110,7 +110,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         np.fill_diagonal(W, 0.0)
         return sparse.csr_array(W)
 
-    def _affinity(self) -> Affinity:
+    def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         check_option("affinity", self.affinity, _AFFINITIES)
         return Binary(symmetrize="mean")
 

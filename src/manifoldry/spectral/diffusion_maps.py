@@ -1,0 +1,204 @@
+"""Diffusion maps."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._checks import check_nonnegative
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry.affinity import Affinity, Gaussian
+from manifoldry.eigen import EigenSolver, Spectrum
+from manifoldry.extension.laplacian import Normalization, WeightRows
+from manifoldry.extension.pieces import piece_rows
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.spectral.linear_pose import check_range
+
+# Up to this many points every pair has a weight; beyond, the nearest ones.
+_ALL_PAIRS, _NEAREST = 2000, 100
+_EDGES = 200_000  # edges on which the bandwidth is chosen
+_GRID = 60
+
+
+class DiffusionMaps(LaplacianEigenmaps):
+    """Place points so that straight distances match the distances of a random walk.
+
+    The walk steps between points with probabilities proportional to Gaussian weights, divided by
+    the density to the power `alpha`. Coordinates are the eigenfunctions of its transition matrix
+    times their eigenvalues to the power `t`, so that fast modes fade. With ``alpha=1`` the map
+    shows the geometry alone, however unevenly it is sampled; with 0 density matters in full.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
+    n_neighbors : int, default=None
+        Neighbours per point; by default all up to 2000 points, the nearest 100 beyond.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        of distances.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    gamma : float, default=None
+        Coefficient in the weights exp(−gamma·d²); by default the one at which the sum of all
+        weights grows fastest with the bandwidth, on a logarithmic scale.
+    alpha : float, default=1.0
+        How far the sampling density is divided out: 0 not at all, ½ gives Fokker–Planck
+        diffusion, 1 the Laplace–Beltrami operator.
+    t : float, default=1.0
+        Number of steps of the walk.
+    disconnected : {"separate", "join", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map ℓᵗ·ψ, with ψ of unit variance under the walk's stationary distribution.
+    gamma_ : float
+        The coefficient in use.
+    transition_eigenvalues_ : array of shape (n_components,)
+        Eigenvalues ℓ of the transition matrix after the leading 1, largest first.
+    affinity_ : sparse array of shape (n_samples, n_samples)
+        The weights, density divided out.
+    eigenvalues_ : array of shape (n_components,)
+        1 − ℓ (of the largest component).
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    loss_ : float
+        Twice the sum of ``eigenvalues_`` of all components.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_components,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
+        one: a coordinate can be trusted where the first is far below the second.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry import DiffusionMaps
+    >>> turn = np.linspace(0, 2 * np.pi, 300, endpoint=False)
+    >>> angle = turn + 0.7 * np.sin(turn)  # six times denser on one side than on the other
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> for alpha in (0, 1):  # how far the map is from a circle, with and without the density
+    ...     radius = np.linalg.norm(DiffusionMaps(alpha=alpha).fit_transform(X), axis=1)
+    ...     print(round(radius.std() / radius.mean(), 2))
+    0.57
+    0.16
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        gamma: float | None = None,
+        alpha: float = 1.0,
+        t: float = 1.0,
+        disconnected: str = "separate",
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.metric_params = metric_params
+        self.gamma = gamma
+        self.alpha = alpha
+        self.t = t
+        self.disconnected = disconnected
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # What the parent takes as parameters is settled here.
+    radius = None
+    affinity = None
+    normalization: Normalization = "rw"
+
+    def _default_neighbors(self, n: int) -> int:
+        return n - 1 if n <= _ALL_PAIRS else _NEAREST
+
+    def _weigh(self, data: Any) -> sparse.csr_array:
+        check_nonnegative("alpha", self.alpha)
+        check_nonnegative("t", self.t)
+        W = super()._weigh(data)
+        density = np.asarray(W.sum(axis=1)).ravel()
+        factor = np.where(density > 0, density, 1.0) ** -float(self.alpha)
+        self._source = DensityDivided(self._source, factor)
+        return sparse.csr_array(sparse.diags_array(factor) @ W @ sparse.diags_array(factor))
+
+    def _affinity_of(self, graph: NeighborGraph) -> Affinity:
+        self.gamma_ = fastest_growth(graph) if self.gamma is None else self.gamma
+        return Gaussian(gamma=self.gamma_)
+
+    def _functions(self, spectrum: Spectrum) -> Array:
+        """ℓᵗ·ψ on every piece."""
+        F = spectrum.vectors.copy()
+        for piece, rows in enumerate(piece_rows(self.piece_labels_)):
+            walk = np.maximum(1 - self._piece_values[piece], 0.0)
+            F[rows] *= np.sqrt(self._degree[rows].sum()) * walk ** float(self.t)
+        self.transition_eigenvalues_ = 1 - spectrum.values
+        return F
+
+
+@dataclass(frozen=True, eq=False)
+class DensityDivided:
+    """Weights of new points divided by the training points' density.
+
+    A new point's own density divides its whole row alike and cancels in the average.
+    """
+
+    source: WeightRows
+    factor: Array  # (n_train,)
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return self.source.n_train
+
+    def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
+        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
+        W, log_scale, nearest = self.source.rows(X)
+        return sparse.csr_array(W @ sparse.diags_array(self.factor)), log_scale, nearest
+
+    def identical(self, X: Matrix) -> IntArray:
+        """See :class:`~manifoldry.extension.laplacian.WeightRows`."""
+        return self.source.identical(X)
+
+
+def fastest_growth(graph: NeighborGraph) -> float:
+    """Gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
+
+    There the weights reach far enough to join neighbours and not so far as to blur the shape;
+    twice that slope estimates the dimension.
+    """
+    step = max(1, len(graph.distances) // _EDGES)
+    lengths = graph.distances[::step]
+    lengths = lengths[lengths > 0]
+    unit = float(np.median(lengths))
+    check_range(unit)  # gamma is the inverse of a square
+    squared = (lengths / unit) ** 2
+    shift = np.log10([squared.min(), squared.max()])
+    widths = np.logspace(shift[0] - 1, shift[1] + 1, _GRID)
+    own = len(squared) / max(1.0, len(graph.distances) / graph.n_query)  # a point's own weight
+    sums = np.array([own + np.exp(-squared / width).sum() for width in widths])
+    slope = np.gradient(np.log(sums), np.log(widths))
+    return float(1 / widths[int(np.argmax(slope))] / unit / unit)

@@ -1,0 +1,91 @@
+"""Diffusion maps: the walk's identities, the density divided out, the bandwidth rule."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from manifoldry import DiffusionMaps, NeighborGraph
+from manifoldry.spectral.diffusion_maps import fastest_growth
+
+
+def uneven_circle(n=400):
+    turn = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    angle = turn + 0.7 * np.sin(turn)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def walk(X, gamma, alpha):
+    """Transition matrix and stationary distribution, from the definition."""
+    K = np.exp(-gamma * cdist(X, X) ** 2)
+    np.fill_diagonal(K, 0)
+    q = K.sum(axis=1)
+    K = K / np.outer(q, q) ** alpha
+    d = K.sum(axis=1)
+    return K / d[:, None], d / d.sum()
+
+
+def explained(Y, truth):
+    design = np.column_stack([np.ones(len(Y)), Y])
+    residual = truth - design @ np.linalg.lstsq(design, truth, rcond=None)[0]
+    return 1 - (residual**2).sum() / ((truth - truth.mean(axis=0)) ** 2).sum()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_coordinates_are_scaled_eigenfunctions_of_the_walk(alpha):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = DiffusionMaps(4, gamma=0.5, alpha=alpha, t=1.5).fit(X)
+    P, stationary = walk(X, 0.5, alpha)
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    values = model.transition_eigenvalues_
+    psi = model.embedding_ / values**1.5
+    np.testing.assert_allclose(P @ psi, psi * values, atol=1e-9)
+    np.testing.assert_allclose(psi.T @ (stationary[:, None] * psi), np.eye(4), atol=1e-9)
+
+
+def test_distances_on_the_map_are_diffusion_distances():
+    """Σ ℓ^{2t}(ψ_i − ψ_j)² = Σ (P^t_il − P^t_jl)²/π_l with all coordinates and an even t."""
+    X = np.random.default_rng(0).normal(size=(25, 2))
+    P, stationary = walk(X, 0.3, 1.0)
+    S = np.sqrt(stationary)[:, None] * P / np.sqrt(stationary)[None, :]
+    values, V = np.linalg.eigh((S + S.T) / 2)
+    psi = V / np.sqrt(stationary)[:, None]
+    model = DiffusionMaps(3, gamma=0.3, t=2).fit(X)
+    order = np.argsort(values)[::-1][1:4]
+    expected = psi[:, order] * values[order] ** 2
+    np.testing.assert_allclose(np.abs(model.embedding_), np.abs(expected), atol=1e-8)
+    full = cdist(psi * values**2, psi * values**2)
+    P2 = P @ P
+    np.testing.assert_allclose(full, cdist(P2 / np.sqrt(stationary), P2 / np.sqrt(stationary)))
+
+
+def test_density_is_divided_out():
+    X = uneven_circle()
+    assert explained(DiffusionMaps().fit_transform(X), X) > 0.99
+    assert explained(DiffusionMaps(alpha=0).fit_transform(X), X) < 0.97
+
+
+def test_more_steps_fade_the_fast_modes():
+    X = uneven_circle()
+    once, often = (DiffusionMaps(4, t=t).fit(X) for t in (1, 10))
+    ratio = np.linalg.norm(often.embedding_, axis=0) / np.linalg.norm(once.embedding_, axis=0)
+    np.testing.assert_allclose(ratio, once.transition_eigenvalues_**9, rtol=1e-6)
+
+
+def test_the_bandwidth_scales_with_the_data_and_its_slope_is_the_dimension():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(600, 2))
+    graph = NeighborGraph.build(X, 599)
+    gamma = fastest_growth(graph)
+    np.testing.assert_allclose(fastest_growth(NeighborGraph.build(8 * X, 599)), gamma / 64)
+    D2 = cdist(X, X) ** 2
+    sums = [np.exp(-D2 * gamma / factor).sum() for factor in (0.8, 1.25)]
+    slope = np.log(sums[1] / sums[0]) / np.log(1.25 / 0.8)
+    assert 1.5 < 2 * slope < 2.1
+
+
+def test_new_points_on_the_circle():
+    X = uneven_circle()
+    model = DiffusionMaps().fit(X[::2])
+    everyone = np.vstack([model.embedding_, model.transform(X[1::2])])
+    assert explained(everyone, np.vstack([X[::2], X[1::2]])) > 0.99
+    assert model.extension_error(X[::2]) < 1e-10
