@@ -12,8 +12,12 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.spectral.kernel_pca import KernelPCA as KernelPCA
     from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps as LaplacianEigenmaps
     from manifoldry.spectral.lle import LLE as LLE
+    from manifoldry.spectral.locally_linear_embedding import (
+        LocallyLinearEmbedding as LocallyLinearEmbedding,
+    )
     from manifoldry.spectral.ltsa import LTSA as LTSA
     from manifoldry.spectral.pca import PCA as PCA
+    from manifoldry.spectral.spectral_clustering import SpectralClustering as SpectralClustering
     from manifoldry.spectral.spectral_embedding import SpectralEmbedding as SpectralEmbedding
 
 __version__ = "0.1.0"
@@ -24,12 +28,14 @@ _EXPORTS = {
     "ClassicalMDS": "spectral.classical_mds",
     "KernelPCA": "spectral.kernel_pca",
     "LaplacianEigenmaps": "spectral.laplacian_eigenmaps",
+    "SpectralClustering": "spectral.spectral_clustering",
     "SpectralEmbedding": "spectral.spectral_embedding",
     "DiffusionMaps": "spectral.diffusion_maps",
     "Isomap": "spectral.isomap",
     "LLE": "spectral.lle",
     "HessianLLE": "spectral.hessian_lle",
     "LTSA": "spectral.ltsa",
+    "LocallyLinearEmbedding": "spectral.locally_linear_embedding",
     "NeighborGraph": "neighbors.graph",
 }
 _SUBMODULES = ("affinity", "datasets", "eigen", "exceptions", "neighbors", "plotting")

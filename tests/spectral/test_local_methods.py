@@ -1,12 +1,17 @@
 """LLE, LTSA and Hessian LLE against their definitions, scikit-learn, and known sheets."""
 
+import inspect
+import warnings
+
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 from scipy.stats import ortho_group
 from sklearn.manifold import LocallyLinearEmbedding
+from sklearn.utils.estimator_checks import check_estimator
 
 from manifoldry import LLE, LTSA, HessianLLE, NeighborGraph
+from manifoldry import LocallyLinearEmbedding as OurLLE
 from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.neighbors.neighborhoods import (
@@ -227,3 +232,38 @@ def test_too_few_neighbours_for_the_dimension():
         HessianLLE(2, n_neighbors=4).fit(X)
     with pytest.raises(ValueError, match=r"n_neighbors=2 must be at least 3 for n_components=2"):
         LTSA(2, n_neighbors=2).fit(X)
+
+
+# --- scikit-learn's name -------------------------------------------------------------------------
+
+
+def test_the_same_signature_and_coordinates_as_scikit_learn():
+    ours, theirs = (inspect.signature(c) for c in (OurLLE, LocallyLinearEmbedding))
+    assert {k: v.default for k, v in ours.parameters.items()} == {
+        k: v.default for k, v in theirs.parameters.items()
+    }
+    X = make_swiss_roll(300, random_state=0).X
+    model = OurLLE(n_neighbors=9).fit(X)
+    reference = LocallyLinearEmbedding(n_neighbors=9, eigen_solver="dense").fit(X)
+    assert subspace_angles(model.embedding_, reference.embedding_).max() < 1e-4
+    np.testing.assert_allclose(
+        model.reconstruction_error_, reference.reconstruction_error_, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(("method", "ours"), [("ltsa", "LTSA"), ("hessian", "HessianLLE")])
+def test_other_methods_name_our_class(method, ours):
+    with pytest.raises(ValueError, match=rf"method='{method}'.*use manifoldry.{ours}"):
+        OurLLE(method=method).fit(make_swiss_roll(60, random_state=0).X)
+
+
+def test_unknown_methods_are_refused():
+    with pytest.raises(ValueError, match=r"method='modified' is not LLE; pass method='standard'"):
+        OurLLE(method="modified").fit(make_swiss_roll(60, random_state=0).X)
+
+
+def test_scikit_learns_checks_pass_under_its_name():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        outcomes = check_estimator(OurLLE(), on_fail=None, on_skip=None)
+    assert not [(o["check_name"], o["exception"]) for o in outcomes if o["status"] == "failed"]

@@ -91,13 +91,16 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         data = self._read(X, reset=False)
+        return self._place(data).astype(_float_dtype(data), copy=False)
+
+    def _place(self, data: Matrix) -> Array:
         placed = np.empty((data.shape[0], self._n_features_out))
         known = self._identical(data)
         placed[known >= 0] = self.embedding_[known[known >= 0]]
         new = np.flatnonzero(known < 0)
         if len(new):
             placed[new] = self._extension.transform(data[new])
-        return placed.astype(_float_dtype(data), copy=False)
+        return placed
 
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False

@@ -11,6 +11,7 @@ from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import check_non_negative, check_square, check_symmetric
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import (
     GivenWeights,
     GraphWeights,
@@ -216,9 +217,7 @@ class LaplacianEigenmaps(GraphEmbedder):
     def _dense_distances(self, data: Any) -> Array | None:
         return None if self._is_precomputed_affinity else super()._dense_distances(data)
 
-    def _extend(
-        self, data: Any, problem: SpectralProblem, spectrum: Spectrum
-    ) -> LaplacianExtension:
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
         self._remember(data)
         root = np.sqrt(self._degree)[:, None] if self.normalization == "sym" else 1.0
         return LaplacianExtension(

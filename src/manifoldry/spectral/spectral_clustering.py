@@ -1,0 +1,184 @@
+"""Spectral clustering with a rule for new points."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldry._checks import as_generator, check_count
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry.affinity import Affinity
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.base import Extension
+from manifoldry.extension.laplacian import Normalization
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+_STARTS = 10  # runs of k-means, of which the best is kept
+
+
+class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
+    """Cut the neighbour graph where it is thin.
+
+    Computes the smoothest functions on the graph, the constant included, which are nearly
+    constant on every cluster; scales each point's values to unit length; and clusters them by
+    k-means. Clusters may have any shape as long as few edges lead from one to another.
+
+    Parameters
+    ----------
+    n_clusters : int, default=2
+        Number of clusters.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 10, or half the points if those are fewer.
+    radius : float, default=None
+        Take all neighbours within this distance instead.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        of distances.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    affinity : str or Affinity, default=None
+        Weights of the edges, as in :class:`LaplacianEigenmaps`.
+    gamma : float, default=None
+        Coefficient of ``affinity="gaussian"``.
+    normalize_rows : bool, default=True
+        Scale each point's values to unit length before k-means (Ng, Jordan and Weiss); without
+        it clusters of different size are harder to tell apart (Shi and Malik).
+    eigen_solver : str or EigenSolver, default="auto"
+        See :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of k-means and iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads of the neighbour search, for metrics that can use them.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+        Cluster of every point.
+    n_components_ : int
+        Number of functions in use, one per cluster.
+    embedding_ : array of shape (n_samples, n_clusters)
+        What k-means sees.
+    affinity_ : sparse array of shape (n_samples, n_samples)
+        The weights.
+    eigenvalues_ : array of shape (n_clusters,)
+        Smallest eigenvalues, the trivial zero included: as many zeros as the graph has pieces.
+    piece_labels_ : array of shape (n_samples,)
+        All zero: pieces of the graph are clusters here, not maps of their own.
+    loss_ : float
+        Twice the sum of ``eigenvalues_``.
+    computed_eigenvalues_ : array of shape (n_computed,)
+        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    residuals_, gaps_ : arrays of shape (n_clusters,)
+        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other.
+    solver_ : str
+        Which eigensolver found them, why that one, and how well it did.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap: a hint at the number of clusters.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.metrics import adjusted_rand_score
+    >>> from manifoldry import SpectralClustering
+    >>> X, y = make_moons(200, noise=0.05, random_state=0)
+    >>> model = SpectralClustering(2).fit(X[:150])
+    >>> adjusted_rand_score(y[150:], model.predict(X[150:]))
+    1.0
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 2,
+        *,
+        n_neighbors: int | None = None,
+        radius: float | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        affinity: str | Affinity | None = None,
+        gamma: float | None = None,
+        normalize_rows: bool = True,
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.metric = metric
+        self.metric_params = metric_params
+        self.affinity = affinity
+        self.gamma = gamma
+        self.normalize_rows = normalize_rows
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # What the parent takes as parameters is settled here.
+    normalization: Normalization = "rw"
+    disconnected = "separate"
+    _kmeans: KMeans
+
+    def predict(self, X: Any) -> IntArray:
+        """Cluster of new points, each by itself; training rows keep theirs.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            New data, as for ``transform``.
+        """
+        check_is_fitted(self)
+        data = self._read(X, reset=False)
+        return np.asarray(self._kmeans.predict(self._place(data)))
+
+    def _fit(self, X: Any) -> None:
+        super()._fit(X)
+        seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
+        self._kmeans = KMeans(self.n_clusters, n_init=_STARTS, random_state=seed)
+        self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
+
+    def _check_components(self, data: Any) -> None:
+        n = data.shape[0]
+        self.n_components_ = check_count("n_clusters", self.n_clusters)
+        if self.n_clusters > n - 1:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} must be less than n_samples={n}; "
+                f"pass n_clusters={n - 1} or fewer"
+            )
+
+    def _pose(self, data: Any) -> SpectralProblem:
+        # Nothing is deflated: where the graph has pieces, all constants on them are wanted.
+        return replace(super()._pose(data), deflate=None)
+
+    def _solve(self, problem: SpectralProblem) -> Spectrum:
+        self._label([np.arange(problem.n)], problem.n)
+        spectrum = SpectralEmbedder._solve(self, problem)
+        self._piece_values = spectrum.values[None, :]
+        return spectrum
+
+    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
+        Y = super()._coordinates(data, problem, spectrum)
+        return unit_rows(Y) if self.normalize_rows else Y
+
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
+        extension = super()._extend(data, problem, spectrum)
+        return UnitRows(extension) if self.normalize_rows else extension
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows(Extension):
+    """Another extension with its coordinates scaled to unit length."""
+
+    inner: Extension
+
+    def transform(self, X: Matrix) -> Array:
+        return unit_rows(self.inner.transform(X))
+
+
+def unit_rows(Y: Array) -> Array:
+    """Rows scaled to unit length; a row of zeros stays."""
+    length = np.linalg.norm(Y, axis=1, keepdims=True)
+    return np.asarray(Y / np.where(length > 0, length, 1.0))
