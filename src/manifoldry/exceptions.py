@@ -25,5 +25,9 @@ class RankWarning(ManifoldryWarning):
     """The data have fewer directions than coordinates were asked for."""
 
 
+class ShortCircuitWarning(ManifoldryWarning):
+    """A few edges of the neighbour graph carry many shortest paths across a gap."""
+
+
 class DisconnectedGraphError(ValueError):
     """The neighbour graph falls into several pieces and the policy is to refuse that."""

@@ -9,17 +9,22 @@ from scipy.spatial.distance import cdist
 from manifoldry._checks import as_generator, check_count, check_option
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import power_of_two_scale
+from manifoldry._warn import warn
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.exceptions import ShortCircuitWarning
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension, squares
 from manifoldry.extension.kernels import GivenKernel
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.geodesics import Geodesics, farthest_points
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.short_circuits import ShortCircuits
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
 from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
 from manifoldry.spectral.linear_pose import check_range
 
+_MANY = 0.1  # share of geodesics that suspicious edges must change to be worth a warning
 _SAMPLE = 1000  # points on whose pairs the residual variance is taken
 
 
@@ -133,6 +138,7 @@ class Isomap(GraphEmbedder):
         self._label(
             DisconnectedPolicy(self.disconnected).pieces(graph.components()[1]), graph.n_query
         )
+        self._warn_of_short_circuits(graph)
         self.landmarks_ = self._choose_landmarks(graph)
         plan_gram(len(self.landmarks_))
         self._geodesics = Geodesics.of(graph, self.landmarks_)
@@ -150,6 +156,18 @@ class Isomap(GraphEmbedder):
             )
         self._poses = [self._pose_piece(columns) for columns in self._columns]
         return self._poses[0].problem
+
+    def _warn_of_short_circuits(self, graph: NeighborGraph) -> None:
+        found = ShortCircuits.of(graph)
+        if found.changed > _MANY:
+            shown = ", ".join(f"{i}-{j}" for i, j in found.edges[:5])
+            more = ", ..." if len(found.edges) > 5 else ""
+            warn(
+                f"{len(found.edges)} edges ({shown}{more}) look like short circuits: without them "
+                f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "
+                "Lower n_neighbors, or drop the points that lie between the layers",
+                ShortCircuitWarning,
+            )
 
     def _choose_landmarks(self, graph: Any) -> IntArray:
         n = graph.n_query

@@ -1,0 +1,59 @@
+"""Short circuits: found where there is one (E4.10), not where there is none."""
+
+import numpy as np
+import pytest
+
+from manifoldry import Isomap, NeighborGraph
+from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_roll
+from manifoldry.exceptions import ShortCircuitWarning
+from manifoldry.neighbors.short_circuits import ShortCircuits
+
+
+def bridged_roll(n, seed):
+    """A roll, and one more point half-way between two of its layers."""
+    X, coordinates = make_swiss_roll(n, random_state=seed)
+    arc, height = coordinates.T
+    middle = np.argsort(np.abs(height - np.median(height)))[: n // 5]
+    D = np.linalg.norm(X[middle][:, None] - X[middle][None], axis=2)
+    D[np.abs(arc[middle][:, None] - arc[middle][None]) < 25] = np.inf
+    i, j = middle[list(np.unravel_index(np.argmin(D), D.shape))]
+    return X, np.vstack([X, (X[i] + X[j]) / 2])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_edges_of_a_bridging_point_are_found(seed):
+    _, X = bridged_roll(800, seed)
+    found = ShortCircuits.of(NeighborGraph.build(X, 10))
+    assert (found.edges == 800).any(axis=1).all()
+    assert found.changed > 0.1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        make_swiss_roll(800, random_state=1).X,
+        make_swiss_roll(800, hole=True, random_state=1).X,
+        make_swiss_roll(800, noise=0.3, random_state=1).X,
+        make_s_curve(500, random_state=0).X,
+        make_strip(500, random_state=0).X,
+        make_ring(500, random_state=0).X,
+    ],
+    ids=["roll", "hole", "noise", "s-curve", "strip", "ring"],
+)
+def test_sound_graphs_raise_no_alarm(data):
+    assert ShortCircuits.of(NeighborGraph.build(data, 10)).changed == 0
+
+
+def test_a_bridge_is_no_short_circuit():
+    """Two blobs joined by one point: there is no longer way round."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) + [9, 0], [[4.5, 0]]])
+    assert len(ShortCircuits.of(NeighborGraph.build(X, 8)).edges) == 0
+
+
+def test_isomap_warns_and_the_map_suffers():
+    plain, bridged = bridged_roll(800, 1)
+    sound = Isomap(2, n_neighbors=10).fit(plain)
+    with pytest.warns(ShortCircuitWarning, match=r"edges \(.*800.*short circuits.*n_neighbors"):
+        broken = Isomap(2, n_neighbors=10).fit(bridged)
+    assert broken.residual_variance_[1] > 3 * sound.residual_variance_[1]
