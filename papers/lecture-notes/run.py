@@ -1,4 +1,4 @@
-"""Lecture notes on non-linear dimension reduction (spring 2013): E4.2, E4.3, E4.9.
+"""Lecture notes on non-linear dimension reduction (spring 2013).
 
 Run ``python papers/lecture-notes/run.py``; README.md beside this file says what is tested and why.
 The reference side is plain numpy: the notes' formulas, written out as they stand there.
@@ -14,9 +14,11 @@ from matplotlib import pyplot as plt
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_digits
 
-from manifoldry import PCA, ClassicalMDS, KernelPCA
+from manifoldry import LLE, PCA, ClassicalMDS, Isomap, KernelPCA, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import RankWarning, ShortCircuitWarning
+from manifoldry.neighbors.neighborhoods import barycentric_weights
+from manifoldry.neighbors.short_circuits import ShortCircuits
 from manifoldry.plotting import plot_learning_curve, plot_spectrum
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -233,14 +235,142 @@ def quantile_curve(t, ratio, n_bins=25):
     return centre, middle, np.array([middle - low, high - middle])
 
 
+# ── E4.1, E4.5, E4.10: Isomap ────────────────────────────────────────────────────────────────
+
+
+def procrustes(Y, truth):
+    """Relative error of the best similarity transform of Y to the truth."""
+    Y, truth = Y - Y.mean(axis=0), truth - truth.mean(axis=0)
+    U, s, Vt = np.linalg.svd(Y.T @ truth)
+    return float(
+        np.linalg.norm(s.sum() / (Y**2).sum() * Y @ U @ Vt - truth) / np.linalg.norm(truth)
+    )
+
+
+def recovery(lab: Lab) -> Iterator[Criterion]:
+    sizes, seeds = lab.choose((500, 1000, 2000, 4000), (300, 600)), lab.seeds(5)
+    errors = np.array([[roll_error(n, seed) for n in sizes] for seed in seeds])
+    medians = np.median(errors, axis=0)
+    shown = ", ".join(f"{e:.3f}" for e in medians)
+    yield Criterion(
+        "E4.1",
+        f"Isomap of the Swiss roll, similarity error at N = {', '.join(map(str, sizes))}",
+        "exact recovery as N grows",
+        "decreasing, ≤ .05 at N = 2000",
+        f"{shown} (medians of {len(seeds)})",
+        bool((np.diff(medians) < 0).all() and (lab.quick or medians[2] <= 0.05)),
+        seeds=len(seeds),
+    )
+    holes = np.median([roll_error(lab.choose(2000, 600), seed, hole=True) for seed in seeds])
+    yield Criterion(
+        "E4.1",
+        "the same with a hole in the sheet",
+        "convexity is needed",
+        "error larger than without",
+        f"{holes:.3f}",
+        bool(holes > medians[min(2, len(medians) - 1)]),
+        seeds=len(seeds),
+    )
+
+
+def roll_error(n, seed, hole=False):
+    X, truth = make_swiss_roll(n, hole=hole, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShortCircuitWarning)
+        return procrustes(Isomap(2, n_neighbors=10).fit_transform(X), truth)
+
+
+def dimension(lab: Lab) -> Iterator[Criterion]:
+    X = make_swiss_roll(lab.choose(1000, 400), random_state=1).X
+    residual = Isomap(5, n_neighbors=10).fit(X).residual_variance_
+    falls = -np.diff(residual)
+    yield Criterion(
+        "E4.5",
+        "residual variance of Isomap with 1…5 coordinates",
+        "shows the dimension",
+        "elbow at 2",
+        ", ".join(f"{r:.4f}" for r in residual),
+        bool(falls[0] > 10 * np.abs(falls[1:]).max()),
+    )
+    values = LLE(5, n_neighbors=10).fit(X).eigenvalues_
+    yield Criterion(
+        "E4.5",
+        "bottom eigenvalues of LLE",
+        "do not show the dimension",
+        "largest ratio of neighbours not after the second",
+        ", ".join(f"{v:.1e}" for v in values),
+        bool(np.argmax(values[1:] / values[:-1]) != 1),
+    )
+
+
+def shortcut(lab: Lab) -> Iterator[Criterion]:
+    seeds, n = lab.seeds(5), lab.choose(1000, 800)
+    found = [bridge_effect(n, seed + 1) for seed in seeds]
+    rises, flagged = (np.array(column) for column in zip(*found, strict=True))
+    yield Criterion(
+        "E4.10",
+        "one point between two layers: residual variance against that without it",
+        "shortcuts ruin Isomap",
+        "at least 3 times",
+        f"{rises.min():.0f} to {rises.max():.0f} times",
+        bool((rises >= 3).all()),
+        seeds=len(seeds),
+    )
+    yield Criterion(
+        "E4.10",
+        "the short-circuit check flags edges of that point and no others",
+        "",
+        "in all runs",
+        f"{int(flagged.sum())}/{len(seeds)}",
+        bool(flagged.all()),
+        seeds=len(seeds),
+    )
+
+
+def bridge_effect(n, seed):
+    """How much residual variance a bridging point adds, and whether exactly it is flagged."""
+    X, coordinates = make_swiss_roll(n, random_state=seed)
+    arc, height = coordinates.T
+    middle = np.argsort(np.abs(height - np.median(height)))[: n // 5]
+    D = np.linalg.norm(X[middle][:, None] - X[middle][None], axis=2)
+    D[np.abs(arc[middle][:, None] - arc[middle][None]) < 25] = np.inf
+    i, j = middle[list(np.unravel_index(np.argmin(D), D.shape))]
+    bridged = np.vstack([X, (X[i] + X[j]) / 2])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ShortCircuitWarning)
+        sound, broken = (
+            Isomap(2, n_neighbors=10).fit(A).residual_variance_[1] for A in (X, bridged)
+        )
+    edges = ShortCircuits.of(NeighborGraph.build(bridged, 10)).edges
+    return broken / sound, len(edges) > 0 and bool((edges == n).any(axis=1).all())
+
+
+# ── E4.4: LLE's weights ──────────────────────────────────────────────────────────────────────
+
+
+def invariance(lab: Lab) -> Iterator[Criterion]:
+    errors = []
+    for seed in lab.seeds(5):
+        rng = np.random.default_rng(seed)
+        local = rng.normal(size=(50, 10, 6))
+        turned = 12.5 * local @ np.linalg.qr(rng.normal(size=(6, 6)))[0]
+        errors.append(relative(barycentric_weights(turned, 1e-3), barycentric_weights(local, 1e-3)))
+    yield Criterion(
+        "E4.4",
+        "LLE's weights after rotation and scaling of neighbourhoods",
+        "invariant",
+        "relative error ≤ 1e-8",
+        f"{max(errors):.0e}",
+        max(errors) <= 1e-8,
+        seeds=len(errors),
+        identity=True,
+    )
+
+
 def still_to_come(lab: Lab) -> Iterator[Criterion]:
-    yield not_yet("E4.1", "Isomap recovers a convex flat patch", "Isomap")
-    yield not_yet("E4.4", "invariance of LLE's weights", "LLE")
-    yield not_yet("E4.5", "dimension from Isomap's eigenvalues, not from LLE's", "Isomap, LLE")
     yield not_yet("E4.6", "rank of maximum variance unfolding", "MVU")
     yield not_yet("E4.7", "landmarks speed up MVU", "MVU")
     yield not_yet("E4.8", "conformal eigenmaps preserve angles", "conformal eigenmaps")
-    yield not_yet("E4.10", "one shortcut spoils Isomap", "Isomap")
     yield not_yet("E4.11", "interpolation of faces in Isomap's space", "Isomap")
     yield not_yet("E4.12", "time against N", "Isomap, LLE")
 
@@ -249,5 +379,14 @@ if __name__ == "__main__":
     main(
         __file__,
         "Lecture notes on non-linear dimension reduction",
-        [scaling, two_sides, local_isometry, still_to_come],
+        [
+            scaling,
+            two_sides,
+            local_isometry,
+            recovery,
+            invariance,
+            dimension,
+            shortcut,
+            still_to_come,
+        ],
     )

@@ -47,7 +47,8 @@ def test_sound_graphs_raise_no_alarm(data):
 def test_a_bridge_is_no_short_circuit():
     """Two blobs joined by one point: there is no longer way round."""
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) + [9, 0], [[4.5, 0]]])
+    first, second = rng.normal(size=(2, 80, 2))
+    X = np.vstack([first, second + np.array([9, 0]), [[4.5, 0]]])
     assert len(ShortCircuits.of(NeighborGraph.build(X, 8)).edges) == 0
 
 

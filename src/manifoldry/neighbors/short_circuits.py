@@ -35,7 +35,7 @@ class ShortCircuits:
     >>> from manifoldry.neighbors import NeighborGraph
     >>> angle = np.linspace(0.2, 2 * np.pi - 0.2, 200)
     >>> X = np.vstack([np.column_stack([np.cos(angle), np.sin(angle)]), [[1.0, 0.0]]])
-    >>> ShortCircuits.of(NeighborGraph.build(X, 4)).edges.max()
+    >>> int(ShortCircuits.of(NeighborGraph.build(X, 4)).edges.max())
     200
     """
 
