@@ -141,7 +141,7 @@ def nystrom_at_training_points(lab: Lab) -> Iterator[Criterion]:
 
 LLE_SELF = (
     "by definition: the published kernel gives a training point all its own weight; our formula "
-    "for new points, which `transform` never uses for training rows, averages the neighbours it finds"
+    "for new points, never used by `transform` for training rows, averages the neighbours it finds"
 )
 
 
