@@ -12,15 +12,37 @@ from sklearn.manifold import trustworthiness
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 
-from manifoldry import PCA, ClassicalMDS, KernelPCA, LaplacianEigenmaps
+from manifoldry import (
+    LLE,
+    LTSA,
+    PCA,
+    ClassicalMDS,
+    DiffusionMaps,
+    HessianLLE,
+    Isomap,
+    KernelPCA,
+    LaplacianEigenmaps,
+)
+from manifoldry.datasets import make_swiss_roll
 from manifoldry.plotting import plot_embedding
 
 METHODS = {
     "PCA": PCA(),
     "Classical MDS (manhattan)": ClassicalMDS(metric="manhattan"),
     "Kernel PCA": KernelPCA(),
+    "Isomap": Isomap(n_neighbors=12),
     "Laplacian eigenmaps": LaplacianEigenmaps(n_neighbors=12),
+    "Diffusion maps": DiffusionMaps(n_neighbors=40),
+    "LLE": LLE(n_neighbors=12),
+    "LTSA": LTSA(n_neighbors=12),
 }
+SHEET_METHODS = {
+    "Isomap": Isomap(),
+    "LLE": LLE(n_neighbors=12),
+    "LTSA": LTSA(n_neighbors=12),
+    "Hessian LLE": HessianLLE(),
+}
+COLUMNS = 4
 
 
 def describe(model, X, y, X_new, y_new):
@@ -45,23 +67,24 @@ def draw(models, y, X_new, y_new, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure = plt.figure(figsize=(4 * len(models), 5.4), layout="constrained")
-    grid = figure.add_gridspec(2, len(models), height_ratios=[4, 1])
-    for column, (name, model) in enumerate(models.items()):
-        ax = figure.add_subplot(grid[0, column])
-        last = column == len(models) - 1
-        plot_embedding(model, y.astype(str), ax=ax, title=name, legend=last)
+    rows = -(-len(models) // COLUMNS)
+    figure = plt.figure(figsize=(4 * COLUMNS, 4.9 * rows), layout="constrained")
+    grid = figure.add_gridspec(2 * rows, COLUMNS, height_ratios=[5, 1] * rows)
+    for number, (name, model) in enumerate(models.items()):
+        row, column = divmod(number, COLUMNS)
+        ax = figure.add_subplot(grid[2 * row, column])
+        plot_embedding(model, y.astype(str), ax=ax, title=name, legend=number == COLUMNS - 1)
         Y_new = model.transform(X_new)
         ax.scatter(*Y_new[:25].T, s=34, facecolors="none", edgecolors="black", linewidths=0.7)
         walk = walk_through_digits(model.embedding_, y, steps=9)
         ax.plot(*walk.T, color="black", lw=1.2, alpha=0.8)
-        strip = figure.add_subplot(grid[1, column])
+        strip = figure.add_subplot(grid[2 * row + 1, column])
         images = model.inverse_transform(walk).reshape(-1, 8, 8)
         strip.imshow(np.hstack(list(images)), cmap="gray_r", vmin=0, vmax=16)
         strip.set_axis_off()
     figure.suptitle("Digits mapped; rings: unseen digits; below: the black walk read backwards")
     temporary = path.with_suffix(".tmp.png")
-    figure.savefig(temporary, dpi=80)
+    figure.savefig(temporary, dpi=60)
     temporary.replace(path)
 
 
@@ -87,9 +110,25 @@ def main():
         "neighbour\naccuracy of digits placed by transform. recovered: variance of unseen digits "
         "that two\ncoordinates bring back through inverse_transform."
     )
+    unroll()
     path = Path("demo.png").resolve()
     draw(METHODS, y, X_new, y_new, path)
     print(f"\nPicture: {path}")
+
+
+def unroll():
+    """How well a rolled-up sheet comes back, where the truth is known."""
+    X, truth = make_swiss_roll(1500, random_state=0)
+    print("\nA Swiss roll of 1500 points: distance of the map from the true sheet, up to motions")
+    for name, model in SHEET_METHODS.items():
+        print(f"{name:28}{procrustes(model.fit_transform(X), truth):>16.1%}")
+
+
+def procrustes(Y, truth):
+    """Relative error of the best similarity transform."""
+    Y, truth = Y - Y.mean(axis=0), truth - truth.mean(axis=0)
+    U, s, Vt = np.linalg.svd(Y.T @ truth)
+    return np.linalg.norm(s.sum() / (Y**2).sum() * Y @ U @ Vt - truth) / np.linalg.norm(truth)
 
 
 if __name__ == "__main__":
