@@ -390,7 +390,7 @@ def test_same_seed_same_bits(solver):
     )
     np.random.seed(1)  # noqa: NPY002 (numpy's global generator must have no influence)
     first = solver.solve(problem, 2, np.random.default_rng(3))
-    np.random.seed(2)  # noqa: NPY002
+    np.random.seed(2)  # noqa: NPY002 (the global state is under test)
     second = solver.solve(problem, 2, np.random.default_rng(3))
     assert first.values.tobytes() == second.values.tobytes()
     assert first.vectors.tobytes() == second.vectors.tobytes()
@@ -412,9 +412,9 @@ def test_signs_survive_rounding_of_the_operator(solver, rng):
 
 @every_solver
 def test_the_global_generator_is_left_alone(solver, rng):
-    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 (the global state is under test)
     solver.solve(SpectralProblem(grid(20, 20), end="smallest", bounds=(0, 8)), 2, rng)
-    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002 (the global state is under test)
 
 
 @every_solver

@@ -199,4 +199,4 @@ def test_threads_do_not_share_the_global_generator():
     alone = run(0)
     with ThreadPoolExecutor(4) as pool:
         assert all(np.array_equal(alone, vectors) for vectors in pool.map(run, range(8)))
-    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002 (the global state is under test)

@@ -118,7 +118,7 @@ def test_unexplained_failure_says_so():
 
 
 def test_experiments_are_sorted_by_number():
-    experiment = lambda lab: [criterion(id=id) for id in ("E1.10", "E1.2", "E1.1")]  # noqa: E731
+    experiment = lambda lab: [criterion(id=id) for id in ("E1.10", "E1.2", "E1.1")]  # noqa: E731 (an experiment of one line)
     found = report.run("p", "t", [experiment], report.Lab(Path()))
     assert [each.id for each in found.criteria] == ["E1.1", "E1.2", "E1.10"]
 

@@ -50,11 +50,11 @@ def test_all_dimensions_and_colours_draw(columns, color):
 
 def test_nothing_global_changes():
     before = mpl.rcParams.copy()
-    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    state = np.random.get_state()[1].copy()  # noqa: NPY002 (the global state is under test)
     draw(plot_embedding(Y, CLASSES))
     draw(plot_grid({"a": Y[:, :2]}, Y[:, 0])[0])
     assert mpl.rcParams == before
-    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002
+    assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002 (the global state is under test)
 
 
 def test_given_axes_in_three_dimensions():

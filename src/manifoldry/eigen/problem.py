@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from manifoldry._checks import check_option
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
@@ -74,8 +75,8 @@ class SpectralProblem:
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "operator", _checked_operator(self.operator))
-        _check_choice("end", self.end, ("smallest", "largest"))
-        _check_choice("scale", self.scale, ("unit", "sqrt_n", "sqrt_eigenvalue"))
+        check_option("end", self.end, ("smallest", "largest"))
+        check_option("scale", self.scale, ("unit", "sqrt_n", "sqrt_eigenvalue"))
         set_field(self, "mass", _checked_mass(self.mass, self.n))
         set_field(self, "deflate", _checked_columns("deflate", self.deflate, self.n))
         set_field(self, "constraint", _checked_columns("constraint", self.constraint, self.n))
@@ -186,11 +187,6 @@ def _check_symmetry(A: Matrix) -> None:
             f"{worst:.1e}, with a largest entry of {largest:.1e}; pass (A + A.T) / 2 if that is "
             "what you mean"
         )
-
-
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, choices))}")
 
 
 def _checked_mass(mass: Array | None, n: int) -> Array | None:

@@ -79,6 +79,6 @@ def _check_sparse(X: Matrix, metric: Any) -> None:
 
 
 def _workers(n_jobs: int | None) -> int:
-    from joblib import effective_n_jobs  # type: ignore[import-untyped]
+    from joblib import effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
     return int(effective_n_jobs(n_jobs))

@@ -60,19 +60,22 @@ class Geodesics:
         """Distances from new points to the targets, (n_new, n_targets).
 
         A new point enters through its neighbours only, so no path between training points can
-        become shorter through it; one identical to a training point stands for that point.
+        become shorter through it. One identical to a training point has that point among its
+        neighbours, at distance zero.
         """
         own, back = self.graph.query(X)
-        rows = np.concatenate([own.rows, back.rows])
-        indices = np.concatenate([own.indices, back.indices])
-        steps = np.concatenate([own.distances, back.distances])
-        edges = compress(rows, indices, steps, own.n_query)
+        known = self.graph.identical(X)
+        old = np.flatnonzero(known >= 0)
+        edges = compress(
+            np.concatenate([own.rows, back.rows, old]),
+            np.concatenate([own.indices, back.indices, known[old]]),
+            np.concatenate([own.distances, back.distances, np.zeros(len(old))]),
+            own.n_query,
+        )
         out = np.full((own.n_query, len(self.targets)), np.inf)
         most = int(np.diff(edges.indptr).max(initial=1))
         for block in row_blocks(own.n_query, most * len(self.targets)):
             self._enter(out[block], edges.indptr[block.start : block.stop + 1], edges)
-        known = self.graph.identical(X)
-        out[known >= 0] = self.distances[known[known >= 0]]
         return out
 
     def _enter(self, out: Array, indptr: IntArray, edges: Edges) -> None:

@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry._typing import Array, IntArray
+from manifoldry._validation import spread_rows
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 
@@ -46,8 +47,7 @@ class ShortCircuits:
     def of(cls, graph: NeighborGraph) -> "ShortCircuits":
         """Look for short circuits in a connected graph."""
         lengths, _ = edge_lengths(graph)
-        n = graph.n_query
-        sources = np.unique(np.linspace(0, n - 1, min(_SOURCES, n)).astype(int))
+        sources = spread_rows(graph.n_query, _SOURCES)
         before, predecessors = dijkstra(lengths, indices=sources, return_predecessors=True)
         busiest = np.argsort(-_load(before, predecessors), kind="stable")[:_CANDIDATES]
         found = [edge for point in busiest for edge in _crossings(lengths, int(point))]

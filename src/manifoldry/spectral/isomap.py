@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry._checks import as_generator, check_count, check_option
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import power_of_two_scale
+from manifoldry._validation import power_of_two_scale, spread_rows
 from manifoldry._warn import warn
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.exceptions import ShortCircuitWarning
@@ -224,7 +224,8 @@ class Isomap(GraphEmbedder):
         return self._lay_out(data, Y)
 
     def _residual_variance(self, Y: Array) -> Array:
-        rows = evenly_spread(np.flatnonzero(self.piece_labels_ == 0), _SAMPLE)
+        members = np.flatnonzero(self.piece_labels_ == 0)
+        rows = members[spread_rows(len(members), _SAMPLE)]
         geodesic = self._geodesics.distances[np.ix_(rows, self._columns[0])].ravel()
         targets = Y[self.landmarks_[self._columns[0]]]
         out = np.ones(self.n_components_)
@@ -254,8 +255,3 @@ class Isomap(GraphEmbedder):
 
     def _identical(self, data: Matrix) -> IntArray:
         return self._geodesics.graph.identical(data)
-
-
-def evenly_spread(rows: IntArray, most: int) -> IntArray:
-    """At most `most` of `rows`, evenly spread over them."""
-    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
