@@ -35,6 +35,8 @@ class Configuration:
     on_sheet: bool = False
     """Whether it recovers the metric of a sheet: pieces keep the sheet's size, the number of
     coordinates is the sheet's dimension, so that fewer of them are another problem."""
+    counted_by: str = "n_components"
+    """The parameter that says how many coordinates there are."""
     keeps_pairs: bool = False
     """Whether the model keeps a share of all pairs of points, as its documentation says."""
 
@@ -55,6 +57,11 @@ class Configuration:
 
     def __repr__(self):
         return self.id
+
+
+def clustering(n_components=2, **parameters):
+    """Spectral clustering; its coordinates are counted by its clusters."""
+    return mf.SpectralClustering(n_components, **parameters)
 
 
 C, LE = Configuration, mf.LaplacianEigenmaps
@@ -135,6 +142,7 @@ ESTIMATORS = [
         scale_power=1,
         on_sheet=True,
     ),
+    C("SpectralClustering", clustering, on_graph=True, counted_by="n_clusters"),
     C("SpectralEmbedding", mf.SpectralEmbedding, on_graph=True, keeps_pairs=True),
     C(
         "SpectralEmbedding-rbf",

@@ -5,6 +5,7 @@ of the result, or :class:`Refused` with the type of the error and what its messa
 NumPy's own RuntimeWarnings count as failures, as do errors of the numerical libraries underneath.
 """
 
+import re
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -138,13 +139,23 @@ def unreadable(M):
 
 def too_many_components(method):
     bound = 5 if method.id == "PCA" or method.on_sheet else 59
-    return Refused(
-        ValueError, rf"n_components=60 must be at most .*={bound}; pass n_components={bound} or"
-    )
+    name = method.counted_by
+    return Refused(ValueError, rf"{name}=60 must be at most .*={bound}; pass {name}={bound} or")
 
 
 NOT_FINITE = Refused(ValueError, "(?i)contains (NaN|infinity)")
-COUNT = "n_components={!r} must be {}; pass n_components=1 or more"
+
+
+def not_a_count(error, value, rule):
+    """What is said of a number of coordinates that is none."""
+
+    def outcome(m):
+        message = f"{m.counted_by}={value!r} must be {rule}; pass {m.counted_by}=1 or more"
+        return Refused(error, re.escape(message))
+
+    return outcome
+
+
 SAME = converted(lambda M: M)
 
 GENERAL = [
@@ -199,7 +210,7 @@ GENERAL = [
         Case(
             f"n_components={value!r}",
             SAME,
-            anyone(Refused(error, COUNT.format(value, what).replace(".", r"\."))),
+            not_a_count(error, value, what),
             anyone({"n_components": value}),
         )
         for value, error, what in [
@@ -488,8 +499,8 @@ SHAPES = [
     Case(
         "two rows for two components",
         lambda m, X: m.input(X[:2]),
-        anyone(
-            Refused(ValueError, r"n_components=2 must be at most .*=1; pass n_components=1 or few")
+        lambda m: Refused(
+            ValueError, rf"{m.counted_by}=2 must be at most .*=1; pass {m.counted_by}=1 or fewer"
         ),
         anyone({"n_components": 2}),
         lambda m: not m.on_sheet,
@@ -523,8 +534,9 @@ SHAPES = [
         "two blobs",
         lambda m, X: m.input(two_blobs(X)),
         lambda m: Right(blobs_apart, DisconnectedGraphWarning if m.on_graph else None),
-        # Weights of exactly zero between the blobs, and nothing known about where they lie.
-        applies=lambda m: m.takes != "affinity",
+        # Weights of exactly zero between the blobs, and nothing known about where they lie; for a
+        # clustering the blobs are not pieces but its answer.
+        applies=lambda m: m.takes != "affinity" and m.id != "SpectralClustering",
     ),
     Case(
         "one far outlier",

@@ -69,8 +69,8 @@ class TestScikitLearn:
 
     def test_a_failed_fit_leaves_no_fitted_model(self, method, X):
         model = method.make().fit(method.input(X))
-        model.set_params(n_components=10_000)
-        with pytest.raises(ValueError, match="n_components=10000"):
+        model.set_params(**{method.counted_by: 10_000})
+        with pytest.raises(ValueError, match=f"{method.counted_by}=10000"):
             model.fit(method.input(X))
         with pytest.raises(NotFittedError):
             model.transform(method.input(X))
@@ -124,7 +124,7 @@ class TestScikitLearn:
         pipeline = make_pipeline(data_method.make(), KNeighborsClassifier(3))
         step = pipeline.steps[0][0]
         search = GridSearchCV(
-            pipeline, {f"{step}__n_components": [1, 2]}, cv=3, error_score="raise"
+            pipeline, {f"{step}__{data_method.counted_by}": [1, 2]}, cv=3, error_score="raise"
         )
         search.fit(X, labels(X))
         assert search.predict(X).shape == (len(X),)
@@ -387,6 +387,8 @@ class TestEigenproblem:
     def test_more_components_keep_the_first(self, method, X, same_up_to_sign):
         if method.on_sheet:
             pytest.skip("another number of coordinates is another sheet")
+        if method.id == "SpectralClustering":
+            pytest.skip("rows have unit length over all coordinates, however many there are")
         two, four = (method.make(n_components=k).fit(method.input(X)) for k in (2, 4))
         same_up_to_sign(four.embedding_[:, :2], two.embedding_, 1e-8)
         assert np.allclose(four.eigenvalues_[:2], two.eigenvalues_, rtol=1e-9)

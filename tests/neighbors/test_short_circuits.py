@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.sparse.csgraph import dijkstra
 
 from manifoldry import Isomap, NeighborGraph
 from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_roll
 from manifoldry.exceptions import ShortCircuitWarning
-from manifoldry.neighbors.short_circuits import ShortCircuits
+from manifoldry.neighbors.geodesics import edge_lengths
+from manifoldry.neighbors.short_circuits import ShortCircuits, _load
 
 
 def bridged_roll(n, seed):
@@ -58,3 +60,18 @@ def test_isomap_warns_and_the_map_suffers():
     with pytest.warns(ShortCircuitWarning, match=r"edges \(.*800.*short circuits.*n_neighbors"):
         broken = Isomap(2, n_neighbors=10).fit(bridged)
     assert broken.residual_variance_[1] > 3 * sound.residual_variance_[1]
+
+
+def test_load_counts_the_paths_through_every_point():
+    """Against walking every path; duplicates make paths of length zero."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.uniform(size=(40, 2)), 2, axis=0)
+    lengths, _ = edge_lengths(NeighborGraph.build(X, 6))
+    _, predecessors = dijkstra(lengths, indices=[0, 31, 70], return_predecessors=True)
+    walked = np.zeros(len(X))
+    for parent in predecessors:
+        for point in np.flatnonzero(parent >= 0):
+            while parent[point] >= 0:
+                walked[point] += 1
+                point = parent[point]
+    assert np.array_equal(_load(predecessors), walked)

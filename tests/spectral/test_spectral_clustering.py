@@ -92,5 +92,5 @@ def test_the_order_of_rows_does_not_matter():
 
 
 def test_too_many_clusters():
-    with pytest.raises(ValueError, match="n_clusters=9 must be less than n_samples=5"):
+    with pytest.raises(ValueError, match="n_clusters=9 must be at most n_samples - 1=4"):
         SpectralClustering(9).fit(np.random.default_rng(0).normal(size=(5, 2)))

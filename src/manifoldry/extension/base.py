@@ -1,4 +1,4 @@
-"""Maps from new data to coordinates."""
+"""Maps from new data to coordinates, and back."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -20,6 +20,14 @@ class EquivalentKernel(Protocol):
 
     def rows(self, X: Matrix) -> Matrix:
         """Kernel between new points and training points, (n_new, n_train)."""
+        ...
+
+
+class Inverse(Protocol):
+    """A way back from map positions to data."""
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
         ...
 
 

@@ -1,13 +1,16 @@
 """New points placed by the geometry of their neighbourhood: barycentres and local affine maps."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
+from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.extension.base import Extension, KernelExtension
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
@@ -73,44 +76,95 @@ class LocalAffine(Extension):
         for block in self._blocks(X.shape[0]):
             query = index.read(X[block])
             near = index.nearest(query, 1)[0][:, 0]
-            local, center, axes = self._tangents(near)
+            members = self.members[near]
+            local, center, axes = self._tangents(members)
             position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
             theta = np.einsum("qf,qfl->ql", position, axes)
-            middle, A = self._affine(near, local)
+            middle, A = self._affine(members, local)
             out[block] = middle + np.einsum("ql,qlm->qm", theta, A)
         return out
 
     def inverse(self, Z: Array) -> Array:
         """Data at map positions, through the neighbourhood of the nearest embedded point."""
-        points = self.graph.index.points
-        assert points is not None  # the estimator saw to that
-        on_map = np.flatnonzero(np.isfinite(self.embedding).all(axis=1))
-        index = choose_index(self.embedding[on_map].astype(np.float64))
-        out = np.empty((len(Z), points.shape[1]))
+        out = np.empty((len(Z), self._points.shape[1]))
         for block in self._blocks(len(Z)):
-            near = on_map[index.nearest(Z[block], 1)[0][:, 0]]
-            local, center, axes = self._tangents(near)
-            middle, A = self._affine(near, local)
-            theta = np.einsum("qm,qml->ql", Z[block] - middle, np.linalg.pinv(A, rcond=_FOLDED))
-            out[block] = center + np.einsum("qfl,ql->qf", axes, theta)
+            near = self._nearest_on_map(Z[block], 1)[:, 0]
+            out[block] = self._carry_back(Z[block], self.members[near])
         return out
 
-    def _blocks(self, n: int) -> list[slice]:
+    def inverse_error(self, rows: IntArray) -> float:
+        """Mean distance of training rows from what `inverse` makes of them, each left out."""
+        total, unit = 0.0, power_of_two_scale(self._points)
+        for block in self._blocks(len(rows)):
+            left_out = rows[block]
+            Z = self.embedding[left_out].astype(np.float64)
+            two = self._nearest_on_map(Z, 2)
+            near = np.where(two[:, 0] == left_out, two[:, 1], two[:, 0])
+            members = self.members[near]
+            members = np.where(members == left_out[:, None], near[:, None], members)
+            truth = gathered(self._points, left_out[:, None])[:, 0]
+            residuals = (self._carry_back(Z, members) - truth) / unit
+            total += float(np.linalg.norm(residuals, axis=1).sum())
+        return total / len(rows) * unit
+
+    def _carry_back(self, Z: Array, members: IntArray) -> Array:
+        local, center, axes = self._tangents(members)
+        middle, A = self._affine(members, local)
+        theta = np.einsum("qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=_FOLDED))
+        return np.asarray(center + np.einsum("qfl,ql->qf", axes, theta))
+
+    def _nearest_on_map(self, Z: Array, k: int) -> IntArray:
+        on_map, index = self._map
+        return np.asarray(on_map[index.nearest(Z, k)[0]])
+
+    @cached_property
+    def _map(self) -> tuple[IntArray, NeighborIndex]:
+        on_map = np.flatnonzero(np.isfinite(self.embedding).all(axis=1))
+        return on_map, choose_index(self.embedding[on_map].astype(np.float64))
+
+    @property
+    def _points(self) -> Matrix:
         points = self.graph.index.points
         assert points is not None  # the estimator saw to that
-        return row_blocks(n, 2 * self.members.shape[1] * points.shape[1])
+        return points
 
-    def _tangents(self, near: IntArray) -> tuple[Array, Array, Array]:
+    def _blocks(self, n: int) -> list[slice]:
+        return row_blocks(n, 2 * self.members.shape[1] * self._points.shape[1])
+
+    def _tangents(self, members: IntArray) -> tuple[Array, Array, Array]:
         """Tangent coordinates of the members, their centre, and the tangent axes."""
-        coordinates = gathered(self.graph.index.points, self.members[near])
+        coordinates = gathered(self._points, members)
         center = coordinates.mean(axis=1)
         centered = coordinates - center[:, None, :]
         L = min(self.embedding.shape[1], *centered.shape[1:])
         axes = np.linalg.svd(centered, full_matrices=False)[2][:, :L].transpose(0, 2, 1)
         return centered @ axes, center, axes
 
-    def _affine(self, near: IntArray, local: Array) -> tuple[Array, Array]:
+    def _affine(self, members: IntArray, local: Array) -> tuple[Array, Array]:
         """Centre on the map, and the least-squares map from tangent coordinates to it."""
-        Y = self.embedding[self.members[near]].astype(np.float64)
+        Y = self.embedding[members].astype(np.float64)
         middle = Y.mean(axis=1)
         return middle, np.linalg.pinv(local, rcond=1e-10) @ (Y - middle[:, None, :])
+
+
+@dataclass(frozen=True, eq=False)
+class TangentInverse:
+    """From the map to the data along tangent planes, or by regression where data are no sheet.
+
+    The one with the smaller leave-one-out error on a sample is taken. On curled-up or noisy data
+    tangent planes point past the data, and an average of neighbours is nearer to them.
+    """
+
+    affine: LocalAffine
+    regression: LocalRegression
+    on_map: IntArray  # training rows that the regression was made on
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
+        return self.affine.inverse(Z) if self.along_tangents else self.regression.predict(Z)
+
+    @cached_property
+    def along_tangents(self) -> bool:
+        """Whether tangent planes lead back to the data at least as well as the regression."""
+        rows = self.on_map[self.regression.map.sample]
+        return self.affine.inverse_error(rows) <= self.regression.mean_residual

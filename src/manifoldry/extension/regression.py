@@ -128,6 +128,11 @@ class LocalRegression:
         """Root mean squared leave-one-out error per row, in the units of the data."""
         return float(np.sqrt((self._residuals(self.smoother) ** 2).mean())) * self._unit
 
+    @cached_property
+    def mean_residual(self) -> float:
+        """Mean length of the leave-one-out residuals, in the units of the data."""
+        return float(self._residuals(self.smoother).mean()) * self._unit
+
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)

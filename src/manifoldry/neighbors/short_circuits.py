@@ -49,7 +49,7 @@ class ShortCircuits:
         lengths, _ = edge_lengths(graph)
         sources = spread_rows(graph.n_query, _SOURCES)
         before, predecessors = dijkstra(lengths, indices=sources, return_predecessors=True)
-        busiest = np.argsort(-_load(before, predecessors), kind="stable")[:_CANDIDATES]
+        busiest = np.argsort(-_load(predecessors), kind="stable")[:_CANDIDATES]
         found = [edge for point in busiest for edge in _crossings(lengths, int(point))]
         if not found:
             return cls(np.empty((0, 2), dtype=np.intp), 0.0)
@@ -58,17 +58,30 @@ class ShortCircuits:
         return cls(edges, _changed(before, after))
 
 
-def _load(distances: Array, predecessors: IntArray) -> Array:
-    """How many of the shortest paths run through every point."""
-    total = np.zeros(distances.shape[1])
-    for D, parent in zip(distances, predecessors, strict=True):
-        # Points are visited from the farthest inwards, each passing its count to its parent.
-        count = np.ones(len(D))
-        for point in np.argsort(-D, kind="stable"):
-            if parent[point] >= 0:
-                count[parent[point]] += count[point]
-        total += np.where(np.isfinite(D) & (parent >= 0), count, 0.0)
-    return total
+def _load(predecessors: IntArray) -> Array:
+    """How many of the shortest paths run through or end in every point.
+
+    The paths from one source are a tree; all trees are gone through together, from the outermost
+    level inwards, each point passing its count to its parent.
+    """
+    n_trees, n = predecessors.shape
+    itself = np.arange(n_trees * n)
+    offset = np.repeat(np.arange(n_trees) * n, n)
+    parent = np.where(predecessors.ravel() >= 0, predecessors.ravel() + offset, itself)
+    depth = _depth(parent)
+    count = np.ones(n_trees * n)
+    levels = np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])
+    for level in levels[:0:-1]:
+        np.add.at(count, parent[level], count[level])
+    return np.asarray(np.where(depth > 0, count, 0.0).reshape(n_trees, n).sum(axis=0))
+
+
+def _depth(parent: IntArray) -> IntArray:
+    """Steps from every node of a forest to its root, which is its own parent."""
+    depth = (parent != np.arange(len(parent))).astype(np.intp)
+    while (beyond := depth[parent]).any():
+        depth, parent = depth + beyond, parent[parent]
+    return depth
 
 
 def _crossings(lengths: sparse.csr_array, point: int) -> list[tuple[int, int]]:

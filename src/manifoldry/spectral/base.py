@@ -16,9 +16,9 @@ from manifoldry._validation import check_data, owned
 from manifoldry._warn import warn
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
-from manifoldry.extension.base import Extension
+from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.kernels import RANK_TOLERANCE
-from manifoldry.extension.regression import LocalRegression, MapSpacing
+from manifoldry.extension.regression import MapSpacing
 from manifoldry.neighbors.graph import NeighborGraph
 
 # Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
@@ -39,14 +39,16 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
     eigen_solver: Any
     random_state: Any
 
+    # The parameter that says how many coordinates there are.
+    _counted_by = "n_components"
     # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
     _learned: frozenset[str] = frozenset()
     # Length in which the problem is posed; eigenvalues of Gram matrices carry its square.
     _unit: float = 1.0
     # Finds training rows among new ones; None where the data themselves were never seen.
     _lookup: RowLookup | None = None
-    # Regression of the data on the map; None where the data themselves were never seen.
-    _inverse: LocalRegression | None = None
+    # From the map to the data; None where the data themselves were never seen.
+    _inverse: Inverse | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the embedding of `X`.
@@ -183,15 +185,15 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return data.shape[0] - 1, "n_samples - 1"
 
     def _check_components(self, data: Any) -> None:
-        bound, name = self._largest_components(data)
-        if self.n_components is None:
+        bound, limit = self._largest_components(data)
+        name = self._counted_by
+        if getattr(self, name) is None:
             self.n_components_ = min(_DEFAULT_COMPONENTS, bound)
             return
-        value = self.n_components_ = check_count("n_components", self.n_components)
+        value = self.n_components_ = check_count(name, getattr(self, name))
         if value > bound:
             raise ValueError(
-                f"n_components={value} must be at most {name}={bound}; "
-                f"pass n_components={bound} or fewer"
+                f"{name}={value} must be at most {limit}={bound}; pass {name}={bound} or fewer"
             )
 
     def _solve(self, problem: SpectralProblem) -> Spectrum:
@@ -256,21 +258,17 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         return self._lookup.find(data)
 
     def _invert(self, Z: Array) -> Array:
-        return self._regression.predict(Z)
-
-    @property
-    def _on_map(self) -> Any:
-        """Rows that are on the map: a policy for disconnected graphs may have left some out."""
-        return np.flatnonzero(np.isfinite(self.embedding_).all(axis=1))
-
-    @property
-    def _regression(self) -> LocalRegression:
         if self._inverse is None:
             raise ValueError(
                 f"this {type(self).__name__} was fitted on precomputed values, so it never saw "
                 "the data that inverse_transform would have to return; fit it on the data"
             )
-        return self._inverse
+        return self._inverse.predict(Z)
+
+    @property
+    def _on_map(self) -> Any:
+        """Rows that are on the map: a policy for disconnected graphs may have left some out."""
+        return np.flatnonzero(np.isfinite(self.embedding_).all(axis=1))
 
     @property
     def _n_features_out(self) -> int:

@@ -6,10 +6,10 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._checks import check_option, check_positive
-from manifoldry._typing import Array, Matrix, RandomState
+from manifoldry._typing import Matrix, RandomState
 from manifoldry._validation import check_square, check_symmetric, plan_memory
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.extension.base import Extension, Nystrom
+from manifoldry.extension.base import Extension, Inverse, Nystrom
 from manifoldry.extension.kernels import (
     RBF,
     Centered,
@@ -94,9 +94,6 @@ class KernelPCA(GramEmbedder):
     True
     """
 
-    # The kernel's own way back to the data, where it has one.
-    _preimage: Any = None
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -172,10 +169,10 @@ class KernelPCA(GramEmbedder):
     def _extend(self, data: Matrix, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
         extension = super()._extend(data, problem, spectrum)
         if isinstance(extension, Nystrom) and not self._is_precomputed:
-            self._preimage = self._preimage_of(data, extension)
+            self._inverse = self._inverse_of(data, extension)
         return extension
 
-    def _preimage_of(self, data: Matrix, extension: Nystrom) -> Any:
+    def _inverse_of(self, data: Matrix, extension: Nystrom) -> Inverse | None:
         if self.inverse == "fixed_point":
             kernel = extension.kernel
             assert isinstance(kernel, Centered)
@@ -188,8 +185,3 @@ class KernelPCA(GramEmbedder):
             dense = data.toarray() if sparse.issparse(data) else data
             return KernelRidge(self.embedding_, dense, self.alpha)
         return self._inverse
-
-    def _invert(self, Z: Array) -> Array:
-        if self._preimage is None:
-            return super()._invert(Z)
-        return np.asarray(self._preimage.predict(Z))

@@ -3,8 +3,9 @@
 from typing import Any
 
 from manifoldry._typing import Array, RandomState
-from manifoldry.eigen import EigenSolver
-from manifoldry.extension.local import LocalAffine
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.local import LocalAffine, TangentInverse
+from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
 from manifoldry.spectral.tangent_embedder import TangentEmbedder
 
@@ -104,6 +105,8 @@ class LTSA(TangentEmbedder):
     def _fewest_neighbors(self, n_components: int) -> int:
         return n_components + 1
 
-    def _invert(self, Z: Array) -> Array:
-        assert isinstance(self._extension, LocalAffine)
-        return self._extension.inverse(Z)
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
+        extension = super()._extend(data, problem, spectrum)
+        assert isinstance(self._inverse, LocalRegression)
+        self._inverse = TangentInverse(extension, self._inverse, self._on_map)
+        return extension

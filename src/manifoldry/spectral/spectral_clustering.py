@@ -8,7 +8,7 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator, check_count
+from manifoldry._checks import as_generator
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry.affinity import Affinity
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
@@ -120,6 +120,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     # What the parent takes as parameters is settled here.
     normalization: Normalization = "rw"
     disconnected = "separate"
+    _counted_by = "n_clusters"
     _kmeans: KMeans
 
     def predict(self, X: Any) -> IntArray:
@@ -139,15 +140,6 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=_STARTS, random_state=seed)
         self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
-
-    def _check_components(self, data: Any) -> None:
-        n = data.shape[0]
-        self.n_components_ = check_count("n_clusters", self.n_clusters)
-        if self.n_clusters > n - 1:
-            raise ValueError(
-                f"n_clusters={self.n_clusters} must be less than n_samples={n}; "
-                f"pass n_clusters={n - 1} or fewer"
-            )
 
     def _pose(self, data: Any) -> SpectralProblem:
         # Nothing is deflated: where the graph has pieces, all constants on them are wanted.

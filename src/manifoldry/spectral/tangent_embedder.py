@@ -12,7 +12,7 @@ from manifoldry.extension.local import LocalAffine
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.local_embedder import LocalEmbedder
-from manifoldry.spectral.metric_fit import metric_fit
+from manifoldry.spectral.metric_fit import MetricFit
 
 
 class TangentEmbedder(LocalEmbedder):
@@ -51,10 +51,9 @@ class TangentEmbedder(LocalEmbedder):
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         if self.metric_fit:
             vectors = spectrum.vectors / np.sqrt(problem.n)  # the problem's scale is the inverse
+            fit = MetricFit(self._training_graph)
             for rows in piece_rows(self.piece_labels_):
-                vectors[rows] = vectors[rows] @ metric_fit(
-                    spectrum.vectors, self._training_graph, rows
-                )
+                vectors[rows] = vectors[rows] @ fit.fit(spectrum.vectors, rows)
             spectrum = replace(spectrum, vectors=vectors)
         return super()._coordinates(data, problem, spectrum)
 
