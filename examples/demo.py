@@ -24,6 +24,7 @@ from manifoldry import (
     LaplacianEigenmaps,
 )
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.metrics import procrustes
 from manifoldry.plotting import plot_embedding
 
 METHODS = {
@@ -121,14 +122,7 @@ def unroll():
     X, truth = make_swiss_roll(1500, random_state=0)
     print("\nA Swiss roll of 1500 points: distance of the map from the true sheet, up to motions")
     for name, model in SHEET_METHODS.items():
-        print(f"{name:28}{procrustes(model.fit_transform(X), truth):>16.1%}")
-
-
-def procrustes(Y, truth):
-    """Relative error of the best similarity transform."""
-    Y, truth = Y - Y.mean(axis=0), truth - truth.mean(axis=0)
-    U, s, Vt = np.linalg.svd(Y.T @ truth)
-    return np.linalg.norm(s.sum() / (Y**2).sum() * Y @ U @ Vt - truth) / np.linalg.norm(truth)
+        print(f"{name:28}{procrustes(model.fit_transform(X), truth).error:>16.1%}")
 
 
 if __name__ == "__main__":

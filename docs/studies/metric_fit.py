@@ -8,11 +8,11 @@ have unit variance, so their best *similarity* is shown instead: a rigid error w
 import warnings
 
 import numpy as np
-from scipy.linalg import orthogonal_procrustes
 from scipy.spatial import cKDTree
 
 from manifoldry import LTSA, HessianLLE
 from manifoldry.datasets import make_s_curve, make_strip, make_swiss_roll
+from manifoldry.metrics import procrustes
 
 SHEETS = {
     "Swiss roll": make_swiss_roll,
@@ -32,14 +32,6 @@ def spacing(X):
     return cKDTree(X).query(X, 2)[0][:, 1].mean()
 
 
-def error(Y, truth, scaled):
-    """Share of the true coordinates' spread that the best rigid motion (or similarity) leaves."""
-    Y, truth = Y - Y.mean(axis=0), truth - truth.mean(axis=0)
-    rotation, fit = orthogonal_procrustes(Y, truth)
-    scale = fit / (Y**2).sum() if scaled else 1.0
-    return np.linalg.norm(scale * Y @ rotation - truth) / np.linalg.norm(truth)
-
-
 def main():
     """Print the table of docs/decisions.md."""
     print(f"median of {SEEDS} seeds, {POINTS} points, {NEIGHBORS} neighbours")
@@ -55,7 +47,9 @@ def main():
                     X, truth = make(POINTS, noise=noise * unit, random_state=seed)
                     for fit in (True, False):
                         model = method(2, n_neighbors=NEIGHBORS, metric_fit=fit)
-                        errors[fit].append(error(model.fit_transform(X), truth, scaled=not fit))
+                        Y = model.fit_transform(X)
+                        allow = "rigid" if fit else "similarity"
+                        errors[fit].append(procrustes(Y, truth, allow).error)
                 for fit in (True, False):
                     rows[fit].append(np.median(errors[fit]))
             for fit, label in ((True, "fitted, rigid"), (False, "unit variance, similarity")):

@@ -125,6 +125,23 @@ ESTIMATORS = [
         keeps_pairs=True,
     ),
     C("Isomap", mf.Isomap, on_graph=True, extension_error=1e-7, scale_power=1, keeps_pairs=True),
+    C(
+        "Isomap-landmarks",
+        partial(mf.Isomap, n_landmarks=5),
+        on_graph=True,
+        extension_error=1e-7,
+        scale_power=1,
+        keeps_pairs=True,
+    ),
+    C(
+        "Isomap-distances",
+        partial(mf.Isomap, metric="precomputed"),
+        takes="distances",
+        on_graph=True,
+        extension_error=1e-7,
+        scale_power=1,
+        keeps_pairs=True,
+    ),
     C("DiffusionMaps", mf.DiffusionMaps, on_graph=True, keeps_pairs=True),
     C(
         "DiffusionMaps-steps",

@@ -377,6 +377,8 @@ class TestEigenproblem:
             assert np.array_equal(first.eigenvalues_, second.eigenvalues_)
 
     def test_order_of_rows_does_not_matter(self, method, X, X_new, same_up_to_sign):
+        if method.id == "Isomap-landmarks":
+            pytest.skip("the first landmark is drawn by its number")
         order = np.random.default_rng(3).permutation(len(X))
         model, shuffled = (method.make().fit(method.input(A)) for A in (X, X[order]))
         same_up_to_sign(shuffled.embedding_, model.embedding_[order], 1e-8)

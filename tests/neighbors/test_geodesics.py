@@ -6,7 +6,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from manifoldry import NeighborGraph
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.neighbors.geodesics import Geodesics, farthest_points
+from manifoldry.neighbors.geodesics import Geodesics
 
 
 @pytest.fixture(name="X")
@@ -75,5 +75,8 @@ def test_components_are_infinitely_far():
 
 def test_farthest_points_cover_a_line():
     X = np.linspace(0, 1, 101)[:, None]
-    chosen = farthest_points(NeighborGraph.build(X, 2), 5, start=0)
-    np.testing.assert_array_equal(chosen, [0, 25, 50, 75, 100])
+    graph = NeighborGraph.build(X, 2)
+    geodesics = Geodesics.to_farthest(graph, [np.arange(101)], [5], [0])
+    np.testing.assert_array_equal(geodesics.targets, [0, 25, 50, 75, 100])
+    expected = Geodesics.of(graph, geodesics.targets).distances
+    np.testing.assert_array_equal(geodesics.distances, expected)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.sparse.csgraph import dijkstra
+from sklearn.datasets import load_digits
 
 from manifoldry import Isomap, NeighborGraph
 from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_roll
@@ -43,7 +44,37 @@ def test_the_edges_of_a_bridging_point_are_found(seed):
     ids=["roll", "hole", "noise", "s-curve", "strip", "ring"],
 )
 def test_sound_graphs_raise_no_alarm(data):
-    assert ShortCircuits.of(NeighborGraph.build(data, 10)).changed == 0
+    found = ShortCircuits.of(NeighborGraph.build(data, 10))
+    assert found.changed == 0
+    assert found.sound_neighbors is None
+
+
+@pytest.mark.parametrize(
+    ("data", "k"),
+    [
+        (make_swiss_roll(2000, random_state=1).X, 20),
+        (make_s_curve(500, random_state=0).X, 40),
+        (make_ring(500, random_state=0).X, 40),
+        (load_digits().data, 40),
+        (np.random.default_rng(0).normal(size=(500, 50)), 40),
+    ],
+    ids=["roll", "s-curve", "ring", "digits", "cloud"],
+)
+def test_many_neighbours_are_no_crime(data, k):
+    assert ShortCircuits.of(NeighborGraph.build(data, k)).sound_neighbors is None
+
+
+@pytest.mark.parametrize(("noise", "k"), [(0.0, 15), (0.0, 30), (0.0, 60), (0.5, 15), (0.5, 40)])
+def test_neighbours_on_other_layers_are_noticed(noise, k):
+    """From 7 edges across the gap to 5500; fewer neighbours show what they cut short."""
+    X, coordinates = make_swiss_roll(800, noise=noise, random_state=1)
+    graph = NeighborGraph.build(X, k)
+    arc = coordinates[:, 0]
+    assert (np.abs(arc[graph.rows] - arc[graph.indices]) > 25).any()
+    found = ShortCircuits.of(graph)
+    assert found.doubled > 0.05
+    with pytest.warns(ShortCircuitWarning, match="short circuits|Pass fewer neighbours"):
+        Isomap(n_neighbors=k).fit(X)
 
 
 def test_a_bridge_is_no_short_circuit():
@@ -57,7 +88,7 @@ def test_a_bridge_is_no_short_circuit():
 def test_isomap_warns_and_the_map_suffers():
     plain, bridged = bridged_roll(800, 1)
     sound = Isomap(2, n_neighbors=10).fit(plain)
-    with pytest.warns(ShortCircuitWarning, match=r"edges \(.*800.*short circuits.*n_neighbors"):
+    with pytest.warns(ShortCircuitWarning, match=r"edges .*800.*short circuits.*n_neighbors"):
         broken = Isomap(2, n_neighbors=10).fit(bridged)
     assert broken.residual_variance_[1] > 3 * sound.residual_variance_[1]
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.neighbors import kneighbors_graph
 
 from manifoldry import DiffusionMaps, NeighborGraph
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.spectral.diffusion_maps import fastest_growth
 
 
@@ -17,7 +19,6 @@ def uneven_circle(n=400):
 def walk(X, gamma, alpha):
     """Transition matrix and stationary distribution, from the definition."""
     K = np.exp(-gamma * cdist(X, X) ** 2)
-    np.fill_diagonal(K, 0)
     q = K.sum(axis=1)
     K = K / np.outer(q, q) ** alpha
     d = K.sum(axis=1)
@@ -33,7 +34,7 @@ def explained(Y, truth):
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 def test_coordinates_are_scaled_eigenfunctions_of_the_walk(alpha):
     X = np.random.default_rng(0).normal(size=(60, 3))
-    model = DiffusionMaps(4, gamma=0.5, alpha=alpha, t=1.5).fit(X)
+    model = DiffusionMaps(4, n_neighbors=59, gamma=0.5, alpha=alpha, t=1.5).fit(X)
     P, stationary = walk(X, 0.5, alpha)
     np.testing.assert_allclose(P.sum(axis=1), 1)
     values = model.transition_eigenvalues_
@@ -43,19 +44,42 @@ def test_coordinates_are_scaled_eigenfunctions_of_the_walk(alpha):
 
 
 def test_distances_on_the_map_are_diffusion_distances():
-    """Σ ℓ^{2t}(ψ_i − ψ_j)² = Σ (P^t_il − P^t_jl)²/π_l with all coordinates and an even t."""
+    """Σ ℓ^{2t}(ψ_i − ψ_j)² = Σ (P^t_il − P^t_jl)²/π_l over all coordinates."""
     X = np.random.default_rng(0).normal(size=(25, 2))
-    P, stationary = walk(X, 0.3, 1.0)
-    S = np.sqrt(stationary)[:, None] * P / np.sqrt(stationary)[None, :]
-    values, V = np.linalg.eigh((S + S.T) / 2)
-    psi = V / np.sqrt(stationary)[:, None]
-    model = DiffusionMaps(3, gamma=0.3, t=2).fit(X)
-    order = np.argsort(values)[::-1][1:4]
-    expected = psi[:, order] * values[order] ** 2
-    np.testing.assert_allclose(np.abs(model.embedding_), np.abs(expected), atol=1e-8)
-    full = cdist(psi * values**2, psi * values**2)
-    P2 = P @ P
-    np.testing.assert_allclose(full, cdist(P2 / np.sqrt(stationary), P2 / np.sqrt(stationary)))
+    model = DiffusionMaps(24, n_neighbors=24, gamma=3.0, t=2).fit(X)
+    P, stationary = walk(X, 3.0, 1.0)
+    rows = P @ P / np.sqrt(stationary)
+    Y = model.embedding_
+    np.testing.assert_allclose(cdist(Y, Y), cdist(rows, rows), atol=1e-10)
+
+
+def test_tiny_data_have_all_their_coordinates():
+    """With a walk that cannot stay, eigenvalues are negative and coordinates of no use."""
+    for n in range(3, 9):
+        Y = DiffusionMaps().fit_transform(np.random.default_rng(n).normal(size=(n, 3)))
+        assert (Y.std(axis=0) > 1e-3).all()
+
+
+def test_outliers_do_not_carry_the_walk():
+    """Two points far from the rest and near each other must not get all of its probability."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    X[:2] = [[30, 0, 0], [31, 0, 0]]
+    with pytest.warns(DisconnectedGraphWarning, match=r"affinity.*smaller gamma"):
+        Y = DiffusionMaps(disconnected="largest").fit_transform(X)
+    assert np.isnan(Y[:2]).all()
+    assert np.nanmax(np.abs(Y)) < 10
+
+
+def test_modes_that_died_out_are_reported():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.warns(RankWarning, match=r"2 of n_components=2 .*t=1000000\.0 steps"):
+        DiffusionMaps(t=1e6).fit(X)
+
+
+def test_a_sparse_graph_is_used_as_it_is():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    D = kneighbors_graph(X, 6, mode="distance")
+    assert DiffusionMaps(metric="precomputed").fit(D).affinity_.nnz <= 60 * 13
 
 
 def test_density_is_divided_out():

@@ -8,13 +8,7 @@ from sklearn import manifold
 from manifoldry import ClassicalMDS, Isomap, NeighborGraph
 from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
-
-
-def procrustes(Y, truth, scaling):
-    Y, truth = Y - Y.mean(axis=0), truth - truth.mean(axis=0)
-    U, s, Vt = np.linalg.svd(Y.T @ truth)
-    factor = s.sum() / (Y**2).sum() if scaling else 1.0
-    return np.linalg.norm(factor * Y @ U @ Vt - truth) / np.linalg.norm(truth)
+from manifoldry.metrics import procrustes
 
 
 def test_agrees_with_scikit_learn():
@@ -60,25 +54,24 @@ def test_the_roll_comes_back_flat_and_better_with_more_points():
     for n in (500, 1000, 2000):
         X, truth = make_swiss_roll(n, random_state=0)
         Y = Isomap(n_neighbors=10).fit_transform(X)
-        errors.append(procrustes(Y, truth, scaling=True))
+        errors.append(procrustes(Y, truth).error)
     assert errors[0] > errors[1] > errors[2]
     assert errors[1] < 0.08
     assert errors[2] < 0.05
     X, truth = make_swiss_roll(1000, random_state=0)
-    assert procrustes(Isomap(n_neighbors=10).fit_transform(X), truth, scaling=False) < 0.10
+    assert procrustes(Isomap(n_neighbors=10).fit_transform(X), truth, "rigid").error < 0.10
 
 
 def test_a_flat_sheet_is_better_than_a_rolled_one():
     flat, coordinates = make_strip(1000, random_state=0)
     rolled, truth = make_swiss_roll(1000, random_state=0)
-    assert procrustes(Isomap().fit_transform(flat), coordinates, True) < procrustes(
-        Isomap().fit_transform(rolled), truth, True
-    )
+    on_flat = procrustes(Isomap().fit_transform(flat), coordinates).error
+    assert on_flat < procrustes(Isomap().fit_transform(rolled), truth).error
 
 
 def test_landmarks_are_enough_and_more_are_better():
     X, truth = make_swiss_roll(1500, random_state=0)
-    few, many = (procrustes(Isomap(n_landmarks=m).fit_transform(X), truth, True) for m in (8, 200))
+    few, many = (procrustes(Isomap(n_landmarks=m).fit_transform(X), truth).error for m in (8, 200))
     assert many < few
     assert many < 0.08
 
@@ -101,8 +94,8 @@ def test_new_points_land_where_they_belong():
     X, truth = make_swiss_roll(1500, random_state=0)
     model = Isomap().fit(X[:1000])
     everyone = np.vstack([model.embedding_, model.transform(X[1000:])])
-    inside = procrustes(model.embedding_, truth[:1000], True)
-    assert procrustes(everyone, truth, True) < 1.3 * inside
+    inside = procrustes(model.embedding_, truth[:1000]).error
+    assert procrustes(everyone, truth).error < 1.3 * inside
 
 
 def test_policies_for_disconnected_graphs():
@@ -114,7 +107,7 @@ def test_policies_for_disconnected_graphs():
     with pytest.warns(DisconnectedGraphWarning, match="each was embedded by itself"):
         apart = Isomap(n_neighbors=8, disconnected="separate").fit(X)
     for model in (joined, apart):
-        assert procrustes(model.embedding_, X, scaling=False) < 0.1
+        assert procrustes(model.embedding_, X, "rigid").error < 0.1
     new = X[[0, 70]] + 0.1
     np.testing.assert_allclose(apart.transform(new) - apart.embedding_[[0, 70]], 0, atol=1.0)
     with pytest.warns(DisconnectedGraphWarning):
@@ -144,3 +137,27 @@ def test_bad_landmarks():
         Isomap(n_landmarks=2).fit(X)
     with pytest.raises(ValueError, match="landmarks='best' must be one of 'maxmin', 'random'"):
         Isomap(landmarks="best").fit(X)
+
+
+@pytest.mark.parametrize("landmarks", ["maxmin", "random"])
+@pytest.mark.parametrize("count", [3, 4, 6])
+def test_every_piece_has_landmarks_enough(landmarks, count):
+    """A piece with fewer landmarks than a triangle would be squeezed to a line or a point."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(200, 2)), rng.normal(size=(100, 2)) + 50.0])
+    model = Isomap(n_landmarks=count, landmarks=landmarks, disconnected="separate")
+    with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
+        Y = model.fit_transform(X)
+    for piece in (slice(0, 200), slice(200, 300)):
+        assert Y[piece].std(axis=0).min() > 0.3
+    assert len(model.landmarks_) >= 6
+
+
+def test_too_many_geodesics_name_the_landmarks(monkeypatch):
+    X = make_strip(300, random_state=0).X
+    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 2**20)
+    with pytest.raises(MemoryError, match="pass n_landmarks"):
+        Isomap().fit(X)
+    with pytest.raises(MemoryError, match="a smaller n_landmarks"):
+        Isomap(n_landmarks=250).fit(X)
+    Isomap(n_landmarks=20).fit(X)

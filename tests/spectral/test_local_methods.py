@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from scipy.linalg import subspace_angles
+from scipy.linalg import qr, subspace_angles
 from scipy.stats import ortho_group
 from sklearn.datasets import load_digits
 from sklearn.manifold import LocallyLinearEmbedding
@@ -14,7 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 from manifoldry import LLE, LTSA, HessianLLE, NeighborGraph
 from manifoldry import LocallyLinearEmbedding as OurLLE
 from manifoldry.datasets import make_strip, make_swiss_roll
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.metrics import procrustes
 from manifoldry.neighbors.neighborhoods import (
     Neighborhoods,
     alignment_blocks,
@@ -24,19 +25,6 @@ from manifoldry.neighbors.neighborhoods import (
 
 LOCAL = [LLE, LTSA, HessianLLE]
 SHEET = [LTSA, HessianLLE]
-
-
-def rigid_error(Y, truth):
-    """Relative Procrustes error without scaling."""
-    Y, truth = Y - Y.mean(axis=0), truth - truth.mean(axis=0)
-    U, _, Vt = np.linalg.svd(Y.T @ truth)
-    return np.linalg.norm(Y @ U @ Vt - truth) / np.linalg.norm(truth)
-
-
-def affine_error(Y, truth):
-    design = np.column_stack([np.ones(len(Y)), Y])
-    residual = truth - design @ np.linalg.lstsq(design, truth, rcond=None)[0]
-    return np.linalg.norm(residual) / np.linalg.norm(truth - truth.mean(axis=0))
 
 
 def operator(estimator, X):
@@ -145,8 +133,8 @@ def test_the_lle_operator_is_the_product_of_residual_operators():
 def test_sheets_are_recovered_with_their_metric(method, hole):
     X, truth = make_swiss_roll(1500, hole=hole, random_state=0)
     model = method(n_neighbors=12).fit(X)
-    assert rigid_error(model.embedding_, truth) < 0.03
-    assert affine_error(model.embedding_, truth) < 0.02
+    assert procrustes(model.embedding_, truth, "rigid").error < 0.03
+    assert procrustes(model.embedding_, truth, "affine").error < 0.02
     assert model.computed_eigenvalues_[2] > 10 * model.eigenvalues_[1]
     assert model.dimension_hint_ == 2
 
@@ -154,12 +142,12 @@ def test_sheets_are_recovered_with_their_metric(method, hole):
 @pytest.mark.parametrize("method", SHEET)
 def test_the_metric_fit_survives_noise(method):
     X, truth = make_swiss_roll(2000, noise=0.1, random_state=1)
-    assert rigid_error(method(n_neighbors=12).fit_transform(X), truth) < 0.15
+    assert procrustes(method(n_neighbors=12).fit_transform(X), truth, "rigid").error < 0.15
 
 
 def test_lle_of_a_flat_sheet_is_affine():
     X, truth = make_strip(800, aspect=1.3, n_features=6, random_state=0)
-    assert affine_error(LLE(n_neighbors=10, reg=1e-6).fit_transform(X), truth) < 1e-2
+    assert procrustes(LLE(n_neighbors=10, reg=1e-6).fit_transform(X), truth, "affine").error < 1e-2
 
 
 def test_flat_data_are_in_the_null_space_of_ltsa():
@@ -188,31 +176,31 @@ def test_new_points_land_where_they_belong(method, bare):
     model = method(n_neighbors=12).fit(X[:1500])
     assert model.extension_error(X[:1500]) < bare
     Y = np.vstack([model.embedding_, model.transform(X[1500:])])
-    inside = affine_error(model.embedding_, truth[:1500])
-    assert affine_error(Y, truth) < inside + 0.01
+    inside = procrustes(model.embedding_, truth[:1500], "affine").error
+    assert procrustes(Y, truth, "affine").error < inside + 0.01
 
 
 def recovered(X, X_new):
-    """Share of unseen data's variance that survives the map and back: LTSA's, tangents', means'."""
+    """Whether LTSA goes back along tangents, and the share of variance that comes back."""
     model = LTSA(n_neighbors=12).fit(X)
-    Z = model.transform(X_new)
-    variance = X_new.var(axis=0).sum() * len(X_new)
-    inverse = model._inverse
-    backs = [model.inverse_transform(Z), inverse.affine.inverse(Z), inverse.regression.predict(Z)]
-    return [1 - ((back - X_new) ** 2).sum() / variance for back in backs]
+    back = model.inverse_transform(model.transform(X_new))
+    lost = ((back - X_new) ** 2).sum() / ((X_new - X_new.mean(axis=0)) ** 2).sum()
+    return model._inverse.along_tangents, 1 - lost
 
 
 def test_ltsa_goes_back_along_its_own_tangents():
-    X, _ = make_swiss_roll(2000, noise=0.3, random_state=0)
-    chosen, tangents, means = recovered(X[:1500], X[1500:])
-    assert chosen == tangents > means > 0.99
+    X, _ = make_strip(400, n_features=10, random_state=0)
+    along_tangents, share = recovered(X[::2], X[1::2])
+    assert along_tangents
+    assert 1 - share < 1e-12
 
 
 def test_ltsa_goes_back_by_regression_where_data_are_no_sheet():
     """Along the tangents of digits one ends farther from them than at their mean."""
     X = load_digits().data
-    chosen, tangents, means = recovered(X[::2], X[1::2])
-    assert chosen == means > 0.3 > tangents
+    along_tangents, share = recovered(X[::2], X[1::2])
+    assert not along_tangents
+    assert share > 0.3
 
 
 @pytest.mark.parametrize("method", LOCAL)
@@ -234,7 +222,7 @@ def test_separate_clusters_are_not_squeezed_to_points(method):
 @pytest.mark.parametrize("method", LOCAL)
 def test_what_they_cannot_use_is_refused(method):
     X = make_swiss_roll(60, random_state=0).X
-    with pytest.raises(ValueError, match="'join' has no meaning"):
+    with pytest.raises(ValueError, match="'join' must be one of 'separate', 'largest', 'error'"):
         method(disconnected="join").fit(X)
     with pytest.raises(ValueError, match="n_neighbors instead of radius"):
         method().fit(NeighborGraph.build(X, radius=20.0))
@@ -246,8 +234,66 @@ def test_too_few_neighbours_for_the_dimension():
     X = make_swiss_roll(60, random_state=0).X
     with pytest.raises(ValueError, match=r"n_neighbors=4 must be at least 5 for n_components=2"):
         HessianLLE(2, n_neighbors=4).fit(X)
-    with pytest.raises(ValueError, match=r"n_neighbors=2 must be at least 3 for n_components=2"):
-        LTSA(2, n_neighbors=2).fit(X)
+    with pytest.raises(ValueError, match=r"n_neighbors=3 must be at least 4 for n_components=2"):
+        LTSA(2, n_neighbors=3).fit(X)
+
+
+@pytest.mark.parametrize("method", LOCAL)
+def test_copies_of_a_point_stay_together_and_do_no_harm(method):
+    X, truth = make_strip(500, curl=2.0, random_state=0)
+    copies = np.r_[np.arange(500), np.arange(50)]
+    model = method(n_neighbors=12).fit(X[copies])
+    Y = model.embedding_
+    assert np.abs(Y[500:] - Y[:50]).max() < 1e-5 * np.abs(Y).max()
+    plain = procrustes(method(n_neighbors=12).fit_transform(X), truth, "affine").error
+    assert procrustes(Y, truth[copies], "affine").error < plain + 0.05
+
+
+def test_a_point_that_nobody_has_as_neighbour_is_placed_by_its_own():
+    """Without its own neighbourhood it would be a piece by itself, anywhere at all."""
+    for seed in range(5):
+        X, _ = make_strip(300, aspect=2.0, width=2.0, random_state=seed)
+        X = np.vstack([X, [X[:, 0].max() + 0.6, 1.0]])
+        graph = NeighborGraph.build(X, 10)
+        assert 300 not in graph.indices
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            Y = LTSA(n_neighbors=10).fit_transform(X)
+        moved = procrustes(Y, X, "rigid").aligned
+        assert np.linalg.norm(moved[300] - X[300]) < 0.1
+
+
+def test_hessian_of_neighbourhoods_whose_quadratic_forms_depend_on_each_other():
+    """Two columns of five points: against a pivoted factorisation of each design."""
+    a, b = np.meshgrid([-10.0, 10.0], np.arange(-2.0, 3.0))
+    X = np.column_stack([a.ravel(), b.ravel()])
+    H = operator(HessianLLE(2, n_neighbors=9), X).toarray()
+    centered = X - X.mean(axis=0)
+    U = np.linalg.svd(centered, full_matrices=False)[0]
+    design = np.column_stack([np.ones(10), U, U[:, :1] ** 2, U[:, :1] * U[:, 1:], U[:, 1:] ** 2])
+    linear = np.linalg.qr(design[:, :3])[0]
+    rest = design[:, 3:] - linear @ (linear.T @ design[:, 3:])
+    Q, R, _ = qr(rest, mode="economic", pivoting=True)
+    Q = Q[:, np.abs(np.diag(R)) > 1e-10]
+    np.testing.assert_allclose(H, 10 * Q @ Q.T, atol=1e-10)  # all ten neighbourhoods are the same
+
+
+def test_hessian_of_points_on_a_line():
+    """No neighbourhood spans a plane, so they are aligned; nothing else than a line comes out."""
+    X = np.column_stack([np.sort(np.random.default_rng(0).uniform(size=60)), np.zeros(60)])
+    with pytest.warns(RankWarning, match="1 of n_components=2 coordinates are zero"):
+        Y = HessianLLE(2, n_neighbors=8).fit_transform(X)
+    assert procrustes(Y[:, :1], X[:, :1], "rigid").error < 1e-6
+
+
+@pytest.mark.parametrize("method", SHEET)
+def test_pieces_keep_the_size_they_have_in_the_data(method):
+    small, large = make_strip(200, random_state=0).X, make_strip(200, random_state=1).X
+    X = np.vstack([large * 5, small + 100.0])
+    with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
+        Y = method(n_neighbors=12).fit_transform(X)
+    assert procrustes(Y[:200], X[:200], "rigid").error < 1e-3
+    assert procrustes(Y[200:], X[200:], "rigid").error < 1e-3
 
 
 # --- scikit-learn's name -------------------------------------------------------------------------

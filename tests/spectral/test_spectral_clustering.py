@@ -5,13 +5,14 @@ import warnings
 import numpy as np
 import pytest
 from sklearn import cluster
-from sklearn.datasets import make_circles, make_moons
+from sklearn.datasets import make_blobs, make_circles, make_moons
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils.estimator_checks import check_estimator
 
 from manifoldry import SpectralClustering
 from manifoldry.affinity import Binary
 from manifoldry.datasets import make_partitioned_circle
+from manifoldry.exceptions import DisconnectedGraphWarning
 
 
 @pytest.mark.parametrize("options", [{}, {"normalize_rows": False}, {"affinity": "binary"}])
@@ -94,3 +95,23 @@ def test_the_order_of_rows_does_not_matter():
 def test_too_many_clusters():
     with pytest.raises(ValueError, match="n_clusters=9 must be at most n_samples - 1=4"):
         SpectralClustering(9).fit(np.random.default_rng(0).normal(size=(5, 2)))
+
+
+def test_new_points_have_unit_rows_too():
+    X, _ = make_moons(200, noise=0.05, random_state=0)
+    model = SpectralClustering(2).fit(X[:150])
+    for Y in (model.embedding_, model.transform(X[150:])):
+        np.testing.assert_allclose(np.linalg.norm(Y, axis=1), 1.0)
+    plain = SpectralClustering(2, normalize_rows=False).fit(X[:150])
+    assert np.ptp(np.linalg.norm(plain.transform(X[150:]), axis=1)) > 1e-3
+
+
+def test_more_pieces_than_clusters_are_named():
+    X, _ = make_blobs(200, centers=[[0, 0], [50, 0], [0, 50], [50, 50]], random_state=0)
+    with pytest.warns(DisconnectedGraphWarning, match="4 pieces, more than n_clusters=2"):
+        SpectralClustering(2).fit(X)
+
+
+def test_the_hint_counts_compact_clusters():
+    X, _ = make_blobs(500, centers=5, random_state=0)
+    assert SpectralClustering(3).fit(X).dimension_hint_ == 5

@@ -155,7 +155,7 @@ class LaplacianExtension(KernelExtension):
         if (d == 0).any():
             raise ValueError(
                 f"{int((d == 0).sum())} of the rows have no training point within reach, so they "
-                "cannot be placed; use n_neighbors or a larger radius, and symmetrize='or'"
+                "cannot be placed; fit with n_neighbors or a larger radius, or leave them out"
             )
         mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)

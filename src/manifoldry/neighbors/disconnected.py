@@ -41,6 +41,12 @@ VANISHING_WEIGHTS = Cause(
     "affinity, though not the neighbour graph,",
     "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
 )
+FIXED_WIDTH = VANISHING_WEIGHTS._replace(
+    remedy="pass a smaller gamma: some weights are next to zero"
+)
+ALIGNMENT = Cause(
+    "alignment of neighbourhoods, though not the neighbour graph,", "raise n_neighbors"
+)
 
 
 @dataclass(frozen=True)
@@ -54,12 +60,15 @@ class DisconnectedPolicy:
         positions. ``"join"`` adds the shortest bridges that connect everything, which suits
         geodesic methods; for kernel methods a long bridge has next to no weight. ``"largest"``
         embeds only the largest component, the other points become NaN. ``"error"`` refuses.
+    options : tuple of str
+        The choices that the method at hand has.
     """
 
     choice: Choice
+    options: tuple[str, ...] = OPTIONS
 
     def __post_init__(self) -> None:
-        check_option("disconnected", self.choice, OPTIONS)
+        check_option("disconnected", self.choice, self.options)
 
     def connect(self, graph: NeighborGraph, distances: Matrix | None = None) -> NeighborGraph:
         """Apply what has to be done to the graph itself: bridges for ``"join"``.
@@ -95,9 +104,10 @@ class DisconnectedPolicy:
         return pieces
 
     def _warn(self, labels: IntArray, cause: "Cause", done: str) -> None:
+        others = ", ".join(repr(option) for option in self.options if option != self.choice)
+        instead = f"; for another policy pass disconnected={others}" if others else ""
         warn(
-            f"{_describe(labels, cause.what)}; {done}. To connect them {cause.remedy}; for another "
-            f"policy pass disconnected={'|'.join(OPTIONS)}",
+            f"{_describe(labels, cause.what)}; {done}. To connect them {cause.remedy}{instead}",
             DisconnectedGraphWarning,
         )
 

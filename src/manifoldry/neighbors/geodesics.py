@@ -44,15 +44,37 @@ class Geodesics:
     @classmethod
     def of(cls, graph: NeighborGraph, targets: IntArray | None = None) -> "Geodesics":
         """Find the shortest paths to `targets`; by default to all points."""
-        n = graph.n_reference
-        targets = np.arange(n) if targets is None else targets
-        plan_memory(
-            16.0 * n * len(targets),
-            f"geodesic distances between {n} points and {len(targets)} targets",
-            "pass n_landmarks to compute fewer of them",
-        )
+        targets = np.arange(graph.n_reference) if targets is None else targets
+        _plan(graph, len(targets))
         lengths, unit = edge_lengths(graph)
-        found = dijkstra(lengths, indices=targets)
+        return cls._of(graph, targets, dijkstra(lengths, indices=targets), unit)
+
+    @classmethod
+    def to_farthest(
+        cls, graph: NeighborGraph, parts: list[IntArray], counts: list[int], starts: list[int]
+    ) -> "Geodesics":
+        """Find paths to targets that cover each of some parts of the graph evenly.
+
+        In part i, ``counts[i]`` targets are chosen: ``starts[i]``, and then always the point
+        farthest from those before it.
+        """
+        _plan(graph, sum(counts))
+        lengths, unit = edge_lengths(graph)
+        targets: list[int] = []
+        found: list[Array] = []
+        for rows, count, start in zip(parts, counts, starts, strict=True):
+            targets.append(start)
+            found.append(dijkstra(lengths, indices=start))
+            nearest = found[-1][rows]
+            for _ in range(count - 1):
+                targets.append(int(rows[np.argmax(nearest)]))
+                found.append(dijkstra(lengths, indices=targets[-1]))
+                nearest = np.minimum(nearest, found[-1][rows])
+        order = np.argsort(targets)
+        return cls._of(graph, np.array(targets)[order], np.array(found)[order], unit)
+
+    @classmethod
+    def _of(cls, graph: NeighborGraph, targets: IntArray, found: Array, unit: float) -> "Geodesics":
         found *= unit
         return cls(graph, targets, np.ascontiguousarray(found.T))
 
@@ -95,13 +117,10 @@ def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:
     return canonical(sparse.csr_array(lengths.maximum(lengths.T))), unit
 
 
-def farthest_points(graph: NeighborGraph, count: int, start: int) -> IntArray:
-    """Landmarks that cover the graph: each next one is farthest from those before it."""
-    lengths, _ = edge_lengths(graph)
-    chosen = [start]
-    nearest = dijkstra(lengths, indices=start)
-    while len(chosen) < count:
-        # Components that were not reached yet are infinitely far and come first.
-        chosen.append(int(np.argmax(nearest)))
-        nearest = np.minimum(nearest, dijkstra(lengths, indices=chosen[-1]))
-    return np.sort(np.array(chosen))
+def _plan(graph: NeighborGraph, n_targets: int) -> None:
+    n = graph.n_reference
+    plan_memory(
+        16.0 * n * n_targets,
+        f"geodesic distances between {n} points and {n_targets} targets",
+        "pass n_landmarks to compute fewer of them",
+    )

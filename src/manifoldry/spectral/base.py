@@ -211,7 +211,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         name = "auto" if self.eigen_solver is None else self.eigen_solver
         solver = resolve_solver(name, end=problem.end)
         spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=_FIXED_SEED))
-        self.computed_eigenvalues_ = np.append(spectrum.values, spectrum.next_value)
+        computed = np.append(spectrum.values, spectrum.next_value)
+        self.computed_eigenvalues_ = computed[np.isfinite(computed)]
         return _first(spectrum, k)
 
     def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
@@ -229,8 +230,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         if spectrum.splits_cluster:
             warn(
                 f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
-                f"n_components={self.n_components_} coordinates: any rotation among its "
-                "eigenvectors is as good as this one. One component more or fewer avoids that",
+                f"{self._counted_by}={self.n_components_} coordinates: any rotation among its "
+                "eigenvectors is as good as this one. One more or one fewer may avoid that",
                 DegenerateSpectrumWarning,
             )
 

@@ -16,6 +16,7 @@ from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.disconnected import (
     GRAPH,
+    OPTIONS,
     VANISHING_WEIGHTS,
     Cause,
     DisconnectedPolicy,
@@ -57,6 +58,14 @@ class GraphEmbedder(SpectralEmbedder):
     disconnected: Any
     n_jobs: int | None
 
+    # What a user may pass as `disconnected`; what falls apart where the graph does not.
+    _policies: tuple[str, ...] = OPTIONS
+    _weak_link: Cause = VANISHING_WEIGHTS
+
+    @property
+    def _policy(self) -> DisconnectedPolicy:
+        return DisconnectedPolicy(self.disconnected, self._policies)
+
     def _read(self, X: Any, reset: bool) -> Any:
         if isinstance(X, NeighborGraph):
             return self._read_graph(X, reset)
@@ -78,8 +87,7 @@ class GraphEmbedder(SpectralEmbedder):
 
     def _graph(self, data: Any) -> NeighborGraph:
         """The neighbour graph of the data, connected if the policy says so."""
-        policy = DisconnectedPolicy(self.disconnected)
-        graph = policy.connect(self._unconnected(data), distances=self._dense_distances(data))
+        graph = self._policy.connect(self._unconnected(data), distances=self._dense_distances(data))
         self._n_graph_components = graph.components()[0]
         return graph
 
@@ -87,9 +95,11 @@ class GraphEmbedder(SpectralEmbedder):
         if isinstance(data, GraphInput):
             return self._cut(data.graph)
         n_neighbors = self.n_neighbors
+        if n_neighbors is None and not (self._is_precomputed and sparse.issparse(data)):
+            n_neighbors = self._default_neighbors(data.shape[0])
         return NeighborGraph.build(
             data,
-            self._default_neighbors(data.shape[0]) if n_neighbors is None else n_neighbors,
+            n_neighbors,
             radius=self.radius,
             metric=self.metric,
             metric_params=self.metric_params,
@@ -145,7 +155,10 @@ class GraphEmbedder(SpectralEmbedder):
 
     def _cause(self, labels: IntArray) -> Cause:
         """What fell apart: the graph itself, or only the weights on it."""
-        return VANISHING_WEIGHTS if labels.max() + 1 > self._n_graph_components else GRAPH
+        if labels.max() + 1 > self._n_graph_components:
+            return self._weak_link
+        has_radius = "radius" in self.get_params(deep=False)
+        return GRAPH if has_radius else GRAPH._replace(remedy="raise n_neighbors")
 
     def _solve(self, problem: SpectralProblem) -> Spectrum:
         """Solve for every piece by itself.
@@ -156,7 +169,7 @@ class GraphEmbedder(SpectralEmbedder):
         labels = coupled_components(problem.operator)
         if labels.max() == problem.n - 1:
             raise ValueError(no_neighbors(problem.n))
-        pieces = DisconnectedPolicy(self.disconnected).pieces(labels, self._cause(labels))
+        pieces = self._policy.pieces(labels, self._cause(labels))
         self._label(pieces, problem.n)
         if len(pieces[0]) == problem.n:
             spectrum = super()._solve(problem)

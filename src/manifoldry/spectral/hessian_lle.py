@@ -9,7 +9,7 @@ from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
 from manifoldry.spectral.tangent_embedder import TangentEmbedder
 
-# Columns of the local quadratic design below this share of the largest say nothing new.
+# Quadratic directions smaller than this are combinations of others, up to rounding.
 _DEPENDENT = 1e-10
 
 
@@ -102,15 +102,13 @@ class HessianLLE(TangentEmbedder):
     def _local(self, coordinates: Array) -> Array:
         U = tangent_bases(coordinates, self.n_components_)
         a, b = np.triu_indices(self.n_components_)
-        linear = np.concatenate([np.ones((*U.shape[:2], 1)), U], axis=2)
-        design = np.concatenate([linear, U[:, :, a] * U[:, :, b]], axis=2)
-        Q, R = np.linalg.qr(design)
-        size = np.abs(np.einsum("nii->ni", R))
-        H = Q * (size > _DEPENDENT * size.max(axis=1, keepdims=True))[:, None, :]
-        H = H[:, :, linear.shape[2] :]
+        affine_out = alignment_blocks(U)
+        quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))  # twice, for rounding
+        H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
+        H = H * (size > _DEPENDENT)[:, None, :]  # U is orthonormal, so sizes have no unit
         # Neighbours that do not span the tangent space have no Hessian; they can be aligned.
         flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
-        return np.where(flat, alignment_blocks(U), H @ H.transpose(0, 2, 1))
+        return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
 
     def _fewest_neighbors(self, n_components: int) -> int:
         return n_components + n_components * (n_components + 1) // 2

@@ -16,8 +16,7 @@ from manifoldry.extension.base import Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension, squares
 from manifoldry.extension.kernels import GivenKernel
 from manifoldry.extension.pieces import piece_rows
-from manifoldry.neighbors.disconnected import DisconnectedPolicy
-from manifoldry.neighbors.geodesics import Geodesics, farthest_points
+from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import ShortCircuits
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
@@ -52,6 +51,7 @@ class Isomap(GraphEmbedder):
     n_landmarks : int, default=None
         Compute distances to this many points only and triangulate the others. Time and memory
         then grow with n·n_landmarks instead of n²; a few hundred are plenty for a smooth sheet.
+        Pieces embedded separately share them, each getting at least ``n_components + 1``.
     landmarks : {"maxmin", "random"}, default="maxmin"
         Spread the landmarks evenly, or draw them.
     disconnected : {"join", "separate", "largest", "error"}, default="join"
@@ -130,18 +130,16 @@ class Isomap(GraphEmbedder):
         self.n_jobs = n_jobs
 
     def _pose(self, data: Any) -> SpectralProblem:
+        self._check_landmarks(data.shape[0])
         graph = self._graph(data)
         if len(graph.distances) == 0:
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        self._label(
-            DisconnectedPolicy(self.disconnected).pieces(graph.components()[1]), graph.n_query
-        )
+        self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
         self._warn_of_short_circuits(graph)
-        self.landmarks_ = self._choose_landmarks(graph)
-        plan_gram(len(self.landmarks_))
-        self._geodesics = Geodesics.of(graph, self.landmarks_)
+        self._geodesics = self._paths(graph)
+        self.landmarks_ = self._geodesics.targets
         D = self._geodesics.distances
         self._unit = power_of_two_scale(D[np.isfinite(D)])
         check_range(self._unit)
@@ -149,11 +147,6 @@ class Isomap(GraphEmbedder):
             np.flatnonzero(self.piece_labels_[self.landmarks_] == piece)
             for piece in range(self.piece_labels_.max() + 1)
         ]
-        if any(len(columns) == 0 for columns in self._columns):
-            raise ValueError(
-                f"a component of the graph has none of n_landmarks={self.n_landmarks} landmarks; "
-                "pass more of them, landmarks='maxmin' or disconnected='join'"
-            )
         self._poses = [self._pose_piece(columns) for columns in self._columns]
         return self._poses[0].problem
 
@@ -163,26 +156,49 @@ class Isomap(GraphEmbedder):
             shown = ", ".join(f"{i}-{j}" for i, j in found.edges[:5])
             more = ", ..." if len(found.edges) > 5 else ""
             warn(
-                f"{len(found.edges)} edges ({shown}{more}) look like short circuits: without them "
+                f"edges {shown}{more} look like short circuits: without those {len(found.edges)}, "
                 f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "
                 "Lower n_neighbors, or drop the points that lie between the layers",
                 ShortCircuitWarning,
             )
+        elif found.sound_neighbors is not None:
+            warn(
+                f"n_neighbors={graph.n_neighbors} seems to join layers that lie close together: "
+                f"with n_neighbors={found.sound_neighbors}, {found.doubled:.0%} of the distances "
+                "along the graph are more than twice as long. Pass fewer neighbours",
+                ShortCircuitWarning,
+            )
 
-    def _choose_landmarks(self, graph: Any) -> IntArray:
-        n = graph.n_query
+    def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
         if self.n_landmarks is None:
-            return np.arange(n)
+            return
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         if count > n:
             raise ValueError(
                 f"n_landmarks={count} must be at most n_samples={n}; pass n_landmarks={n} or fewer"
             )
+
+    def _paths(self, graph: NeighborGraph) -> Geodesics:
+        """Geodesics to the landmarks, of which every piece has its share."""
+        pieces = piece_rows(self.piece_labels_)
+        if self.n_landmarks is None:
+            plan_gram(graph.n_query, remedy="pass n_landmarks to use fewer points")
+            return Geodesics.of(graph)
+        counts = [self._share(len(rows)) for rows in pieces]
+        plan_gram(max(counts), remedy="pass a smaller n_landmarks")
         rng = as_generator(self.random_state, unset=0)
         if self.landmarks == "random":
-            return np.sort(rng.choice(n, count, replace=False))
-        return farthest_points(graph, count, start=int(rng.integers(n)))
+            drawn = [rng.choice(r, c, replace=False) for r, c in zip(pieces, counts, strict=True)]
+            return Geodesics.of(graph, np.sort(np.concatenate(drawn)))
+        starts = [int(rng.choice(rows)) for rows in pieces]
+        return Geodesics.to_farthest(graph, pieces, counts, starts)
+
+    def _share(self, size: int) -> int:
+        """Landmarks of a piece: in proportion to its size, and enough to span the map."""
+        assert self.n_landmarks is not None  # the caller saw to that
+        share = round(self.n_landmarks * size / len(self.piece_labels_))
+        return min(size, max(share, self.n_components_ + 1))
 
     def _pose_piece(self, columns: IntArray) -> KernelPose:
         D = self._geodesics.distances[np.ix_(self.landmarks_[columns], columns)]

@@ -43,6 +43,6 @@ class KernelPose:
         return float((self.problem.operator**2).sum())
 
 
-def plan_gram(n: int, copies: float = 4.5) -> None:
+def plan_gram(n: int, copies: float = 4.5, remedy: str = "use fewer points") -> None:
     """Refuse up front a Gram matrix, with the copies its decomposition makes, that cannot fit."""
-    plan_memory(8.0 * copies * n * n, f"the Gram matrix of {n} points", "use fewer points")
+    plan_memory(8.0 * copies * n * n, f"the Gram matrix of {n} points", remedy)

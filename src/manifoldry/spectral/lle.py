@@ -105,7 +105,11 @@ class LLE(LocalEmbedder):
         return super()._pose(data)
 
     def _local(self, coordinates: Array) -> Array:
-        weights = barycentric_weights(coordinates[:, 1:] - coordinates[:, :1], self.reg)
+        differences = coordinates[:, 1:] - coordinates[:, :1]
+        # A copy of the point reproduces it, and says nothing of where it lies among the others.
+        copies = np.logical_not(np.any(differences, axis=2))
+        copies &= ~copies.all(axis=1, keepdims=True)
+        weights = barycentric_weights(differences, self.reg, copies)
         v = np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
         return v[:, :, None] * v[:, None, :]
 

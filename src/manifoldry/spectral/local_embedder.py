@@ -8,9 +8,12 @@ from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.neighbors.disconnected import ALIGNMENT
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide
+
+_GLUE = 1e4  # weight that ties duplicates, against entries of about one in the local problems
 
 
 class LocalEmbedder(GraphEmbedder):
@@ -21,6 +24,9 @@ class LocalEmbedder(GraphEmbedder):
     """
 
     radius = None
+    # Local fits cannot use a single bridge, so there is no "join".
+    _policies: tuple[str, ...] = ("separate", "largest", "error")
+    _weak_link = ALIGNMENT
     # Whether a point belongs to its own neighbourhood.
     _includes_itself: bool
     _training_graph: NeighborGraph
@@ -34,13 +40,23 @@ class LocalEmbedder(GraphEmbedder):
         self._check_neighbors(graph)
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        members = self._with_itself(graph) if self._includes_itself else self._members(graph)
+        members = self._with_itself(graph) if self._includes_itself else self._others(graph)
         M = Neighborhoods(self._points(data), members).align(self._local) + _glue(graph)
         ones = np.ones(M.shape[0])
         return SpectralProblem(M, "smallest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_n")
 
     def _members(self, graph: NeighborGraph) -> IntArray:
         return graph.indices.reshape(-1, graph.k)
+
+    def _others(self, graph: NeighborGraph) -> IntArray:
+        """Neighbours without the point itself, but for points that nobody has as a neighbour.
+
+        Those would be in no neighbourhood at all: they take the farthest place in their own.
+        """
+        members = self._members(graph).copy()
+        unchosen = np.setdiff1d(np.arange(graph.n_query), members)
+        members[unchosen, -1] = unchosen
+        return members
 
     def _with_itself(self, graph: NeighborGraph) -> IntArray:
         return np.hstack([np.arange(graph.n_query)[:, None], self._members(graph)])
@@ -51,11 +67,6 @@ class LocalEmbedder(GraphEmbedder):
             raise ValueError(
                 f"{type(self).__name__} needs the same number of neighbours everywhere; build the "
                 "graph with n_neighbors instead of radius"
-            )
-        if self.disconnected == "join":
-            raise ValueError(
-                f"disconnected='join' has no meaning for {type(self).__name__}, whose local fits "
-                "cannot use a single bridge; pass 'separate', 'largest' or 'error'"
             )
 
     def _read(self, X: Any, reset: bool) -> Any:
@@ -80,7 +91,7 @@ def _glue(graph: NeighborGraph) -> sparse.csr_array:
     Duplicates always appear together in the local problems, which therefore may not see what
     tells them apart; this does, and keeps them in one place.
     """
-    zero = graph.matrix((graph.distances == 0).astype(float))
+    zero = graph.matrix(np.where(graph.distances == 0, _GLUE, 0.0))
     zero.eliminate_zeros()
     zero = zero.maximum(zero.T)
     return sparse.csr_array(sparse.diags_array(zero.sum(axis=1)) - zero)

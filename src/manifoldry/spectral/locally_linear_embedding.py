@@ -82,6 +82,7 @@ class LocallyLinearEmbedding(LLE):
     metric = "euclidean"
     metric_params = None
     disconnected = "separate"
+    _policies = ("separate",)
 
     def _pose(self, data: Any) -> SpectralProblem:
         if self.method != "standard":

@@ -23,7 +23,7 @@ class LTSA(TangentEmbedder):
     n_components : int, default=None
         Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point, more than ``n_components``; by default 10, or half the points if
+        Neighbours per point, at least ``n_components + 2``; by default 10, or half the points if
         those are fewer.
     metric : str or callable, default="euclidean"
         Metric in which neighbours are sought; the local fits are Euclidean in any case.
@@ -103,7 +103,7 @@ class LTSA(TangentEmbedder):
         return alignment_blocks(tangent_bases(coordinates, self.n_components_))
 
     def _fewest_neighbors(self, n_components: int) -> int:
-        return n_components + 1
+        return n_components + 2  # one fewer lie in a plane of their own, wherever they are
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
         extension = super()._extend(data, problem, spectrum)

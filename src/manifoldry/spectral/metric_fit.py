@@ -8,15 +8,16 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry._typing import Array, IntArray
-from manifoldry._validation import power_of_two_scale, spread_rows
+from manifoldry._validation import power_of_two_scale
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 
 _NEAREST = 5  # longer chords cut across the curvature and shrink the map
 _ROUNDS = 10  # of reweighting
-_TORN = 6.0  # a step this many times too long or too short belongs to misplaced points
-_TRUSTED = 3.0  # factor by which the fit may differ from its start along any direction
-_SOURCES = 3  # points from which paths along the graph are compared with the map
+_TORN = 6.0  # a step this many times as long as others like it belongs to misplaced points
+_FITS, _MOST = 0.25, 0.8  # a sheet: so many squared lengths are right up to such an error
+_OVERREACH = 1.5  # a map this many times as wide as the paths on it is none
+_TRUSTED = 3.0  # factor by which a fit without that evidence may differ from a robust one
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,45 +30,104 @@ class MetricFit:
         """The map A (n_components, n_components) for `rows` of the coordinates `Y`.
 
         Minimises Σ |‖A(yᵢ − yⱼ)‖²/d²ᵢⱼ − 1| over nearest edges by reweighted least squares in
-        P = AᵀA. It starts from a scatter estimate that no minority of misplaced points can sway,
-        and stays there if the fit strays far from it: noise can make P indefinite. The result is
-        turned to its principal axes, the longest first.
+        P = AᵀA. Where that does not fit most of them, noise or torn edges decide it, and it may
+        drop a direction: then A is a scatter estimate that no minority of edges can sway. The
+        result is turned to its principal axes, the longest first.
         """
-        i, j, lengths = self._short_edges(rows)
-        if len(lengths) == 0:
+        steps, unit = self._steps(Y, rows)
+        if len(steps) == 0:
             return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this piece are one point
-        unit = power_of_two_scale(lengths)
-        steps = (Y[i] - Y[j]) / (lengths / unit)[:, None]
-        A = _scatter_root(steps)
-        A = A @ _correction(steps @ A)
+        P = _fitted(steps, _unremarkable(steps))
+        A = _root(P) if _is_sheet(steps, P) else _robust_root(steps)
         A = A @ _principal_axes(Y[rows] @ A) * unit
         return A / self._overreach(Y @ A, rows)
 
-    def _short_edges(self, rows: IntArray) -> tuple[IntArray, IntArray, Array]:
+    def _steps(self, Y: Array, rows: IntArray) -> tuple[Array, float]:
+        """Steps on the map along edges, each over its length in the data, and a unit of length.
+
+        The nearest edges, unless they leave out a direction, as on a grid of uneven spacing.
+        """
         graph = self.graph
         rank = np.arange(len(graph.indices)) - np.repeat(graph.indptr[:-1], np.diff(graph.indptr))
         inside = np.zeros(graph.n_query, dtype=bool)
         inside[rows] = True
-        keep = (rank < _NEAREST) & (graph.distances > 0) & inside[graph.rows]
-        return graph.rows[keep], graph.indices[keep], graph.distances[keep]
+        usable = (graph.distances > 0) & inside[graph.rows]
+        unit = power_of_two_scale(graph.distances[usable])
+        steps = Y[graph.rows[usable]] - Y[graph.indices[usable]]
+        steps = steps / (graph.distances[usable] / unit)[:, None]
+        nearest = steps[rank[usable] < _NEAREST]
+        size = np.abs(steps).max(axis=0, initial=0.0)
+        spans = np.linalg.matrix_rank(nearest / np.where(size > 0, size, 1.0)) == Y.shape[1]
+        return (nearest if spans else steps), unit
 
     def _overreach(self, Z: Array, rows: IntArray) -> float:
         """How many times too wide the map is, at least 1.
 
         Where edges keep their length no two points can be farther apart than the path along the
-        edges between them. Data that are no sheet break this by orders of magnitude.
+        edges between them, but for the curvature that long edges cut short. Data that are no
+        sheet break this by orders of magnitude.
         """
         lengths, unit = self._paths
-        sources = rows[spread_rows(len(rows), _SOURCES)]
-        paths = dijkstra(lengths, indices=sources)[:, rows]
-        direct = np.linalg.norm(Z[rows] - Z[sources][:, None], axis=2) / unit
+        Z = Z[rows] / unit
+        sources = _along_the_middle(Z)
+        paths = dijkstra(lengths, indices=rows[sources])[:, rows]
+        direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
         known = np.isfinite(paths) & (paths > 0)
-        ratios = direct[known] / paths[known]
-        return max(1.0, float(np.quantile(ratios, 0.9))) if len(ratios) else 1.0
+        excess = float(np.quantile(direct[known] / paths[known], 0.9)) if known.any() else 1.0
+        return excess if excess > _OVERREACH else 1.0
 
     @cached_property
     def _paths(self) -> tuple[sparse.csr_array, float]:
         return edge_lengths(self.graph)
+
+
+def _along_the_middle(Z: Array) -> IntArray:
+    """Points nearest to the quartiles of the first axis, in the middle of the others."""
+    spots = np.tile(np.median(Z, axis=0), (3, 1))
+    spots[:, 0] = np.quantile(Z[:, 0], [0.25, 0.5, 0.75])
+    return np.unique(((Z - spots[:, None]) ** 2).sum(axis=2).argmin(axis=1))
+
+
+def _fitted(steps: Array, counted: Array) -> Array:
+    """P for which steps·P·steps are nearest to one, by reweighting towards absolute errors."""
+    P = _form(steps, counted)
+    for _ in range(_ROUNDS):
+        excess = np.abs(_squares(steps, P) - 1)
+        P = _form(steps, counted / np.maximum(excess, 0.05))
+    return P
+
+
+def _unremarkable(steps: Array) -> Array:
+    """One for steps of ordinary size, else zero: a torn edge weighs by its length squared."""
+    typical = np.median(np.abs(steps), axis=0)
+    size = np.abs(steps) / np.where(typical > 0, typical, np.inf)
+    return (size.max(axis=1) < _TORN).astype(float)
+
+
+def _is_sheet(steps: Array, P: Array) -> bool:
+    right = np.abs(_squares(steps, _root(P) @ _root(P).T) - 1) < _FITS
+    return bool(right.mean() > _MOST)
+
+
+def _root(P: Array) -> Array:
+    values, vectors = np.linalg.eigh(P)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def _squares(steps: Array, P: Array) -> Array:
+    return np.einsum("el,lm,em->e", steps, P, steps)
+
+
+def _robust_root(steps: Array) -> Array:
+    """The scatter estimate, refined by a fit among the steps it finds credible."""
+    A = _scatter_root(steps)
+    even = steps @ A
+    size = np.linalg.norm(even, axis=1)
+    credible = (size > 1 / _TORN) & (size < _TORN)
+    values, vectors = np.linalg.eigh(_fitted(even, credible.astype(float)))
+    if values[0] < _TRUSTED**-2 or values[-1] > _TRUSTED**2:
+        return A
+    return np.asarray(A @ (vectors * np.sqrt(values)))
 
 
 def _scatter_root(steps: Array) -> Array:
@@ -84,32 +144,15 @@ def _scatter_root(steps: Array) -> Array:
     scaled = scaled[scaled.any(axis=1)]
     C = np.eye(steps.shape[1])
     for _ in range(5 * _ROUNDS):
-        squares = np.einsum("el,lm,em->e", scaled, np.linalg.pinv(C), scaled)
+        squares = _squares(scaled, np.linalg.pinv(C))
         seen = squares > 0
-        new = (scaled[seen] / squares[seen, None]).T @ scaled[seen]
-        new *= len(C) / np.trace(new)
-        settled = np.abs(new - C).max() < 1e-6
-        C = new
-        if settled:
+        before, C = C, (scaled[seen] / squares[seen, None]).T @ scaled[seen]
+        C *= len(C) / np.trace(C)
+        if np.abs(C - before).max() < 1e-6:
             break
     values, vectors = np.linalg.eigh(C)
-    values = np.maximum(values, 1e-12 * values[-1])
-    A = vectors / np.sqrt(values) / size[:, None]
+    A = vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) / size[:, None]
     return A / np.median(np.linalg.norm(steps[steps.any(axis=1)] @ A, axis=1))
-
-
-def _correction(even: Array) -> Array:
-    """The map that brings steps of about unit length nearer to it; the identity if it cannot."""
-    squares = (even**2).sum(axis=1)
-    even = even[(squares > _TORN**-2) & (squares < _TORN**2)]
-    P = np.eye(even.shape[1])
-    for _ in range(_ROUNDS):
-        excess = np.abs(np.einsum("el,lm,em->e", even, P, even) - 1)
-        P = _form(even, 1 / np.maximum(excess, 0.05))
-    values, vectors = np.linalg.eigh(P)
-    if values[0] < _TRUSTED**-2 or values[-1] > _TRUSTED**2:
-        return np.eye(len(P))
-    return np.asarray(vectors * np.sqrt(values))
 
 
 def _form(steps: Array, weights: Array) -> Array:

@@ -10,11 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry._checks import as_generator
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._warn import warn
 from manifoldry.affinity import Affinity
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.graph_embedder import coupled_components
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
 _STARTS = 10  # runs of k-means, of which the best is kept
@@ -77,7 +80,8 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     solver_ : str
         Which eigensolver found them, why that one, and how well it did.
     dimension_hint_ : int
-        Number of eigenvalues before the largest gap: a hint at the number of clusters.
+        Number of eigenvalues before the largest step between two of them: a hint at the number
+        of clusters, if they are compact; long ones such as the moons mislead it.
 
     Examples
     --------
@@ -145,11 +149,27 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         # Nothing is deflated: where the graph has pieces, all constants on them are wanted.
         return replace(super()._pose(data), deflate=None)
 
+    def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
+        pieces = int(coupled_components(problem.operator).max()) + 1
+        if pieces <= self.n_clusters:
+            super()._warn_if_degenerate(spectrum, problem)
+            return
+        warn(
+            f"the neighbour graph has {pieces} pieces, more than n_clusters={self.n_clusters}, and "
+            "does not tell which of them belong together; pass more clusters or raise n_neighbors",
+            DisconnectedGraphWarning,
+        )
+
     def _solve(self, problem: SpectralProblem) -> Spectrum:
         self._label([np.arange(problem.n)], problem.n)
         spectrum = SpectralEmbedder._solve(self, problem)
         self._piece_values = spectrum.values[None, :]
         return spectrum
+
+    def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
+        super()._store(data, problem, spectrum)
+        steps = np.diff(self.computed_eigenvalues_)
+        self.dimension_hint_ = int(np.nanargmax(steps)) + 1 if np.isfinite(steps).any() else 1
 
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         Y = super()._coordinates(data, problem, spectrum)

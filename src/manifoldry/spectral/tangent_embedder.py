@@ -7,12 +7,16 @@ from typing import Any
 import numpy as np
 
 from manifoldry._typing import Array
+from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.exceptions import RankWarning
 from manifoldry.extension.local import LocalAffine
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.local_embedder import LocalEmbedder
 from manifoldry.spectral.metric_fit import MetricFit
+
+_THIN = 1e-6  # width over length at which a sheet is a line
 
 
 class TangentEmbedder(LocalEmbedder):
@@ -39,6 +43,10 @@ class TangentEmbedder(LocalEmbedder):
             raise ValueError(f"{type(self).__name__} needs at least {fewest} rows; n_samples={n}")
         return most, "the largest that neighbourhoods and features allow"
 
+    def _default_neighbors(self, n: int) -> int:
+        usual = min(10, n // 2)
+        return min(max(usual, self._fewest_neighbors(self.n_components_)), n - 1)
+
     def _check_neighbors(self, graph: NeighborGraph) -> None:
         super()._check_neighbors(graph)
         fewest = self._fewest_neighbors(self.n_components_)
@@ -55,7 +63,18 @@ class TangentEmbedder(LocalEmbedder):
             for rows in piece_rows(self.piece_labels_):
                 vectors[rows] = vectors[rows] @ fit.fit(spectrum.vectors, rows)
             spectrum = replace(spectrum, vectors=vectors)
+            self._warn_if_thinner(vectors[self.piece_labels_ == 0])
         return super()._coordinates(data, problem, spectrum)
+
+    def _warn_if_thinner(self, Y: Array) -> None:
+        spread = np.ptp(Y, axis=0)
+        missing = int((spread <= _THIN * spread.max()).sum())
+        if missing:
+            warn(
+                f"{missing} of n_components={self.n_components_} coordinates are zero: the edges "
+                "have their lengths without them. Pass fewer components",
+                RankWarning,
+            )
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
         self._remember(data)

@@ -1,0 +1,35 @@
+"""Barycentric and local affine extensions: what they must not mix or blow up."""
+
+import numpy as np
+import pytest
+
+from manifoldry import LLE, LTSA, NeighborGraph
+from manifoldry.datasets import make_strip
+from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.extension.local import LocalAffine
+
+
+@pytest.mark.parametrize("method", [LLE, LTSA])
+def test_a_new_point_stays_with_its_piece(method):
+    """The small piece has fewer points than a new one has neighbours."""
+    X = np.vstack([make_strip(120, random_state=0).X, make_strip(11, random_state=1).X + 40.0])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = method(n_neighbors=10).fit(X)
+    small = model.embedding_[120:]
+    placed = model.transform(X[120:] + 1e-3)
+    assert np.abs(placed - small).max() < 0.05 * np.ptp(model.embedding_, axis=0).max()
+    with_more = model._extension
+    if method is LLE:
+        rows = with_more.rows(X[120:] + 30.0)  # now most neighbours would be on neither side
+        assert not rows[:, :120].toarray()[rows[:, 120:].sum(axis=1) > 0.5].any()
+
+
+def test_folded_directions_are_not_blown_up():
+    """The map has lost one direction but for rounding: going back along it would divide by that."""
+    X, _ = make_strip(200, random_state=0)
+    rng = np.random.default_rng(0)
+    Y = np.column_stack([X[:, 0], 1e-9 * rng.normal(size=200)])
+    graph = NeighborGraph.build(X, 8)
+    members = np.hstack([np.arange(200)[:, None], graph.indices.reshape(200, 8)])
+    back = LocalAffine(graph, Y, members).inverse(Y + np.array([0.0, 1e-6]))
+    assert np.abs(back - X).max() < 1.0

@@ -1,0 +1,68 @@
+"""Procrustes against scipy, and its invariances."""
+
+import numpy as np
+import pytest
+from scipy.spatial import procrustes as scipys
+from scipy.stats import ortho_group
+
+from manifoldry.metrics import procrustes
+
+
+@pytest.fixture(name="maps")
+def two_maps():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(40, 3)), rng.normal(size=(40, 3))
+
+
+def test_similarity_equals_scipys(maps):
+    disparity = scipys(maps[1], maps[0])[2]
+    np.testing.assert_allclose(procrustes(*maps).error, np.sqrt(disparity))
+
+
+def test_affine_equals_least_squares(maps):
+    Y, T = maps
+    design = np.column_stack([np.ones(40), Y])
+    fitted = design @ np.linalg.lstsq(design, T, rcond=None)[0]
+    np.testing.assert_allclose(procrustes(Y, T, "affine").aligned, fitted)
+
+
+def test_motions_that_are_allowed_cost_nothing(maps):
+    T = maps[0]
+    turned = T @ ortho_group.rvs(3, random_state=0) + 7.0
+    sheared = T @ np.array([[2.0, 1, 0], [0, 1, 0], [0, 0, 3]])
+    assert procrustes(turned, T, "rigid").error < 1e-12
+    assert procrustes(-4 * turned, T, "similarity").error < 1e-12
+    assert procrustes(sheared, T, "affine").error < 1e-12
+    assert procrustes(sheared, T, "similarity").error > 0.1
+    assert procrustes(-4 * turned, T, "rigid").error > 1
+
+
+def test_more_freedom_never_hurts(maps):
+    rigid, similar, affine = (procrustes(*maps, how).error for how in SORTED)
+    assert rigid >= similar >= affine
+
+
+SORTED = ("rigid", "similarity", "affine")
+
+
+@pytest.mark.parametrize("allow", SORTED)
+def test_maps_of_other_dimensions(allow):
+    """A line in the plane matches a line; a plane matches its own shadow at best."""
+    line = np.linspace(0, 1, 20)[:, None]
+    assert procrustes(line, line * [[0.6, 0.8]], allow).error < 1e-12
+    assert procrustes(line * [[0.6, 0.8]], line, allow).error < 1e-12
+
+
+def test_bad_input():
+    with pytest.raises(ValueError, match="allow='free' must be one of"):
+        procrustes([[1.0], [2.0]], [[1.0], [2.0]], "free")
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        procrustes([[1.0], [2.0]], [[1.0]])
+    with pytest.raises(ValueError, match="NaN"):
+        procrustes([[1.0], [np.nan]], [[1.0], [2.0]])
+
+
+def test_a_target_of_one_place():
+    """It can be shrunk to, not moved onto."""
+    assert procrustes([[1.0], [2.0]], [[3.0], [3.0]]).error == 0.0
+    assert procrustes([[1.0], [2.0]], [[3.0], [3.0]], "rigid").error == 1.0

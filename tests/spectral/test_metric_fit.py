@@ -1,0 +1,85 @@
+"""The metric fit: exact where there is an answer, robust where a few points are misplaced."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_wine
+
+from manifoldry import LTSA, HessianLLE, NeighborGraph
+from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.metrics import procrustes
+from manifoldry.spectral.metric_fit import MetricFit
+
+
+def fitted(Y, graph):
+    return Y @ MetricFit(graph).fit(Y, np.arange(len(Y)))
+
+
+def test_any_linear_map_of_a_sheet_is_undone():
+    X, _ = make_strip(300, random_state=0)
+    Y = X @ np.array([[3.0, 1.0], [0.2, 0.5]])
+    assert procrustes(fitted(Y, NeighborGraph.build(X, 8)), X, "rigid").error < 1e-10
+
+
+def test_directions_of_edges_need_not_be_even():
+    """On a lattice four times as dense one way, nearest edges all run that way."""
+    a, b = np.meshgrid(np.arange(40) * 0.25, np.arange(10.0))
+    X = np.column_stack([a.ravel(), b.ravel()])
+    Y = X * [0.3, 2.0]
+    assert procrustes(fitted(Y, NeighborGraph.build(X, 12)), X, "rigid").error < 1e-10
+
+
+def test_misplaced_points_do_not_decide():
+    """One point in twenty thrown a thousand times too far; the rest keeps its shape."""
+    X, _ = make_strip(400, random_state=0)
+    rng = np.random.default_rng(0)
+    Y = X @ np.array([[3.0, 1.0], [0.2, 0.5]])
+    lost = rng.choice(400, 20, replace=False)
+    Y[lost] += 1000 * rng.normal(size=(20, 2))
+    A = MetricFit(NeighborGraph.build(X, 8)).fit(Y, np.arange(400))
+    kept = np.setdiff1d(np.arange(400), lost)
+    shape = procrustes(Y[kept] @ A, X[kept], "similarity")
+    assert shape.error < 0.05
+
+
+def test_no_map_is_wider_than_the_paths_on_it():
+    """Nearest neighbours almost coincide on this map, so edges alone would blow it up."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 5))
+    graph = NeighborGraph.build(X, 8)
+    Y = np.repeat(rng.normal(size=(20, 2)), 10, axis=0) + 1e-6 * rng.normal(size=(200, 2))
+    wide = fitted(Y, graph).std(axis=0).max()
+    assert wide < 10 * X.std()
+
+
+@pytest.mark.parametrize("method", [LTSA, HessianLLE])
+@pytest.mark.parametrize("n", [1000, 2000])
+def test_rolls_come_back_to_scale_whatever_the_seed(method, n):
+    errors = []
+    for seed in range(10):
+        X, truth = make_swiss_roll(n, random_state=seed)
+        errors.append(procrustes(method().fit_transform(X), truth, "rigid").error)
+    assert max(errors) < 0.05
+
+
+def test_only_the_nearest_edges_count():
+    """Chords of a bent sheet are shorter than the sheet; so few of them are taken."""
+    X, truth = make_strip(400, aspect=4.0, curl=1.5 * np.pi, random_state=0)
+    graph = NeighborGraph.build(X, 60)
+    assert procrustes(fitted(truth, graph), truth, "rigid").error < 2e-3
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+@pytest.mark.parametrize("method", [LTSA, HessianLLE])
+@pytest.mark.parametrize(
+    ("X", "options"),
+    [
+        (load_digits().data[:600], {"n_neighbors": 12}),
+        (load_digits().data[:1000], {"n_components": 3, "n_neighbors": 14}),
+        (load_wine().data / load_wine().data.std(axis=0), {"n_components": 3, "n_neighbors": 14}),
+    ],
+    ids=["digits", "digits in 3", "wine in 3"],
+)
+def test_no_coordinate_is_lost(method, X, options):
+    spread = method(**options).fit_transform(X).std(axis=0)
+    assert spread.min() > 1e-3 * spread.max()
+    assert spread.max() < 100 * X.std()
