@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex
 from manifoldry.neighbors.general import GeneralIndex
@@ -78,6 +79,8 @@ CASES = [
     Case("tree-manhattan", lambda X: KDTreeIndex(X, "", p=1.0), "cityblock"),
     Case("tree-chebyshev", lambda X: KDTreeIndex(X, "", p=np.inf), "chebyshev"),
     Case("brute", lambda X: BruteIndex(X, "")),
+    # Approximate for all points at once only; what it is asked goes through single precision.
+    Case("approximate", lambda X: ApproximateIndex(X, "")),
     Case("brute-sparse", lambda X: BruteIndex(sparse.csr_array(X), ""), ask=as_sparse_data),
     Case("cosine", lambda X: CosineIndex.of(X, ""), "cosine", tied=axes),
     Case(

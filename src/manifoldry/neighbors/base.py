@@ -31,17 +31,33 @@ class Edges(NamedTuple):
         counts = np.bincount(self.rows[mask], minlength=len(self.indptr) - 1)
         return Edges(_starts(counts), self.indices[mask], self.distances[mask])
 
+    @classmethod
+    def of(cls, indices: IntArray, distances: Array) -> "Edges":
+        """From the same number of neighbours for every query point, (n_query, k)."""
+        indptr = np.arange(indices.shape[0] + 1) * indices.shape[1]
+        return cls(indptr, indices.ravel(), distances.ravel())
+
     def first(self, k: int) -> tuple[IntArray, Array]:
         """The first k edges of every row, which must have that many, as (n_query, k) arrays."""
         position = self.indptr[:-1, None] + np.arange(k)
         return self.indices[position], self.distances[position]
 
 
+class Others(NamedTuple):
+    """Neighbours of the reference points among themselves."""
+
+    indices: IntArray  # (n, k)
+    distances: Array  # (n, k)
+    recall: float = 1.0
+    """Share of the true neighbours that were found, measured on a sample where not all are."""
+
+
 class NeighborIndex(ABC):
     """Reference points that can be asked for neighbours.
 
-    All answers are exact: distances are as right as rounding the data allows, also far from the
-    origin; rows are sorted by distance, ties by index; none depends on the other query rows.
+    All answers but those of `others`, where an index says so, are exact: distances are as right as
+    rounding the data allows, also far from the origin; rows are sorted by distance, ties by
+    index; none depends on the other query rows.
     """
 
     reason: str
@@ -60,6 +76,16 @@ class NeighborIndex(ABC):
     @abstractmethod
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         """Indices and distances, both (n_query, k), of the k ≤ n_reference nearest references."""
+
+    def nearest_but(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+        """The k nearest references of each row other than ``itself[row]``, which may be -1."""
+        known = bool((itself >= 0).any())
+        indices, distances = self.nearest(X, k + known)
+        return without_self(indices, distances, itself) if known else (indices, distances)
+
+    def others(self, X: Matrix, k: int) -> "Others":
+        """The k nearest of the other references for every reference; `X` are they, as queries."""
+        return Others(*self.nearest_but(X, k, np.arange(self.n_reference)))
 
     @abstractmethod
     def within(self, X: Matrix, radius: float | Array) -> Edges:
@@ -104,10 +130,25 @@ class PointIndex(NeighborIndex):
         return RowLookup.of(self.X)
 
 
+def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple[IntArray, Array]:
+    """One neighbour fewer per row: the row's own self, or the farthest if it is not among them."""
+    drop = indices == itself[:, None]
+    drop[~drop.any(axis=1), -1] = True
+    shape = (indices.shape[0], indices.shape[1] - 1)
+    return indices[~drop].reshape(shape), distances[~drop].reshape(shape)
+
+
 def sort_rows(indices: IntArray, distances: Array) -> tuple[IntArray, Array]:
     """Sort each row by distance, ties by index."""
-    order = np.lexsort((indices, distances), axis=1)
-    return np.take_along_axis(indices, order, axis=1), np.take_along_axis(distances, order, axis=1)
+    step = np.diff(distances, axis=1)
+    late = (step < 0) | ((step == 0) & (np.diff(indices, axis=1) < 0))
+    rows = np.flatnonzero(late.any(axis=1))  # most rows come sorted
+    if len(rows):
+        order = np.lexsort((indices[rows], distances[rows]), axis=1)
+        indices, distances = indices.copy(), distances.copy()
+        indices[rows] = np.take_along_axis(indices[rows], order, axis=1)
+        distances[rows] = np.take_along_axis(distances[rows], order, axis=1)
+    return indices, distances
 
 
 def compress(query: IntArray, reference: IntArray, distances: Array, n_query: int) -> Edges:
@@ -129,6 +170,11 @@ def smallest_entries(D: Array, k: int) -> tuple[IntArray, Array]:
     kth = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
     row, column = np.nonzero(kth >= D)  # k of every row, and more where the k-th is tied
     return compress(row, column, D[row, column].astype(np.float64), D.shape[0]).first(k)
+
+
+def without(edges: Edges, itself: IntArray) -> Edges:
+    """Drop from each row the edge to the row's own self, if there is one."""
+    return edges.keep(edges.indices != itself[edges.rows])
 
 
 def _starts(counts: IntArray) -> IntArray:

@@ -9,17 +9,28 @@ from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, PointIndex, compress, gather, sort_rows
+from manifoldry.neighbors.base import (
+    Edges,
+    NeighborIndex,
+    Others,
+    PointIndex,
+    compress,
+    gather,
+    sort_rows,
+)
 from manifoldry.neighbors.distances import (
     Frame,
     expanded_squares,
     expansion_error,
+    neighbor_distances,
     pair_distances,
     squared_norms,
 )
+from manifoldry.neighbors.products import nearest_by_products, single
 
 _SPARE = 8  # candidates beyond k, so that rounding in the matrix product rarely decides
 _PAIRS = 2**22  # pairs looked at together
+_LARGE = 3e10  # pairs times features from which compiled loops are worth their compilation
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +51,50 @@ class BruteIndex(PointIndex):
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         n_candidates = min(k + _SPARE, self.n_reference)
-        candidates, bound = self._nominate(X, n_candidates)
-        rows = np.repeat(np.arange(X.shape[0]), n_candidates)
-        exact = pair_distances(X, self.X, rows, candidates.ravel(), self._frame.unit)
-        candidates, exact = sort_rows(candidates, exact.reshape(candidates.shape))
-        indices, distances = candidates[:, :k].copy(), exact[:, :k].copy()
-        if n_candidates < self.n_reference:
-            doubtful = np.flatnonzero((distances[:, -1] / self._frame.unit) ** 2 >= bound)
-            self._search_again(X, doubtful, indices, distances)
+        nominate = self._nominate_fast if self._is_large(X) else self._nominate
+        indices, distances, doubtful = self._settle(X, k, *nominate(X, n_candidates))
+        if len(doubtful) and nominate == self._nominate_fast:
+            # Single precision left these open; few of them will be in double precision.
+            again = self._settle(X[doubtful], k, *self._nominate(X[doubtful], n_candidates))
+            indices[doubtful], distances[doubtful] = again[:2]
+            doubtful = doubtful[again[2]]
+        self._search_again(X, doubtful, indices, distances)
         return indices, distances
+
+    def _settle(
+        self, X: Matrix, k: int, candidates: IntArray, bound: Array
+    ) -> tuple[IntArray, Array, IntArray]:
+        """The k nearest candidates by their true distances, and rows where others may be nearer."""
+        distances = neighbor_distances(X, self.X, candidates, self._frame.unit)
+        candidates, distances = sort_rows(candidates, distances)
+        candidates, distances = candidates[:, :k].copy(), distances[:, :k].copy()
+        certain = (
+            distances[:, -1] / self._frame.unit
+        ) ** 2 < bound  # false where products overflow
+        return candidates, distances, np.flatnonzero(~certain)
+
+    def _is_large(self, X: Matrix) -> bool:
+        dense = not (sparse.issparse(X) or sparse.issparse(self.X))
+        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > _LARGE
+
+    @cached_property
+    def _single(self) -> Array:
+        return single(self._frame, self.X)
+
+    def _nominate_fast(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+        """Candidates by compiled loops over products in single precision."""
+        among_themselves = X is self.X
+        queries = self._single if among_themselves else single(self._frame, X)
+        others = min(k, self.n_reference - among_themselves)
+        candidates, squares = nearest_by_products(queries, self._single, others)
+        if among_themselves:  # a point is its own nearest neighbour, which the products leave out
+            candidates = np.column_stack([np.arange(len(queries)), candidates])
+        error = expansion_error(queries, squared_norms(self._single), np.float32)
+        return candidates, self._beyond(k, squares[:, -1] - error)
+
+    def _beyond(self, k: int, squares: Array) -> Array:
+        """What nobody but the k candidates can undercut; nobody is left if they are all."""
+        return squares if k < self.n_reference else np.full(len(squares), np.inf)
 
     def _nominate(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         """K candidates per row; nobody else is nearer than the root of the bound."""
@@ -60,7 +106,7 @@ class BruteIndex(PointIndex):
         search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(references)
         distances, candidates = search.kneighbors(queries)
         error = expansion_error(queries, squared_norms(references))
-        return candidates, distances[:, -1] ** 2 - error
+        return candidates, self._beyond(k, distances[:, -1] ** 2 - error)
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Replace the k neighbours of some rows by the k first of all that are as near."""
@@ -115,6 +161,10 @@ class CosineIndex(NeighborIndex):
     def of(cls, X: Matrix, reason: str) -> "CosineIndex":
         """Index the directions of the rows of `X`."""
         return cls(BruteIndex(directions(X), reason), X, reason)
+
+    def others(self, X: Matrix, k: int) -> Others:
+        indices, chords, recall = self.sphere.others(self.sphere.X, k)
+        return Others(indices, chords**2 / 2, recall)
 
     @property
     def n_reference(self) -> int:

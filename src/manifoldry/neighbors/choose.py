@@ -5,14 +5,19 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry._checks import check_option
+from manifoldry._threads import thread_count
 from manifoldry._typing import Matrix
+from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import NeighborIndex
-from manifoldry.neighbors.brute import BruteIndex, CosineIndex
+from manifoldry.neighbors.brute import BruteIndex, CosineIndex, directions
 from manifoldry.neighbors.general import GeneralIndex
 from manifoldry.neighbors.kdtree import KDTreeIndex
 
 # Beyond about a dozen features a k-d tree visits most of its leaves and a matrix product wins.
 _TREE_FEATURES = 12
+# All pairs times features: seconds below this, minutes or hours not far above.
+_EXACT_WORK = 4e11
 _NORMS = {
     "euclidean": 2.0,
     "l2": 2.0,
@@ -29,6 +34,7 @@ def choose_index(
     metric: Any = "euclidean",
     metric_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
+    search: str = "auto",
 ) -> NeighborIndex:
     """Build the index that suits `X` and `metric`; its ``reason`` tells why.
 
@@ -40,22 +46,35 @@ def choose_index(
     >>> choose_index(np.zeros((50, 40))).reason
     'blocked matrix products: 40 features, more than 12'
     """
+    check_option("search", search, ("auto", "exact", "approximate"))
     params = metric_params or {}
     p = _norm(metric, params)
     n_features = X.shape[1]
     if p is not None and n_features <= _TREE_FEATURES and not sparse.issparse(X):
         reason = f"k-d tree: {n_features} features, at most {_TREE_FEATURES}"
-        return KDTreeIndex(X, reason, p, _workers(n_jobs))
+        return KDTreeIndex(X, reason, p, thread_count(n_jobs))
     if p == 2 and sparse.issparse(X):
         return BruteIndex(X, "blocked matrix products: sparse features")
     if p == 2:
-        reason = f"blocked matrix products: {n_features} features, more than {_TREE_FEATURES}"
-        return BruteIndex(X, reason)
-    if _is(metric, "cosine") and not params:
+        return _many_features(X, search)
+    if _is(metric, "cosine") and not params and sparse.issparse(X):
         return CosineIndex.of(X, "blocked matrix products on the unit sphere: metric='cosine'")
+    if _is(metric, "cosine") and not params:
+        sphere = _many_features(directions(X), search)
+        return CosineIndex(sphere, X, f"{sphere.reason}, on the unit sphere: metric='cosine'")
     _check_sparse(X, metric)
     reason = f"all distances in blocks: metric={metric!r} has no faster path here"
     return GeneralIndex(X, metric, reason, params, n_jobs)
+
+
+def _many_features(X: Matrix, search: str) -> BruteIndex:
+    n, n_features = X.shape
+    work = float(n) ** 2 * n_features
+    if search == "approximate" or (search == "auto" and work > _EXACT_WORK):
+        asked = "as asked" if search == "approximate" else f"exact takes {work:.0e} products"
+        return ApproximateIndex(X, f"neighbours of neighbours: {n_features} features, {asked}")
+    more = f"more than {_TREE_FEATURES}" if n_features > _TREE_FEATURES else "all pairs"
+    return BruteIndex(X, f"blocked matrix products: {n_features} features, {more}")
 
 
 def _is(metric: Any, name: str) -> bool:
@@ -76,9 +95,3 @@ def _check_sparse(X: Matrix, metric: Any) -> None:
             f"metric={metric!r} takes no sparse data; pass X.toarray(), or one of the metrics "
             f"that do: {', '.join(map(repr, _SPARSE_METRICS))}"
         )
-
-
-def _workers(n_jobs: int | None) -> int:
-    from joblib import effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
-
-    return int(effective_n_jobs(n_jobs))

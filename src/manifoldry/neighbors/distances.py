@@ -1,10 +1,12 @@
 """Distances that keep their digits at any offset and any scale."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import largest_modulus, power_of_two_scale, row_blocks
 
@@ -65,6 +67,31 @@ def pair_distances(
     return out
 
 
+def neighbor_distances(
+    X: Matrix, Y: Matrix, neighbors: IntArray, unit: float, p: float = 2.0
+) -> Array:
+    """Distances (n, k) from every row of `X` to its neighbours (n, k) among the rows of `Y`.
+
+    The same as `pair_distances` to the last bit, by several threads.
+    """
+    n, k = neighbors.shape
+    out = np.empty((n, k))
+
+    def fill(part: slice) -> None:
+        for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHED):
+            rows = slice(part.start + block.start, part.start + block.stop)
+            steps = np.subtract(Y[neighbors[rows]], X[rows][:, None], dtype=np.float64)
+            steps /= unit
+            lengths = _row_norms(steps.reshape(-1, steps.shape[2]), p)
+            out[rows] = lengths.reshape(-1, k) * unit
+
+    if sparse.issparse(X) or sparse.issparse(Y):
+        rows = np.repeat(np.arange(n), k)
+        return pair_distances(X, Y, rows, neighbors.ravel(), unit, p).reshape(n, k)
+    map_threads(fill, row_blocks(n, k * Y.shape[1], budget=2**22))
+    return out
+
+
 def _subtract(A: Matrix, B: Matrix) -> Matrix:
     if sparse.issparse(A) or sparse.issparse(B):
         A, B = sparse.csr_array(A), sparse.csr_array(B)
@@ -98,11 +125,11 @@ def expanded_squares(X: Matrix, Y: Matrix, y_squares: Array) -> Array:
     return np.maximum(D2, 0, out=D2)
 
 
-def expansion_error(X: Matrix, y_squares: Array) -> Array:
+def expansion_error(X: Matrix, y_squares: Array, precision: Any = np.float64) -> Array:
     """Bound, for each row of X, on the rounding error of the expanded squares.
 
     The expansion cancels where points lie close together far from the origin; the bound says
     when its result can no longer be trusted.
     """
-    largest = squared_norms(X) + float(y_squares.max(initial=0.0))
-    return (X.shape[1] + 8) * float(np.finfo(np.float64).eps) * largest
+    largest = squared_norms(X).astype(np.float64) + float(y_squares.max(initial=0.0))
+    return (X.shape[1] + 8) * float(np.finfo(precision).eps) * largest

@@ -18,7 +18,7 @@ from manifoldry._validation import (
     owned,
     refuse_masked,
 )
-from manifoldry.neighbors.base import Edges, NeighborIndex
+from manifoldry.neighbors.base import Edges, NeighborIndex, without
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
@@ -51,6 +51,9 @@ class NeighborGraph:
         What distances are measured in.
     feature_names : array or None
         Names of the columns, if the graph was built on a frame.
+    recall : float
+        Share of true neighbours among those found: 1 for an exact search, else measured on a
+        sample of points.
 
     Examples
     --------
@@ -73,12 +76,14 @@ class NeighborGraph:
     radius: float | None = None
     metric: Any = "euclidean"
     feature_names: Any = None
+    recall: float = 1.0
 
     def __repr__(self) -> str:
         rule = f"radius={self.radius}" if self.n_neighbors is None else f"k={self.n_neighbors}"
         return (
             f"NeighborGraph({self.n_query} points among {self.n_reference}, {rule}, "
-            f"metric={self.metric!r}, {len(self.indices)} edges)"
+            f"metric={self.metric!r}, {len(self.indices)} edges"
+            + (f", recall {self.recall:.3f})" if self.recall < 1 else ")")
         )
 
     @classmethod
@@ -91,6 +96,7 @@ class NeighborGraph:
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         n_jobs: int | None = None,
+        search: str = "auto",
         copy: bool = True,
     ) -> "NeighborGraph":
         """Find the neighbours of every row of `X` among the other rows.
@@ -110,6 +116,10 @@ class NeighborGraph:
             Further arguments of the metric.
         n_jobs : int, default=None
             Threads for the metrics that can use them.
+        search : {"auto", "exact", "approximate"}, default="auto"
+            ``"approximate"`` finds nearly all neighbours of large data of many features in a
+            fraction of the time; ``recall`` tells how many. By default exact wherever that takes
+            seconds; ``index.reason`` says which it was.
         copy : bool, default=True
             Keep a copy of `X`; without one `X` must not be overwritten as long as the graph is
             asked about new points. A read-only memory map is never copied.
@@ -119,7 +129,7 @@ class NeighborGraph:
             graph = _from_distances(checked, n_neighbors, radius)
         else:
             kept = owned(checked, X) if copy else checked
-            index = choose_index(kept, metric, metric_params, n_jobs)
+            index = choose_index(kept, metric, metric_params, n_jobs, search)
             graph = _from_index(index, kept, n_neighbors, radius)
         return replace(graph, metric=metric, feature_names=_column_names(X))
 
@@ -193,7 +203,7 @@ class NeighborGraph:
         if self.radius is not None:
             own = without(self.index.within(X, self.radius), known)
         else:
-            own = _nearest_edges(self.index, X, self.k, known)
+            own = Edges.of(*self.index.nearest_but(X, self.k, known))
         back = without(self.index.within(X, self.reach), known)
         return replace_edges(self, own), replace_edges(self, back.keep(self._chose(back, known)))
 
@@ -254,10 +264,10 @@ def _from_index(
         k = min(DEFAULT_NEIGHBORS, index.fewest_stored(X))
     else:
         k = resolve_neighbors(n_neighbors, n)
-    edges = _nearest_edges(index, X, k, itself)
-    farthest = slice(k - 1, None, k)
-    reach, last = edges.distances[farthest].copy(), edges.indices[farthest].copy()
-    return NeighborGraph(*edges, index, reach, last, n_neighbors=k)
+    indices, distances, recall = index.others(X, k)
+    edges = Edges.of(indices, distances)
+    reach, last = distances[:, -1].copy(), indices[:, -1].copy()
+    return NeighborGraph(*edges, index, reach, last, n_neighbors=k, recall=recall)
 
 
 def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) -> NeighborGraph:
@@ -298,36 +308,6 @@ def _check_points(X: Any, least: int) -> Matrix:
     refuse_masked(X)
     dtypes = [np.float64, np.float32]
     return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least))
-
-
-def _nearest_edges(index: NeighborIndex, X: Matrix, k: int, self_index: IntArray) -> Edges:
-    """The k < n_reference nearest references of each row other than the row's own self."""
-    if isinstance(index, SparseDistances):
-        return _stored_nearest(index, X, k, self_index)
-    known = bool((self_index >= 0).any())
-    indices, distances = index.nearest(X, k + known)
-    if known:
-        drop = indices == self_index[:, None]
-        drop[~drop.any(axis=1), -1] = True  # no self among them: the farthest goes
-        shape = (indices.shape[0], k)
-        indices, distances = indices[~drop].reshape(shape), distances[~drop].reshape(shape)
-    indptr = np.arange(indices.shape[0] + 1) * k
-    return Edges(indptr, indices.ravel(), distances.ravel())
-
-
-def _stored_nearest(index: SparseDistances, X: Matrix, k: int, self_index: IntArray) -> Edges:
-    """A sparse graph may or may not store the diagonal: remove it first, then take k."""
-    edges = without(index.within(X, np.inf), self_index)
-    stored = sparse.csr_array(
-        (edges.distances, edges.indices, edges.indptr), shape=(X.shape[0], index.n)
-    )
-    indices, distances = index.nearest(stored, k)
-    return Edges(np.arange(X.shape[0] + 1) * k, indices.ravel(), distances.ravel())
-
-
-def without(edges: Edges, self_index: IntArray) -> Edges:
-    """Drop from each row the edge to the row's own self, if there is one."""
-    return edges.keep(edges.indices != self_index[edges.rows])
 
 
 def replace_edges(graph: NeighborGraph, edges: Edges) -> NeighborGraph:

@@ -11,7 +11,7 @@ import numpy as np
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import Edges, PointIndex, compress, gather, sort_rows
-from manifoldry.neighbors.distances import Frame, pair_distances
+from manifoldry.neighbors.distances import Frame, neighbor_distances, pair_distances
 
 _FEW = 64  # query points for which one pass over all distances beats building a second tree
 _PAIRS = 2**22  # pairs looked at together
@@ -50,16 +50,24 @@ class KDTreeIndex(PointIndex):
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         wanted = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties
-        queries = self._frame.apply(X)
-        _, indices = self._tree.query(queries, k=wanted, p=self.p, workers=self.workers)
-        rows = np.repeat(np.arange(X.shape[0]), len(wanted))
-        exact = self._distances(X, rows, indices.ravel())
-        indices, distances = sort_rows(indices, exact.reshape(indices.shape))
+        indices = self._ask(X, wanted)
+        distances = neighbor_distances(X, self.X, indices, self._frame.unit, self.p)
+        indices, distances = sort_rows(indices, distances)
         if len(wanted) > k:
             tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * _SLACK)
             indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
             self._search_again(X, tied, indices, distances)
         return indices, distances
+
+    def _ask(self, X: Matrix, wanted: IntArray) -> IntArray:
+        """Neighbours by rank; of the points themselves leaf by leaf, which suits the cache."""
+        ask = partial(self._tree.query, k=wanted, p=self.p, workers=self.workers)
+        if X is not self.X:
+            return np.asarray(ask(self._frame.apply(X))[1])
+        order = self._tree.indices
+        indices = np.empty((len(order), len(wanted)), dtype=np.intp)
+        indices[order] = ask(self._frame.apply(X[order]))[1]
+        return indices
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Replace the k neighbours of some rows by the k first of all that are as near."""

@@ -7,7 +7,13 @@ from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.base import Edges, NeighborIndex, compress, smallest_entries
+from manifoldry.neighbors.base import (
+    Edges,
+    NeighborIndex,
+    compress,
+    smallest_entries,
+    without,
+)
 
 _REASON = "distances are precomputed, so they are only sorted"
 
@@ -110,6 +116,12 @@ class SparseDistances(NeighborIndex):
         zero = distances[first] == 0
         found[filled[zero]] = indices[first[zero]]
         return found
+
+    def nearest_but(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+        # A graph may or may not store the diagonal: it goes first, then k are taken.
+        indptr, indices, distances = without(self._rows(X), itself)
+        shape = (X.shape[0], self.n)
+        return self.nearest(sparse.csr_array((distances, indices, indptr), shape=shape), k)
 
     def fewest_stored(self, X: Matrix) -> int:
         """Smallest number of other points that any row of a square graph stores; at least one."""

@@ -1,0 +1,57 @@
+"""Neighbours of large data of many features: nearly all of them, in a fraction of the time."""
+
+from dataclasses import dataclass
+
+from manifoldry._typing import IntArray, Matrix
+from manifoldry._validation import plan_memory, spread_rows
+from manifoldry._warn import warn
+from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.neighbors.base import Others, sort_rows
+from manifoldry.neighbors.brute import BruteIndex
+from manifoldry.neighbors.descent import approximate_neighbors, improved_neighbors
+from manifoldry.neighbors.distances import neighbor_distances
+
+_SAMPLE = 100  # points on which recall is measured
+_ENOUGH = 0.98  # recall at which the search ends
+_PASSES = 3  # at most, in the full space, to get there
+
+
+@dataclass(frozen=True, eq=False)
+class ApproximateIndex(BruteIndex):
+    """Approximate for all points among themselves, exact for new points.
+
+    The graph of n points takes about n·log n distances; a new point is compared with all of them.
+    The same data always give the same graph, whatever the number of threads.
+    """
+
+    def others(self, X: Matrix, k: int) -> Others:
+        n = self.n_reference
+        plan_memory(30.0 * n * (2 * k + 20), f"the neighbours of {n} points", "use fewer of either")
+        indices = approximate_neighbors(self._single, k)
+        recall = self._recall(indices)
+        for _ in range(_PASSES):
+            if recall >= _ENOUGH:
+                break
+            indices = improved_neighbors(self._single, indices)
+            recall = self._recall(indices)
+        if recall < _ENOUGH:
+            warn(
+                f"approximate search found {recall:.0%} of the neighbours of a sample of points, "
+                f"less than {_ENOUGH:.0%}; for all of them pass fit a graph made by "
+                "NeighborGraph.build(X, search='exact')",
+                ConvergenceWarning,
+            )
+        distances = neighbor_distances(self.X, self.X, indices, self._frame.unit)
+        return Others(*sort_rows(indices, distances), recall)
+
+    def _is_large(self, X: Matrix) -> bool:
+        return True  # the loops are compiled in any case
+
+    def _recall(self, indices: IntArray) -> float:
+        """Share of the true neighbours of a sample of points that were found."""
+        sample = spread_rows(self.n_reference, _SAMPLE)
+        k = indices.shape[1]
+        _, distances = self.nearest_but(self.X[sample], k, sample)
+        found = neighbor_distances(self.X[sample], self.X, indices[sample], self._frame.unit)
+        # A neighbour as near as the last true one counts, for of tied points any will do.
+        return float((found <= distances[:, -1:] * (1 + 1e-12)).mean())

@@ -1,0 +1,182 @@
+"""Approximate search for all points at once, by following neighbours of neighbours.
+
+Dong, Moses & Li, "Efficient k-nearest neighbor graph construction for generic similarity
+measures" (WWW 2011), started from the leaves of random trees, with two changes. Every point looks
+at the neighbours of its neighbours for itself, instead of introducing them to each other: that
+doubles the distances but needs no locks, so the result does not depend on threads. And where a
+projection to principal axes keeps most of the variance, the search runs there, at a fraction of
+the cost, and only the candidates it finds are ranked by their true distances.
+"""
+
+from dataclasses import dataclass
+from threading import local
+from typing import Any
+
+import numpy as np
+
+from manifoldry._threads import map_threads
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import spread_rows
+
+_TREES, _LEAF = 6, 30
+_FOLLOW = 20  # nearest neighbours of a point that are followed, and points that have it as theirs
+_PASSES, _STILL = 12, 0.002  # passes at most; share of neighbours changing that ends them
+_SHARE = 0.9  # of the variance that a projection must keep
+_SAMPLE = 3000  # rows from which the projection is taken
+_CHUNK = 2048  # rows that a thread works on at a time
+
+
+def approximate_neighbors(X: Array, k: int, seed: int = 0) -> IntArray:
+    """Indices (n_samples, k) of most of the k nearest other points of every row, nearest first.
+
+    `X` is in single precision and centred.
+    """
+    Z = _projected(X)
+    K = min(max(2 * k, k + 10) if Z is not X else max(k + 3, 15), len(X) - 1)
+    forest = _Forest.grow(Z, seed)
+    order = forest.order
+    found = _Neighbors.in_leaves(Z[order], K, forest).improved(_PASSES)
+    near = found.indices if Z is X else _ranked(X[order], found.indices, k)
+    out = np.empty((len(X), k), dtype=np.intp)
+    out[order] = order[near[:, :k]]
+    return out
+
+
+def improved_neighbors(X: Array, indices: IntArray) -> IntArray:
+    """The same number of neighbours after another pass over the neighbours of neighbours."""
+    k = indices.shape[1]
+    found = _Neighbors.given(X, indices, k).improved(1)
+    return found.indices.astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class _Forest:
+    """Random trees over points; the leaves of the first one tell who lies near whom in memory."""
+
+    orders: IntArray  # (n_trees, n): points leaf by leaf, numbered in the order of the first tree
+    leaves: IntArray  # (n_trees, n): leaf of every point
+    starts: IntArray  # (n_trees, n_leaves + 1)
+    order: IntArray  # (n,): the points in the order of the first tree
+
+    @classmethod
+    def grow(cls, X: Array, seed: int) -> "_Forest":
+        from manifoldry.neighbors.kernels import grow_tree
+
+        n = len(X)
+        orders, leaves = np.empty((2, _TREES, n), dtype=np.int32)
+        grown = map_threads(
+            lambda t: grow_tree(X, _LEAF, seed + t, orders[t], leaves[t]), range(_TREES)
+        )
+        starts = np.full((_TREES, max(map(len, grown))), n, dtype=np.int32)
+        for row, found in zip(starts, grown, strict=True):
+            row[: len(found)] = found
+        order = orders[0].copy()
+        place = np.empty_like(order)
+        place[order] = np.arange(n, dtype=np.int32)
+        return cls(place[orders], np.ascontiguousarray(leaves[:, order]), starts, order)
+
+
+@dataclass(frozen=True, eq=False)
+class _Neighbors:
+    """The neighbours found so far, in rows sorted by distance."""
+
+    X: Array
+    indices: IntArray  # (n, K), -1 where there is none yet
+    distances: Array  # (n, K), squared
+    is_new: Any  # (n, K), whether a neighbour came in the last pass
+
+    @classmethod
+    def in_leaves(cls, X: Array, K: int, forest: _Forest) -> "_Neighbors":
+        """The nearest among those that share a leaf of some tree."""
+        from manifoldry.neighbors.kernels import search_leaves
+
+        indices, distances = _nobody(len(X), K)
+        scratch = _Scratch(len(X))
+        map_threads(
+            lambda rows: search_leaves(
+                X, forest.orders, forest.starts, forest.leaves, *rows, indices, distances,
+                scratch.seen,
+            ),
+            _chunks(len(X)),
+        )  # fmt: skip
+        return cls(X, indices, distances, np.ones(indices.shape, dtype=np.bool_))
+
+    @classmethod
+    def given(cls, X: Array, candidates: IntArray, K: int) -> "_Neighbors":
+        """The nearest among given candidates."""
+        indices, distances = _nobody(len(X), K)
+        _rank(X, candidates, indices, distances)
+        return cls(X, indices, distances, np.ones(indices.shape, dtype=np.bool_))
+
+    def improved(self, passes: int) -> "_Neighbors":
+        """After some passes over the neighbours of neighbours, or when they stop changing."""
+        scratch = _Scratch(len(self.X))
+        state = self
+        for number in range(passes):
+            state, changed = state._next(number, scratch)
+            if changed < _STILL * state.indices.size:
+                break
+        return state
+
+    def _next(self, number: int, scratch: "_Scratch") -> tuple["_Neighbors", int]:
+        from manifoldry.neighbors.kernels import search_neighbors, turn_around
+
+        n = len(self.X)
+        sources = np.empty((n, _FOLLOW), dtype=np.int32)
+        source_new = np.empty((n, _FOLLOW), dtype=np.bool_)
+        counts = np.empty(n, dtype=np.int32)
+        width = min(_FOLLOW, self.indices.shape[1])
+        turn_around(self.indices, self.is_new, width, sources, source_new, counts)
+        indices, distances = self.indices.copy(), self.distances.copy()
+        is_new = np.zeros_like(self.is_new)
+        changed = map_threads(
+            lambda rows: search_neighbors(
+                self.X, self.indices, self.is_new, width, sources, source_new, counts,
+                (number + 1) * n, *rows, indices, distances, is_new, scratch.seen,
+            ),
+            _chunks(n),
+        )  # fmt: skip
+        return _Neighbors(self.X, indices, distances, is_new), sum(changed)
+
+
+class _Scratch(local):
+    """An array of every thread in which it notes whom it has looked at."""
+
+    def __init__(self, n: int) -> None:
+        self.seen = np.full(n, -1, dtype=np.int64)
+
+
+def _projected(X: Array) -> Array:
+    """Principal coordinates that keep most of the variance, if they are few; else X itself."""
+    n, d = X.shape
+    sample = X[spread_rows(n, _SAMPLE if d <= 1000 else 1000)]
+    _, S, axes = np.linalg.svd(sample, full_matrices=False) if len(sample) < d else _axes(sample)
+    share = np.cumsum(S**2)
+    few = int(np.searchsorted(share, _SHARE * share[-1])) + 1
+    return X if few > d // 2 else X @ np.ascontiguousarray(axes[:few].T)
+
+
+def _axes(X: Array) -> tuple[None, Array, Array]:
+    values, vectors = np.linalg.eigh(X.T @ X)
+    return None, np.sqrt(np.maximum(values[::-1], 0)), np.ascontiguousarray(vectors[:, ::-1].T)
+
+
+def _ranked(X: Array, candidates: IntArray, k: int) -> IntArray:
+    indices, distances = _nobody(len(X), k)
+    _rank(X, candidates, indices, distances)
+    return indices
+
+
+def _rank(X: Array, candidates: IntArray, indices: IntArray, distances: Array) -> None:
+    from manifoldry.neighbors.kernels import rank_again
+
+    candidates = candidates.astype(np.int32, copy=False)
+    map_threads(lambda rows: rank_again(X, candidates, indices, distances, *rows), _chunks(len(X)))
+
+
+def _nobody(n: int, K: int) -> tuple[IntArray, Array]:
+    return np.full((n, K), -1, dtype=np.int32), np.full((n, K), np.inf, dtype=np.float32)
+
+
+def _chunks(n: int) -> list[tuple[int, int]]:
+    return [(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]

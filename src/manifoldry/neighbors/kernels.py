@@ -1,0 +1,218 @@
+"""Compiled inner loops of the neighbour search; imported only where data are large.
+
+All of them release the interpreter's lock and work on the rows from `lo` to `hi`, so that threads
+share out the rows. Each row is written by one thread and depends on nothing written in the same
+pass: results do not depend on the number of threads.
+"""
+
+import numpy as np
+from numba import njit
+
+compiled = njit(nogil=True, cache=True, fastmath=True)
+
+
+@compiled
+def squared_distance(X, i, j):
+    """‖xᵢ − xⱼ‖² in single precision."""
+    total = np.float32(0)
+    for f in range(X.shape[1]):
+        step = X[i, f] - X[j, f]
+        total += step * step
+    return total
+
+
+@compiled
+def insert(indices, distances, row, j, distance):
+    """Put j where its distance belongs in a sorted row; the last entry falls off.
+
+    Returns the place.
+    """
+    place = indices.shape[1] - 1
+    while place > 0 and distances[row, place - 1] > distance:
+        distances[row, place] = distances[row, place - 1]
+        indices[row, place] = indices[row, place - 1]
+        place -= 1
+    distances[row, place] = distance
+    indices[row, place] = j
+    return place
+
+
+@compiled
+def keep_smallest(products, squares, first, own, indices, values, lo, hi):
+    """For rows lo to hi, the columns of smallest squares[column] − 2·product, with those before.
+
+    `first` is the number of the first column. ``own + r`` is the number of row r, which is no
+    candidate for itself; a negative `own` says that rows are other points than columns.
+    """
+    k = indices.shape[1]
+    for r in range(lo, hi):
+        worst = values[r, k - 1]
+        for c in range(products.shape[1]):
+            value = squares[first + c] - 2 * products[r, c]
+            if value < worst and (own < 0 or own + r != first + c):
+                insert(indices, values, r, first + c, value)
+                worst = values[r, k - 1]
+
+
+@compiled
+def keep_smallest_across(products, squares, first, indices, values, lo, hi):
+    """The same for columns lo to hi, whose candidates are the rows, numbered from `first`."""
+    k = indices.shape[1]
+    worst = values[lo:hi, k - 1].copy()
+    for r in range(products.shape[0]):
+        square = squares[first + r]
+        for c in range(lo, hi):
+            value = square - 2 * products[r, c]
+            if value < worst[c - lo]:
+                insert(indices, values, c, first + r, value)
+                worst[c - lo] = values[c, k - 1]
+
+
+@compiled
+def grow_tree(X, leaf_size, seed, order, leaf):
+    """Cut the data in halves by random directions until at most `leaf_size` are together.
+
+    Fills `order` with the points leaf by leaf and `leaf` with each point's leaf; returns where
+    the leaves start in `order`.
+    """
+    n, n_features = X.shape
+    np.random.seed(seed)
+    for i in range(n):
+        order[i] = i
+    starts = np.empty(n + 1, np.int32)
+    pending = np.empty((128, 2), np.int64)
+    pending[0, 0], pending[0, 1] = 0, n
+    height, n_leaves = 1, 0
+    direction = np.empty(n_features, X.dtype)
+    along = np.empty(n, X.dtype)
+    upper = np.empty(n, order.dtype)
+    while height > 0:
+        height -= 1
+        lo, hi = pending[height, 0], pending[height, 1]
+        if hi - lo <= leaf_size:
+            starts[n_leaves] = lo
+            for t in range(lo, hi):
+                leaf[order[t]] = n_leaves
+            n_leaves += 1
+            continue
+        a, b = order[np.random.randint(lo, hi)], order[np.random.randint(lo, hi)]
+        for f in range(n_features):
+            direction[f] = X[a, f] - X[b, f]
+        for t in range(lo, hi):
+            along[t] = np.dot(direction, X[order[t]])
+        middle = np.partition(along[lo:hi], (hi - lo) // 2)[(hi - lo) // 2]
+        cut, n_upper = lo, 0
+        for t in range(lo, hi):
+            if along[t] < middle:
+                order[cut] = order[t]
+                cut += 1
+            else:
+                upper[n_upper] = order[t]
+                n_upper += 1
+        order[cut:hi] = upper[:n_upper]
+        if cut == lo:  # many points at the middle: any half is as good
+            cut = (lo + hi) // 2
+        pending[height, 0], pending[height, 1] = cut, hi
+        pending[height + 1, 0], pending[height + 1, 1] = lo, cut
+        height += 2
+    starts[n_leaves] = n
+    return starts[: n_leaves + 1].copy()
+
+
+@compiled
+def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
+    """Nearest neighbours of rows lo to hi among those that share a leaf of some tree.
+
+    `seen` is scratch space of one thread: seen[j] == i says that j was looked at for i.
+    """
+    k = indices.shape[1]
+    for i in range(lo, hi):
+        seen[i] = i
+        worst = distances[i, k - 1]
+        for tree in range(orders.shape[0]):
+            leaf = leaves[tree, i]
+            for t in range(starts[tree, leaf], starts[tree, leaf + 1]):
+                j = orders[tree, t]
+                if seen[j] != i:
+                    seen[j] = i
+                    distance = squared_distance(X, i, j)
+                    if distance < worst:
+                        insert(indices, distances, i, j, distance)
+                        worst = distances[i, k - 1]
+
+
+@compiled
+def turn_around(indices, is_new, width, sources, source_new, counts):
+    """For every point those that have it among their nearest `width`, as many as there is room."""
+    counts[:] = 0
+    for rank in range(width):
+        for i in range(indices.shape[0]):
+            j = indices[i, rank]
+            if j >= 0 and counts[j] < sources.shape[1]:
+                sources[j, counts[j]] = i
+                source_new[j, counts[j]] = is_new[i, rank]
+                counts[j] += 1
+
+
+@compiled
+def look_at(X, i, j, mark, indices, distances, is_new, seen):
+    """Consider j as a neighbour of i; 1 if it became one."""
+    seen[j] = mark
+    k = indices.shape[1]
+    distance = squared_distance(X, i, j)
+    if not distance < distances[i, k - 1]:
+        return 0
+    place = insert(indices, distances, i, j, distance)
+    for r in range(k - 1, place, -1):
+        is_new[i, r] = is_new[i, r - 1]
+    is_new[i, place] = True
+    return 1
+
+
+@compiled
+def search_neighbors(
+    X, before, is_new, width, sources, source_new, counts, mark, lo, hi,
+    indices, distances, now_new, seen,
+):  # fmt: skip
+    """Improve rows lo to hi by the neighbours of their neighbours, in either direction.
+
+    Of every point the nearest `width` are followed, and only on ways of which one of the two
+    relations is new, since the others were followed in the pass before. Marks from `mark` on are
+    this pass's own. Returns how many neighbours changed.
+    """
+    changed = 0
+    for i in range(lo, hi):
+        mine = mark + i
+        seen[i] = mine
+        for r in range(before.shape[1]):
+            if before[i, r] >= 0:
+                seen[before[i, r]] = mine
+        for a in range(width + counts[i]):
+            j = before[i, a] if a < width else sources[i, a - width]
+            if j < 0:
+                continue
+            new_way = is_new[i, a] if a < width else source_new[i, a - width]
+            if seen[j] != mine:
+                changed += look_at(X, i, j, mine, indices, distances, now_new, seen)
+            for r in range(width):
+                other = before[j, r]
+                if other >= 0 and (new_way or is_new[j, r]) and seen[other] != mine:
+                    changed += look_at(X, i, other, mine, indices, distances, now_new, seen)
+            for r in range(counts[j]):
+                other = sources[j, r]
+                if (new_way or source_new[j, r]) and seen[other] != mine:
+                    changed += look_at(X, i, other, mine, indices, distances, now_new, seen)
+    return changed
+
+
+@compiled
+def rank_again(X, candidates, indices, distances, lo, hi):
+    """The nearest of the candidates of rows lo to hi, by distances in `X`."""
+    k = indices.shape[1]
+    for i in range(lo, hi):
+        for r in range(candidates.shape[1]):
+            j = candidates[i, r]
+            if j >= 0:
+                distance = squared_distance(X, i, j)
+                if distance < distances[i, k - 1]:
+                    insert(indices, distances, i, j, distance)

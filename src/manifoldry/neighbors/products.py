@@ -1,0 +1,81 @@
+"""Nearest candidates of many points by matrix products in single precision.
+
+The product is nearly all of the work, so that this runs at the speed of BLAS: the smallest entries
+of a block are picked by compiled loops while it is in the cache. Among the points themselves every
+block serves twice, for its rows and for its columns, which halves the work.
+"""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from manifoldry._threads import map_threads, thread_count
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import row_blocks
+from manifoldry.neighbors.distances import Frame, squared_norms
+
+_ROWS = 2048  # rows and columns of a block
+
+
+def single(frame: Frame, X: Array) -> Array:
+    """Coordinates in a frame, in single precision, without a double copy of everything."""
+    out = np.empty(X.shape, dtype=np.float32)
+
+    def fill(block: slice) -> None:
+        out[block] = frame.apply(X[block])
+
+    map_threads(fill, row_blocks(X.shape[0], X.shape[1], budget=2**20))
+    return out
+
+
+def nearest_by_products(X: Array, Y: Array, k: int) -> tuple[IntArray, Array]:
+    """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and squared distances.
+
+    Both are as good as single precision allows. Where `X` is `Y` itself, a row is not its own
+    neighbour.
+    """
+    indices, values = np.zeros((len(X), k), dtype=np.int32), np.full((len(X), k), np.inf, "f4")
+    squares = squared_norms(Y)
+    if X is Y:
+        _among_themselves(X, squares, indices, values)
+    else:
+        _among_others(X, Y, squares, indices, values)
+    values += squared_norms(X)[:, None]
+    return indices.astype(np.intp), np.maximum(values, 0)
+
+
+def _among_others(X: Array, Y: Array, squares: Array, indices: IntArray, values: Array) -> None:
+    from manifoldry.neighbors.kernels import keep_smallest
+
+    for rows in _blocks(len(X)):
+        mine = indices[rows], values[rows]
+        for columns in _blocks(len(Y)):
+            products = X[rows] @ Y[columns].T
+            _share_out(keep_smallest, len(products), products, squares, columns.start, -1, *mine)
+
+
+def _among_themselves(X: Array, squares: Array, indices: IntArray, values: Array) -> None:
+    from manifoldry.neighbors.kernels import keep_smallest, keep_smallest_across
+
+    blocks = _blocks(len(X))
+    for number, rows in enumerate(blocks):
+        mine = indices[rows], values[rows]
+        for columns in blocks[number:]:
+            products = X[rows] @ X[columns].T
+            n, m = products.shape
+            first, own = columns.start, rows.start
+            _share_out(keep_smallest, n, products, squares, first, own, *mine)
+            if columns is not rows:
+                theirs = indices[columns], values[columns]
+                _share_out(keep_smallest_across, m, products, squares, own, *theirs)
+
+
+def _share_out(kernel: Any, n: int, *arguments: Any) -> None:
+    """Run a kernel on parts of n rows, one for each thread."""
+    cuts = np.linspace(0, n, thread_count() + 1).astype(int)
+    map_threads(lambda part: kernel(*arguments, *part), pairwise(cuts.tolist()))
+
+
+def _blocks(n: int) -> list[slice]:
+    return [slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS)]

@@ -1,0 +1,145 @@
+"""Approximate graphs: recall, the same whatever the threads, odd data, use by estimators."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from scipy.linalg import subspace_angles
+from sklearn.datasets import load_digits
+
+from manifoldry import LaplacianEigenmaps, NeighborGraph
+from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.neighbors import choose
+
+
+def bent_cloud(n, n_features=40, seed=0):
+    """Five dimensions bent into many, with a little noise in all of them."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 5))
+    X = np.sin(Z @ rng.normal(size=(5, n_features))) + 0.05 * rng.normal(size=(n, n_features))
+    return X.astype(np.float32)
+
+
+def recall(graph, exact):
+    k = exact.k
+    pairs = zip(graph.indices.reshape(-1, k), exact.indices.reshape(-1, k), strict=True)
+    return np.mean([len(np.intersect1d(a, b)) / k for a, b in pairs])
+
+
+@pytest.fixture(name="X", scope="module")
+def data():
+    return bent_cloud(4000)
+
+
+@pytest.fixture(name="graph", scope="module")
+def approximate(X):
+    return NeighborGraph.build(X, 15, search="approximate")
+
+
+@pytest.mark.parametrize(
+    ("data", "k"),
+    [
+        (bent_cloud(4000), 15),
+        (bent_cloud(3000), 40),
+        (load_digits().data, 10),
+        (np.random.default_rng(0).normal(size=(3000, 15)), 15),  # no projection helps here
+    ],
+    ids=["bent", "many neighbours", "digits", "cloud"],
+)
+def test_nearly_all_neighbours_are_found_and_the_figure_is_true(data, k):
+    graph = NeighborGraph.build(data, k, search="approximate")
+    exact = NeighborGraph.build(data, k, search="exact")
+    true = recall(graph, exact)
+    assert true > 0.97
+    assert abs(graph.recall - true) < 0.02
+    assert exact.recall == 1.0
+
+
+def test_rows_are_sorted_and_distances_true(X, graph):
+    distances = graph.distances.reshape(-1, 15)
+    assert (np.diff(distances, axis=1) >= 0).all()
+    i = np.repeat(np.arange(len(X)), 15)
+    expected = np.linalg.norm(X[i].astype(float) - X[graph.indices].astype(float), axis=1)
+    np.testing.assert_allclose(graph.distances, expected, rtol=1e-12)
+    assert (graph.indices != i).all()
+
+
+def test_threads_do_not_change_a_bit(X, graph, monkeypatch):
+    for threads in ("1", "2"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        again = NeighborGraph.build(X, 15, search="approximate")
+        assert np.array_equal(again.indices, graph.indices)
+        assert np.array_equal(again.distances, graph.distances)
+
+
+def build(X):
+    return NeighborGraph.build(X, 15, search="approximate").indices
+
+
+def test_concurrent_builds_from_threads_and_workers(X, graph):
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(build, [X] * 4))
+    found += Parallel(n_jobs=2)(delayed(build)(X) for _ in range(2))
+    assert all(np.array_equal(indices, graph.indices) for indices in found)
+
+
+def test_new_points_are_compared_with_all(X, graph):
+    new = X[:20] + np.float32(0.01)
+    own, _ = graph.query(new)
+    exact, _ = NeighborGraph.build(X, 15, search="exact").query(new)
+    assert np.array_equal(own.indices, exact.indices)
+    assert np.array_equal(own.distances, exact.distances)
+
+
+@pytest.mark.parametrize("n", [3, 6, 20, 40])
+def test_few_points(n):
+    X = bent_cloud(n)
+    graph = NeighborGraph.build(X, n - 1, search="approximate")
+    exact = NeighborGraph.build(X, n - 1, search="exact")
+    assert np.array_equal(graph.indices, exact.indices)
+
+
+def test_points_at_one_place():
+    X = np.vstack([np.ones((300, 20)), bent_cloud(100, 20)])
+    graph = NeighborGraph.build(X, 10, search="approximate")
+    assert not graph.distances[: 300 * 10].any()
+    assert graph.recall > 0.98
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_do_not_matter(X, graph, scale):
+    scaled = NeighborGraph.build(X.astype(float) * scale, 15, search="approximate")
+    assert np.array_equal(scaled.indices, graph.indices)
+
+
+def test_what_single_precision_cannot_see_is_admitted():
+    """Two clusters a hundred million of their own sizes apart."""
+    X = bent_cloud(600, 20).astype(float)
+    X[300:] += 1e9
+    with pytest.warns(ConvergenceWarning, match=r"approximate search found .*search='exact'"):
+        graph = NeighborGraph.build(X, 10, search="approximate")
+    assert graph.recall < 0.98
+
+
+def test_cosine(X):
+    graph = NeighborGraph.build(X, 15, metric="cosine", search="approximate")
+    exact = NeighborGraph.build(X, 15, metric="cosine", search="exact")
+    assert recall(graph, exact) > 0.97
+
+
+def test_the_choice_explains_itself(monkeypatch):
+    X = bent_cloud(200)
+    assert "blocked matrix products" in NeighborGraph.build(X, 5).index.reason
+    monkeypatch.setattr(choose, "_EXACT_WORK", 1e5)
+    graph = NeighborGraph.build(X, 5)
+    assert graph.index.reason == "neighbours of neighbours: 40 features, exact takes 2e+06 products"
+    assert "as asked" in NeighborGraph.build(X, 5, search="approximate").index.reason
+    with pytest.raises(ValueError, match="search='fast' must be one of 'auto', 'exact'"):
+        NeighborGraph.build(X, 5, search="fast")
+
+
+def test_the_map_is_that_of_the_exact_graph(X, graph):
+    exact = NeighborGraph.build(X, 15, search="exact")
+    ours, theirs = (LaplacianEigenmaps(3).fit(g).embedding_ for g in (graph, exact))
+    assert subspace_angles(ours, theirs).max() < 0.05

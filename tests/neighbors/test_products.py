@@ -1,0 +1,47 @@
+"""Candidates by matrix products in single precision, and the exact search built on them."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from manifoldry import NeighborGraph
+from manifoldry.neighbors import brute
+from manifoldry.neighbors.products import nearest_by_products
+
+
+@pytest.fixture(name="X")
+def cloud():
+    return np.random.default_rng(0).normal(size=(300, 20)).astype(np.float32)
+
+
+@pytest.mark.parametrize("rows", [7, 64, 1000])
+def test_among_themselves(X, rows, monkeypatch):
+    """Every block serves its rows and its columns; nobody is his own neighbour."""
+    monkeypatch.setattr("manifoldry.neighbors.products._ROWS", rows)
+    indices, squares = nearest_by_products(X, X, 9)
+    D = cdist(X, X)
+    np.fill_diagonal(D, np.inf)
+    expected = np.argsort(D, axis=1)[:, :9]
+    assert np.array_equal(indices, expected)
+    np.testing.assert_allclose(squares, np.take_along_axis(D**2, expected, axis=1), rtol=1e-4)
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_among_others(X, rows, monkeypatch):
+    monkeypatch.setattr("manifoldry.neighbors.products._ROWS", rows)
+    queries = X[:50] + np.float32(0.01)
+    indices, _ = nearest_by_products(queries, X, 9)
+    assert np.array_equal(indices, np.argsort(cdist(queries, X), axis=1)[:, :9])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("scale", [1.0, 1e-150])
+def test_large_data_get_the_same_graph(offset, scale, monkeypatch):
+    """The compiled path, forced on: to the last bit what the other one gives."""
+    X = (np.random.default_rng(0).normal(size=(200, 15)).round(3) + offset) * scale
+    X = np.vstack([X, X[:20]])
+    plain = NeighborGraph.build(X, 7)
+    monkeypatch.setattr(brute, "_LARGE", 0.0)
+    fast = NeighborGraph.build(X, 7)
+    assert np.array_equal(fast.indices, plain.indices)
+    assert np.array_equal(fast.distances, plain.distances)
