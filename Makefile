@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 WORKERS ?= auto
 
-.PHONY: demo test test-slow lint types papers clean
+.PHONY: demo test test-slow lint types papers bench bench-quick bench-check clean
 
 demo: $(READY)
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,16 @@ types: $(READY)
 papers: $(READY)
 	for run in papers/*/run.py; do $(BIN)/python $$run || exit 1; done
 
+# Peers get environments of their own under benchmarks/.envs; see docs/benchmarks.md.
+bench: $(READY)
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: $(READY)
+	$(BIN)/python -m benchmarks --quick $(ARGS)
+
+bench-check: $(READY)
+	$(BIN)/python -m benchmarks --quick --check $(ARGS)
+
 # CONSTRAINTS names a file of pinned versions; .ci/run uses it for the lowest supported ones.
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("manifoldry needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" if sys.version_info < (3, 11) else 0)'
@@ -34,4 +44,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-lowest build dist demo.png .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-lowest benchmarks/.envs build dist demo.png .pytest_cache .mypy_cache .ruff_cache

@@ -67,7 +67,7 @@ def some_metric(x, y):
             "cosine",
             None,
             CosineIndex,
-            "blocked matrix products on the unit sphere: metric='cosine'",
+            "blocked matrix products: 3 features, all pairs, on the unit sphere: metric='cosine'",
         ),
     ],
 )

@@ -68,9 +68,8 @@ class BruteIndex(PointIndex):
         distances = neighbor_distances(X, self.X, candidates, self._frame.unit)
         candidates, distances = sort_rows(candidates, distances)
         candidates, distances = candidates[:, :k].copy(), distances[:, :k].copy()
-        certain = (
-            distances[:, -1] / self._frame.unit
-        ) ** 2 < bound  # false where products overflow
+        # The comparison is false where products overflowed.
+        certain = (distances[:, -1] / self._frame.unit) ** 2 < bound
         return candidates, distances, np.flatnonzero(~certain)
 
     def _is_large(self, X: Matrix) -> bool:

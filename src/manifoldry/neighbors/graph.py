@@ -134,6 +134,12 @@ class NeighborGraph:
         return replace(graph, metric=metric, feature_names=_column_names(X))
 
     @property
+    def search(self) -> str:
+        """How the neighbours were found, and why so; how many of them, where not all."""
+        found = f"; recall {self.recall:.3f} on a sample" if self.recall < 1 else ""
+        return self.index.reason + found
+
+    @property
     def n_query(self) -> int:
         """Number of points whose neighbours these are."""
         return len(self.indptr) - 1

@@ -1,12 +1,16 @@
 """Small local problems, one per point, solved in batches and assembled into one matrix."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from manifoldry._threads import map_threads, thread_count
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
 from manifoldry.neighbors.distances import Frame
@@ -30,27 +34,43 @@ class Neighborhoods:
     X: Matrix
     members: IntArray
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Coordinates (n_block, k, n_features) of the members, a block of points at a time."""
-        frame = Frame.of(self.X)
-        n, k = self.members.shape
-        for block in row_blocks(n, k * max(self.X.shape[1], k), budget=2**22):
-            local = gathered(self.X, self.members[block])
-            yield block, (local - frame.origin) / frame.unit
-
     def align(self, local: Callable[[Array], Array]) -> sparse.csr_array:
         """Sum over all points of a small symmetric matrix on the point's neighbourhood.
 
         `local` turns coordinates (n_block, k, n_features) into matrices (n_block, k, k).
         """
+        frame = Frame.of(self.X)
         n, k = self.members.shape
-        total = sparse.csr_array((n, n))
-        for block, coordinates in self.blocks():
-            members = self.members[block]
+
+        def part(block: slice) -> sparse.csr_array:
+            members = self.members[block].astype(np.int32)
+            coordinates = (gathered(self.X, members) - frame.origin) / frame.unit
             rows, columns = np.repeat(members, k, axis=1), np.tile(members, (1, k))
-            entries = local(coordinates).ravel()
-            total += sparse.coo_array((entries, (rows.ravel(), columns.ravel())), shape=(n, n))
-        return total
+            entries = (local(coordinates).ravel(), (rows.ravel(), columns.ravel()))
+            return sparse.csr_array(sparse.coo_array(entries, shape=(n, n)))
+
+        return _summed(part, row_blocks(n, k * max(self.X.shape[1], k), budget=2**22))
+
+
+def _summed(part: Callable[[slice], sparse.csr_array], blocks: list[slice]) -> sparse.csr_array:
+    """Sum of the parts of all blocks, a few at a time by several threads.
+
+    Sums are kept of as many parts each as a power of two, so that few entries are added often.
+    """
+    sums: list[tuple[int, sparse.csr_array]] = []
+    for batch in _batches(blocks, thread_count()):
+        for found in map_threads(part, batch):
+            sums.append((1, found))
+            while len(sums) > 1 and sums[-1][0] == sums[-2][0]:
+                (size, last), (_, before) = sums.pop(), sums.pop()
+                sums.append((2 * size, before + last))
+    return reduce(add, (found for _, found in reversed(sums)))
+
+
+def _batches(blocks: Iterable[slice], size: int) -> Iterator[list[slice]]:
+    rest = iter(blocks)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def gathered(X: Matrix, members: IntArray) -> Array:
@@ -63,13 +83,20 @@ def gathered(X: Matrix, members: IntArray) -> Array:
 def tangent_bases(local: Array, dimension: int) -> Array:
     """Leading left singular vectors (n_block, k, dimension) of centred neighbourhoods.
 
-    Through the small Gram matrices, so that the number of features does not matter. Directions
-    in which a neighbourhood does not extend are zero: what LAPACK returns for them is arbitrary.
+    Through the smaller of Gram and covariance matrix, so that neither many features nor many
+    neighbours matter. Directions in which a neighbourhood does not extend are zero: what LAPACK
+    returns for them is arbitrary.
     """
     centered = local - local.mean(axis=1, keepdims=True)
-    values, vectors = np.linalg.eigh(centered @ centered.transpose(0, 2, 1))
+    transposed = centered.transpose(0, 2, 1)
+    through_axes = dimension <= local.shape[2] < local.shape[1]
+    small = transposed @ centered if through_axes else centered @ transposed
+    values, vectors = np.linalg.eigh(small)
     values, vectors = values[:, ::-1][:, :dimension], vectors[:, :, ::-1][:, :, :dimension]
     extends = values > _NO_EXTENT * np.maximum(values[:, :1], np.finfo(float).tiny)
+    if through_axes:
+        roots = np.sqrt(np.where(extends, values, np.inf))
+        return np.asarray(centered @ (vectors / roots[:, None, :]))
     return vectors * extends[:, None, :]
 
 

@@ -49,7 +49,15 @@ class GraphInput:
 
 
 class GraphEmbedder(SpectralEmbedder):
-    """Base of the estimators that see the data only through their neighbour graph."""
+    """Base of the estimators that see the data only through their neighbour graph.
+
+    Attributes
+    ----------
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
+    """
+
+    search_: str
 
     n_neighbors: int | None
     radius: float | None
@@ -89,6 +97,7 @@ class GraphEmbedder(SpectralEmbedder):
         """The neighbour graph of the data, connected if the policy says so."""
         graph = self._policy.connect(self._unconnected(data), distances=self._dense_distances(data))
         self._n_graph_components = graph.components()[0]
+        self.search_ = graph.search
         return graph
 
     def _unconnected(self, data: Any) -> NeighborGraph:
@@ -260,9 +269,25 @@ def all_coincide(n: int) -> str:
 
 def coupled_components(A: Any) -> IntArray:
     """Component of every row of a symmetric operator; couplings lost in rounding do not count."""
+    if isinstance(A, np.ndarray):
+        return _dense_components(A)
     A = sparse.coo_array(A)
     diagonal = np.abs(A.diagonal())
     strong = np.abs(A.data) > _NEGLIGIBLE * np.sqrt(diagonal[A.row] * diagonal[A.col])
     pattern = sparse.coo_array((A.data[strong], (A.row[strong], A.col[strong])), shape=A.shape)
     labels: IntArray = connected_components(pattern, directed=False)[1]
     return labels
+
+
+def _dense_components(A: Array) -> IntArray:
+    """The same for a dense operator, in which mostly everything is coupled with everything."""
+    reached = np.zeros(len(A), dtype=bool)
+    root = np.sqrt(np.abs(A.diagonal()))
+    front = np.array([0])
+    while len(front):
+        reached[front] = True
+        strong = np.abs(A[front]) > _NEGLIGIBLE * root[front, None] * root
+        front = np.flatnonzero(strong.any(axis=0) & ~reached)
+    if reached.all():
+        return np.zeros(len(A), dtype=np.intp)
+    return coupled_components(sparse.coo_array(A))

@@ -146,9 +146,7 @@ class LaplacianEigenmaps(GraphEmbedder):
         self.affinity_ = W
         degree = np.asarray(W.sum(axis=1)).ravel()
         self._degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
-        L = sparse.csr_array(sparse.diags_array(degree) - W)
-        if W.nnz > _DENSE * len(degree) ** 2:
-            L = L.toarray()  # sparse routines are slow on matrices that are not
+        L = _laplacian(W, degree)
         ones = np.ones(len(degree))
         if self.normalization == "none":
             return SpectralProblem(L, "smallest", deflate=ones, bounds=(0.0, 2 * degree.max()))
@@ -157,12 +155,16 @@ class LaplacianEigenmaps(GraphEmbedder):
                 L, "smallest", mass=self._degree, deflate=ones, bounds=(0.0, 2.0)
             )
         root = np.sqrt(self._degree)
-        S = sparse.diags_array(1 / root)
-        return SpectralProblem(S @ L @ S, "smallest", deflate=root, bounds=(0.0, 2.0))
+        if sparse.issparse(L):
+            S = sparse.diags_array(1 / root)
+            return SpectralProblem(S @ L @ S, "smallest", deflate=root, bounds=(0.0, 2.0))
+        L /= np.outer(root, root)
+        return SpectralProblem(L, "smallest", deflate=root, bounds=(0.0, 2.0))
 
-    def _weigh(self, data: Any) -> sparse.csr_array:
+    def _weigh(self, data: Any) -> Matrix:
         """The weights of the training points, and on `self` those of new ones."""
         if self._is_precomputed_affinity:
+            self.search_ = "none: the weights were given"
             self._source = GivenWeights(data.shape[0])
             self._lookup = RowLookup.of(sparse.csr_array(data))
             return _without_diagonal(data)
@@ -243,6 +245,15 @@ class LaplacianEigenmaps(GraphEmbedder):
 
     def _loss(self, spectrum: Spectrum) -> float:
         return 2 * float(self._piece_values.sum())
+
+
+def _laplacian(W: Matrix, degree: Array) -> Matrix:
+    """D − W, dense where most entries are there: sparse routines are slow on such matrices."""
+    if sparse.issparse(W) and W.nnz <= _DENSE * len(degree) ** 2:
+        return sparse.csr_array(sparse.diags_array(degree) - W)
+    L = -(W.toarray() if sparse.issparse(W) else W)
+    L[np.diag_indices_from(L)] += degree
+    return L
 
 
 def _without_diagonal(W: Matrix) -> sparse.csr_array:

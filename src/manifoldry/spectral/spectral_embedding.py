@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._checks import check_count, check_option, check_positive
-from manifoldry._typing import RandomState
+from manifoldry._typing import Matrix, RandomState
 from manifoldry._validation import plan_memory
 from manifoldry.affinity import Affinity, Binary
 from manifoldry.extension.laplacian import KernelWeights, Normalization
@@ -94,7 +94,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         precomputed = self.affinity == "precomputed_nearest_neighbors"
         return "precomputed" if precomputed else "euclidean"
 
-    def _weigh(self, data: Any) -> sparse.csr_array:
+    def _weigh(self, data: Any) -> Matrix:
         if self.affinity != "rbf":
             return super()._weigh(data)
         if isinstance(data, GraphInput):
@@ -104,11 +104,12 @@ class SpectralEmbedding(LaplacianEigenmaps):
         gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
         self._source = KernelWeights(median_rbf(data, check_positive("gamma", gamma)))
         self._n_graph_components = 1
+        self.search_ = "none: every pair has a weight"
         W = self._source.kernel.matrix(data)
         if (W == 1).all():
             raise ValueError(all_coincide(n))
         np.fill_diagonal(W, 0.0)
-        return sparse.csr_array(W)
+        return W
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         check_option("affinity", self.affinity, _AFFINITIES)

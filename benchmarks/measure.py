@@ -1,0 +1,134 @@
+"""Measurements: every one in a fresh process, repeated in turns, stopped when time is out."""
+
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.peers import NotInstalled, last_line, python
+from benchmarks.workload import EMPTY, OURS, SHARED
+
+ROOT = Path(__file__).parents[1]
+MAKING = 3600.0  # seconds for making data and for scoring, which are not measured
+LONG = 60.0  # a contestant that takes longer than this many seconds is not repeated
+
+
+def machine():
+    """What the figures depend on: processor, cores, memory, system, threads asked for."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    threads = {k: v for k, v in os.environ.items() if k.endswith("_NUM_THREADS")}
+    return {
+        "cpu": models[0] if models else platform.processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "threads": threads,
+    }
+
+
+def measure(workload, repeats, quick, folder):
+    """Measure one workload; `folder` keeps data between workloads that share them."""
+    data = folder / (workload.dataset or workload.name)
+    report = {"what": workload.what, "floors": list(workload.floors)}
+    report |= {"time": datetime.now(UTC).isoformat("T", "seconds"), "load_before": os.getloadavg()}
+    missing = _make(workload, data)
+    if missing:
+        return report | {"skipped": missing}
+    contestants = [c for c in workload.contestants if c.quick or not quick]
+    runs = {c.name: [] for c in contestants}
+    with tempfile.TemporaryDirectory(dir=folder) as shared:
+        for turn in range(repeats):  # in turns, so that a busy spell of the machine hits everybody
+            for contestant in contestants:
+                if _due(contestant, contestants, runs, turn):
+                    runs[contestant.name].append(_run(workload, contestant, data, Path(shared)))
+    rows = [_row(c, runs[c.name]) for c in contestants if runs[c.name]]
+    return report | {"load_after": os.getloadavg(), "rows": rows}
+
+
+def _make(workload, data):
+    """Make the data unless they are there; returns why they cannot be had, or None."""
+    if data.exists():
+        missing = data / "missing"
+        return missing.read_text() if missing.exists() else None
+    data.mkdir(parents=True)
+    print(f"{workload.name}: making data", flush=True)
+    with tempfile.TemporaryDirectory() as out:
+        report = _worker(python(OURS), "make", workload, "", data, Path(out), MAKING)
+    reason = report.get("missing") or report.get("failed")
+    if reason:
+        (data / "missing").write_text(reason)
+    return reason
+
+
+def _due(contestant, contestants, runs, turn):
+    """Whether a contestant runs in this turn: not if it failed, was slow, or will time out."""
+    past = runs[contestant.name]
+    if turn and (len(past) < turn or any(r.get("seconds", LONG) >= LONG for r in past)):
+        return False
+    smaller = (c for c in contestants if c.series and c.series == contestant.series)
+    stopped = (c for c in smaller if c.size < contestant.size)
+    return not any(r.get("timeout") or r.get("failed") for c in stopped for r in runs[c.name])
+
+
+def _run(workload, contestant, data, shared):
+    try:
+        interpreter = python(contestant.env)
+    except NotInstalled as reason:
+        return {"failed": f"not installed: {reason}"}
+    with tempfile.TemporaryDirectory() as out:
+        out, empty = Path(out), Path(out) / "empty"
+        empty.mkdir()
+        folders = {EMPTY: str(empty), SHARED: str(shared)}
+        environ = {k: folders.get(v, v) for k, v in contestant.environ.items()}
+        job = (workload, contestant.name, data, out)
+        if contestant.rehearse and not any(shared.iterdir()):
+            _worker(interpreter, "run", *job, workload.timeout, environ)
+        load = os.getloadavg()[0]
+        report = _worker(interpreter, "run", *job, workload.timeout, environ)
+        report |= {"load": [load, os.getloadavg()[0]]}
+        if "seconds" in report and workload.quality:
+            report |= _worker(python(OURS), "score", *job, MAKING)
+    told = f"{report['seconds']:.2f} s" if "seconds" in report else report.get("failed", "time out")
+    print(f"{workload.name}: {contestant.name}: {told} {report.get('quality', '')}", flush=True)
+    return report
+
+
+def _worker(interpreter, action, workload, contestant, data, out, timeout, environ=None):
+    """Run the worker in its own process group, so that its children end with it."""
+    command = [interpreter, "-m", "benchmarks.worker", action]
+    command += [workload.module, workload.name, contestant, str(data), str(out)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=os.environ | (environ or {}), start_new_session=True, text=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        errors = process.communicate(timeout=timeout)[1]
+    except subprocess.TimeoutExpired:
+        return {"timeout": timeout}
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    if process.returncode:
+        return {"failed": last_line(errors)}
+    return json.loads((out / "report.json").read_text())
+
+
+def _row(contestant, runs):
+    """One line of the results: the run of median time, and the spread of all."""
+    done = sorted((r for r in runs if "seconds" in r), key=lambda r: r["seconds"])
+    row = {k: getattr(contestant, k) for k in ("name", "env", "ours", "aside", "series", "size")}
+    if len(done) < len(runs):
+        return row | next(r for r in runs if "seconds" not in r)
+    middle = done[(len(done) - 1) // 2]
+    spread = [done[0]["seconds"], done[-1]["seconds"]]
+    memory = statistics.median(r["peak_mb"] for r in done)
+    return row | middle | {"peak_mb": memory, "spread": spread, "runs": len(done)}

@@ -1,0 +1,50 @@
+"""One virtual environment for each peer, made when it is first needed."""
+
+import subprocess
+import sys
+import venv
+from functools import cache
+from pathlib import Path
+
+from benchmarks.workload import OURS
+
+ENVS = Path(__file__).parent / ".envs"
+# What pip is asked for; numpy is there to read the data.
+PACKAGES = {
+    "scikit-learn": ("scikit-learn", "pyamg"),
+    "tapkee": ("tapkee", "numpy"),
+    "umap-learn": ("umap-learn",),
+    "openTSNE": ("openTSNE",),
+    "pynndescent": ("pynndescent",),
+    "hnswlib": ("hnswlib", "numpy"),
+    "usearch": ("usearch", "numpy"),
+    "faiss-cpu": ("faiss-cpu", "numpy"),
+}
+
+
+class NotInstalled(Exception):  # noqa: N818 (a fact about the machine, not a mistake)
+    """A peer's environment could not be made."""
+
+
+@cache
+def python(peer):
+    """The interpreter of a peer's environment; NotInstalled tells why there is none."""
+    if peer == OURS:
+        return sys.executable
+    folder = ENVS / peer
+    interpreter = folder / "bin" / "python"
+    if not (folder / ".ready").exists():
+        print(f"making {folder} ...", flush=True)
+        venv.create(folder, with_pip=True, clear=True)
+        pip = (interpreter, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        done = subprocess.run((*pip, *PACKAGES[peer]), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise NotInstalled(last_line(done.stderr))
+        (folder / ".ready").touch()
+    return str(interpreter)
+
+
+def last_line(text):
+    """The last line that says something, where pip and tracebacks put the reason."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no message"

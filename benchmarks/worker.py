@@ -1,0 +1,106 @@
+"""Runs inside a measured process: make the data, let one contestant work, or score its result.
+
+    python -m benchmarks.worker {make,run,score} MODULE WORKLOAD CONTESTANT DATA OUT
+
+`make` writes arrays to DATA as .npy files, `run` its result to OUT likewise, and all of them a
+report to OUT/report.json. numpy is imported only if there are arrays, so that start-up is honest.
+"""
+
+import json
+import resource
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.peers import PACKAGES
+from benchmarks.workload import OURS, Missing, load
+
+VERSIONS = (OURS, "numpy", "scipy", "numba", "pyamg", *PACKAGES)
+
+
+def main(action, module, workload, contestant, data, out):
+    data, out = Path(data), Path(out)
+    found = next(w for w in load(module) if w.name == workload)
+    if action == "make":
+        report = make(found, data)
+    elif action == "run":
+        report = run(found.contestant(contestant), data, out)
+    else:
+        report = {"quality": score(found, data, out)}
+    (out / "report.json").write_text(json.dumps(report))
+
+
+def make(workload, data):
+    try:
+        write(data, workload.data())
+    except Missing as reason:
+        return {"missing": str(reason)}
+    return {}
+
+
+def run(contestant, data, out):
+    arrays = read(data, only=lambda name: not name.startswith("_"))
+    work = contestant.run(**arrays, **contestant.options)
+    start, result = time.perf_counter(), {}
+    try:
+        while True:
+            next(work)
+            before, start = peak_memory(), time.perf_counter()
+    except StopIteration as stop:
+        seconds, result = time.perf_counter() - start, stop.value or {}
+    report = {"seconds": seconds, "peak_mb": peak_memory(), "before_mb": before}
+    parts = {name: float(v) for name, v in result.items() if isinstance(v, float)}
+    write(out, {name: v for name, v in result.items() if name not in parts})
+    return report | {"parts": parts, "versions": versions(), "python": sys.version.split()[0]}
+
+
+def score(workload, data, out):
+    figures = workload.quality(read(data), read(out)) if workload.quality else {}
+    return {name: float(value) for name, value in figures.items()}
+
+
+def write(folder, arrays):
+    for name, array in arrays.items():
+        import numpy as np
+
+        np.save(folder / f"{name}.npy", array)
+
+
+def read(folder, only=lambda name: True):
+    """Arrays of a folder by name."""
+    arrays = {}
+    for path in filter(lambda path: only(path.stem), folder.glob("*.npy")):
+        import numpy as np
+
+        arrays[path.stem] = np.load(path)
+    return arrays
+
+
+def peak_memory():
+    """Peak resident memory in MB, of this process and the largest of its children.
+
+    A new process inherits getrusage's figure from the one that started it, which the kernel's
+    own high-water mark does not.
+    """
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    status = Path("/proc/self/status")
+    if not status.exists():
+        unit = 2**20 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit + children
+    mark = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(mark.split()[1]) / 1024 + children
+
+
+def versions():
+    found = {}
+    for package in VERSIONS:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

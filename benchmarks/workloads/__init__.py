@@ -1,0 +1,1 @@
+"""The workloads, one theme per module; each module lists its own in ``WORKLOADS``."""

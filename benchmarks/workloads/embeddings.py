@@ -1,0 +1,52 @@
+"""What a user waits for: one line from data to map, on digits and on 10 000 of MNIST."""
+
+from functools import partial
+
+from benchmarks.workload import Contestant, Workload
+from benchmarks.workloads.common import digits, fitted, mnist, trust
+
+K = {"n_neighbors": 10}
+METHODS = {  # ours, where scikit-learn's is, its name, and options that mean the same in both
+    "laplacian": ("LaplacianEigenmaps", "sklearn.manifold", "SpectralEmbedding", K),
+    "isomap": ("Isomap", "sklearn.manifold", "Isomap", K),
+    "pca": ("PCA", "sklearn.decomposition", "PCA", {}),
+}
+REFERENCE = (
+    Contestant("umap-learn", fitted("umap", "UMAP", random_state=0), "umap-learn", aside=True),
+)
+
+
+def open_tsne(X, **_):
+    from openTSNE import TSNE
+
+    yield
+    return {"embedding": TSNE(random_state=0, n_jobs=-1).fit(X)}
+
+
+def contestants(method, aside):
+    name, module, theirs, options = METHODS[method]
+    extra = {"affinity": "nearest_neighbors", "random_state": 0} if method == "laplacian" else {}
+    peer = fitted(module, theirs, n_components=2, **options, **extra)
+    found = [
+        Contestant(name, fitted("manifoldry", name, n_components=2, **options)),
+        Contestant(f"scikit-learn {theirs}", peer, "scikit-learn"),
+    ]
+    if aside:
+        found += [*REFERENCE, Contestant("openTSNE", open_tsne, "openTSNE", aside=True)]
+    return tuple(found)
+
+
+def _workload(method, data_name, make, what, aside=False, **options):
+    return Workload(
+        f"embed-{method}-{data_name}", f"{METHODS[method][0]} of {what}, two coordinates", make,
+        contestants(method, aside), trust, ("trust >= best - 0.02",), dataset=data_name, **options,
+    )  # fmt: skip
+
+
+WORKLOADS = [
+    *[_workload(m, "digits", digits, "1797 digits", quick=True) for m in METHODS],
+    *[
+        _workload(m, "mnist-10k", partial(mnist, 10_000), "10 000 of MNIST", m == "laplacian")
+        for m in METHODS
+    ],
+]

@@ -1,0 +1,149 @@
+"""The eigenproblem of Laplacian eigenmaps, given the weights of the graph."""
+
+from functools import partial
+
+from benchmarks.workload import Contestant, Workload
+from benchmarks.workloads.common import digits, mnist, pbmc, roll
+
+MOST = 10  # coordinates of the larger problem
+
+
+def tori(n):
+    """Product of three circles: gaps as small as a surface's, factors as full as a solid's."""
+    import numpy as np
+
+    angles = np.random.default_rng(0).uniform(0, 2 * np.pi, (n, 3))
+    circles = np.stack([np.cos(angles), np.sin(angles)], axis=2) * [[1.0], [0.8], [0.6]]
+    return {"X": circles.reshape(n, 6)}
+
+
+def weights(make, k, inverse):
+    """Self-tuning weights of the largest component, and reference eigenvalues by scipy."""
+    import numpy as np
+
+    from manifoldry import NeighborGraph
+    from manifoldry.affinity import SelfTuning
+
+    graph = NeighborGraph.build(np.asarray(make()["X"]), k)
+    _, labels = graph.components()
+    rows = np.flatnonzero(labels == np.bincount(labels).argmax())
+    W = SelfTuning().fit(graph).matrix(graph)[rows][:, rows].tocsr()
+    indices, indptr = W.indices.astype("int32"), W.indptr.astype("int32")  # all ARPACK takes
+    return {"data": W.data, "indices": indices, "indptr": indptr, "_values": reference(W, inverse)}
+
+
+def reference(W, inverse):
+    """The MOST + 2 smallest eigenvalues of the normalised Laplacian, to machine precision."""
+    import numpy as np
+    from scipy.sparse import eye_array
+    from scipy.sparse.linalg import eigsh
+
+    A, n = normalised(W), W.shape[0]
+    start = np.random.default_rng(0).normal(size=n)
+    options = {"k": MOST + 2, "v0": start, "tol": 0, "return_eigenvectors": False}
+    if n <= 2000:
+        return np.linalg.eigvalsh((eye_array(n) - A).toarray())[: MOST + 2]
+    if inverse:
+        return np.sort(eigsh(eye_array(n) - A, sigma=-1e-9, **options))
+    return np.sort(1 - eigsh(A, which="LA", ncv=100, maxiter=10_000, **options))
+
+
+def normalised(W):
+    """D^-½ W D^-½."""
+    import numpy as np
+    from scipy.sparse import diags_array
+
+    root = diags_array(1 / np.sqrt(W.sum(axis=1)))
+    return (root @ W @ root).tocsr()
+
+
+def matrix(data, indices, indptr):
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    n = len(indptr) - 1
+    return csr_array((np.array(data), np.array(indices), np.array(indptr)), shape=(n, n))
+
+
+def accuracy(arrays, result):
+    """Largest residual over its gap, and the relative error of the second eigenvalue."""
+    import numpy as np
+
+    W = matrix(arrays["data"], arrays["indices"], arrays["indptr"])
+    G = result["embedding"] * np.sqrt(W.sum(axis=1))[:, None]
+    G = G / np.linalg.norm(G, axis=0)
+    LG = G - normalised(W) @ G
+    quotients = (G * LG).sum(axis=0)
+    residuals = np.linalg.norm(LG - quotients * G, axis=0)
+    true, k = arrays["_values"], G.shape[1]
+    gaps = np.minimum(true[1 : k + 1] - true[:k], true[2 : k + 2] - true[1 : k + 1])
+    # What is close to some other eigenvector has a small residual: its eigenvalue gives it away.
+    wrong = np.abs(quotients - true[1 : k + 1])
+    error = abs(quotients[0] - true[1]) / true[1]
+    return {"residual/gap": (np.maximum(residuals, wrong) / gaps).max(), "λ₂-error": error}
+
+
+def import_multigrid():
+    """Ours and scikit-learn's import it when they first need it: not in the time of a solve."""
+    import pyamg  # noqa: F401
+
+
+def ours(data, indices, indptr, k, solver):
+    import numpy as np
+    from scipy.sparse import csr_array, diags_array
+
+    from manifoldry.eigen import SpectralProblem, resolve_solver
+
+    import_multigrid()
+    W = matrix(data, indices, indptr)
+    yield
+    degree = W.sum(axis=1)
+    L = csr_array(diags_array(degree) - W)
+    constant = np.ones(len(degree))
+    problem = SpectralProblem(L, "smallest", degree, deflate=constant, bounds=(0.0, 2.0))
+    spectrum = resolve_solver(solver).solve(problem, k, np.random.default_rng(0))
+    return {"embedding": spectrum.vectors}
+
+
+def sklearn(data, indices, indptr, k, solver):
+    from sklearn.manifold import spectral_embedding
+
+    import_multigrid()
+    W = matrix(data, indices, indptr)
+    yield
+    return {"embedding": spectral_embedding(
+        W, n_components=k, eigen_solver=solver, random_state=0
+    )}  # fmt: skip
+
+
+OURS = ("auto", "lanczos", "shift_invert", "lobpcg", "randomized", "dense")
+THEIRS = ("arpack", "lobpcg", "amg")
+FLOORS = ("residual/gap <= 1e-3", "λ₂-error <= 1e-2")
+
+
+def contestants(k, large):
+    """Every solver; the dense one where a dense matrix is no folly."""
+    for solver in OURS[: -1 if large else None]:
+        yield Contestant(solver, ours, options={"k": k, "solver": solver})
+    for solver in THEIRS:
+        options = {"k": k, "solver": solver}
+        yield Contestant(f"scikit-learn {solver}", sklearn, "scikit-learn", options)
+
+
+def _workloads(name, what, make, n_neighbors=10, inverse=True, large=True, **options):
+    data = partial(weights, make, n_neighbors, inverse)
+    for k in (2, MOST):
+        yield Workload(
+            f"laplacian-{name}-{k}", f"{k} eigenvectors of the graph Laplacian of {what}", data,
+            tuple(contestants(k, large)), accuracy, FLOORS, f"laplacian-{name}", **options,
+        )  # fmt: skip
+
+
+WORKLOADS = [
+    *_workloads("digits", "1797 digits", digits, large=False, quick=True),
+    *_workloads("pbmc", "700 blood cells", pbmc, large=False),
+    *_workloads("roll-5k", "a Swiss roll of 5000", partial(roll, 5000), large=False, quick=True),
+    *_workloads("roll", "a Swiss roll of 100 000", partial(roll, 100_000)),
+    *_workloads("tori", "three circles' product, 30 000", partial(tori, 30_000), 15, False),
+    *_workloads("mnist", "MNIST, 70 000 digits", mnist, 15, inverse=False, timeout=900),
+]

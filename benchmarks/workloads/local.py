@@ -1,0 +1,72 @@
+"""Local methods on the Swiss roll: LLE, LTSA, Hessian LLE."""
+
+from functools import partial
+
+from benchmarks.workload import Contestant, Workload
+from benchmarks.workloads.common import few, roll, sheet_error, timing
+
+K = 12
+SKLEARN = {"LLE": "standard", "LTSA": "ltsa", "HessianLLE": "hessian"}
+TAPKEE = {"LLE": "lle", "LTSA": "ltsa", "HessianLLE": "hlle"}
+
+
+def ours(X, method):
+    import manifoldry
+    from manifoldry.eigen import Auto
+
+    make = getattr(manifoldry, method)
+    make(2, n_neighbors=K).fit_transform(few(X))
+    yield
+    with timing(Auto, "solve") as spent:
+        Y = make(2, n_neighbors=K).fit_transform(X)
+    return {"embedding": Y, "eigenproblem": sum(spent)}
+
+
+def sklearn(X, method):
+    import sklearn.manifold._locally_linear as inside  # where the eigenproblem can be timed
+    from sklearn.manifold import LocallyLinearEmbedding
+
+    options = {"eigen_solver": "arpack", "random_state": 0, "n_jobs": -1}
+    model = LocallyLinearEmbedding(n_neighbors=K, method=SKLEARN[method], **options)
+    model.fit_transform(few(X))
+    yield
+    with timing(inside, "null_space") as spent:
+        Y = model.fit_transform(X)
+    return {"embedding": Y, "eigenproblem": sum(spent)}
+
+
+def tapkee(X, method):
+    import numpy as np
+    import tapkee as library
+
+    options = {"method": TAPKEE[method], "num_neighbors": K, "target_dimension": 2}
+    library.embed(np.asfortranarray(few(X).T), **options)
+    X = np.asfortranarray(X.T)
+    yield
+    Y = library.embed(X, **options)
+    return {"embedding": Y if Y.shape[1] == 2 else Y.T}
+
+
+def _workload(method, n, **options):
+    arguments = {"method": method}
+    # scikit-learn 1.9.1's "hessian" takes all of a full QR's columns for the Hessian's, which makes
+    # its matrix that of LTSA: listed, but no yardstick.
+    other = method == "HessianLLE"
+    name = "scikit-learn, in effect LTSA" if other else "scikit-learn"
+    contestants = (
+        Contestant(method, ours, options=arguments),
+        Contestant(name, sklearn, "scikit-learn", arguments, aside=other),
+        Contestant("tapkee", tapkee, "tapkee", arguments),
+    )
+    what = f"{method} of a Swiss roll of {n}, {K} neighbours"
+    return Workload(
+        f"local-{method.lower()}-{n // 1000}k", what, partial(roll, n), contestants, sheet_error,
+        ("error <= best + 0.02",), dataset=f"roll-{n}", **options,
+    )  # fmt: skip
+
+
+WORKLOADS = [
+    *[_workload(method, 2000, quick=True) for method in SKLEARN],
+    *[_workload(method, 10_000) for method in SKLEARN],
+    _workload("LLE", 50_000),
+]
