@@ -349,7 +349,7 @@ def angles(expected, got):
     return np.sqrt(np.maximum(0, 1 - np.einsum("ij,ij->j", expected, got) ** 2))
 
 
-HONEST = [Lanczos(max_iter=20), Lobpcg(max_iter=60), Randomized(max_iter=3)]
+HONEST = [Lanczos(max_products=400), Lobpcg(max_iter=60), Randomized(max_iter=3)]
 
 
 @pytest.mark.parametrize("solver", [ShiftInvertLanczos(), Auto(), *HONEST], ids=_name)

@@ -52,7 +52,7 @@ class Chain(Auto):
         super().__init__()
         object.__setattr__(self, "solvers", solvers)
 
-    def choose(self, problem, k):
+    def _chain(self, problem, k):
         return [Choice(s, f"number {i}") for i, s in enumerate(self.solvers)]
 
 
@@ -71,7 +71,12 @@ def test_policy():
     assert solvers(sparse(300, "smallest"))[0] is Dense
     assert solvers(sparse(1000, "smallest"))[0] is ShiftInvertLanczos
     assert solvers(sparse(1000, "smallest"), k=100)[0] is Dense
-    assert solvers(sparse(20_000, "smallest")) == [ShiftInvertLanczos, Lobpcg, Lanczos]
+    assert solvers(sparse(20_000, "smallest")) == [
+        Lanczos,
+        ShiftInvertLanczos,
+        Lobpcg,
+        Lanczos,
+    ]
     assert solvers(sparse(3000, "smallest"))[-1] is Dense
     assert solvers(sparse(20_000, "largest")) == [Lanczos, Randomized]
     dense = SpectralProblem(np.eye(2500), end="largest")
@@ -89,15 +94,63 @@ def test_reasons_name_the_decisive_numbers():
     assert all(c.reason for c in chain)
     assert "20000" in chain[0].reason
     assert "59998 entries" in chain[0].reason
-    assert "expected in a factor" in chain[0].reason
+    assert "a probe" in chain[0].reason
+    assert "expected in a factor" in chain[1].reason
     gram = SpectralProblem(Gram(np.ones((50_000, 3))), end="largest")
     assert "short side 3 (of 50000 rows)" in Auto().choose(gram, 2)[0].reason
 
 
 def test_too_much_fill_in_is_not_factorised():
     problem = sparse(20_000, "smallest")
-    assert solvers(problem, work_up_to=1) == [Lanczos, Lobpcg, ShiftInvertLanczos]
-    assert solvers(problem, work_up_to=1, fill_up_to=1e3) == [Lanczos, Lobpcg]
+    afterwards = [Lanczos, ShiftInvertLanczos, Lobpcg]
+    assert solvers(problem, probe_up_to=1) == [Lanczos, *afterwards]
+    assert solvers(problem, fill_up_to=1e3) == [Lanczos, Lanczos, Lobpcg]
+
+
+def test_the_fill_limit_is_the_free_memory(monkeypatch):
+    monkeypatch.setattr("manifoldry.eigen.auto.available_memory", lambda: 26_000)
+    assert Auto().largest_fill == 1000
+    assert ShiftInvertLanczos not in solvers(sparse(20_000, "smallest"))
+
+
+def random_graph(n, rng):
+    """Laplacian of a random graph, whose spectrum has a gap above zero as an expander's."""
+    i, j = rng.integers(n, size=(2, 8 * n))
+    W = sp.coo_array((np.ones(8 * n), (i, j)), shape=(n, n)).tocsr()
+    W = W + W.T
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    return SpectralProblem(
+        sp.csr_array(sp.diags_array(degree) - W),
+        end="smallest",
+        mass=degree,
+        deflate=np.ones(n),
+        bounds=(0, 2),
+    )
+
+
+def test_the_probe_tells_the_two_regimes_apart(monkeypatch):
+    # The same size and much the same number of entries; only the spectrum differs.
+    rng, estimates = np.random.default_rng(0), []
+    real = estimated_fill
+    monkeypatch.setattr(
+        "manifoldry.eigen.auto.estimated_fill", lambda A: estimates.append(1) or real(A)
+    )
+    wide = Auto().solve(random_graph(6000, rng), 2, rng)
+    assert wide.solver == "Lanczos"
+    assert "a probe" in wide.reason
+    assert not estimates  # what the probe has settled needs no factor, nor an estimate of it
+    tiny = Auto().solve(sparse(6000, "smallest"), 2, rng)
+    assert tiny.solver == "ShiftInvertLanczos"
+    assert "Lanczos did not separate 3 pairs of order 6000 in" in tiny.reason
+    assert estimates
+
+
+def test_the_probe_agrees_with_the_dense_solver():
+    rng = np.random.default_rng(1)
+    problem = random_graph(600, rng)
+    fast, exact = Lanczos(probe=True).solve(problem, 4, rng), Dense().solve(problem, 4, rng)
+    np.testing.assert_allclose(fast.values, exact.values, atol=1e-12)
+    np.testing.assert_allclose(fast.vectors, exact.vectors, atol=1e-6)
 
 
 def test_fill_estimate_is_close_on_a_grid():
@@ -166,7 +219,7 @@ def test_names(spec, end, kind):
 
 
 def test_solver_objects_pass_and_unknown_names_do_not():
-    solver = Lanczos(max_iter=7)
+    solver = Lanczos(max_products=7)
     assert resolve_solver(solver) is solver
     for wrong in ("eigen", None, 3):
         with pytest.raises(ValueError, match=r"'auto', 'dense'.*or an EigenSolver object"):

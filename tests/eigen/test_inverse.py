@@ -24,6 +24,25 @@ def test_a_shift_inside_the_spectrum_is_noticed(kind, shift, end):
         ShiftedInverse(kind(path(50).toarray()), shift, end)
 
 
+def test_a_trusted_shift_that_is_not_outside_shows_in_the_iteration(monkeypatch):
+    monkeypatch.setattr("manifoldry.eigen.shift_invert._TRUSTED_FROM", 0)
+    A = path(300) - 1e-4 * sp.eye_array(300)  # one eigenvalue below what the bounds say
+    problem = SpectralProblem(A, end="smallest", bounds=(0, 4))
+    spectrum = ShiftInvertLanczos().solve(problem, 2, np.random.default_rng(0))
+    expected = 2 - 2 * np.cos(np.pi * np.arange(2) / 300) - 1e-4
+    np.testing.assert_allclose(spectrum.values, expected, atol=1e-10)
+
+
+def test_nested_dissection_agrees_with_minimum_degree(monkeypatch):
+    pytest.importorskip("pymetis")
+    rng, grid = np.random.default_rng(0), path(40)
+    A = sp.csr_array(sp.kronsum(grid, grid))
+    X = rng.standard_normal((1600, 3))
+    plain = ShiftedInverse(A, -0.1, "smallest").solve(X)
+    monkeypatch.setattr("manifoldry.eigen.inverse._DISSECT_FROM", 0)
+    np.testing.assert_allclose(ShiftedInverse(A, -0.1, "smallest").solve(X), plain, atol=1e-12)
+
+
 @pytest.mark.parametrize("invariant", [True, False])
 def test_constrained_inverse(invariant):
     n, rng = 40, np.random.default_rng(0)
@@ -66,7 +85,7 @@ def test_rest_without_a_top_of_its_own_is_no_failure():
     n = 400
     A = 1e-3 * path(n) + sp.diags_array(np.r_[0.0, np.ones(n - 1)])
     problem = SpectralProblem(A, end="smallest", bounds=(0, 2))
-    spectrum = ShiftInvertLanczos(max_iter=3).solve(problem, 1, np.random.default_rng(0))
+    spectrum = ShiftInvertLanczos(max_products=40).solve(problem, 1, np.random.default_rng(0))
     assert spectrum.values[0] == pytest.approx(np.linalg.eigvalsh(A.toarray())[0], abs=1e-12)
 
 

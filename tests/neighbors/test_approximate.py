@@ -89,7 +89,7 @@ def test_new_points_are_compared_with_all(X, graph):
     own, _ = graph.query(new)
     exact, _ = NeighborGraph.build(X, 15, search="exact").query(new)
     assert np.array_equal(own.indices, exact.indices)
-    assert np.array_equal(own.distances, exact.distances)
+    np.testing.assert_allclose(own.distances, exact.distances, rtol=1e-14)
 
 
 @pytest.mark.parametrize("n", [3, 6, 20, 40])

@@ -7,10 +7,11 @@ A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it int
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.lanczos import Lanczos, ShiftInvertLanczos
+from manifoldry.eigen.lanczos import Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
+from manifoldry.eigen.shift_invert import ShiftInvertLanczos
 from manifoldry.eigen.solver import EigenSolver, PairSolver, SolverFailed
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.eigen.standard import StandardProblem

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
 
 from manifoldry._typing import Matrix
+from manifoldry._validation import available_memory
 from manifoldry._warn import warn
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.inverse import estimated_fill
-from manifoldry.eigen.lanczos import Lanczos, ShiftInvertLanczos
+from manifoldry.eigen.lanczos import Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
+from manifoldry.eigen.shift_invert import ShiftInvertLanczos
 from manifoldry.eigen.solver import (
     EigenSolver,
     PairSolver,
@@ -26,6 +28,14 @@ from manifoldry.eigen.solver import (
 )
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.exceptions import ConvergenceWarning
+
+# Of a factor and its mirror, measured at 10⁶ points.
+_BYTES_PER_ENTRY = 26
+# How many times the probe's products a factorisation may cost before products get a second run.
+_PATIENCE = 10
+# Order up to which fill-in is estimated before the probe, and the products that a factorisation may
+# be worth to be done without one: no run converges in fewer.
+_ESTIMATED_AT_ONCE, _CHEAP = 5000, 200
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Auto(EigenSolver):
-    """Choose a solver by size, structure and end of the spectrum, and check that it worked.
+    """Choose a solver by size, structure, end of the spectrum and a probe; check that it worked.
 
     If the residuals of the first choice are too large for the gaps, the next one is tried. Ask
     :meth:`choose` for the chain and its reasons before anything is solved.
@@ -50,10 +60,11 @@ class Auto(EigenSolver):
     few_from : int
         Order beyond which a few pairs (at most one in twenty) of an explicit matrix are left to
         iterations, which are faster and checked all the same.
-    fill_up_to : float
-        Largest number of entries (estimated) of a sparse factor: 1e8 are 2.4 GB with its mirror.
-    work_up_to : float
-        Largest number of multiplications (estimated) for which factorising is the first choice.
+    fill_up_to : float, optional
+        Largest number of entries (estimated) of a sparse factor; by default what fits into the
+        memory that is free, at 26 bytes per entry and its mirror.
+    probe_up_to : int
+        Largest number of products with a sparse operator before factorising it is considered.
     dense_at_most : int
         Largest order that is solved as a dense matrix if everything else has failed.
 
@@ -70,31 +81,36 @@ class Auto(EigenSolver):
 
     dense_up_to: int = 2000
     few_from: int = 400
-    fill_up_to: float = 1e8
-    work_up_to: float = 1e10
+    fill_up_to: float | None = None
+    probe_up_to: int = 2000
     dense_at_most: int = 10_000
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason."""
+        return list(self._chain(problem, k))
+
+    def _chain(self, problem: SpectralProblem, k: int) -> Iterator[Choice]:
+        """Yield the choices one by one: what a later one has to look at may not be needed."""
         n, A = problem.n, problem.operator
         side = A.small_side if isinstance(A, Gram) else n
         explicit = isinstance(A, np.ndarray) or hasattr(A, "nnz")
         few = explicit and side > self.few_from and k <= side // 20
         if side <= self.dense_up_to and not few:
-            return [*self._small(n, side), *self._iterative(problem, k)]
-        chain = self._iterative(problem, k)
+            yield self._small(n, side)
+            yield from self._iterative(problem, k)
+            return
+        yield from self._iterative(problem, k)
         if side <= self.dense_at_most:
             reason = f"order {side} is at most {self.dense_at_most}: a dense solve as a last resort"
-            chain.append(Choice(Dense(), reason))
-        return chain
+            yield Choice(Dense(), reason)
 
-    def _small(self, n: int, side: int) -> list[Choice]:
+    def _small(self, n: int, side: int) -> Choice:
         fits = f"is at most {self.dense_up_to}, where a dense solve is fast and exact"
         if side < n:
-            return [Choice(Dense(), f"the factor's short side {side} (of {n} rows) {fits}")]
-        return [Choice(Dense(), f"order {n} {fits}")]
+            return Choice(Dense(), f"the factor's short side {side} (of {n} rows) {fits}")
+        return Choice(Dense(), f"order {n} {fits}")
 
-    def _iterative(self, problem: SpectralProblem, k: int) -> list[Choice]:
+    def _iterative(self, problem: SpectralProblem, k: int) -> Iterable[Choice]:
         n, A = problem.n, problem.operator
         krylov = Choice(Lanczos(), f"{k} pairs of order {n} need products with the operator only")
         block = Choice(Randomized(), f"a block iteration for {k} pairs sees repeated eigenvalues")
@@ -107,18 +123,45 @@ class Auto(EigenSolver):
             return [krylov, Choice(Lobpcg(), f"a block of {k} pairs without a matrix"), block]
         return self._sparse_smallest(A)
 
-    def _sparse_smallest(self, A: Matrix) -> list[Choice]:
-        n = A.shape[0]
-        fill = n * n / 2 if n <= self.dense_up_to else estimated_fill(A)
-        work = fill**2 / n  # multiplications: squared column lengths, summed
-        sizes = f"sparse of order {n}, {A.nnz} entries, {fill:.1e} expected in a factor"
-        inverse = Choice(ShiftInvertLanczos(), f"smallest end, {sizes}: it separates tiny gaps")
-        multigrid = Choice(Lobpcg(), f"smallest end, {sizes}: multigrid needs no factor")
-        krylov = Choice(Lanczos(), f"smallest end, {sizes}: products with the operator suffice")
-        if work <= self.work_up_to:
-            return [inverse, multigrid, krylov]
-        # Graphs that fill in are those of high-dimensional data, whose gaps are wide.
-        return [krylov, multigrid, *([inverse] if fill <= self.fill_up_to else [])]
+    def _sparse_smallest(self, A: Matrix) -> Iterator[Choice]:
+        """Try products with the operator first; they show early whether they will do.
+
+        The probe costs less than ordering the matrix for a factorisation, so the fill-in is only
+        estimated when the probe has failed, or where the estimate costs nothing.
+        """
+        order = f"smallest end, sparse of order {A.shape[0]}, {A.nnz} entries"
+        if A.shape[0] <= _ESTIMATED_AT_ONCE:
+            fill = estimated_fill(A)
+            if _worth(A, fill) <= _CHEAP:
+                yield from self._factorised(A, fill, order)
+                return
+        yield Choice(
+            Lanczos(probe=True, max_products=self.probe_up_to),
+            f"{order}: a probe, products with the operator while they see the end of the spectrum",
+        )
+        yield from self._factorised(A, estimated_fill(A), order)
+
+    def _factorised(self, A: Matrix, fill: float, order: str) -> Iterator[Choice]:
+        """Yield what is left when a probe has seen nothing but tiny gaps."""
+        worth = _worth(A, fill)
+        sizes = f"{order}, {fill:.1e} expected in a factor, worth {worth:.0f} products"
+        inverse = Choice(ShiftInvertLanczos(), f"{sizes}: it separates tiny gaps")
+        multigrid = Choice(Lobpcg(), f"{sizes}: multigrid needs no factor")
+        krylov = Choice(Lanczos(), f"{sizes}: products with the operator suffice")
+        if fill > self.largest_fill:
+            yield from (krylov, multigrid)
+        elif worth > self.probe_up_to * _PATIENCE:
+            yield from (krylov, inverse, multigrid)
+        else:
+            yield from (inverse, multigrid, krylov)
+
+    @property
+    def largest_fill(self) -> float:
+        """Largest number of entries of a sparse factor that is tried."""
+        if self.fill_up_to is not None:
+            return self.fill_up_to
+        available = available_memory()
+        return np.inf if available is None else available / _BYTES_PER_ENTRY
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Run down the chain until a spectrum is accepted; otherwise return the best, and warn."""
@@ -126,7 +169,7 @@ class Auto(EigenSolver):
         check_count(standard, k)
         found: list[Spectrum] = []
         failures: list[str] = []
-        for choice in self.choose(problem, k):
+        for choice in self._chain(problem, k):
             try:
                 spectrum = choice.solver.attempt(problem, standard, k, rng)
             except SolverFailed as failure:
@@ -141,6 +184,19 @@ class Auto(EigenSolver):
         best = min(found, key=lambda s: s.worst_ratio)
         warn(not_accepted(best), ConvergenceWarning)
         return best
+
+
+def _worth(A: Matrix, fill: float) -> float:
+    """Return how many Lanczos steps take as long as a factorisation with that fill-in.
+
+    Ordering grows with A and elimination with the squared column lengths; a step is the product,
+    orthogonalising what it gives, and the interpreter. Coefficients in seconds, of 2 cores and
+    10⁴ to 10⁶ points: only the ratio counts.
+    """
+    n = A.shape[0]
+    factorisation = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n
+    step = 1.6e-9 * A.nnz + 3e-8 * n + 1.5e-4
+    return float(factorisation / step)
 
 
 def _told(reason: str, failures: Sequence[str]) -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
-from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, splu
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Array, IntArray, Matrix
 
 # ‖P M Q‖ below this fraction of the largest entry: Q is an invariant subspace up to rounding.
 _INVARIANT = 1e-13
 
 # Vertices of the larger ball from which fill-in is extrapolated.
-_BALL = 4000
+_BALL = 2000
+
+
+# Order from which the optional nested dissection pays.
+_DISSECT_FROM = 5000
 
 
 class NotDefiniteError(ValueError):
@@ -32,6 +41,8 @@ class ShiftedInverse:
         The shift σ; NotDefiniteError is raised if the factorisation finds eigenvalues beyond it.
     end : {"smallest", "largest"}
         Whether σ should lie below or above the spectrum.
+    trusted : bool
+        Do not look at the pivots of a sparse factor, which takes a copy of it.
 
     Examples
     --------
@@ -41,12 +52,14 @@ class ShiftedInverse:
     array([0.5 , 0.25])
     """
 
-    def __init__(self, A: Matrix, shift: float, end: str) -> None:
+    def __init__(self, A: Matrix, shift: float, end: str, *, trusted: bool = False) -> None:
         sign = 1.0 if end == "smallest" else -1.0
         n = A.shape[0]
         if sp.issparse(A):
             self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
-            self._lu = _definite_lu(self.M)
+            dissect = n > _DISSECT_FROM and _metis() is not None
+            factorised = PermutedLU if dissect else _definite_lu
+            self._lu: Matrix = factorised(self.M, trusted=trusted)
         else:
             self.M = sign * (A - shift * np.eye(n))
             self._factor = _cholesky(self.M)
@@ -96,7 +109,8 @@ def estimated_fill(A: Matrix) -> float:
     """Return about how many entries the sparse factor of A will have, without factorising A.
 
     Two nested balls of the graph of A are factorised and the growth is extrapolated. On nearest
-    neighbour graphs of 2 to 6 dimensions this came within 50 % of the truth (10⁴ to 10⁵ points).
+    neighbour graphs of 2 to 6 dimensions this came within 50 % of the truth, on
+    rolls of 10⁵ to 10⁶ points it was up to 2.7 times too much.
 
     Examples
     --------
@@ -108,15 +122,25 @@ def estimated_fill(A: Matrix) -> float:
     19.0
     """
     n = A.shape[0]
-    labels = connected_components(A, directed=False)[1]
-    members = np.flatnonzero(labels == np.bincount(labels).argmax())
-    start = members[len(members) // 2]
-    order = breadth_first_order(A, start, directed=False, return_predecessors=False)[:_BALL]
+    order = _ball(A, n // 2)
+    if len(order) < min(_BALL, n):  # a small component: look at the largest instead
+        labels = connected_components(A, directed=False)[1]
+        order = _ball(A, int(np.argmax(labels == np.bincount(labels).argmax())))
     whole = _fill(A, order)
     if len(order) < _BALL:  # the largest component: n / len(order) times as much at most
         return whole * n / len(order)
     growth = np.log(whole / _fill(A, order[: _BALL // 4])) / np.log(4)
     return float(whole * (n / _BALL) ** growth)
+
+
+def _ball(A: Matrix, start: int) -> IntArray:
+    """Return the _BALL vertices nearest to a start in the graph of A (csr), or its component."""
+    order = front = np.array([start])
+    while len(front) and len(order) < _BALL:
+        reached = np.unique(A[front].indices)
+        front = np.setdiff1d(reached, order, assume_unique=True)
+        order = np.concatenate([order, front])
+    return order[:_BALL]
 
 
 def _fill(A: Matrix, rows: Matrix) -> float:
@@ -133,17 +157,49 @@ def _out(Q: Array, X: Array) -> Array:
     return X - Q @ (Q.T @ X)
 
 
-def _definite_lu(M: Matrix) -> Matrix:
-    """Return the sparse factor of M if it proves M positive definite."""
+class PermutedLU:
+    """A sparse factor in the order of nested dissection, where pymetis is installed.
+
+    On graphs of 3 dimensions and more it has half the entries that minimum degree leaves, and took
+    3 s instead of 13 (cube, 50 000 points); in 2 dimensions both take about as long.
+    """
+
+    def __init__(self, M: Matrix, *, trusted: bool = False) -> None:
+        pattern = sp.csr_array(M)
+        rows = np.repeat(np.arange(M.shape[0]), np.diff(pattern.indptr))
+        off = rows != pattern.indices
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows[off], minlength=M.shape[0]))])
+        graph = _metis().CSRAdjacency(
+            starts.astype(np.int32), pattern.indices[off].astype(np.int32)
+        )
+        self.order = np.asarray(_metis().nested_dissection(graph)[0])
+        permuted = sp.csc_array(M[self.order][:, self.order])
+        self._lu = _definite_lu(permuted, "NATURAL", trusted=trusted)
+
+    def solve(self, X: Array) -> Array:
+        """Return M⁻¹ X."""
+        Y = np.empty_like(X)
+        Y[self.order] = self._lu.solve(X[self.order])
+        return Y
+
+
+@cache
+def _metis() -> Any:
+    """Return the optional module pymetis (MIT, with METIS under Apache 2.0), or None."""
+    return import_module("pymetis") if find_spec("pymetis") else None
+
+
+def _definite_lu(M: Matrix, order: str = "MMD_AT_PLUS_A", *, trusted: bool = False) -> Matrix:
+    """Return the sparse factor of M if it proves M positive definite, or if that is known."""
     try:
         # Pivots stay on the diagonal, so fill-in follows the symmetric ordering and the signs
         # of the pivots count the eigenvalues below the shift (Sylvester).
         options = {"SymmetricMode": True}
-        lu = splu(M, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        lu = splu(M, permc_spec=order, diag_pivot_thresh=0.0, options=options)
     except RuntimeError as error:  # an exactly singular factor
         raise NotDefiniteError(str(error)) from error
     on_diagonal = np.array_equal(lu.perm_r, lu.perm_c)
-    if not (on_diagonal and (lu.U.diagonal() > 0).all()):
+    if not (on_diagonal and (trusted or (lu.U.diagonal() > 0).all())):
         raise NotDefiniteError("the factor has pivots that are not positive")
     return lu
 

@@ -1,20 +1,43 @@
-"""ARPACK behind one door: start vector, random source, partial results."""
+"""Thick-restart Lanczos behind one door: start vector, stopping rule, bound on products."""
 
 from __future__ import annotations
 
-from inspect import signature
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.linalg import eigh
+from scipy.sparse.linalg import LinearOperator
 
+from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array
-from manifoldry.eigen.solver import SolverFailed
 from manifoldry.eigen.standard import StandardProblem
 
-# scipy 1.17 draws ARPACK's restart vectors from `rng`; earlier ones have a fixed source.
-_TAKES_RNG = "rng" in signature(eigsh).parameters
-# ARPACK needs room beyond the wanted pairs; below this a dense solve is cheaper anyway.
+# Below this order a dense solve is cheaper than any iteration.
 SMALLEST_ORDER = 50
+_EPS = float(np.finfo(np.float64).eps)
+# Forty vectors shorter than this are left to one thread by BLAS itself.
+_THREADED_BY_BLAS = 200
+# A new direction this short has lost digits to cancellation, and takes one more sweep.
+_CANCELLED = 1e-3
+
+# Given the k leading Ritz values, falling, and their residuals: may the iteration stop?
+Stop = Callable[[Array, Array], bool]
+# Given the same and the number of products so far: is it hopeless?
+Hopeless = Callable[[Array, Array, int], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Ritz:
+    """Leading Ritz pairs of a run, whether or not they have converged."""
+
+    values: Array  # (k,), falling
+    vectors: Array  # (n, k), orthonormal
+    residuals: Array  # (k,)
+    products: int
+    converged: bool
+    lowest: float  # smallest Ritz value of the whole basis
 
 
 def too_small(standard: StandardProblem, k: int) -> bool:
@@ -22,37 +45,92 @@ def too_small(standard: StandardProblem, k: int) -> bool:
     return standard.dimension <= max(SMALLEST_ORDER, 4 * k)
 
 
+def threads(standard: StandardProblem) -> AbstractContextManager[None]:
+    """Return the BLAS threads for an iteration on single vectors: one, unless A is dense."""
+    large = standard.sparse and standard.n > _THREADED_BY_BLAS
+    return one_blas_thread() if large else nullcontext()
+
+
 def start_block(standard: StandardProblem, columns: int, rng: np.random.Generator) -> Array:
     """Return random columns (n, columns) inside the complement of Q."""
     return standard.project(rng.standard_normal((standard.n, columns)))
 
 
-def largest_vectors(
+def top_pairs(
     operator: LinearOperator,
     k: int,
     start: Array,
-    tol: float,
-    max_iter: int,
+    stop: Stop,
+    *,
+    basis: int,
+    max_products: int,
     rng: np.random.Generator,
-    basis: int | None = None,
-) -> Array:
-    """Return k vectors for the largest eigenvalues; some may be random if not all converge."""
-    options = {"rng": rng} if _TAKES_RNG else {}
-    ncv = None if basis is None else min(operator.shape[0], basis)
-    try:
-        _, V = eigsh(
-            operator, k, which="LA", v0=start, tol=tol, maxiter=max_iter, ncv=ncv, **options
-        )
-    except ArpackNoConvergence as partial:
-        V = partial.eigenvectors
-        if V.shape[1] == 0:
-            raise SolverFailed(
-                f"Lanczos found none of {k} pairs of order {operator.shape[0]} in "
-                f'max_iter={max_iter} restarts; allow more, or pass eigen_solver="auto"'
-            ) from partial
-        # Random columns leave a large residual behind: the check downstream will see it.
-        return np.hstack([V, rng.standard_normal((V.shape[0], k - V.shape[1]))])
-    return np.asarray(V)
+    every: int = 1,
+    hopeless: Hopeless | None = None,
+) -> Ritz:
+    """Return k leading Ritz pairs of a symmetric operator (Wu and Simon 2000).
+
+    The basis is orthogonal to rounding at every step. ARPACK's stopping rule is relative to the
+    eigenvalue; here the caller's rule sees values and residuals every `every` products, and can
+    weigh one against the gaps of the others.
+    """
+    m = min(basis, operator.shape[0] - 1)
+    V, T = np.empty((m + 1, len(start))), np.zeros((m, m))  # one row per basis vector
+    V[0] = start / np.linalg.norm(start)
+    kept = products = 0
+    while True:
+        for j in range(kept, m):
+            beta = _extend(operator, V, T, j, j - 1 if j > kept else 0, rng)
+            products += 1
+            at_end = j == m - 1 or products >= max_products
+            if j + 1 < k or not (at_end or (j - kept) % every == every - 1):
+                continue
+            theta, S = eigh(T[: j + 1, : j + 1], check_finite=False)
+            residuals = beta * np.abs(S[-1])
+            leading, off = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
+            done = stop(leading, off)
+            if done or products >= max_products:
+                vectors = (S[:, : -k - 1 : -1].T @ V[: j + 1]).T
+                return Ritz(leading, vectors, off, products, done, float(theta[0]))
+        if hopeless is not None and hopeless(leading, off, products):
+            return Ritz(
+                leading, (S[:, : -k - 1 : -1].T @ V[:m]).T, off, products, False, float(theta[0])
+            )
+        kept = min(k + (m - k) // 2, m - 2) if m > k + 2 else k
+        V[:kept] = S[:, -kept:].T @ V[:m]
+        V[kept] = V[m]
+        T[:] = 0
+        T[range(kept), range(kept)] = theta[-kept:]
+
+
+def _extend(
+    operator: LinearOperator, V: Array, T: Array, j: int, first: int, rng: np.random.Generator
+) -> float:
+    """Put the next direction into V[j + 1] and row j into T; return its length."""
+    w = operator @ V[j]
+    scale = max(float(np.linalg.norm(w)), float(np.abs(T).max()))
+    # The bulk of w lies along V[first:], its two predecessors (after a restart, all that was
+    # kept): with that gone, one sweep over the whole basis is as good as two.
+    h = np.zeros(j + 1)
+    for i in (first, 0):
+        c = V[i : j + 1] @ w
+        w -= c @ V[i : j + 1]
+        h[i:] += c
+    beta = float(np.linalg.norm(w))
+    if beta < _CANCELLED * scale:
+        w -= (V[: j + 1] @ w) @ V[: j + 1]
+        beta = float(np.linalg.norm(w))
+    T[j, : j + 1] = T[: j + 1, j] = h
+    if beta <= 10 * _EPS * scale:
+        # An invariant subspace: go on in a direction that it lacks.
+        w, beta = rng.standard_normal(len(w)), 0.0
+        for _ in range(3):
+            w -= (V[: j + 1] @ w) @ V[: j + 1]
+            w /= np.linalg.norm(w)
+        V[j + 1] = w
+    else:
+        V[j + 1] = w / beta
+    return beta
 
 
 def locked(operator: LinearOperator, V: Array) -> LinearOperator:
@@ -68,30 +146,40 @@ def locked(operator: LinearOperator, V: Array) -> LinearOperator:
 def with_missed_copies(
     operator: LinearOperator,
     V: Array,
-    standard: StandardProblem,
-    max_iter: int,
+    start: Callable[[], Array],
+    *,
+    basis: int,
+    max_products: int,
     rng: np.random.Generator,
 ) -> Array:
     """Return V together with eigenvectors of larger eigenvalues that V lacks.
 
-    A Krylov space of one start vector holds one vector per eigenspace; further copies come in by
-    rounding only, and plain Lanczos was seen to stop before they did (10 equal components: 4 runs
-    of 10). A run on the rest of the space sees such a copy at its very top. The operator must be
-    positive, so that what is locked cannot pass for a top eigenvalue.
+    A Krylov space of one start vector holds one vector per eigenspace. A run on the rest of the
+    space, from another start, sees a further copy at its very top, and knows early if there is
+    none: as soon as its top is farther below the last wanted pair than its residual. The last
+    column of V is not wanted, it only measures a gap. The operator must be positive, so that
+    what is locked cannot pass for a top eigenvalue.
     """
     k = V.shape[1]
-    for _ in range(k):
+    for _ in range(2 * k):
         V = np.linalg.qr(V)[0]
-        kth = np.linalg.eigvalsh(V.T @ (operator @ V))[-k]
-        start = start_block(standard, 1, rng)[:, 0]
+        values = np.linalg.eigvalsh(V.T @ (operator @ V))
+        bound, top = values[-max(k - 1, 1)], values[-1]
+
+        def decided(theta: Array, r: Array, bound: float = bound, top: float = top) -> bool:
+            below = theta[0] + 2 * r[0] < bound
+            return bool(below or r[0] <= max(1e-9 * abs(theta[0] - bound), 1e-14 * top))
+
+        x = start()
+        x = x - V @ (V.T @ x)
         rest = locked(operator, V)
-        try:
-            extra = largest_vectors(rest, 1, start - V @ (V.T @ start), 1e-7, max_iter, rng)
-        except SolverFailed:
-            break  # nothing stands out of the rest
-        extra = extra - V @ (V.T @ extra)
-        extra /= np.linalg.norm(extra)
-        if float((extra.T @ (operator @ extra)).item()) <= kth * (1 + 1e-12):
+        found = top_pairs(
+            rest, 1, x, decided, basis=basis, max_products=max_products, rng=rng, every=2
+        )
+        if found.values[0] + 2 * found.residuals[0] < bound:
             break
-        V = np.hstack([V, extra])
+        if not found.converged and found.values[0] < bound:
+            break  # nothing stands out of the rest
+        extra = found.vectors - V @ (V.T @ found.vectors)
+        V = np.hstack([V, extra / np.linalg.norm(extra)])
     return V

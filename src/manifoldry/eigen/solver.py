@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -81,7 +82,8 @@ class PairSolver(EigenSolver):
         check_count(standard, k)
         wanted = min(k + 1, standard.dimension)
         try:
-            vectors = self._pairs(standard, wanted, rng)[1]
+            with self._threads(standard):
+                vectors = self._pairs(standard, wanted, rng)[1]
             values, V, residuals = rayleigh_ritz(standard, vectors)
         except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
             raise SolverFailed(
@@ -90,6 +92,10 @@ class PairSolver(EigenSolver):
             ) from error
         spectrum = verified(problem, standard, k, values, V, residuals)
         return replace(spectrum, solver=self.name, reason=f"{self.name} was asked for")
+
+    def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
+        """Return the setting of BLAS threads in which :meth:`_pairs` runs."""
+        return nullcontext()
 
     @abstractmethod
     def _pairs(

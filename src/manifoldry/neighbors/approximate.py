@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 
-from manifoldry._typing import IntArray, Matrix
-from manifoldry._validation import plan_memory, spread_rows
+import numpy as np
+
+from manifoldry._threads import map_threads
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import plan_memory, row_blocks, spread_rows
 from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.base import Others, sort_rows
 from manifoldry.neighbors.brute import BruteIndex
 from manifoldry.neighbors.descent import approximate_neighbors, improved_neighbors
-from manifoldry.neighbors.distances import neighbor_distances
 
 _SAMPLE = 100  # points on which recall is measured
 _ENOUGH = 0.98  # recall at which the search ends
@@ -41,17 +43,31 @@ class ApproximateIndex(BruteIndex):
                 "NeighborGraph.build(X, search='exact')",
                 ConvergenceWarning,
             )
-        distances = neighbor_distances(self.X, self.X, indices, self._frame.unit)
-        return Others(*sort_rows(indices, distances), recall)
+        return Others(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
 
     def _is_large(self, X: Matrix) -> bool:
         return True  # the loops are compiled in any case
+
+    def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
+        from manifoldry.neighbors.kernels import lengths
+
+        out = np.empty(len(query))
+        pairs = np.ascontiguousarray(X), np.ascontiguousarray(self.X), query, reference
+        map_threads(
+            lambda part: lengths(*pairs, self._frame.unit, out, part.start, part.stop),
+            row_blocks(len(query), X.shape[1], budget=2**22),
+        )
+        return out
+
+    def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
+        query = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
+        return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
 
     def _recall(self, indices: IntArray) -> float:
         """Share of the true neighbours of a sample of points that were found."""
         sample = spread_rows(self.n_reference, _SAMPLE)
         k = indices.shape[1]
         _, distances = self.nearest_but(self.X[sample], k, sample)
-        found = neighbor_distances(self.X[sample], self.X, indices[sample], self._frame.unit)
+        found = self._to_neighbors(self.X[sample], indices[sample])
         # A neighbour as near as the last true one counts, for of tied points any will do.
         return float((found <= distances[:, -1:] * (1 + 1e-12)).mean())

@@ -65,12 +65,19 @@ class BruteIndex(PointIndex):
         self, X: Matrix, k: int, candidates: IntArray, bound: Array
     ) -> tuple[IntArray, Array, IntArray]:
         """The k nearest candidates by their true distances, and rows where others may be nearer."""
-        distances = neighbor_distances(X, self.X, candidates, self._frame.unit)
-        candidates, distances = sort_rows(candidates, distances)
+        candidates, distances = sort_rows(candidates, self._to_neighbors(X, candidates))
         candidates, distances = candidates[:, :k].copy(), distances[:, :k].copy()
         # The comparison is false where products overflowed.
         certain = (distances[:, -1] / self._frame.unit) ** 2 < bound
         return candidates, distances, np.flatnonzero(~certain)
+
+    def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
+        """True distances of pairs."""
+        return pair_distances(X, self.X, query, reference, self._frame.unit)
+
+    def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
+        """True distances (n, k) of every row from its neighbours, to the same bits."""
+        return neighbor_distances(X, self.X, neighbors, self._frame.unit)
 
     def _is_large(self, X: Matrix) -> bool:
         dense = not (sparse.issparse(X) or sparse.issparse(self.X))
@@ -140,7 +147,7 @@ class BruteIndex(PointIndex):
             D2 -= expansion_error(queries, squares)[:, None]
             query, reference = np.nonzero(limit[block] >= D2)
             query += block.start
-            exact = pair_distances(X, self.X, query, reference, unit)
+            exact = self._between(X, query, reference)
             keep = exact <= radii[query, reference]
             yield block, query[keep], reference[keep], exact[keep]
 

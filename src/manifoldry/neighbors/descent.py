@@ -22,7 +22,7 @@ _TREES, _LEAF = 6, 30
 _FOLLOW = 20  # nearest neighbours of a point that are followed, and points that have it as theirs
 _PASSES, _STILL = 12, 0.002  # passes at most; share of neighbours changing that ends them
 _SHARE = 0.9  # of the variance that a projection must keep
-_SAMPLE = 3000  # rows from which the projection is taken
+_SAMPLE, _WIDEST = 3000, 256  # rows from which the projection is taken, and its width at most
 _CHUNK = 2048  # rows that a thread works on at a time
 
 
@@ -35,7 +35,7 @@ def approximate_neighbors(X: Array, k: int, seed: int = 0) -> IntArray:
     K = min(max(2 * k, k + 10) if Z is not X else max(k + 3, 15), len(X) - 1)
     forest = _Forest.grow(Z, seed)
     order = forest.order
-    found = _Neighbors.in_leaves(Z[order], K, forest).improved(_PASSES)
+    found = _Neighbors.in_leaves(Z[order], K, forest).improve(_PASSES)
     near = found.indices if Z is X else _ranked(X[order], found.indices, k)
     out = np.empty((len(X), k), dtype=np.intp)
     out[order] = order[near[:, :k]]
@@ -45,7 +45,7 @@ def approximate_neighbors(X: Array, k: int, seed: int = 0) -> IntArray:
 def improved_neighbors(X: Array, indices: IntArray) -> IntArray:
     """The same number of neighbours after another pass over the neighbours of neighbours."""
     k = indices.shape[1]
-    found = _Neighbors.given(X, indices, k).improved(1)
+    found = _Neighbors.given(X, indices, k).improve(1)
     return found.indices.astype(np.intp)
 
 
@@ -108,35 +108,35 @@ class _Neighbors:
         _rank(X, candidates, indices, distances)
         return cls(X, indices, distances, np.ones(indices.shape, dtype=np.bool_))
 
-    def improved(self, passes: int) -> "_Neighbors":
-        """After some passes over the neighbours of neighbours, or when they stop changing."""
-        scratch = _Scratch(len(self.X))
-        state = self
-        for number in range(passes):
-            state, changed = state._next(number, scratch)
-            if changed < _STILL * state.indices.size:
+    def improve(self, passes: int) -> "_Neighbors":
+        """Follow the neighbours of neighbours, in place, until they stop changing."""
+        from manifoldry.neighbors.kernels import link
+
+        n, K = self.indices.shape
+        width = min(_FOLLOW, K)
+        links = np.empty((n, 2 * width), dtype=np.int32)
+        n_new, n_links, n_back = np.empty((3, n), dtype=np.int32)
+        scratch = _Scratch(n)
+        for number in range(1, passes + 1):
+            link(self.indices, self.is_new, width, links, n_new, n_links, n_back)
+            changed = self._follow(links, n_new, n_links, number * n, scratch)
+            if changed < _STILL * n * K:
                 break
-        return state
+        return self
 
-    def _next(self, number: int, scratch: "_Scratch") -> tuple["_Neighbors", int]:
-        from manifoldry.neighbors.kernels import search_neighbors, turn_around
+    def _follow(
+        self, links: IntArray, n_new: IntArray, n_links: IntArray, mark: int, scratch: "_Scratch"
+    ) -> int:
+        from manifoldry.neighbors.kernels import search_links
 
-        n = len(self.X)
-        sources = np.empty((n, _FOLLOW), dtype=np.int32)
-        source_new = np.empty((n, _FOLLOW), dtype=np.bool_)
-        counts = np.empty(n, dtype=np.int32)
-        width = min(_FOLLOW, self.indices.shape[1])
-        turn_around(self.indices, self.is_new, width, sources, source_new, counts)
-        indices, distances = self.indices.copy(), self.distances.copy()
-        is_new = np.zeros_like(self.is_new)
+        found = self.indices, self.distances, self.is_new
         changed = map_threads(
-            lambda rows: search_neighbors(
-                self.X, self.indices, self.is_new, width, sources, source_new, counts,
-                (number + 1) * n, *rows, indices, distances, is_new, scratch.seen,
+            lambda rows: search_links(
+                self.X, links, n_new, n_links, mark, *found, scratch.seen, *rows
             ),
-            _chunks(n),
-        )  # fmt: skip
-        return _Neighbors(self.X, indices, distances, is_new), sum(changed)
+            _chunks(len(self.X)),
+        )
+        return int(sum(changed))
 
 
 class _Scratch(local):
@@ -148,17 +148,25 @@ class _Scratch(local):
 
 def _projected(X: Array) -> Array:
     """Principal coordinates that keep most of the variance, if they are few; else X itself."""
-    n, d = X.shape
-    sample = X[spread_rows(n, _SAMPLE if d <= 1000 else 1000)]
-    _, S, axes = np.linalg.svd(sample, full_matrices=False) if len(sample) < d else _axes(sample)
-    share = np.cumsum(S**2)
-    few = int(np.searchsorted(share, _SHARE * share[-1])) + 1
-    return X if few > d // 2 else X @ np.ascontiguousarray(axes[:few].T)
+    sample = X[spread_rows(len(X), _SAMPLE)]
+    axes = _range(sample)
+    values, turn = np.linalg.eigh((sample @ axes).T @ (sample @ axes))
+    share = np.cumsum(values[::-1]) / max(float((sample**2).sum()), np.finfo(np.float32).tiny)
+    few = int(np.searchsorted(share, _SHARE)) + 1
+    if few > min(X.shape[1] // 2, len(values)):
+        return X
+    return X @ np.ascontiguousarray(axes @ turn[:, ::-1][:, :few])
 
 
-def _axes(X: Array) -> tuple[None, Array, Array]:
-    values, vectors = np.linalg.eigh(X.T @ X)
-    return None, np.sqrt(np.maximum(values[::-1], 0)), np.ascontiguousarray(vectors[:, ::-1].T)
+def _range(X: Array) -> Array:
+    """Orthonormal directions (n_features, at most `_WIDEST`) along which `X` extends most."""
+    d = X.shape[1]
+    if d <= _WIDEST:
+        return np.eye(d, dtype=X.dtype)
+    start = np.random.default_rng(0).standard_normal((d, _WIDEST), dtype=np.float32)
+    for _ in range(2):
+        start = np.linalg.qr(X.T @ (X @ start))[0]
+    return start
 
 
 def _ranked(X: Array, candidates: IntArray, k: int) -> IntArray:

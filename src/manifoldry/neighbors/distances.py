@@ -12,6 +12,7 @@ from manifoldry._validation import largest_modulus, power_of_two_scale, row_bloc
 
 # Squares of larger numbers, or sums of such squares, leave the range of double precision.
 _FARTHEST = 1e150
+_MODEST = 1e60  # magnitudes whose squares are far from both ends of the range of numbers
 _CACHED = 2**17  # numbers that stay in the processor's cache while they are worked on
 
 
@@ -61,9 +62,7 @@ def pair_distances(
     out = np.empty(len(i))
     numbers = Y.nnz // Y.shape[0] + 1 if sparse.issparse(Y) else Y.shape[1]
     for block in row_blocks(len(i), numbers, budget=_CACHED):
-        difference = _subtract(X[i[block]], Y[j[block]])
-        difference /= unit
-        out[block] = _row_norms(difference, p) * unit
+        out[block] = _scaled_norms(_subtract(X[i[block]], Y[j[block]]), unit, p)
     return out
 
 
@@ -81,9 +80,8 @@ def neighbor_distances(
         for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHED):
             rows = slice(part.start + block.start, part.start + block.stop)
             steps = np.subtract(Y[neighbors[rows]], X[rows][:, None], dtype=np.float64)
-            steps /= unit
-            lengths = _row_norms(steps.reshape(-1, steps.shape[2]), p)
-            out[rows] = lengths.reshape(-1, k) * unit
+            lengths = _scaled_norms(steps.reshape(-1, steps.shape[2]), unit, p)
+            out[rows] = lengths.reshape(-1, k)
 
     if sparse.issparse(X) or sparse.issparse(Y):
         rows = np.repeat(np.arange(n), k)
@@ -96,6 +94,14 @@ def _subtract(A: Matrix, B: Matrix) -> Matrix:
     if sparse.issparse(A) or sparse.issparse(B):
         A, B = sparse.csr_array(A), sparse.csr_array(B)
     return A.astype(np.float64, copy=False) - B.astype(np.float64, copy=False)
+
+
+def _scaled_norms(D: Matrix, unit: float, p: float) -> Array:
+    """Norms of rows by way of a unit, where squares might leave the range of numbers."""
+    if 1 / _MODEST < unit < _MODEST:
+        return _row_norms(D, p)  # the same bits: units are powers of two
+    D /= unit
+    return _row_norms(D, p) * unit
 
 
 def _row_norms(D: Matrix, p: float) -> Array:

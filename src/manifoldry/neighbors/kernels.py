@@ -142,66 +142,60 @@ def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
 
 
 @compiled
-def turn_around(indices, is_new, width, sources, source_new, counts):
-    """For every point those that have it among their nearest `width`, as many as there is room."""
-    counts[:] = 0
-    for rank in range(width):
-        for i in range(indices.shape[0]):
-            j = indices[i, rank]
-            if j >= 0 and counts[j] < sources.shape[1]:
-                sources[j, counts[j]] = i
-                source_new[j, counts[j]] = is_new[i, rank]
-                counts[j] += 1
+def link(indices, is_new, width, links, n_new, n_links, n_back):
+    """Join every point to its nearest `width` and to those that have it among theirs.
 
-
-@compiled
-def look_at(X, i, j, mark, indices, distances, is_new, seen):
-    """Consider j as a neighbour of i; 1 if it became one."""
-    seen[j] = mark
-    k = indices.shape[1]
-    distance = squared_distance(X, i, j)
-    if not distance < distances[i, k - 1]:
-        return 0
-    place = insert(indices, distances, i, j, distance)
-    for r in range(k - 1, place, -1):
-        is_new[i, r] = is_new[i, r - 1]
-    is_new[i, place] = True
-    return 1
-
-
-@compiled
-def search_neighbors(
-    X, before, is_new, width, sources, source_new, counts, mark, lo, hi,
-    indices, distances, now_new, seen,
-):  # fmt: skip
-    """Improve rows lo to hi by the neighbours of their neighbours, in either direction.
-
-    Of every point the nearest `width` are followed, and only on ways of which one of the two
-    relations is new, since the others were followed in the pass before. Marks from `mark` on are
-    this pass's own. Returns how many neighbours changed.
+    Of the latter as many as there is room, nearest relations first. New relations come first in a
+    row, `n_new` of all `n_links`. Marks all relations as old.
     """
+    n_links[:] = 0
+    n_back[:] = 0
+    for new in (True, False):
+        for rank in range(width):
+            for i in range(indices.shape[0]):
+                j = indices[i, rank]
+                if j >= 0 and is_new[i, rank] == new:
+                    links[i, n_links[i]] = j
+                    n_links[i] += 1
+                    if n_back[j] < width:
+                        links[j, n_links[j]] = i
+                        n_links[j] += 1
+                        n_back[j] += 1
+        if new:
+            n_new[:] = n_links
+    is_new[:] = False
+
+
+@compiled
+def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, seen, lo, hi):
+    """Improve rows lo to hi by those that two links lead to, one of them new.
+
+    The others were looked at in the pass before. Marks from `mark` on are this pass's own.
+    Returns how many neighbours changed.
+    """
+    k = indices.shape[1]
     changed = 0
     for i in range(lo, hi):
         mine = mark + i
         seen[i] = mine
-        for r in range(before.shape[1]):
-            if before[i, r] >= 0:
-                seen[before[i, r]] = mine
-        for a in range(width + counts[i]):
-            j = before[i, a] if a < width else sources[i, a - width]
-            if j < 0:
-                continue
-            new_way = is_new[i, a] if a < width else source_new[i, a - width]
-            if seen[j] != mine:
-                changed += look_at(X, i, j, mine, indices, distances, now_new, seen)
-            for r in range(width):
-                other = before[j, r]
-                if other >= 0 and (new_way or is_new[j, r]) and seen[other] != mine:
-                    changed += look_at(X, i, other, mine, indices, distances, now_new, seen)
-            for r in range(counts[j]):
-                other = sources[j, r]
-                if (new_way or source_new[j, r]) and seen[other] != mine:
-                    changed += look_at(X, i, other, mine, indices, distances, now_new, seen)
+        for r in range(k):
+            if indices[i, r] >= 0:
+                seen[indices[i, r]] = mine
+        for a in range(n_links[i]):
+            j = links[i, a]
+            ways = n_links[j] if a < n_new[i] else n_new[j]
+            for b in range(-1, ways):
+                other = j if b < 0 else links[j, b]
+                if seen[other] == mine:
+                    continue
+                seen[other] = mine
+                distance = squared_distance(X, i, other)
+                if distance < distances[i, k - 1]:
+                    place = insert(indices, distances, i, other, distance)
+                    for r in range(k - 1, place, -1):
+                        is_new[i, r] = is_new[i, r - 1]
+                    is_new[i, place] = True
+                    changed += 1
     return changed
 
 
@@ -216,3 +210,14 @@ def rank_again(X, candidates, indices, distances, lo, hi):
                 distance = squared_distance(X, i, j)
                 if distance < distances[i, k - 1]:
                     insert(indices, distances, i, j, distance)
+
+
+@compiled
+def lengths(X, Y, i, j, unit, out, lo, hi):
+    """‖xᵢ − yⱼ‖ in double precision, for pairs lo to hi."""
+    for pair in range(lo, hi):
+        total = 0.0
+        for f in range(X.shape[1]):
+            step = (np.float64(X[i[pair], f]) - np.float64(Y[j[pair], f])) / unit
+            total += step * step
+        out[pair] = np.sqrt(total) * unit
