@@ -6,3 +6,27 @@ import os
 # into waiting for one another (ten times the whole). It has to be said before numpy is imported.
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+import pytest  # noqa: E402
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--fast-paths",
+        action="store_true",
+        help="take the compiled paths of large data for small data too; results must not change",
+    )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def fast_paths(request):
+    """Exact search by compiled loops, iterative eigensolvers: what only large data get."""
+    if not request.config.getoption("--fast-paths"):
+        yield
+        return
+    from manifoldry.neighbors import brute
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(brute, "_LARGE", 0.0)
+    yield
+    patch.undo()

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -359,12 +360,50 @@ def invariance(lab: Lab) -> Iterator[Criterion]:
     )
 
 
+# ── E4.12: growth ────────────────────────────────────────────────────────────────────────────
+
+
+def growth(lab: Lab) -> Iterator[Criterion]:
+    """Exponents of time in N; benchmarks/ has them for all methods, up to a million points."""
+    cases = (
+        ("Isomap", Isomap(n_neighbors=10), (1000, 2000, 4000), (1.7, 2.4), "2 to 2.3"),
+        (
+            "Isomap with 200 landmarks",
+            Isomap(n_neighbors=10, n_landmarks=200),
+            (5000, 20_000, 80_000),
+            (0.8, 1.3),
+            "1 to 1.2",
+        ),
+        ("LLE", LLE(n_neighbors=10), (5000, 20_000, 80_000), (0.8, 1.5), "1 to 1.4"),
+    )
+    for name, model, sizes, (low, high), published in cases:
+        sizes = lab.choose(sizes, tuple(n // 10 for n in sizes))
+        times = [min(seconds(model, n) for _ in range(3)) for n in sizes]
+        exponent = np.polyfit(np.log(sizes), np.log(times), 1)[0]
+        yield Criterion(
+            "E4.12",
+            f"{name}: exponent of its time from N = {sizes[0]} to {sizes[-1]}",
+            published,
+            f"between {low} and {high}",
+            f"{exponent:.2f}",
+            bool(low <= exponent <= high),
+            note="" if low <= exponent <= high else "see benchmarks/results for larger sizes",
+        )
+
+
+def seconds(model, n):
+    """Time of one fit to a Swiss roll."""
+    X = make_swiss_roll(n, random_state=0).X
+    start = perf_counter()
+    model.fit(X)
+    return perf_counter() - start
+
+
 def still_to_come(lab: Lab) -> Iterator[Criterion]:
     yield not_yet("E4.6", "rank of maximum variance unfolding", "MVU")
     yield not_yet("E4.7", "landmarks speed up MVU", "MVU")
     yield not_yet("E4.8", "conformal eigenmaps preserve angles", "conformal eigenmaps")
     yield not_yet("E4.11", "interpolation of faces in Isomap's space", "a study with MVU")
-    yield not_yet("E4.12", "time against N", "the benchmarks")
 
 
 if __name__ == "__main__":
@@ -379,6 +418,7 @@ if __name__ == "__main__":
             invariance,
             dimension,
             shortcut,
+            growth,
             still_to_come,
         ],
     )

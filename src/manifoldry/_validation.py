@@ -95,10 +95,8 @@ def check_symmetric(X: Matrix, what: str) -> None:
     if sparse.issparse(X):
         difference = largest_modulus(X - X.T)
     else:
-        blocks = row_blocks(*X.shape)
-        difference = max(
-            (largest_modulus(X[block] - X[:, block].T) for block in blocks), default=0.0
-        )
+        tiles = square_tiles(len(X))
+        difference = max((largest_modulus(X[i, j] - X[j, i].T) for i, j in tiles), default=0.0)
     if difference > _ROUNDING * largest:
         raise ValueError(
             f"precomputed {what} must be symmetric; entries differ from their mirror image by up "
@@ -161,6 +159,12 @@ def plan_memory(n_bytes: float, what: str, remedy: str) -> None:
             f"{what} needs about {n_bytes / 2**30:.1f} GiB and {available / 2**30:.1f} GiB are "
             f"free; {remedy}"
         )
+
+
+def square_tiles(n: int, side: int = 512) -> list[tuple[slice, slice]]:
+    """Cut the upper triangle of a square matrix into tiles that fit the cache with their mirror."""
+    cuts = [slice(start, min(start + side, n)) for start in range(0, n, side)]
+    return [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[i:]]
 
 
 def row_blocks(n_rows: int, floats_per_row: int, budget: int = 2**23) -> list[slice]:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
+from manifoldry._threads import map_threads, one_blas_thread
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import row_blocks
 from manifoldry.eigen import Spectrum
@@ -41,9 +42,16 @@ def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Ar
     work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
     if error.max(initial=0.0) > accuracy or (work < _DIRECT and not sparse.issparse(X)):
         return _subtracted_squares(X / frame.unit, Y / frame.unit)
-    D2 = expanded_squares(A, B, squares)
-    i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
-    D2[i, j] = (pair_distances(X, Y, i, j, frame.unit) / frame.unit) ** 2
+    D2 = np.empty((X.shape[0], Y.shape[0]))
+
+    def fill(rows: slice) -> None:
+        part = expanded_squares(A[rows], B, squares)
+        i, j = np.nonzero(_CLOSE * error[rows, None] >= part)
+        part[i, j] = (pair_distances(X[rows], Y, i, j, frame.unit) / frame.unit) ** 2
+        D2[rows] = part
+
+    with one_blas_thread():
+        map_threads(fill, row_blocks(len(D2), D2.shape[1], budget=2**18))
     return D2
 
 
@@ -92,8 +100,14 @@ class RBF:
 
     def matrix(self, X: Matrix) -> Array:
         """exp(−gamma·d²), (n_new, n_train)."""
-        exponents = self.exponents(X)
-        return np.exp(-exponents, out=exponents)
+        K = self.exponents(X)
+
+        def fill(rows: slice) -> None:
+            np.negative(K[rows], out=K[rows])
+            np.exp(K[rows], out=K[rows])
+
+        map_threads(fill, row_blocks(len(K), K.shape[1], budget=2**18))
+        return K
 
     def exponents(self, X: Matrix) -> Array:
         """gamma·d², (n_new, n_train)."""

@@ -1,5 +1,6 @@
 """Figures that tell how good a map is, for maps made here or elsewhere."""
 
 from manifoldry.metrics.procrustes import Procrustes, procrustes
+from manifoldry.metrics.redundancy import redundancy
 
-__all__ = ["Procrustes", "procrustes"]
+__all__ = ["Procrustes", "procrustes", "redundancy"]

@@ -30,7 +30,7 @@ from manifoldry.neighbors.products import nearest_by_products, single
 
 _SPARE = 8  # candidates beyond k, so that rounding in the matrix product rarely decides
 _PAIRS = 2**22  # pairs looked at together
-_LARGE = 3e10  # pairs times features from which compiled loops are worth their compilation
+_LARGE = 1e10  # pairs times features from which compiled loops are worth their compilation
 
 
 @dataclass(frozen=True, eq=False)

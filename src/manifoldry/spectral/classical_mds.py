@@ -12,6 +12,7 @@ from manifoldry._validation import (
     check_square,
     check_symmetric,
     check_zero_diagonal,
+    largest_modulus,
     power_of_two_scale,
 )
 from manifoldry.eigen import EigenSolver
@@ -140,7 +141,7 @@ class ClassicalMDS(GramEmbedder):
         X = None if self._is_precomputed else data
         distances = DistancesTo(data.shape[0], X, self.metric, dict(self.metric_params or {}))
         D = distances.matrix(data)
-        if not np.isfinite(D).all():
+        if not np.isfinite(largest_modulus(D)):
             raise ValueError(
                 f"metric={self.metric!r} gave distances that are NaN or infinite; drop the rows it "
                 "is not defined for, or use another metric"
@@ -153,7 +154,9 @@ class ClassicalMDS(GramEmbedder):
             constant = cailliez_constant(D)
             D += constant * (1 - np.eye(len(D)))
             self.additive_constant_ = constant * unit
-        return KernelPose.of(Gower(distances, unit, self.additive_constant_), -0.5 * D**2, unit)
+        D *= D
+        D *= -0.5
+        return KernelPose.of(Gower(distances, unit, self.additive_constant_), D, unit)
 
     def _identical(self, data: Matrix) -> IntArray:
         if self._is_precomputed:

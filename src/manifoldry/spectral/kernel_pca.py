@@ -137,7 +137,8 @@ class KernelPCA(GramEmbedder):
             return LinearPose.of(data)
         plan_gram(data.shape[0])
         raw = self._kernel_on(data)
-        return KernelPose.of(raw, raw.matrix(data))
+        K = raw.matrix(data)
+        return KernelPose.of(raw, K.copy() if self._is_precomputed else K)
 
     def _check_options(self) -> None:
         check_option("inverse", self.inverse, _INVERSES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifoldry._typing import Array
-from manifoldry._validation import plan_memory
+from manifoldry._validation import largest_modulus, plan_memory, square_tiles
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.kernels import Centered, RawKernel, dual_vectors
@@ -22,13 +22,15 @@ class KernelPose:
     @classmethod
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelPose":
         """Centre `K`, the values of the kernel `raw` on the training points, in place."""
-        if not np.isfinite(K).all():
+        largest = largest_modulus(K)
+        if not np.isfinite(largest):
             raise ValueError(
                 "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
             )
-        rounding = 8 * np.finfo(np.float64).eps * np.abs(K).max()
-        kernel, K = Centered.of(raw, (K + K.T) / 2)
-        if np.abs(K).max() <= rounding:
+        rounding = 8 * np.finfo(np.float64).eps * largest
+        _symmetrise(K)
+        kernel, K = Centered.of(raw, K)
+        if largest_modulus(K) <= rounding:
             K[:] = 0.0  # all points are one in feature space; the rest is no direction
         problem = SpectralProblem(K, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
         return cls(kernel, problem, unit)
@@ -40,7 +42,14 @@ class KernelPose:
     @property
     def squared_norm(self) -> float:
         """Squared Frobenius norm of the centred kernel matrix."""
-        return float((self.problem.operator**2).sum())
+        return float(np.vdot(self.problem.operator, self.problem.operator))
+
+
+def _symmetrise(K: Array) -> None:
+    """Replace K by the mean of itself and its transpose."""
+    for rows, columns in square_tiles(len(K)):
+        mean = (K[rows, columns] + K[columns, rows].T) / 2
+        K[rows, columns], K[columns, rows] = mean, mean.T
 
 
 def plan_gram(n: int, copies: float = 4.5, remedy: str = "use fewer points") -> None:

@@ -1,0 +1,49 @@
+"""How much of each coordinate of a map is not a function of the coordinates before it."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from manifoldry._typing import Array
+from manifoldry.extension.regression import LocalRegression
+
+
+def redundancy(embedding: Any) -> Array:
+    """Error of predicting each coordinate from those before it, relative to its spread.
+
+    Every coordinate is regressed on the earlier ones, locally and leaving each point out; the
+    root mean squared error is divided by the coordinate's standard deviation. Near 0 a coordinate
+    repeats what the others say, as the second Laplacian eigenmap of a long strip does; near 1
+    nothing in it can be predicted. The first has nothing before it and gets 1.
+
+    Parameters
+    ----------
+    embedding : array of shape (n_samples, n_components)
+        A map, made here or elsewhere.
+
+    Returns
+    -------
+    array of shape (n_components,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.metrics import redundancy
+    >>> x = np.linspace(0, np.pi, 300)
+    >>> rng = np.random.default_rng(0)
+    >>> redundancy(np.column_stack([np.cos(x), np.cos(2 * x), rng.normal(size=300)])).round(1)
+    array([1., 0., 1.])
+    """
+    Y = check_array(embedding, dtype=np.float64, ensure_min_samples=3, input_name="embedding")
+    spread = Y.std(axis=0)
+    errors = np.ones(Y.shape[1])
+    for i in range(1, Y.shape[1]):
+        if spread[i] == 0:
+            errors[i] = 0.0  # a constant is known without looking
+            continue
+        before = Y[:, :i][:, spread[:i] > 0]
+        if before.shape[1]:
+            scaled = before / spread[:i][spread[:i] > 0]
+            errors[i] = LocalRegression(scaled, Y[:, i : i + 1] / spread[i]).error
+    return errors
