@@ -3,9 +3,11 @@
 import os
 import threading
 
+import numpy as np  # noqa: F401 (whose BLAS is counted)
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifoldry._threads import map_threads, thread_count
+from manifoldry._threads import map_threads, one_blas_thread, thread_count
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -32,3 +34,27 @@ def test_results_keep_their_order_and_errors_come_through():
 
 def test_one_item_needs_no_thread():
     assert map_threads(lambda _: threading.current_thread(), [0]) == [threading.main_thread()]
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_blas_gets_its_threads_back():
+    before = blas_threads()
+    with threadpool_limits(2, "blas"):
+        with one_blas_thread(), one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {2}
+    assert blas_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_child_forked_meanwhile_is_not_limited_for_ever():
+    with threadpool_limits(2, "blas"), one_blas_thread():
+        child = os.fork()
+        if child == 0:
+            with one_blas_thread():
+                pass
+            os._exit(0 if blas_threads() == {2} else 1)
+        assert os.waitpid(child, 0)[1] == 0

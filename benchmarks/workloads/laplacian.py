@@ -144,6 +144,8 @@ WORKLOADS = [
     *_workloads("pbmc", "700 blood cells", pbmc, large=False),
     *_workloads("roll-5k", "a Swiss roll of 5000", partial(roll, 5000), large=False, quick=True),
     *_workloads("roll", "a Swiss roll of 100 000", partial(roll, 100_000), timeout=60),
-    *_workloads("tori", "three circles' product, 30 000", partial(tori, 30_000), 15, False, timeout=60),
+    *_workloads(
+        "tori", "three circles' product, 30 000", partial(tori, 30_000), 15, False, timeout=60
+    ),
     *_workloads("mnist", "MNIST, 70 000 digits", mnist, 15, inverse=False, timeout=45),
 ]

@@ -69,6 +69,17 @@ def one_blas_thread() -> Iterator[None]:
                 _LIMIT.close()
 
 
+def _after_fork() -> None:
+    """A child has none of the threads that wanted the limit: take it back."""
+    global _LOCK, _USERS
+    _LOCK, _USERS = Lock(), 0
+    _LIMIT.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @cache
 def _controller() -> Any:
     from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]

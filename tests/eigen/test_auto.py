@@ -253,3 +253,22 @@ def test_threads_do_not_share_the_global_generator():
     with ThreadPoolExecutor(4) as pool:
         assert all(np.array_equal(alone, vectors) for vectors in pool.map(run, range(8)))
     assert np.array_equal(state, np.random.get_state()[1])  # noqa: NPY002 (the global state is under test)
+
+
+@pytest.mark.parametrize("solver", [Auto(), Lanczos()])
+def test_copies_of_an_eigenvalue_are_found(solver):
+    """Three graphs alike, of five communities each: every eigenvalue comes three times."""
+    rng = np.random.default_rng(0)
+    size, groups, edges = 3000, 5, 36_000
+    i = rng.integers(size, size=edges)
+    inside = rng.integers(size // groups, size=edges) * groups + i % groups
+    j = np.where(rng.random(edges) < 0.98, inside, rng.integers(size, size=edges))
+    W = sp.coo_array((np.ones(edges), (i, j)), shape=(size, size)).tocsr()
+    W = sp.block_diag([W + W.T] * 3, format="csr")
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    L = sp.csr_array(sp.diags_array(degree) - W)
+    problem = SpectralProblem(
+        L, "smallest", np.maximum(degree, 1.0), deflate=np.ones(len(degree)), bounds=(0.0, 2.0)
+    )
+    values = solver.solve(problem, 2, np.random.default_rng(1)).values
+    np.testing.assert_allclose(values, 0, atol=1e-8)

@@ -1,5 +1,6 @@
 """Approximate graphs: recall, the same whatever the threads, odd data, use by estimators."""
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -143,3 +144,35 @@ def test_the_map_is_that_of_the_exact_graph(X, graph):
     exact = NeighborGraph.build(X, 15, search="exact")
     ours, theirs = (LaplacianEigenmaps(3).fit(g).embedding_ for g in (graph, exact))
     assert subspace_angles(ours, theirs).max() < 0.1
+
+
+@pytest.mark.parametrize(("size", "count"), [(8, 25), (15, 40), (5, 60)])
+def test_clusters_no_larger_than_the_neighbourhoods(size, count):
+    """Nobody is his own neighbour, or anybody's twice, where a cluster has too few to offer."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(100 * rng.normal(size=(count, 40)), size, axis=0)
+    X = X + rng.normal(size=X.shape)
+    graph = NeighborGraph.build(X, 15, search="approximate")
+    rows = graph.indices.reshape(-1, 15)
+    assert all(len(set(row)) == 15 and i not in row for i, row in enumerate(rows))
+    assert recall(graph, NeighborGraph.build(X, 15, search="exact")) > 0.95
+
+
+def test_a_projection_that_loses_neighbours_is_not_used():
+    """One column in another unit, or one outlier, has nearly all of the variance."""
+    X = bent_cloud(4000)
+    column = np.column_stack([X, 100 * np.random.default_rng(0).normal(size=len(X))])
+    outlier = X.copy()
+    outlier[7] *= 300
+    for data in (column, outlier):
+        assert NeighborGraph.build(data, 15, search="approximate").recall > 0.97
+
+
+def test_no_second_copy_of_the_data_is_kept():
+    X = bent_cloud(500)
+    graph = NeighborGraph.build(X, 15, search="approximate")
+    assert "_single" not in vars(graph.index)
+    graph.query(X[:3] + np.float32(0.01))
+    index = pickle.loads(pickle.dumps(graph.index))
+    assert set(vars(index)) == {"X", "reason"}
+    assert np.array_equal(index.nearest(X[:3], 4)[0], graph.index.nearest(X[:3], 4)[0])

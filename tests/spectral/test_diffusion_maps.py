@@ -113,3 +113,13 @@ def test_new_points_on_the_circle():
     everyone = np.vstack([model.embedding_, model.transform(X[1::2])])
     assert explained(everyone, np.vstack([X[::2], X[1::2]])) > 0.99
     assert model.extension_error(X[::2]) < 1e-10
+
+
+def test_the_bandwidth_does_not_depend_on_how_edges_are_sampled(monkeypatch):
+    """Every twentieth edge of twenty neighbours would be the nearest one each time."""
+    X = np.random.default_rng(0).uniform(size=(4000, 2))
+    graph = NeighborGraph.build(X, 20)
+    whole = fastest_growth(graph)
+    for edges in (4000, 3999, 8000):
+        monkeypatch.setattr("manifoldry.spectral.diffusion_maps._EDGES", edges)
+        assert 0.6 < fastest_growth(graph) / whole < 1.6

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import eigh
@@ -19,6 +20,8 @@ SMALLEST_ORDER = 50
 _EPS = float(np.finfo(np.float64).eps)
 # Forty vectors shorter than this are left to one thread by BLAS itself.
 _THREADED_BY_BLAS = 200
+# Probability with which a further copy of an eigenvalue may be overlooked.
+_OVERLOOKED = 1e-3
 # A new direction this short has lost digits to cancellation, and takes one more sweep.
 _CANCELLED = 1e-3
 
@@ -143,6 +146,34 @@ def locked(operator: LinearOperator, V: Array) -> LinearOperator:
     return LinearOperator(operator.shape, matvec=product, matmat=product, dtype=np.float64)
 
 
+def counted(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
+    """Return the operator and, as its only entry, a list's running count of products."""
+    count = [0]
+
+    def product(X: Array) -> Array:
+        count[0] += 1
+        return operator @ X
+
+    return LinearOperator(operator.shape, matvec=product, dtype=np.float64), count
+
+
+def _decided(bound: float, top: float, products: list[int], n: int, theta: Array, r: Array) -> bool:
+    """Whether the rest has nothing at the bound or above, or its top has converged."""
+    below = theta[0] + 2 * r[0] < bound and _unlikely(theta[0], bound, products[0], n)
+    return bool(below or r[0] <= max(1e-9 * abs(theta[0] - bound), 1e-14 * top))
+
+
+def _unlikely(theta: float, bound: float, products: int, n: int) -> bool:
+    """Whether an eigenvalue at `bound` can hardly have hidden from that many products.
+
+    A small residual only says that some eigenvalue is near theta. That the top one is not far
+    above follows from the number of products, with all but this probability over random starts
+    (Kuczynski and Wozniakowski 1992).
+    """
+    gap = max(0.0, 1 - theta / bound) if bound > 0 else 0.0
+    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < _OVERLOOKED)
+
+
 def with_missed_copies(
     operator: LinearOperator,
     V: Array,
@@ -156,7 +187,8 @@ def with_missed_copies(
 
     A Krylov space of one start vector holds one vector per eigenspace. A run on the rest of the
     space, from another start, sees a further copy at its very top, and knows early if there is
-    none: as soon as its top is farther below the last wanted pair than its residual. The last
+    none: as soon as its top is farther below the last wanted pair than its residual, after so
+    many products that a copy can hardly have hidden from them. The last
     column of V is not wanted, it only measures a gap. The operator must be positive, so that
     what is locked cannot pass for a top eigenvalue.
     """
@@ -166,13 +198,11 @@ def with_missed_copies(
         values = np.linalg.eigvalsh(V.T @ (operator @ V))
         bound, top = values[-max(k - 1, 1)], values[-1]
 
-        def decided(theta: Array, r: Array, bound: float = bound, top: float = top) -> bool:
-            below = theta[0] + 2 * r[0] < bound
-            return bool(below or r[0] <= max(1e-9 * abs(theta[0] - bound), 1e-14 * top))
-
         x = start()
         x = x - V @ (V.T @ x)
-        rest = locked(operator, V)
+        rest, products = counted(locked(operator, V))
+
+        decided = partial(_decided, bound, top, products, len(V))
         found = top_pairs(
             rest, 1, x, decided, basis=basis, max_products=max_products, rng=rng, every=2
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import plan_memory, row_blocks, spread_rows
+from manifoldry._validation import plan_memory, row_blocks
 from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.base import Others, sort_rows
@@ -15,6 +15,7 @@ from manifoldry.neighbors.descent import approximate_neighbors, improved_neighbo
 
 _SAMPLE = 100  # points on which recall is measured
 _ENOUGH = 0.98  # recall at which the search ends
+_SPREAD = 0.01  # by which recall may come out lower on other points
 _PASSES = 3  # at most, in the full space, to get there
 
 
@@ -27,16 +28,19 @@ class ApproximateIndex(BruteIndex):
     """
 
     def others(self, X: Matrix, k: int) -> Others:
-        n = self.n_reference
-        plan_memory(30.0 * n * (2 * k + 20), f"the neighbours of {n} points", "use fewer of either")
-        indices = approximate_neighbors(self._single, k)
-        recall = self._recall(indices)
+        n, d = self.X.shape
+        needed = 30.0 * n * (2 * k + 20) + 8.0 * n * d
+        plan_memory(needed, f"the neighbours of {n} points", "use fewer of either")
+        sample = self._sample(0)
+        truth, _ = self.nearest_but(self.X[sample], k, sample)
+        indices = self._completed(approximate_neighbors(self._single, k, sample, truth))
         for _ in range(_PASSES):
-            if recall >= _ENOUGH:
+            if self._recall(indices, sample) >= _ENOUGH:
                 break
-            indices = improved_neighbors(self._single, indices)
-            recall = self._recall(indices)
-        if recall < _ENOUGH:
+            indices = self._completed(improved_neighbors(self._single, indices))
+        recall = self._recall(indices, self._sample(1))  # others than those that ended the search
+        self.__dict__.pop("_single", None)  # as large as half the data
+        if recall < _ENOUGH - _SPREAD:
             warn(
                 f"approximate search found {recall:.0%} of the neighbours of a sample of points, "
                 f"less than {_ENOUGH:.0%}; for all of them pass fit a graph made by "
@@ -44,6 +48,17 @@ class ApproximateIndex(BruteIndex):
                 ConvergenceWarning,
             )
         return Others(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
+
+    def _completed(self, indices: IntArray) -> IntArray:
+        """Search the rows again, exactly, where neighbours are missing."""
+        holes = np.flatnonzero((indices < 0).any(axis=1))
+        if len(holes):
+            indices[holes] = self.nearest_but(self.X[holes], indices.shape[1], holes)[0]
+        return indices
+
+    def _sample(self, seed: int) -> IntArray:
+        n = self.n_reference
+        return np.sort(np.random.default_rng(seed).choice(n, min(n, _SAMPLE), replace=False))
 
     def _is_large(self, X: Matrix) -> bool:
         return True  # the loops are compiled in any case
@@ -63,9 +78,8 @@ class ApproximateIndex(BruteIndex):
         query = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
         return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
 
-    def _recall(self, indices: IntArray) -> float:
+    def _recall(self, indices: IntArray, sample: IntArray) -> float:
         """Share of the true neighbours of a sample of points that were found."""
-        sample = spread_rows(self.n_reference, _SAMPLE)
         k = indices.shape[1]
         _, distances = self.nearest_but(self.X[sample], k, sample)
         found = self._to_neighbors(self.X[sample], indices[sample])

@@ -2,9 +2,9 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,6 +128,10 @@ class PointIndex(NeighborIndex):
     @cached_property
     def _lookup(self) -> RowLookup:
         return RowLookup.of(self.X)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given; trees and copies that were derived from it are made again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
 def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple[IntArray, Array]:

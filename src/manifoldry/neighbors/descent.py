@@ -21,25 +21,45 @@ from manifoldry._validation import spread_rows
 _TREES, _LEAF = 6, 30
 _FOLLOW = 20  # nearest neighbours of a point that are followed, and points that have it as theirs
 _PASSES, _STILL = 12, 0.002  # passes at most; share of neighbours changing that ends them
+_KEPT = 0.98  # of a sample's true neighbours that must be among the candidates there
 _SHARE = 0.9  # of the variance that a projection must keep
 _SAMPLE, _WIDEST = 3000, 256  # rows from which the projection is taken, and its width at most
 _CHUNK = 2048  # rows that a thread works on at a time
 
 
-def approximate_neighbors(X: Array, k: int, seed: int = 0) -> IntArray:
+def approximate_neighbors(X: Array, k: int, sample: IntArray, truth: IntArray) -> IntArray:
     """Indices (n_samples, k) of most of the k nearest other points of every row, nearest first.
 
-    `X` is in single precision and centred.
+    -1 stands where fewer were found, as in clusters of no more than k points. `X` is in single
+    precision and centred; `truth` are the k nearest of the rows in `sample`, which tell whether
+    neighbours survive a projection.
     """
+    seed = 0
     Z = _projected(X)
-    K = min(max(2 * k, k + 10) if Z is not X else max(k + 3, 15), len(X) - 1)
+    if Z is not X and not _survive(Z, sample, truth, _wide(k)):
+        Z = X
+    K = min(_wide(k) if Z is not X else max(k + 3, 15), len(X) - 1)
     forest = _Forest.grow(Z, seed)
     order = forest.order
     found = _Neighbors.in_leaves(Z[order], K, forest).improve(_PASSES)
     near = found.indices if Z is X else _ranked(X[order], found.indices, k)
     out = np.empty((len(X), k), dtype=np.intp)
-    out[order] = order[near[:, :k]]
+    out[order] = np.where(near[:, :k] >= 0, order[near[:, :k]], -1)
     return out
+
+
+def _wide(k: int) -> int:
+    """Candidates to look for where a projection stands in for the data."""
+    return max(2 * k, k + 10)
+
+
+def _survive(Z: Array, sample: IntArray, truth: IntArray, K: int) -> bool:
+    """Whether nearly all true neighbours are among the K nearest in the projection."""
+    squares = np.einsum("ij,ij->i", Z, Z)
+    D = squares[None, :] - 2 * Z[sample] @ Z.T  # up to the rows' own squares
+    D[np.arange(len(sample)), sample] = np.inf
+    reach = np.partition(D, min(K, len(Z) - 1) - 1, axis=1)[:, min(K, len(Z) - 1) - 1]
+    return bool((np.take_along_axis(D, truth, axis=1) <= reach[:, None]).mean() >= _KEPT)
 
 
 def improved_neighbors(X: Array, indices: IntArray) -> IntArray:

@@ -8,7 +8,8 @@ pass: results do not depend on the number of threads.
 import numpy as np
 from numba import njit
 
-compiled = njit(nogil=True, cache=True, fastmath=True)
+# Sums may be reordered, so that they are vectorised; infinities must still compare.
+compiled = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
 @compiled
@@ -69,6 +70,12 @@ def keep_smallest_across(products, squares, first, indices, values, lo, hi):
 
 
 @compiled
+def next_random(state):
+    """A linear congruential generator: a stream of one's own, whatever else draws numbers."""
+    return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+
+
+@compiled
 def grow_tree(X, leaf_size, seed, order, leaf):
     """Cut the data in halves by random directions until at most `leaf_size` are together.
 
@@ -76,7 +83,7 @@ def grow_tree(X, leaf_size, seed, order, leaf):
     the leaves start in `order`.
     """
     n, n_features = X.shape
-    np.random.seed(seed)
+    state = np.uint64(seed * 2654435769 + 1)
     for i in range(n):
         order[i] = i
     starts = np.empty(n + 1, np.int32)
@@ -95,7 +102,11 @@ def grow_tree(X, leaf_size, seed, order, leaf):
                 leaf[order[t]] = n_leaves
             n_leaves += 1
             continue
-        a, b = order[np.random.randint(lo, hi)], order[np.random.randint(lo, hi)]
+        state = next_random(state)
+        a = lo + np.int64(state >> np.uint64(33)) % (hi - lo)
+        state = next_random(state)
+        b = lo + np.int64(state >> np.uint64(33)) % (hi - lo - 1)
+        a, b = order[a], order[b if b < a else b + 1]
         for f in range(n_features):
             direction[f] = X[a, f] - X[b, f]
         for t in range(lo, hi):

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from manifoldry._checks import check_nonnegative
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import spread_rows
 from manifoldry._warn import warn
 from manifoldry.affinity import Affinity, Gaussian
 from manifoldry.eigen import EigenSolver, Spectrum
@@ -205,15 +206,17 @@ def fastest_growth(graph: NeighborGraph) -> float:
     There the weights reach far enough to join neighbours and not so far as to blur the shape;
     twice that slope estimates the dimension.
     """
-    step = max(1, len(graph.distances) // _EDGES)
-    lengths = graph.distances[::step]
+    degree = max(1, len(graph.distances) // graph.n_query)
+    chosen = np.zeros(graph.n_query, dtype=bool)
+    chosen[spread_rows(graph.n_query, max(1, _EDGES // degree))] = True  # all ranks of some rows
+    lengths = graph.distances[chosen[graph.rows]]
     lengths = lengths[lengths > 0]
     unit = float(np.median(lengths))
     check_range(unit)  # gamma is the inverse of a square
     squared = (lengths / unit) ** 2
     shift = np.log10([squared.min(), squared.max()])
     widths = np.logspace(shift[0] - 1, shift[1] + 1, _GRID)
-    own = len(squared) / max(1.0, len(graph.distances) / graph.n_query)  # a point's own weight
+    own = float(chosen.sum())  # a point's own weight
     sums = np.array([own + np.exp(-squared / width).sum() for width in widths])
     slope = np.gradient(np.log(sums), np.log(widths))
     return float(1 / widths[int(np.argmax(slope))] / unit / unit)
