@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.datasets import load_digits
 
@@ -176,3 +177,12 @@ def test_no_second_copy_of_the_data_is_kept():
     index = pickle.loads(pickle.dumps(graph.index))
     assert set(vars(index)) == {"X", "reason"}
     assert np.array_equal(index.nearest(X[:3], 4)[0], graph.index.nearest(X[:3], 4)[0])
+
+
+def test_few_features_too_if_asked_and_nothing_else():
+    X = bent_cloud(1000, 3)
+    graph = NeighborGraph.build(X, 10, search="approximate")
+    assert recall(graph, NeighborGraph.build(X, 10)) > 0.97
+    for data, options in ((X, {"metric": "manhattan"}), (sparse.csr_array(X), {})):
+        with pytest.raises(ValueError, match="search='approximate' takes dense data and metric"):
+            NeighborGraph.build(data, 10, search="approximate", **options)

@@ -50,7 +50,9 @@ def choose_index(
     params = metric_params or {}
     p = _norm(metric, params)
     n_features = X.shape[1]
-    if p is not None and n_features <= _TREE_FEATURES and not sparse.issparse(X):
+    if search == "approximate":
+        _check_approximate(X, metric, p, params)
+    elif p is not None and n_features <= _TREE_FEATURES and not sparse.issparse(X):
         reason = f"k-d tree: {n_features} features, at most {_TREE_FEATURES}"
         return KDTreeIndex(X, reason, p, thread_count(n_jobs))
     if p == 2 and sparse.issparse(X):
@@ -65,6 +67,16 @@ def choose_index(
     _check_sparse(X, metric)
     reason = f"all distances in blocks: metric={metric!r} has no faster path here"
     return GeneralIndex(X, metric, reason, params, n_jobs)
+
+
+def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str, Any]) -> None:
+    euclidean_or_cosine = p == 2 or (_is(metric, "cosine") and not params)
+    if sparse.issparse(X) or not euclidean_or_cosine:
+        what = "sparse data" if sparse.issparse(X) else f"metric={metric!r}"
+        raise ValueError(
+            "search='approximate' takes dense data and metric='euclidean' or 'cosine', not "
+            f"{what}; pass search='auto'"
+        )
 
 
 def _many_features(X: Matrix, search: str) -> BruteIndex:
