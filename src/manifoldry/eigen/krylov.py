@@ -92,13 +92,10 @@ def top_pairs(
             residuals = beta * np.abs(S[-1])
             leading, off = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
             done = stop(leading, off)
-            if done or products >= max_products:
+            vain = hopeless is not None and hopeless(leading, off, products)
+            if done or vain or products >= max_products:
                 vectors = (S[:, : -k - 1 : -1].T @ V[: j + 1]).T
                 return Ritz(leading, vectors, off, products, done, float(theta[0]))
-        if hopeless is not None and hopeless(leading, off, products):
-            return Ritz(
-                leading, (S[:, : -k - 1 : -1].T @ V[:m]).T, off, products, False, float(theta[0])
-            )
         kept = min(k + (m - k) // 2, m - 2) if m > k + 2 else k
         V[:kept] = S[:, -kept:].T @ V[:m]
         V[kept] = V[m]
