@@ -7,7 +7,7 @@ import os
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-import pytest  # noqa: E402
+import pytest  # noqa: E402 (the threads have to be set first)
 
 
 def pytest_addoption(parser):

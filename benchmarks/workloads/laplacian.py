@@ -85,7 +85,7 @@ def accuracy(arrays, result):
 
 def import_multigrid():
     """Ours and scikit-learn's import it when they first need it: not in the time of a solve."""
-    import pyamg  # noqa: F401
+    import pyamg  # noqa: F401 (to have it imported)
 
 
 def ours(data, indices, indptr, k, solver):

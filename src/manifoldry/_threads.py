@@ -82,6 +82,6 @@ if hasattr(os, "register_at_fork"):
 
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # no types
 
     return ThreadpoolController()

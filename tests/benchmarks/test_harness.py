@@ -14,9 +14,9 @@ if not (ROOT / "benchmarks").exists():
     pytest.skip("benchmarks are not part of the source distribution", allow_module_level=True)
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import __main__ as command  # noqa: E402
-from benchmarks import measure, peers, ratios, report, worker, workload  # noqa: E402
-from benchmarks.workloads.common import timing, trust  # noqa: E402
+from benchmarks import __main__ as command  # noqa: E402 (the path has to be set first)
+from benchmarks import measure, peers, ratios, report, worker, workload  # noqa: E402 (the path has to be set first)
+from benchmarks.workloads.common import timing, trust  # noqa: E402 (the path has to be set first)
 
 FLOOR = "recall >= 0.9"
 

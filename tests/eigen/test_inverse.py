@@ -34,7 +34,7 @@ def test_a_trusted_shift_that_is_not_outside_shows_in_the_iteration(monkeypatch)
 
 
 def test_nested_dissection_agrees_with_minimum_degree(monkeypatch):
-    pytest.importorskip("pymetis")
+    pytest.importorskip("pymetis", reason="nested dissection is an extra: pymetis")
     rng, grid = np.random.default_rng(0), path(40)
     A = sp.csr_array(sp.kronsum(grid, grid))
     X = rng.standard_normal((1600, 3))

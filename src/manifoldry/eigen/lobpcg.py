@@ -114,7 +114,8 @@ def _multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
     except ImportError:
         return None
     # pyamg estimates spectral radii from numpy's global generator; lend it one of ours.
-    # noqa: there is no other way to seed it, and the lock keeps threads from seeing each other's.
+    # There is no other way to seed it (hence the exceptions to NPY002), and the lock keeps
+    # threads from seeing each other's.
     with _GLOBAL_GENERATOR:
         state = np.random.get_state()  # noqa: NPY002
         np.random.seed(rng.integers(2**32))  # noqa: NPY002

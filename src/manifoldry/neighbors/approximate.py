@@ -32,13 +32,14 @@ class ApproximateIndex(BruteIndex):
         needed = 30.0 * n * (2 * k + 20) + 8.0 * n * d
         plan_memory(needed, f"the neighbours of {n} points", "use fewer of either")
         sample = self._sample(0)
-        truth, _ = self.nearest_but(self.X[sample], k, sample)
+        truth, distances = self.nearest_but(self.X[sample], k, sample)
         indices = self._completed(approximate_neighbors(self._single, k, sample, truth))
         for _ in range(_PASSES):
-            if self._recall(indices, sample) >= _ENOUGH:
+            if self._recall(indices, sample, distances) >= _ENOUGH:
                 break
             indices = self._completed(improved_neighbors(self._single, indices))
-        recall = self._recall(indices, self._sample(1))  # others than those that ended the search
+        others = self._sample(1)  # than those that ended the search
+        recall = self._recall(indices, others, self.nearest_but(self.X[others], k, others)[1])
         self.__dict__.pop("_single", None)  # as large as half the data
         if recall < _ENOUGH - _SPREAD:
             warn(
@@ -78,10 +79,8 @@ class ApproximateIndex(BruteIndex):
         query = np.repeat(np.arange(len(neighbors)), neighbors.shape[1])
         return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
 
-    def _recall(self, indices: IntArray, sample: IntArray) -> float:
-        """Share of the true neighbours of a sample of points that were found."""
-        k = indices.shape[1]
-        _, distances = self.nearest_but(self.X[sample], k, sample)
+    def _recall(self, indices: IntArray, sample: IntArray, distances: Array) -> float:
+        """Share of a sample's neighbours, at these true distances, that were found."""
         found = self._to_neighbors(self.X[sample], indices[sample])
         # A neighbour as near as the last true one counts, for of tied points any will do.
         return float((found <= distances[:, -1:] * (1 + 1e-12)).mean())

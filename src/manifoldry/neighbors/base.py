@@ -131,7 +131,8 @@ class PointIndex(NeighborIndex):
 
     def __getstate__(self) -> dict[str, Any]:
         """What was given; trees and copies that were derived from it are made again."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        own = fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
+        return {field.name: getattr(self, field.name) for field in own}
 
 
 def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple[IntArray, Array]:

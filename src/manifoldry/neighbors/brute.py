@@ -51,9 +51,10 @@ class BruteIndex(PointIndex):
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         n_candidates = min(k + _SPARE, self.n_reference)
-        nominate = self._nominate_fast if self._is_large(X) else self._nominate
+        large = self._is_large(X)
+        nominate = self._nominate_fast if large else self._nominate
         indices, distances, doubtful = self._settle(X, k, *nominate(X, n_candidates))
-        if len(doubtful) and nominate == self._nominate_fast:
+        if large and len(doubtful):
             # Single precision left these open; few of them will be in double precision.
             again = self._settle(X[doubtful], k, *self._nominate(X[doubtful], n_candidates))
             indices[doubtful], distances[doubtful] = again[:2]

@@ -34,12 +34,11 @@ def approximate_neighbors(X: Array, k: int, sample: IntArray, truth: IntArray) -
     precision and centred; `truth` are the k nearest of the rows in `sample`, which tell whether
     neighbours survive a projection.
     """
-    seed = 0
     Z = _projected(X)
     if Z is not X and not _survive(Z, sample, truth, _wide(k)):
         Z = X
     K = min(_wide(k) if Z is not X else max(k + 3, 15), len(X) - 1)
-    forest = _Forest.grow(Z, seed)
+    forest = _Forest.grow(Z)
     order = forest.order
     found = _Neighbors.in_leaves(Z[order], K, forest).improve(_PASSES)
     near = found.indices if Z is X else _ranked(X[order], found.indices, k)
@@ -79,14 +78,12 @@ class _Forest:
     order: IntArray  # (n,): the points in the order of the first tree
 
     @classmethod
-    def grow(cls, X: Array, seed: int) -> "_Forest":
+    def grow(cls, X: Array) -> "_Forest":
         from manifoldry.neighbors.kernels import grow_tree
 
         n = len(X)
         orders, leaves = np.empty((2, _TREES, n), dtype=np.int32)
-        grown = map_threads(
-            lambda t: grow_tree(X, _LEAF, seed + t, orders[t], leaves[t]), range(_TREES)
-        )
+        grown = map_threads(lambda t: grow_tree(X, _LEAF, t, orders[t], leaves[t]), range(_TREES))
         starts = np.full((_TREES, max(map(len, grown))), n, dtype=np.int32)
         for row, found in zip(starts, grown, strict=True):
             row[: len(found)] = found

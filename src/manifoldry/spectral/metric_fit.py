@@ -37,8 +37,8 @@ class MetricFit:
         steps, unit = self._steps(Y, rows)
         if len(steps) == 0:
             return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this piece are one point
-        P = _fitted(steps, _unremarkable(steps))
-        A = _root(P) if _is_sheet(steps, P) else _robust_root(steps)
+        A = _root(_fitted(steps, _unremarkable(steps)))
+        A = A if _is_sheet(steps @ A) else _robust_root(steps)
         A = A @ _principal_axes(Y[rows] @ A) * unit
         return A / self._overreach(Y @ A, rows)
 
@@ -104,8 +104,9 @@ def _unremarkable(steps: Array) -> Array:
     return (size.max(axis=1) < _TORN).astype(float)
 
 
-def _is_sheet(steps: Array, P: Array) -> bool:
-    right = np.abs(_squares(steps, _root(P) @ _root(P).T) - 1) < _FITS
+def _is_sheet(fitted: Array) -> bool:
+    """Whether most steps have the length they should, one, after a fit."""
+    right = np.abs((fitted**2).sum(axis=1) - 1) < _FITS
     return bool(right.mean() > _MOST)
 
 

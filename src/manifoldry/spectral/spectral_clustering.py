@@ -169,7 +169,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
         super()._store(data, problem, spectrum)
         steps = np.diff(self.computed_eigenvalues_)
-        self.dimension_hint_ = int(np.nanargmax(steps)) + 1 if np.isfinite(steps).any() else 1
+        self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         Y = super()._coordinates(data, problem, spectrum)
