@@ -1,13 +1,13 @@
 """Command line of the benchmarks: ``python -m benchmarks --help``."""
 
 import argparse
-import platform
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.measure import machine, measure
-from benchmarks.ratios import FACTOR, pairs, regressions
+from benchmarks.machine import machine
+from benchmarks.measure import measure
+from benchmarks.ratios import FACTOR, pairs, regressions, vanished
 from benchmarks.report import RESULTS, keep, ratios_of, read, slug
 from benchmarks.workload import find
 
@@ -19,31 +19,43 @@ def main(arguments=None):
     if options.list or not workloads:
         print("\n".join(f"{w.name:28} {w.what}" for w in workloads or find()))
         return 0 if options.list else 2
-    results = {"machine": machine(), "python": platform.python_version(), "workloads": {}}
+    results = {"machine": machine(), "workloads": {}}
     with tempfile.TemporaryDirectory() as folder:
         for workload in workloads:
             report = measure(workload, options.repeats, options.quick, Path(folder))
             results["workloads"][workload.name] = report
             if not options.check:  # after each one: a run that is stopped has not been in vain
-                print(f"kept in {keep(results, options.results, options.quick)}", flush=True)
+                only = {**results, "workloads": {workload.name: report}}
+                print(f"kept in {keep(only, options.results, options.quick)}", flush=True)
     return check(results, options) if options.check else 0
 
 
 def check(results, options):
-    """Say which ratios got worse, and return the exit status."""
+    """Say which ratios got worse and what is gone, and return the exit status."""
     name = slug(results["machine"], options.quick)
     path = options.against or options.results / f"{name}.json"
-    new, kept = ratios_of(results), ratios_of(read(path))
-    compared = len(pairs(new, kept))
-    if not compared:  # to have compared nothing is not to have passed
+    kept = expected(read(path).get("workloads", {}), options)
+    new = results["workloads"]
+    both = {name: report for name, report in kept.items() if "rows" in new.get(name, {})}
+    ratios, old = ratios_of(new), ratios_of(both)
+    worse = [*vanished(new, kept), *regressions(ratios, old, options.factor)]
+    found = [ratio is not None and ratio["value"] is not None for ratio, _ in pairs(ratios, old)]
+    if not worse and not any(found):  # to have compared nothing is not to have passed
         print(f"nothing to compare with in {path}; measure without --check first, or --against")
         return 2
-    worse = regressions(new, kept, options.factor)
-    print("\n".join(worse) or "no ratio got worse", end="")
+    print("\n".join(worse) or "no ratio got worse")
     print(
-        f"\n{compared} of {len(kept)} ratios in {path} compared, {options.factor:g} times allowed"
+        f"{sum(found)} of {len(found)} ratios in {path} compared, {options.factor:g} times allowed"
     )
     return 1 if worse else 0
+
+
+def expected(kept, options):
+    """Kept workloads that a run with these options measures, or would if they still existed."""
+    chosen = {w.name for w in find(options.workloads, options.quick)}
+    others = {w.name for w in find()} - chosen
+    names = tuple(options.workloads) or ("",)
+    return {n: w for n, w in kept.items() if n.startswith(names) and n not in others}
 
 
 def parse(arguments):
@@ -54,7 +66,7 @@ def parse(arguments):
     add("--quick", action="store_true", help="only the quick subset")
     add("--repeats", type=int, default=3, help="runs of each contestant, in turns (default 3)")
     add("--check", action="store_true", help="compare with the kept results, keep nothing")
-    add("--factor", type=float, default=FACTOR, help=f"worst change allowed (default {FACTOR})")
+    add("--factor", type=float, default=FACTOR, help=f"times the largest kept (default {FACTOR})")
     add("--against", type=Path, help="results to check against; this machine's by default")
     add("--results", type=Path, default=RESULTS, help="where results are kept")
     return parser.parse_args(arguments)

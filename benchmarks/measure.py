@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import signal
 import statistics
 import subprocess
@@ -10,7 +9,9 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.machine import threads
 from benchmarks.peers import NotInstalled, last_line, python
+from benchmarks.ratios import IN_TURN
 from benchmarks.workload import EMPTY, OURS, SHARED
 
 ROOT = Path(__file__).parents[1]
@@ -18,27 +19,12 @@ MAKING = 3600.0  # seconds for making data and for scoring, which are not measur
 LONG = 60.0  # a contestant that takes longer than this many seconds is not repeated
 
 
-def machine():
-    """What the figures depend on: processor, cores, memory, system, threads asked for."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    threads = {k: v for k, v in os.environ.items() if k.endswith("_NUM_THREADS")}
-    return {
-        "cpu": models[0] if models else platform.processor(),
-        "cores": os.cpu_count(),
-        "memory_gb": round(memory, 1),
-        "system": f"{platform.system()} {platform.machine()}",
-        "threads": threads,
-    }
-
-
 def measure(workload, repeats, quick, folder):
     """Measure one workload; `folder` keeps data between workloads that share them."""
     data = folder / (workload.dataset or workload.name)
     report = {"what": workload.what, "floors": list(workload.floors)}
-    report |= {"time": datetime.now(UTC).isoformat("T", "seconds"), "load_before": os.getloadavg()}
+    report |= {"time": datetime.now(UTC).isoformat("T", "seconds"), "threads": threads()}
+    report |= {"load_before": os.getloadavg()}
     missing = _make(workload, data)
     if missing:
         return report | {"skipped": missing}
@@ -49,7 +35,7 @@ def measure(workload, repeats, quick, folder):
             for contestant in contestants:
                 if _due(contestant, contestants, runs, turn):
                     runs[contestant.name].append(_run(workload, contestant, data, Path(shared)))
-    rows = [_row(c, runs[c.name]) for c in contestants if runs[c.name]]
+    rows = [_row(c, runs[c.name]) for c in contestants]
     return report | {"load_after": os.getloadavg(), "rows": rows}
 
 
@@ -91,8 +77,9 @@ def _run(workload, contestant, data, shared):
         job = (workload, contestant.name, data, out)
         if contestant.rehearse and not any(shared.iterdir()):
             _worker(interpreter, "run", *job, workload.timeout, environ)
+        speed = _worker(interpreter, "pace", *job, MAKING) if contestant.ours else {}
         load = os.getloadavg()[0]
-        report = _worker(interpreter, "run", *job, workload.timeout, environ)
+        report = speed | _worker(interpreter, "run", *job, workload.timeout, environ)
         report |= {"load": [load, os.getloadavg()[0]]}
         if "seconds" in report and workload.quality:
             report |= _worker(python(OURS), "score", *job, MAKING)
@@ -118,17 +105,19 @@ def _worker(interpreter, action, workload, contestant, data, out, timeout, envir
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     if process.returncode:
-        return {"failed": last_line(errors)}
+        return {"failed": last_line(errors or f"ended with status {process.returncode}")}
     return json.loads((out / "report.json").read_text())
 
 
 def _row(contestant, runs):
-    """One line of the results: the run of median time, and the spread of all."""
-    done = sorted((r for r in runs if "seconds" in r), key=lambda r: r["seconds"])
+    """One line of the results: the run of median time, and what all of them took, in turn."""
+    done = [r for r in runs if "seconds" in r]
     row = {k: getattr(contestant, k) for k in ("name", "env", "ours", "aside", "series", "size")}
+    if not runs:
+        return row | {"left_out": "a smaller size did not finish"}
     if len(done) < len(runs):
         return row | next(r for r in runs if "seconds" not in r)
-    middle = done[(len(done) - 1) // 2]
-    spread = [done[0]["seconds"], done[-1]["seconds"]]
-    memory = statistics.median(r["peak_mb"] for r in done)
-    return row | middle | {"peak_mb": memory, "spread": spread, "runs": len(done)}
+    middle = sorted(done, key=lambda r: r["seconds"])[(len(done) - 1) // 2]
+    turns = {many: [r[one] for r in done] for one, many in IN_TURN.items()}
+    paces = {"paces": [r["pace"] for r in done]} if contestant.ours else {}
+    return row | middle | turns | paces | {"peak_mb": statistics.median(turns["peaks"])}

@@ -4,8 +4,9 @@ import json
 import os
 import re
 from pathlib import Path
+from statistics import median
 
-from benchmarks.ratios import compare, reaches, slopes, yardstick
+from benchmarks.ratios import alone, compare, in_turn, measure, relative, slopes
 
 RESULTS = Path(__file__).parent / "results"
 _HEAD = """# Benchmarks
@@ -48,44 +49,57 @@ def read(path):
     return json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).exists() else {}
 
 
-def ratios_of(results):
+def ratios_of(workloads):
     """The ratios of all workloads."""
-    return [r for name, w in results.get("workloads", {}).items() for r in compare(name, w)]
+    return [ratio for name, report in workloads.items() for ratio in compare(name, report)]
 
 
 def table(results, plots=()):
     """All workloads in Markdown."""
     m = results["machine"]
     lines = [_HEAD, f"Machine: {m['cpu']}, {m['cores']} cores, {m['memory_gb']} GB, {m['system']}."]
-    lines += [f"Threads: {m['threads'] or 'not limited'}. Python {results['python']}.", ""]
-    lines += [f"![{path.stem}]({path.name})" for path in plots]
+    lines += ["", *[f"![{path.stem}]({path.name})" for path in plots]]
     for name, workload in results["workloads"].items():
         lines += ["", f"## {name}", "", workload["what"], "", *section(workload)]
     return "\n".join(lines) + "\n"
 
 
 def section(workload):
-    """One workload: ratios first, absolute figures after them."""
+    """One workload: ratios first, absolute figures after them, then how they came about."""
     if "skipped" in workload:
         return [f"Skipped: {workload['skipped']}"]
-    if any(row["series"] for row in workload["rows"]):
-        return _growth(workload["rows"])
+    growing = any(row["series"] for row in workload["rows"])
+    lines = _growth(workload["rows"]) if growing else _contest(workload)
+    return [*lines, "", _circumstances(workload)]
+
+
+def _circumstances(workload):
+    """Repeats, source, Python, threads, load and date of one workload."""
+    rows = workload["rows"]
+    most = max((len(in_turn(r, "seconds")) for r in rows if "seconds" in r), default=0)
+    runs = "One run each, so the spread is not known" if most <= 1 else f"Median of {most} runs"
+    commits = dict.fromkeys(_commit(r) for r in rows if r["ours"] and "seconds" in r)
+    pythons = dict.fromkeys(r["python"] for r in rows if r["ours"] and "python" in r)
+    limits = [f"{k}={v}" for k, v in workload.get("threads", {}).items()]
+    load = " → ".join(f"{workload[k][0]:.1f}" for k in ("load_before", "load_after"))
+    source = f"manifoldry {', '.join(commits)}; Python {', '.join(pythons)}"
+    return "; ".join([runs, source, *limits, f"load average {load}", workload["time"]]) + "."
+
+
+def _commit(row):
+    if row.get("commit") is None:
+        return "of unknown commit"
+    return row["commit"][:10] + (" with edits" if row["dirty"] else "")
+
+
+def _contest(workload):
     rows, floors = workload["rows"], workload["floors"]
     figures = list(dict.fromkeys(k for row in rows for k in row.get("quality", {})))
-    times = ["time ÷ best peer" + ("" if f == "any" else f", {f}") for f in floors]
-    head = [
-        "",
-        *times,
-        "memory ÷ best peer",
-        *figures,
-        "time (range), s",
-        "peak, MB",
-        "parts",
-        "of",
-    ]
-    body = [_cells(workload, row, figures) for row in rows]
-    load = " → ".join(f"{workload[k][0]:.1f}" for k in ("load_before", "load_after"))
-    return [*_markdown(head, body), "", f"Load average {load}; {workload['time']}."]
+    over = "" if alone(workload) else " ÷ best peer"
+    time, memory = (measure(workload, key) + over for key in ("seconds", "peak_mb"))
+    times = [time + ("" if f == "any" else f", {f}") for f in floors]
+    head = ["", *times, memory, *figures, "time, s", "peak, MB", "parts", "of"]
+    return _markdown(head, [_cells(workload, row, figures) for row in rows])
 
 
 def _cells(workload, row, figures):
@@ -96,19 +110,21 @@ def _cells(workload, row, figures):
     quality = [_figure(row.get("quality", {}).get(k)) for k in figures]
     package = f"{row['env']} {row.get('versions', {}).get(row['env'], '')}".strip()
     if "seconds" not in row:
-        said = f"> {row['timeout']:g} s" if "timeout" in row else row["failed"]
-        return [name, *times, memory, *quality, said, "", "", package]
-    low, high = row["spread"]
-    took = f"{row['seconds']:.3g} ({low:.3g} to {high:.3g}; {row['runs']})"
+        return [name, *times, memory, *quality, _unfinished(row), "", "", package]
+    took = _spread(in_turn(row, "seconds"), ".3g")
     parts = ", ".join(f"{k} {v:.3g} s" for k, v in row["parts"].items())
     return [name, *times, memory, *quality, took, f"{row['peak_mb']:.0f}", parts, package]
 
 
 def _relative(workload, row, floor, key):
-    best, bound = yardstick(workload, floor, key)
-    if best is None or not reaches(row, floor, workload["rows"]):
-        return "–"
-    return ("< " if bound else "") + f"{row[key] / best:.2f}"
+    values, bound = relative(workload, row, floor, key)
+    return ("< " if bound else "") + _spread(values, ".2f") if values else "–"
+
+
+def _spread(values, form):
+    """The median, and the range where the digits shown tell them apart."""
+    middle, low, high = (f"{v:{form}}" for v in (median(values), min(values), max(values)))
+    return middle if low == high else f"{middle} ({low}–{high})"
 
 
 def _growth(rows):
@@ -124,9 +140,13 @@ def _growth(rows):
 
 
 def _long(row):
-    if "seconds" in row:
-        return f"{row['seconds']:.3g} s, {row['peak_mb']:.0f} MB"
-    return f"> {row['timeout']:g} s" if "timeout" in row else row["failed"]
+    if "seconds" not in row:
+        return _unfinished(row)
+    return f"{_spread(in_turn(row, 'seconds'), '.3g')} s, {row['peak_mb']:.0f} MB"
+
+
+def _unfinished(row):
+    return f"> {row['timeout']:g} s" if "timeout" in row else row.get("failed", "left out")
 
 
 def _figure(value):
@@ -144,7 +164,11 @@ def plot(results, base):
 
     matplotlib.use("Agg")
     drawn = []
-    bars = [r for r in ratios_of(results) if r["measure"] == "time" and r["value"] is not None]
+    bars = [
+        r
+        for r in ratios_of(results["workloads"])
+        if r["measure"] == "time" and r["value"] is not None
+    ]
     if bars:
         drawn.append(_bars(bars, base.with_name(base.name + "-ratios.png")))
     series = [r for w in results["workloads"].values() for r in w.get("rows", []) if r["series"]]

@@ -1,9 +1,10 @@
 """Runs inside a measured process: make the data, let one contestant work, or score its result.
 
-    python -m benchmarks.worker {make,run,score} MODULE WORKLOAD CONTESTANT DATA OUT
+    python -m benchmarks.worker {make,run,score,pace} MODULE WORKLOAD CONTESTANT DATA OUT
 
-`make` writes arrays to DATA as .npy files, `run` its result to OUT likewise, and all of them a
-report to OUT/report.json. numpy is imported only if there are arrays, so that start-up is honest.
+`make` writes arrays to DATA as .npy files, `run` its result to OUT likewise, `pace` times the
+machine, and all of them write a report to OUT/report.json. numpy is imported only if there are
+arrays, so that start-up is honest.
 """
 
 import json
@@ -13,6 +14,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.machine import pace, source
 from benchmarks.peers import PACKAGES
 from benchmarks.workload import OURS, Missing, load
 
@@ -26,6 +28,8 @@ def main(action, module, workload, contestant, data, out):
         report = make(found, data)
     elif action == "run":
         report = run(found.contestant(contestant), data, out)
+    elif action == "pace":
+        report = {"pace": pace()}
     else:
         report = {"quality": score(found, data, out)}
     (out / "report.json").write_text(json.dumps(report))
@@ -50,6 +54,8 @@ def run(contestant, data, out):
     except StopIteration as stop:
         seconds, result = time.perf_counter() - start, stop.value or {}
     report = {"seconds": seconds, "peak_mb": peak_memory(), "before_mb": before}
+    if contestant.env == OURS:  # after the peak, in which git as a child process would count
+        report |= source(OURS)
     parts = {name: float(v) for name, v in result.items() if isinstance(v, float)}
     write(out, {name: v for name, v in result.items() if name not in parts})
     return report | {"parts": parts, "versions": versions(), "python": sys.version.split()[0]}

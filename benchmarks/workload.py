@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 
-MODULES = ("knn", "laplacian", "local", "kernel", "embeddings", "growth", "startup")
+MODULES = (
+    "knn", "laplacian", "constraint", "local", "stage", "kernel", "embeddings", "growth", "startup"
+)  # fmt: skip
 OURS = "manifoldry"
 EMPTY, SHARED = "@empty", "@shared"  # values in `environ` that stand for temporary folders
 
@@ -40,6 +42,8 @@ class Contestant:
         Run it once before, unrecorded, to fill caches on disk.
     aside : bool
         Listed for reference, never the best peer.
+    peer : bool
+        One of ours that the others of ours are compared with.
     series, size : str, int
         One of several sizes of one thing, whose growth is fitted; once a size runs out of time
         the larger ones are left out.
@@ -54,6 +58,7 @@ class Contestant:
     environ: Mapping = field(default_factory=dict)
     rehearse: bool = False
     aside: bool = False
+    peer: bool = False
     series: str = ""
     size: int = 0
     quick: bool = True
@@ -61,7 +66,7 @@ class Contestant:
     @property
     def ours(self):
         """Whether it is one of ours, so that peers are its yardstick."""
-        return self.env == OURS and not self.aside
+        return self.env == OURS and not (self.aside or self.peer)
 
 
 @dataclass(frozen=True)

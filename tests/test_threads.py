@@ -2,12 +2,14 @@
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor as ThreadPool
 
-import numpy as np  # noqa: F401 (whose BLAS is counted)
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifoldry._threads import map_threads, one_blas_thread, thread_count
+from manifoldry import LLE
+from manifoldry._threads import map_threads, one_blas_thread, thread_count, threads_allowed
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -15,8 +17,28 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 def test_all_cores_by_default(monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     assert thread_count() == CORES
-    assert thread_count(1) == 1
-    assert thread_count(3) == 3
+    with threads_allowed(3):
+        assert thread_count() == 3
+        with threads_allowed(None):  # whoever asks for nothing gets what there is
+            assert thread_count() == 3
+        with threads_allowed(-1):
+            assert thread_count() == CORES
+    assert thread_count() == CORES
+
+
+@pytest.mark.parametrize("n_features", [3, 30])
+def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
+    started = []
+    monkeypatch.setattr(
+        "manifoldry._threads.ThreadPoolExecutor", lambda n: started.append(n) or ThreadPool(n)
+    )
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    X = np.random.default_rng(0).normal(size=(20_000, n_features))
+    LLE(n_neighbors=8, n_jobs=1).fit(X)
+    assert started == []
+    LLE(n_neighbors=8).fit(X)
+    assert set(started) == {2}
 
 
 @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("1,4", 1), ("none", CORES), ("0", 1)])
@@ -27,9 +49,11 @@ def test_workers_share_the_cores(monkeypatch, limit, threads):
 
 
 def test_results_keep_their_order_and_errors_come_through():
-    assert map_threads(lambda i: i * i, range(50), n_jobs=4) == [i * i for i in range(50)]
-    with pytest.raises(ZeroDivisionError):
-        map_threads(lambda i: 1 // i, [1, 0], n_jobs=2)
+    with threads_allowed(4):
+        squares = map_threads(lambda i: i * i, range(50))
+    assert squares == [i * i for i in range(50)]
+    with threads_allowed(2), pytest.raises(ZeroDivisionError):
+        map_threads(lambda i: 1 // i, [1, 0])
 
 
 def test_one_item_needs_no_thread():

@@ -47,16 +47,22 @@ def tapkee(X, method):
     return {"embedding": Y if Y.shape[1] == 2 else Y.T}
 
 
-def _workload(method, n, **options):
-    arguments = {"method": method}
-    # scikit-learn 1.9.1's "hessian" takes all of a full QR's columns for the Hessian's, which makes
-    # its matrix that of LTSA: listed, but no yardstick.
+def sklearn_contestant(run, method):
+    """scikit-learn's; as no yardstick where it does something else.
+
+    Version 1.9.1's "hessian" takes all of a full QR's columns for the Hessian's, which makes its
+    matrix that of LTSA.
+    """
     other = method == "HessianLLE"
     name = "scikit-learn, in effect LTSA" if other else "scikit-learn"
+    return Contestant(name, run, "scikit-learn", {"method": method}, aside=other)
+
+
+def _workload(method, n, **options):
     contestants = (
-        Contestant(method, ours, options=arguments),
-        Contestant(name, sklearn, "scikit-learn", arguments, aside=other),
-        Contestant("tapkee", tapkee, "tapkee", arguments),
+        Contestant(method, ours, options={"method": method}),
+        sklearn_contestant(sklearn, method),
+        Contestant("tapkee", tapkee, "tapkee", {"method": method}),
     )
     what = f"{method} of a Swiss roll of {n}, {K} neighbours"
     return Workload(

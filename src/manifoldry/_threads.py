@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from functools import cache
 from threading import Lock
 from typing import Any, TypeVar
@@ -16,30 +17,45 @@ _USERS = 0
 _LIMIT = ExitStack()
 
 
-def thread_count(n_jobs: int | None = None) -> int:
-    """Threads to use: `n_jobs` as joblib reads it, by default all cores the process may use.
+# Threads that the caller of a fit allows; None for as many as there are cores.
+_ALLOWED: ContextVar[int | None] = ContextVar("threads allowed", default=None)
+
+
+@contextmanager
+def threads_allowed(n_jobs: int | None) -> Iterator[None]:
+    """Run our own loops in as many threads as `n_jobs` says, as joblib reads it; None: no limit.
+
+    BLAS keeps its own count, which threadpoolctl or ``OMP_NUM_THREADS`` set.
+    """
+    from joblib import effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
+
+    before = _ALLOWED.set(_ALLOWED.get() if n_jobs is None else int(effective_n_jobs(n_jobs)))
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(before)
+
+
+def thread_count() -> int:
+    """Threads to use: what was allowed, by default all cores the process may use.
 
     joblib's workers find their share of the cores in ``OMP_NUM_THREADS``.
     """
-    if n_jobs is not None:
-        from joblib import effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
-
-        return int(effective_n_jobs(n_jobs))
+    if (allowed := _ALLOWED.get()) is not None:
+        return allowed
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     limit = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
     return max(1, min(cores or 1, int(limit) if limit.isdigit() else cores or 1))
 
 
-def map_threads(
-    function: Callable[[Any], Result], items: Iterable[Any], n_jobs: int | None = None
-) -> list[Result]:
+def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list[Result]:
     """Results of `function` for all items, in their order, by several threads.
 
     For functions that release the interpreter's lock; a pool per call, so that concurrent fits
     and forks do not share one.
     """
     items = list(items)
-    threads = min(thread_count(n_jobs), len(items))
+    threads = min(thread_count(), len(items))
     if threads <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(threads) as pool:

@@ -3,7 +3,9 @@
 import doctest
 import json
 import os
+import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +17,9 @@ if not (ROOT / "benchmarks").exists():
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import __main__ as command  # noqa: E402 (the path has to be set first)
-from benchmarks import measure, peers, ratios, report, worker, workload  # noqa: E402 (the path has to be set first)
-from benchmarks.workloads.common import timing, trust  # noqa: E402 (the path has to be set first)
+from benchmarks import machine, measure, peers, ratios, report, worker, workload  # noqa: E402 (the path has to be set first)
+from benchmarks.workloads import constraint, stage  # noqa: E402 (the path has to be set first)
+from benchmarks.workloads.common import roll, timing, trust  # noqa: E402 (the path has to be set first)
 
 FLOOR = "recall >= 0.9"
 
@@ -26,8 +29,8 @@ def row(name, seconds=None, recall=1.0, ours=False, peak=100.0, **more):
              "series": "", "size": 0}  # fmt: skip
     if seconds is None:
         return plain | more
-    done = {"seconds": seconds, "peak_mb": peak, "before_mb": 10.0, "spread": [seconds, seconds],
-            "runs": 1, "parts": {}, "versions": {}, "quality": {"recall": recall}}  # fmt: skip
+    done = {"seconds": seconds, "peak_mb": peak, "before_mb": 10.0, "parts": {}, "versions": {},
+            "quality": {"recall": recall}}  # fmt: skip
     return plain | done | more
 
 
@@ -36,9 +39,21 @@ def entry(*rows, floors=(FLOOR,)):
             "load_before": [0.0], "load_after": [0.0]}  # fmt: skip
 
 
-def results(*rows):
-    machine = {"cpu": "A (R) CPU", "cores": 2, "memory_gb": 1, "system": "s", "threads": {}}
-    return {"machine": machine, "python": "3", "workloads": {"w": entry(*rows)}}
+def results(*rows, name="w"):
+    machine = {"cpu": "A (R) CPU", "cores": 2, "memory_gb": 1, "system": "s"}
+    return {"machine": machine, "workloads": {name: entry(*rows)}}
+
+
+def turns(name, *times, **more):
+    return row(name, sorted(times)[len(times) // 2], times=list(times), **more)
+
+
+def curve(*times, pace=0.1):
+    """A series without peers, of growing sizes."""
+    return [
+        row(f"s, n={10**i}", t, ours=True, series="s", size=10**i, paces=[pace], peak=10.0 + 10**i)
+        for i, t in enumerate(times, start=2)
+    ]
 
 
 def time_ratio(*rows, floor=FLOOR):
@@ -84,26 +99,72 @@ def test_slopes_of_a_series():
     assert found["memory slope"] == pytest.approx(1)
 
 
-def test_an_exponent_may_grow_by_a_difference():
-    old = {"measure": "time slope", "value": 1.0}
-    assert ratios.allowed(old, 1.5) == 1.5
-    assert ratios.allowed({**old, "value": -0.2}, 1.5) == pytest.approx(0.3)
-    assert ratios.allowed({**old, "measure": "time", "value": 2.0}, 1.5) == 3.0
-
-
-def check(new, old, **options):
-    return ratios.regressions(
-        ratios.compare("w", entry(*new)), ratios.compare("w", entry(*old)), **options
-    )
+def check(new, old, floor=FLOOR, **options):
+    compared = (ratios.compare("w", entry(*rows, floors=(floor,))) for rows in (new, old))
+    return ratios.regressions(*compared, **options)
 
 
 def test_a_ratio_that_grew_is_a_regression():
     old = row("o", 1.0, ours=True), row("p", 1.0)
-    assert not check([row("o", 1.4, ours=True), row("p", 1.0)], old)
+    assert not check([row("o", 1.5, ours=True), row("p", 1.0)], old)  # within 1.25², of one run
     assert len(check([row("o", 1.6, ours=True), row("p", 1.0)], old)) == 1
-    assert not check([row("o", 1.6, ours=True), row("p", 1.0)], old, factor=2.0)
+    assert not check([row("o", 1.6, ours=True), row("p", 1.0)], old, factor=1.3)
     assert not check([row("o", 3.0, ours=True), row("p", 3.0)], old)  # a slower machine is none
     assert len(check([row("o", 1.0, ours=True, peak=200.0), row("p", 1.0)], old)) == 1
+
+
+def test_ratios_are_taken_turn_by_turn():
+    found = time_ratio(turns("o", 1.0, 4.0, 3.0, ours=True), turns("p", 1.0, 2.0, 1.0))
+    assert (found["value"], found["range"], found["runs"]) == (2.0, [1.0, 3.0], 3)
+    once = time_ratio(turns("o", 1.0, 4.0, 3.0, ours=True), row("p", 2.0))
+    assert (once["value"], once["range"]) == (1.5, [0.5, 2.0])
+
+
+def test_the_kept_spread_is_the_tolerance():
+    peer = row("p", 1.0)
+    narrow = turns("o", 1.0, 1.0, 1.0, ours=True), peer
+    wide = turns("o", 1.0, 1.0, 2.0, ours=True), peer
+    new = turns("o", 0.1, 1.4, 9.0, ours=True), peer  # the median counts
+    assert "was 1.00, now 1.40, beyond 1.25" in check(new, narrow)[0]
+    assert not check(new, wide)
+
+
+def test_a_uniform_slowdown_of_a_curve_is_a_regression():
+    old, slower = curve(1.0, 10.0, 100.0), curve(2.0, 20.0, 200.0)
+    assert not check(old, old, floor="any")
+    told = check(slower, old, floor="any")
+    assert len(told) == 3
+    assert all("time ÷ pace" in sentence for sentence in told)
+    # On a machine of half the pace the same times say nothing.
+    assert not check(curve(2.0, 20.0, 200.0, pace=0.2), old, floor="any")
+
+
+def test_a_steeper_curve_is_a_regression():
+    old, new = curve(1.0, 10.0, 100.0), curve(0.1, 10.0, 1000.0)
+    assert any("time slope" in sentence for sentence in check(new, old, floor="any"))
+
+
+def test_levels_of_results_without_a_pace_are_not_compared():
+    old = [{k: v for k, v in r.items() if k != "paces"} for r in curve(1.0, 10.0)]
+    assert not check(curve(5.0, 50.0), old, floor="any")
+    assert "missing" in check(curve(1.0), old, floor="any")[0]  # but sizes are counted
+
+
+def test_what_vanished_is_a_regression():
+    old = curve(1.0, 10.0, 100.0)
+    gone = check(old[:2], old, "any")
+    assert gone[0] == "w, s, n=10000, time ÷ pace (any): was 1000.00, now missing"
+    late = [*old[:2], {**row("s, n=10000", ours=True, timeout=9), "series": "s", "size": 10000}]
+    assert any("now not reached" in sentence for sentence in check(late, old, "any"))
+    with_peer = row("o", 1.0, ours=True), row("p", 1.0)
+    assert any("missing" in sentence for sentence in check(with_peer[1:], with_peer))
+    assert not check(
+        [row("o", 1.0, ours=True), row("p", failed="x")], with_peer
+    )  # theirs, not ours
+
+
+def test_faster_curves_may_lose_their_exponent():
+    assert not check(curve(0.001, 0.01, 0.1), curve(1.0, 10.0, 100.0), floor="any")
 
 
 def test_quality_lost_is_a_regression():
@@ -124,6 +185,21 @@ def test_exit_status_of_the_check(tmp_path, capsys):
     assert command.check(fine, options) == 0
     assert command.check(results(row("o", 2.0, ours=True), row("p", 1.0)), options) == 1
     assert "was 1.00, now 2.00" in capsys.readouterr().out
+    assert command.check(results(row("o", 1.0, ours=True), row("p", failed="x")), options) == 2
+
+
+def test_workloads_that_vanished_or_failed_fail_the_check(tmp_path, capsys):
+    rows = row("o", 1.0, ours=True), row("p", 1.0)
+    for name in ("knn-gone", "knn-roll-50k", "knn-roll"):
+        report.keep(results(*rows, name=name), tmp_path)
+    against = ["--check", "--quick", "--against", str(next(tmp_path.glob("*.json")))]
+    new, options = results(*rows, name="knn-roll-50k"), command.parse(against)
+    assert command.check(new, options) == 1  # knn-roll is not quick, so only one is gone
+    assert capsys.readouterr().out.startswith("knn-gone: was measured, now missing\n2 of 2 ratios")
+    assert command.check(new, command.parse([*against, "knn-roll"])) == 0
+    new["workloads"]["knn-roll-50k"] = {"what": "w", "floors": [FLOOR], "skipped": "no data"}
+    assert command.check(new, command.parse([*against, "knn-roll"])) == 1
+    assert "knn-roll-50k: was measured, now no data" in capsys.readouterr().out
 
 
 def test_results_are_written_whole(tmp_path, monkeypatch):
@@ -143,7 +219,7 @@ def test_results_are_written_whole(tmp_path, monkeypatch):
 def test_kept_results_merge_and_are_drawn(tmp_path):
     first = results(row("o", 1.0, ours=True), row("p", 2.0))
     path = report.keep(first, tmp_path)
-    second = {**first, "workloads": {"other": entry(row("o", 1.0, ours=True), row("q", timeout=9))}}
+    second = results(row("o", 1.0, ours=True), row("q", timeout=9), name="other")
     assert report.keep(second, tmp_path) == path
     assert list(json.loads(path.read_text())["workloads"]) == ["w", "other"]
     text = path.with_suffix(".md").read_text()
@@ -152,10 +228,118 @@ def test_kept_results_merge_and_are_drawn(tmp_path):
     assert (tmp_path / "a-r-cpu-2-cores-ratios.png").stat().st_size > 0
 
 
+def test_a_run_replaces_only_what_it_measured(tmp_path, monkeypatch):
+    """Even workloads that another run has kept meanwhile stay as they are."""
+    names = ["knn-mnist-5k", "knn-roll-50k"]
+    monkeypatch.setattr(command, "machine", lambda: results()["machine"])
+    monkeypatch.setattr(report, "plot", lambda *_: [])
+
+    def by(whom):
+        return row("o", 1.0, ours=True, commit=whom, dirty=False)
+
+    def measured(w, *_):
+        if w.name == names[1]:  # while the second is measured, somebody else does the first
+            report.keep(results(by("theirs"), name=names[0]), tmp_path)
+        return entry(by("ours"))
+
+    report.keep(results(by("before"), name="growth"), tmp_path)
+    monkeypatch.setattr(command, "measure", measured)
+    assert command.main([*names, "--results", str(tmp_path)]) == 0
+    kept = json.loads((tmp_path / "a-r-cpu-2-cores.json").read_text())["workloads"]
+    commits = {name: w["rows"][0]["commit"] for name, w in kept.items()}
+    assert commits == {"growth": "before", names[0]: "theirs", names[1]: "ours"}
+
+
 def test_table_says_what_did_not_run():
     told = "\n".join(report.section(entry(row("p", failed="not installed: no wheel"))))
     assert "not installed: no wheel" in told
     assert report.section({"skipped": "no data"}) == ["Skipped: no data"]
+
+
+def test_table_shows_the_spread_or_that_there_is_none():
+    many = report.section(entry(turns("o", 1.0, 4.0, 3.0, ours=True), row("p", 2.0)))
+    assert "| **o** | 1.50 (0.50–2.00) |" in many[2]
+    assert "| 3 (1–4) |" in many[2]
+    assert many[-1].startswith("Median of 3 runs; ")
+    once = report.section(entry(row("o", 1.0, ours=True), row("p", 2.0)))
+    assert "| **o** | 0.50 |" in once[2]
+    assert once[-1].startswith("One run each, so the spread is not known; ")
+
+
+def test_table_names_the_commit():
+    known = {"commit": "0123456789abcdef", "dirty": True, "python": "3.11.7"}
+    told = report.section(entry(row("o", 1.0, ours=True, **known), row("p", 2.0)))[-1]
+    assert "manifoldry 0123456789 with edits; Python 3.11.7" in told
+    unknown = {**known, "commit": None, "dirty": None}
+    told = report.section(entry(row("o", 1.0, ours=True, **unknown), row("p", 2.0)))[-1]
+    assert "manifoldry of unknown commit" in told
+
+
+def test_table_of_growth_says_what_was_too_slow_and_left_out():
+    small, large = (workload.Contestant(f"{n}", print, series="s", size=n) for n in (10, 100))
+    rows = [measure._row(small, [{"timeout": 180.0}]), measure._row(large, [])]
+    told = report.section(entry(*rows, floors=("any",)))
+    assert told[2] == "| s | – | – | > 180 s | left out |"
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A package in a repository of its own, found before any other of its name."""
+    package = tmp_path / "clone" / "src" / "measured"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (tmp_path / "clone" / ".gitignore").write_text(".venv\n")
+    in_repository(tmp_path / "clone", "init", "-q")
+    monkeypatch.syspath_prepend(str(package.parent))
+    return tmp_path / "clone"
+
+
+def in_repository(folder, *arguments):
+    """Git on this repository and no other, whatever the code under test makes of its folder."""
+    where = (f"--git-dir={folder}/.git", f"--work-tree={folder}")
+    return subprocess.run(["git", *where, *arguments], check=True, capture_output=True, text=True)
+
+
+def commit(folder):
+    in_repository(folder, "add", ".")
+    who = ("-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false")
+    in_repository(folder, *who, "commit", "-q", "--no-verify", "-m", "m")
+    return in_repository(folder, "rev-parse", "HEAD").stdout.strip()
+
+
+def test_the_commit_is_that_of_the_source_measured(checkout, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    head = commit(checkout)
+    assert machine.source("measured") == {"commit": head, "dirty": False}
+    (checkout / "results.json").touch()  # results kept beside the source are no edit of it
+    assert not machine.source("measured")["dirty"]
+    (checkout / "src" / "measured" / "new.py").touch()
+    assert machine.source("measured") == {"commit": head, "dirty": True}
+    monkeypatch.setenv("GIT_DIR", str(ROOT / ".git"))  # as in a hook
+    assert machine.source("measured")["commit"] == head
+
+
+def test_what_only_lies_in_a_checkout_has_no_commit(checkout, monkeypatch):
+    commit(checkout)
+    installed = checkout / ".venv" / "installed"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(installed.parent))
+    assert machine.source("installed") == {"commit": None, "dirty": None}
+
+
+def test_ours_are_recorded_with_commit_and_pace(tmp_path):
+    """In a worker of its own, as always."""
+    found = workload.find(["startup-import"])[0]
+    data = tmp_path / "data"
+    data.mkdir()
+    told = measure._run(found, found.contestant("import manifoldry"), data, tmp_path)
+    assert {k: told[k] for k in ("commit", "dirty")} == machine.source("manifoldry")
+    assert told["pace"] > 0
+    made = measure._row(found.contestants[0], [told, {**told, "seconds": 1e9}, told])
+    assert made["times"] == [told["seconds"], 1e9, told["seconds"]]
+    assert made["seconds"] == told["seconds"]
+    assert made["paces"] == [told["pace"]] * 3
 
 
 def test_clock_starts_at_the_last_yield(tmp_path):
@@ -210,6 +394,64 @@ def test_workloads_are_well_formed():
         assert {c.env for c in w.contestants} <= {workload.OURS, *peers.PACKAGES}
         assert next(iter(w.contestants)).ours
     assert 0 < len(workload.find(quick=True)) < len(found)
+
+
+def test_growth_reaches_a_million_where_nothing_is_dense():
+    largest = {}
+    for c in workload.find(["growth"])[1].contestants:
+        largest[c.series] = max(c.size, largest.get(c.series, 0))
+    dense = {"ClassicalMDS", "KernelPCA", "Isomap"}
+    assert {s for s, n in largest.items() if n == 10_000} == dense
+    assert {n for s, n in largest.items() if s not in dense} == {1_000_000}
+    assert "Isomap, 100 landmarks" in largest
+    assert {w.timeout for w in workload.find(["growth"])} == {180}
+
+
+def driven(work):
+    """What a contestant returns."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as stop:
+        return stop.value
+
+
+@pytest.fixture(scope="module")
+def small():
+    return constraint.with_columns(partial(roll, 600), 10, inverse=True)
+
+
+def test_reference_of_the_constrained_problem(small):
+    W = constraint.matrix(*(small[k] for k in ("data", "indices", "indptr")))
+    L = np.eye(W.shape[0]) - constraint.normalised(W).toarray()
+    for name, columns in (("_plain", []), ("_constrained", [small["C"]])):
+        Q = constraint.excluded(W, *columns)
+        P = np.eye(len(L)) - Q @ Q.T
+        expected = np.linalg.eigvalsh(P @ L @ P + 9 * Q @ Q.T)[:3]
+        np.testing.assert_allclose(small[name], expected, rtol=1e-8)
+        by_products = constraint.reference(W, Q, inverse=False)
+        np.testing.assert_allclose(by_products, expected, rtol=1e-8)
+
+
+def test_accuracy_of_constrained_solutions(small):
+    given = {k: v for k, v in small.items() if not k.startswith("_")}
+    found = {c: driven(constraint.solve(**given, constrained=c)) for c in (True, False)}
+    for result in found.values():
+        assert constraint.accuracy(small, result)["residual/gap"] < 1e-3
+    plain = {**found[False], "constrained": found[True]["constrained"]}
+    assert constraint.accuracy(small, plain)["residual/gap"] > 0.1
+
+
+@pytest.mark.parametrize("method", ["LLE", "LTSA"])
+def test_stages_of_both_give_the_same_matrix(method):
+    arrays = roll(400)
+    found = [driven(run(arrays["X"], method)) for run in (stage.ours, stage.sklearn)]
+    ours, theirs = (stage.matrix(**f).toarray() for f in found)
+    np.testing.assert_allclose(ours, theirs, atol=1e-6 * np.abs(theirs).max())
+    rough = [stage.roughness(arrays, f)["log-roughness"] for f in found]
+    assert rough[0] == pytest.approx(rough[1], abs=0.01)
+    noise = {**found[0], "data": np.random.default_rng(0).permutation(found[0]["data"])}
+    assert stage.roughness(arrays, noise)["log-roughness"] > rough[0] + 0.3
 
 
 def test_trust_agrees_with_scikit_learn():

@@ -54,15 +54,18 @@ def test_constrained_inverse(invariant):
     np.testing.assert_allclose(got, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("contained", [True, False])
-def test_constrained_inverse_of_a_nearly_singular_matrix(contained):
+@pytest.mark.parametrize(
+    ("contained", "n_deflated"), [(True, 0), (True, 1), (False, 0), (False, 1)]
+)
+def test_constrained_inverse_of_a_nearly_singular_matrix(contained, n_deflated):
     # M is 1e-12 from being singular, and its null vector lies in range(Q), or leans out of it.
     n, rng = 60, np.random.default_rng(0)
     C = rng.standard_normal((n, 2))
-    Q = orthonormal_basis(np.hstack([np.ones((n, 1)), C]) if contained else C)
+    constant = np.full((n, 1), n**-0.5)
+    Q = orthonormal_basis(C, beyond=constant if contained else None)
     X = rng.standard_normal((n, 5))
     X -= Q @ (Q.T @ X)
-    Y = ShiftedInverse(path(n), -1e-12, "smallest").constrained(Q) @ X
+    Y = ShiftedInverse(path(n), -1e-12, "smallest").constrained(Q, n_deflated) @ X
     R = path(n) @ Y - X
     np.testing.assert_allclose(Q.T @ Y, 0, atol=1e-9)
     np.testing.assert_allclose(R - Q @ (Q.T @ R), 0, atol=1e-8)

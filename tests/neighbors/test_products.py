@@ -45,3 +45,25 @@ def test_large_data_get_the_same_graph(offset, scale, monkeypatch):
     fast = NeighborGraph.build(X, 7)
     assert np.array_equal(fast.indices, plain.indices)
     assert np.array_equal(fast.distances, plain.distances)
+
+
+@pytest.mark.parametrize("far", [1e4, 1e9, 1e30])
+def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
+    """Only products that round as coarsely as the far point's are large are done again."""
+    monkeypatch.setattr(brute, "_LARGE", 0.0)
+    again = []
+    search_again = brute.BruteIndex._search_again
+    monkeypatch.setattr(
+        brute.BruteIndex,
+        "_search_again",
+        lambda self, X, rows, *found: (
+            again.append(len(rows)) or search_again(self, X, rows, *found)
+        ),
+    )
+    X = X.astype(np.float64)
+    X[5] = far
+    graph = NeighborGraph.build(X, 7)
+    D = cdist(X, X)
+    np.fill_diagonal(D, np.inf)
+    assert np.array_equal(graph.indices.reshape(-1, 7), np.argsort(D, axis=1, kind="stable")[:, :7])
+    assert sum(again) <= (1 if far < 1e8 else len(X))

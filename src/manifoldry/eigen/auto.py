@@ -33,9 +33,13 @@ from manifoldry.exceptions import ConvergenceWarning
 _BYTES_PER_ENTRY = 26
 # How many times the probe's products a factorisation may cost before products get a second run.
 _PATIENCE = 10
-# Order up to which fill-in is estimated before the probe, and the products that a factorisation may
-# be worth to be done without one: no run converges in fewer.
-_ESTIMATED_AT_ONCE, _CHEAP = 5000, 200
+# Order up to which fill-in is estimated before the probe, and the entries a factor may have, as a
+# multiple of the operator's, to be made without one. At 700 to 5000 points digits, cells and rolls
+# have 1.3 to 2.3 and are solved faster by factors; clouds of 10 and 50 dimensions have more, up to
+# 300, and are not.
+_ESTIMATED_AT_ONCE, _LITTLE_FILL = 5000, 2.5
+# Under constraints, products that a factorisation may be worth to be made without a probe.
+_FEW_PRODUCTS = 500
 
 
 @dataclass(frozen=True)
@@ -121,29 +125,32 @@ class Auto(EigenSolver):
             return [Choice(ShiftInvertLanczos(), inverse), krylov, block]
         if not hasattr(A, "nnz"):
             return [krylov, Choice(Lobpcg(), f"a block of {k} pairs without a matrix"), block]
-        return self._sparse_smallest(A)
+        constraints = 0 if problem.constraint is None else problem.constraint.shape[1]
+        return self._sparse_smallest(A, constraints)
 
-    def _sparse_smallest(self, A: Matrix) -> Iterator[Choice]:
+    def _sparse_smallest(self, A: Matrix, constraints: int) -> Iterator[Choice]:
         """Try products with the operator first; they show early whether they will do.
 
         The probe costs less than ordering the matrix for a factorisation, so the fill-in is only
-        estimated when the probe has failed, or where the estimate costs nothing.
+        estimated when the probe has failed, or where the estimate costs nothing. Constraints make
+        every product dearer and lead away from the edge of the spectrum, which a probe looks at.
         """
         order = f"smallest end, sparse of order {A.shape[0]}, {A.nnz} entries"
-        if A.shape[0] <= _ESTIMATED_AT_ONCE:
+        if constraints or A.shape[0] <= _ESTIMATED_AT_ONCE:
             fill = estimated_fill(A)
-            if _worth(A, fill) <= _CHEAP:
-                yield from self._factorised(A, fill, order)
+            few = constraints and _worth(A, constraints, fill) <= _FEW_PRODUCTS
+            if few or fill <= _LITTLE_FILL * A.nnz:
+                yield from self._factorised(A, constraints, fill, order)
                 return
         yield Choice(
             Lanczos(probe=True, max_products=self.probe_up_to),
             f"{order}: a probe, products with the operator while they see the end of the spectrum",
         )
-        yield from self._factorised(A, estimated_fill(A), order)
+        yield from self._factorised(A, constraints, estimated_fill(A), order)
 
-    def _factorised(self, A: Matrix, fill: float, order: str) -> Iterator[Choice]:
+    def _factorised(self, A: Matrix, constraints: int, fill: float, order: str) -> Iterator[Choice]:
         """Yield what is left when a probe has seen nothing but tiny gaps."""
-        worth = _worth(A, fill)
+        worth = _worth(A, constraints, fill)
         sizes = f"{order}, {fill:.1e} expected in a factor, worth {worth:.0f} products"
         inverse = Choice(ShiftInvertLanczos(), f"{sizes}: it separates tiny gaps")
         multigrid = Choice(Lobpcg(), f"{sizes}: multigrid needs no factor")
@@ -186,16 +193,16 @@ class Auto(EigenSolver):
         return best
 
 
-def _worth(A: Matrix, fill: float) -> float:
+def _worth(A: Matrix, constraints: int, fill: float) -> float:
     """Return how many Lanczos steps take as long as a factorisation with that fill-in.
 
-    Ordering grows with A and elimination with the squared column lengths; a step is the product,
-    orthogonalising what it gives, and the interpreter. Coefficients in seconds, of 2 cores and
-    10⁴ to 10⁶ points: only the ratio counts.
+    Ordering grows with A and elimination with the squared column lengths, and every constraint
+    takes a solve; a step is the product, orthogonalising what it gives, and the interpreter.
+    Coefficients in seconds, of 2 cores and 10⁴ to 10⁶ points: only the ratio counts.
     """
     n = A.shape[0]
-    factorisation = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n
-    step = 1.6e-9 * A.nnz + 3e-8 * n + 1.5e-4
+    factorisation = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n + 5e-9 * constraints * fill
+    step = 1.6e-9 * A.nnz + 3e-8 * n + 8e-10 * constraints * n + 1.5e-4
     return float(factorisation / step)
 
 

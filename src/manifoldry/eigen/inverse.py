@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -17,13 +18,18 @@ from manifoldry._typing import Array, IntArray, Matrix
 
 # ‖P M Q‖ below this fraction of the largest entry: Q is an invariant subspace up to rounding.
 _INVARIANT = 1e-13
+# Condition beyond which a bordered solve is corrected.
+_CANCELLING = 1e8
 
-# Vertices of the larger ball from which fill-in is extrapolated.
-_BALL = 2000
-
+# Vertices of the larger ball from which fill-in is extrapolated; fewer on small graphs, so that
+# looking costs little beside what is decided.
+_BALL, _SMALL_BALL, _SMALLEST_BALL = 2000, 500, 100
 
 # Order from which the optional nested dissection pays.
 _DISSECT_FROM = 5000
+
+
+Solve = Callable[[Array], Array]
 
 
 class NotDefiniteError(ValueError):
@@ -70,38 +76,52 @@ class ShiftedInverse:
             return np.asarray(self._lu.solve(X))
         return np.asarray(cho_solve(self._factor, X, check_finite=False))
 
-    def constrained(self, Q: Array) -> LinearOperator:
+    def constrained(self, Q: Array, n_deflated: int = 0) -> LinearOperator:
         """Return the inverse of P M P on range(P), P = I − QQᵀ.
 
         For an arbitrary Q that is M⁻¹ − M⁻¹Q (QᵀM⁻¹Q)⁻¹ QᵀM⁻¹. Projecting before and after M⁻¹ is
-        the same only if Q is invariant, and then it is both cheaper and more accurate.
+        the same only if Q is invariant, and then it is both cheaper and more accurate; the first
+        `n_deflated` columns, said to be eigenvectors, are treated so if they are.
         """
-        if Q.shape[1] == 0:
-            return self._operator(self.solve)
-        MQ = self.M @ Q
-        if np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= _INVARIANT * abs(self.M).max():
-            return self._operator(lambda X: _out(Q, self.solve(_out(Q, X))))
-        return self._operator(self._bordered(Q))
+        if self._is_invariant(Q):
+            return self._operator(self._deflated(Q))
+        D = Q[:, :n_deflated]
+        if not self._is_invariant(D):
+            D = D[:, :0]
+        return self._operator(self._bordered(D, Q[:, D.shape[1] :]))
 
-    def _bordered(self, Q: Array) -> Matrix:
-        """Return the constrained solve for a Q that is not invariant."""
-        W = self.solve(Q)
-        S = Q.T @ W
-        factor = cho_factor((S + S.T) / 2, check_finite=False)
+    def _is_invariant(self, Q: Array) -> bool:
+        MQ = self.M @ Q
+        return bool(np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= _INVARIANT * abs(self.M).max())
+
+    def _deflated(self, D: Array) -> Solve:
+        """Return the solve in the complement of an invariant subspace."""
+        if D.shape[1] == 0:
+            return self.solve
+        return lambda X: _out(D, self.solve(_out(D, X)))
+
+    def _bordered(self, D: Array, C: Array) -> Solve:
+        """Return the constrained solve for a C that is not invariant, next to a D that is."""
+        solve = self._deflated(D)
+        W = solve(C)
+        S = C.T @ W
+        S = (S + S.T) / 2
+        factor = cho_factor(S, check_finite=False)
 
         def once(X: Array) -> Array:
-            Y = self.solve(_out(Q, X))
-            return _out(Q, Y - W @ cho_solve(factor, Q.T @ Y, check_finite=False))
+            Y = solve(_out(C, X))
+            return _out(C, Y - W @ cho_solve(factor, C.T @ Y, check_finite=False))
 
         def refined(X: Array) -> Array:
-            # A null vector of A that Q does not contain makes both terms huge and lets them
-            # cancel. One correction wins the digits back (path, n = 400: residual 3e-6 to 3e-11).
             Y = once(X)
             return Y + once(X - self.M @ Y)
 
-        return refined
+        # A null vector of A that neither D nor C contains makes both terms of `once` huge and lets
+        # them cancel. One correction wins the digits back (path, n = 400: residual 3e-6 to 3e-11).
+        spread = np.linalg.eigvalsh(S)[[0, -1]]
+        return refined if spread[1] > _CANCELLING * spread[0] else once
 
-    def _operator(self, product: Matrix) -> LinearOperator:
+    def _operator(self, product: Solve) -> LinearOperator:
         return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
 
 
@@ -122,25 +142,26 @@ def estimated_fill(A: Matrix) -> float:
     19.0
     """
     n = A.shape[0]
-    order = _ball(A, n // 2)
-    if len(order) < min(_BALL, n):  # a small component: look at the largest instead
+    size = min(_BALL, max(_SMALL_BALL, n // 10), max(_SMALLEST_BALL, n // 4))
+    order = _ball(A, n // 2, size)
+    if len(order) < min(size, n):  # a small component: look at the largest instead
         labels = connected_components(A, directed=False)[1]
-        order = _ball(A, int(np.argmax(labels == np.bincount(labels).argmax())))
+        order = _ball(A, int(np.argmax(labels == np.bincount(labels).argmax())), size)
     whole = _fill(A, order)
-    if len(order) < _BALL:  # the largest component: n / len(order) times as much at most
+    if len(order) < size:  # the largest component: n / len(order) times as much at most
         return whole * n / len(order)
-    growth = np.log(whole / _fill(A, order[: _BALL // 4])) / np.log(4)
-    return float(whole * (n / _BALL) ** growth)
+    growth = np.log(whole / _fill(A, order[: size // 4])) / np.log(4)
+    return float(whole * (n / size) ** growth)
 
 
-def _ball(A: Matrix, start: int) -> IntArray:
-    """Return the _BALL vertices nearest to a start in the graph of A (csr), or its component."""
+def _ball(A: Matrix, start: int, size: int) -> IntArray:
+    """Return the vertices nearest to a start in the graph of A (csr), or its component."""
     order = front = np.array([start])
-    while len(front) and len(order) < _BALL:
+    while len(front) and len(order) < size:
         reached = np.unique(A[front].indices)
         front = np.setdiff1d(reached, order, assume_unique=True)
         order = np.concatenate([order, front])
-    return order[:_BALL]
+    return order[:size]
 
 
 def _fill(A: Matrix, rows: Matrix) -> float:

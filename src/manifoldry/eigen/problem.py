@@ -89,15 +89,15 @@ class SpectralProblem:
 
     def standard(self) -> StandardProblem:
         """Return the ordinary eigenproblem of g = B^{1/2} f, constraints as one basis Q ⟂ g."""
-        blocks = [C for C in (self.deflate, self.constraint) if C is not None]
-        excluded = np.hstack([np.empty((self.n, 0)), *blocks])
-        if self.mass is None:
-            A = self.operator
-        else:
-            root = np.sqrt(self.mass)
-            excluded = root[:, None] * excluded
-            A = _congruent(self.operator, 1 / root)
-        return StandardProblem(A, orthonormal_basis(excluded), self.end, self.bounds)
+        root = np.ones(self.n) if self.mass is None else np.sqrt(self.mass)
+        A = self.operator if self.mass is None else _congruent(self.operator, 1 / root)
+        Q: Array = np.empty((self.n, 0))
+        if self.deflate is not None:
+            Q = orthonormal_basis(root[:, None] * self.deflate)
+        n_deflated = Q.shape[1]
+        if self.constraint is not None:
+            Q = orthonormal_basis(root[:, None] * self.constraint, beyond=Q)
+        return StandardProblem(A, Q, self.end, self.bounds, n_deflated)
 
     def restrict(self, rows: IntArray) -> SpectralProblem:
         """Return the problem on some rows of a sparse operator that does not couple them to others.

@@ -88,7 +88,9 @@ class ShiftInvertLanczos(PairSolver):
             try:
                 trusted = known and standard.n > _TRUSTED_FROM
                 inverse = ShiftedInverse(standard.A, shift, standard.end, trusted=trusted)
-                return self._through(inverse.constrained(standard.Q), standard, k, rng)
+                return self._through(
+                    inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
+                )
             except NotDefiniteError:
                 tried.append(f"{shift:.1e}")
         raise SolverFailed(

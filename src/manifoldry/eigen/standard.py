@@ -36,6 +36,8 @@ class StandardProblem:
         Which end of the spectrum.
     bounds : (float, float), optional
         An interval known to hold the spectrum of A.
+    n_deflated : int
+        How many of the first columns of Q are said to be eigenvectors.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class StandardProblem:
     Q: Array
     end: Literal["smallest", "largest"]
     bounds: tuple[float, float] | None = None
+    n_deflated: int = 0
 
     @property
     def n(self) -> int:
@@ -137,8 +140,10 @@ class StandardProblem:
         return (dense + dense.T) / 2
 
 
-def orthonormal_basis(C: Array) -> Array:
+def orthonormal_basis(C: Array, beyond: Array | None = None) -> Array:
     """Return an orthonormal basis of range(C), without the columns that add no direction.
+
+    Orthonormal columns `beyond` which C is to add something come first.
 
     Examples
     --------
@@ -149,9 +154,14 @@ def orthonormal_basis(C: Array) -> Array:
     """
     length = np.linalg.norm(C, axis=0)
     C = C[:, length > 0] / length[length > 0]
+    known = np.empty((C.shape[0], 0)) if beyond is None else beyond
     if C.shape[1] == 0:
-        return np.empty((C.shape[0], 0))
+        return known
     # Column pivoting makes the diagonal of R fall, which reveals the rank.
-    Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
-    rank = int(np.sum(np.abs(np.diag(R)) > _DEPENDENT))
-    return np.ascontiguousarray(Q[:, :rank])
+    for _ in range(2):  # what is nearly inside `known` has to be made orthogonal to it again
+        C = C - known @ (known.T @ C)
+        C, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
+        C = C[:, np.abs(np.diag(R)) > _DEPENDENT]
+        if known.shape[1] == 0:
+            break
+    return np.ascontiguousarray(np.hstack([known, C]))

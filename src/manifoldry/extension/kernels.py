@@ -38,7 +38,7 @@ def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Ar
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
     A, B = frame.apply(X), frame.apply(Y)
     squares = squared_norms(B)
-    error = expansion_error(A, squares)
+    error = expansion_error(squared_norms(A), squares.max(initial=0.0), A.shape[1])
     work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
     if error.max(initial=0.0) > accuracy or (work < _DIRECT and not sparse.issparse(X)):
         return _subtracted_squares(X / frame.unit, Y / frame.unit)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
@@ -29,7 +31,8 @@ from manifoldry.neighbors.distances import (
 from manifoldry.neighbors.products import nearest_by_products, single
 
 _SPARE = 8  # candidates beyond k, so that rounding in the matrix product rarely decides
-_PAIRS = 2**22  # pairs looked at together
+_TILE = 2048  # rows and columns of pairs looked at together
+_MANY = 0.05  # share of the queries from which a second nomination pays
 _LARGE = 1e10  # pairs times features from which compiled loops are worth their compilation
 
 
@@ -53,23 +56,25 @@ class BruteIndex(PointIndex):
         n_candidates = min(k + _SPARE, self.n_reference)
         large = self._is_large(X)
         nominate = self._nominate_fast if large else self._nominate
-        indices, distances, doubtful = self._settle(X, k, *nominate(X, n_candidates))
-        if large and len(doubtful):
+        indices, distances, doubtful = self._settle(X, k, nominate(X, n_candidates))
+        if large and len(doubtful) > _MANY * len(indices):
             # Single precision left these open; few of them will be in double precision.
-            again = self._settle(X[doubtful], k, *self._nominate(X[doubtful], n_candidates))
+            again = self._settle(X[doubtful], k, self._nominate(X[doubtful], n_candidates))
             indices[doubtful], distances[doubtful] = again[:2]
             doubtful = doubtful[again[2]]
         self._search_again(X, doubtful, indices, distances)
         return indices, distances
 
     def _settle(
-        self, X: Matrix, k: int, candidates: IntArray, bound: Array
+        self, X: Matrix, k: int, nominated: "_Nominated"
     ) -> tuple[IntArray, Array, IntArray]:
         """The k nearest candidates by their true distances, and rows where others may be nearer."""
+        candidates = nominated.candidates
         candidates, distances = sort_rows(candidates, self._to_neighbors(X, candidates))
         candidates, distances = candidates[:, :k].copy(), distances[:, :k].copy()
-        # The comparison is false where products overflowed.
-        certain = (distances[:, -1] / self._frame.unit) ** 2 < bound
+        if nominated.candidates.shape[1] == self.n_reference:
+            return candidates, distances, np.empty(0, dtype=np.intp)
+        certain = nominated.certain(distances[:, -1] / self._frame.unit, X.shape[1])
         return candidates, distances, np.flatnonzero(~certain)
 
     def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
@@ -88,7 +93,7 @@ class BruteIndex(PointIndex):
     def _single(self) -> Array:
         return single(self._frame, self.X)
 
-    def _nominate_fast(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
+    def _nominate_fast(self, X: Matrix, k: int) -> "_Nominated":
         """Candidates by compiled loops over products in single precision."""
         among_themselves = X is self.X
         queries = self._single if among_themselves else single(self._frame, X)
@@ -96,24 +101,18 @@ class BruteIndex(PointIndex):
         candidates, squares = nearest_by_products(queries, self._single, others)
         if among_themselves:  # a point is its own nearest neighbour, which the products leave out
             candidates = np.column_stack([np.arange(len(queries)), candidates])
-        error = expansion_error(queries, squared_norms(self._single), np.float32)
-        return candidates, self._beyond(k, squares[:, -1] - error)
+        return _Nominated(candidates, squares[:, -1], squared_norms(queries), np.float32)
 
-    def _beyond(self, k: int, squares: Array) -> Array:
-        """What nobody but the k candidates can undercut; nobody is left if they are all."""
-        return squares if k < self.n_reference else np.full(len(squares), np.inf)
-
-    def _nominate(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        """K candidates per row; nobody else is nearer than the root of the bound."""
+    def _nominate(self, X: Matrix, k: int) -> "_Nominated":
+        """Candidates by products in double precision."""
         from sklearn.neighbors import NearestNeighbors
 
         if X.shape[0] == 0:
-            return np.empty((0, k), dtype=np.intp), np.empty(0)
+            return _Nominated(np.empty((0, k), dtype=np.intp), np.empty(0), np.empty(0))
         references, queries = self._frame.apply(self.X), self._frame.apply(X)
         search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(references)
         distances, candidates = search.kneighbors(queries)
-        error = expansion_error(queries, squared_norms(references))
-        return candidates, self._beyond(k, distances[:, -1] ** 2 - error)
+        return _Nominated(candidates, distances[:, -1] ** 2, squared_norms(queries))
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
         """Replace the k neighbours of some rows by the k first of all that are as near."""
@@ -137,20 +136,50 @@ class BruteIndex(PointIndex):
 
         `radii` is one number, a row of one for each reference, or a column of one for each query.
         """
-        unit, shape = self._frame.unit, (X.shape[0], self.n_reference)
-        limit = np.broadcast_to(np.minimum(radii / unit, 1e150) ** 2, shape)
-        radii = np.broadcast_to(radii, shape)
-        references = self._frame.apply(self.X)
+        radii = np.broadcast_to(radii, (X.shape[0], self.n_reference))
+        for rows in row_blocks(X.shape[0], _TILE, budget=_TILE**2):
+            found = [
+                self._pairs_of(X, radii, rows, columns)
+                for columns in row_blocks(self.n_reference, _TILE, budget=_TILE**2)
+            ]
+            query, reference, exact = map(np.concatenate, zip(*found, strict=True))
+            yield rows, query, reference, exact
+
+    def _pairs_of(
+        self, X: Matrix, radii: Array, rows: slice, columns: slice
+    ) -> tuple[IntArray, IntArray, Array]:
+        """The pairs of some queries and some references."""
+        limit = np.minimum(radii[rows, columns] / self._frame.unit, 1e150) ** 2
+        queries, references = self._frame.apply(X[rows]), self._frame.apply(self.X[columns])
         squares = squared_norms(references)
-        for block in row_blocks(*shape, budget=_PAIRS):
-            queries = self._frame.apply(X[block])
-            D2 = expanded_squares(queries, references, squares)
-            D2 -= expansion_error(queries, squares)[:, None]
-            query, reference = np.nonzero(limit[block] >= D2)
-            query += block.start
-            exact = self._between(X, query, reference)
-            keep = exact <= radii[query, reference]
-            yield block, query[keep], reference[keep], exact[keep]
+        D2 = expanded_squares(queries, references, squares)
+        D2 -= expansion_error(squared_norms(queries)[:, None], squares, X.shape[1])
+        query, reference = np.nonzero(limit >= D2)
+        query, reference = query + rows.start, reference + columns.start
+        exact = self._between(X, query, reference)
+        keep = exact <= radii[query, reference]
+        return query[keep], reference[keep], exact[keep]
+
+
+@dataclass(frozen=True, eq=False)
+class _Nominated:
+    """Candidates of every query by matrix products: nobody else came out nearer than `squares`."""
+
+    candidates: IntArray  # (n_query, k)
+    squares: Array  # (n_query,), in units of the frame
+    x_squares: Array  # (n_query,), squared norms of the queries
+    precision: Any = np.float64
+
+    def certain(self, reach: Array, n_features: int) -> NDArray[np.bool_]:
+        """Which queries have nobody but candidates within `reach`.
+
+        Whoever is within reach is hardly farther from the origin than the query, which bounds the
+        rounding error of their products; others, however far out, do not matter.
+        """
+        x_squares = self.x_squares.astype(np.float64)
+        y_squares = (np.sqrt(x_squares) + reach) ** 2
+        error = expansion_error(x_squares, y_squares, n_features, self.precision)
+        return np.asarray(reach**2 < self.squares - error)  # false where products overflowed
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._checks import check_option
-from manifoldry._threads import thread_count
 from manifoldry._typing import Matrix
 from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import NeighborIndex
@@ -54,7 +53,7 @@ def choose_index(
         _check_approximate(X, metric, p, params)
     elif p is not None and n_features <= _TREE_FEATURES and not sparse.issparse(X):
         reason = f"k-d tree: {n_features} features, at most {_TREE_FEATURES}"
-        return KDTreeIndex(X, reason, p, thread_count(n_jobs))
+        return KDTreeIndex(X, reason, p)
     if p == 2 and sparse.issparse(X):
         return BruteIndex(X, "blocked matrix products: sparse features")
     if p == 2:

@@ -131,11 +131,13 @@ def expanded_squares(X: Matrix, Y: Matrix, y_squares: Array) -> Array:
     return np.maximum(D2, 0, out=D2)
 
 
-def expansion_error(X: Matrix, y_squares: Array, precision: Any = np.float64) -> Array:
-    """Bound, for each row of X, on the rounding error of the expanded squares.
+def expansion_error(
+    x_squares: Array, y_squares: Array | float, n_features: int, precision: Any = np.float64
+) -> Array:
+    """Bound on the rounding error of the expanded squares of points with these squared norms.
 
     The expansion cancels where points lie close together far from the origin; the bound says
     when its result can no longer be trusted.
     """
-    largest = squared_norms(X).astype(np.float64) + float(y_squares.max(initial=0.0))
-    return (X.shape[1] + 8) * float(np.finfo(precision).eps) * largest
+    info = np.finfo(precision)
+    return (n_features + 8) * (float(info.eps) * (x_squares + y_squares) + float(info.tiny))

@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from manifoldry._checks import check_count, check_positive
+from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import (
     canonical,
@@ -115,7 +116,7 @@ class NeighborGraph:
         metric_params : dict, default=None
             Further arguments of the metric.
         n_jobs : int, default=None
-            Threads for the metrics that can use them.
+            Threads, by default one per core; -1 for all. BLAS keeps its own number.
         search : {"auto", "exact", "approximate"}, default="auto"
             ``"approximate"`` finds nearly all neighbours of large data of many features in a
             fraction of the time; ``recall`` tells how many. By default exact wherever that takes
@@ -130,7 +131,8 @@ class NeighborGraph:
         else:
             kept = owned(checked, X) if copy else checked
             index = choose_index(kept, metric, metric_params, n_jobs, search)
-            graph = _from_index(index, kept, n_neighbors, radius)
+            with threads_allowed(n_jobs):
+                graph = _from_index(index, kept, n_neighbors, radius)
         return replace(graph, metric=metric, feature_names=_column_names(X))
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry._threads import thread_count
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import Edges, PointIndex, compress, gather, sort_rows
@@ -31,14 +32,11 @@ class KDTreeIndex(PointIndex):
         Why this index was chosen.
     p : float
         The order of the norm: 2 Euclidean, 1 Manhattan, infinity Chebyshev.
-    workers : int
-        Threads, or -1 for all.
     """
 
     X: Array
     reason: str
     p: float = 2.0
-    workers: int = 1
 
     @cached_property
     def _frame(self) -> Frame:
@@ -61,7 +59,7 @@ class KDTreeIndex(PointIndex):
 
     def _ask(self, X: Matrix, wanted: IntArray) -> IntArray:
         """Neighbours by rank; of the points themselves leaf by leaf, which suits the cache."""
-        ask = partial(self._tree.query, k=wanted, p=self.p, workers=self.workers)
+        ask = partial(self._tree.query, k=wanted, p=self.p, workers=thread_count())
         if X is not self.X:
             return np.asarray(ask(self._frame.apply(X))[1])
         order = self._tree.indices
@@ -91,7 +89,7 @@ class KDTreeIndex(PointIndex):
         Gives the centres of the batch, and pairs of a position in the batch and a point.
         """
         reach = reach * _SLACK
-        ask = partial(tree.query_ball_point, p=self.p, workers=self.workers)
+        ask = partial(tree.query_ball_point, p=self.p, workers=thread_count())
         total = np.cumsum(ask(centers, reach, return_length=True))
         cuts = np.flatnonzero(np.diff(total // _PAIRS)) + 1
         for batch in np.split(np.arange(len(centers)), cuts):

@@ -39,17 +39,41 @@ class Neighborhoods:
 
         `local` turns coordinates (n_block, k, n_features) into matrices (n_block, k, k).
         """
-        frame = Frame.of(self.X)
         n, k = self.members.shape
+        coordinates = self._coordinates()
 
         def part(block: slice) -> sparse.csr_array:
             members = self.members[block].astype(np.int32)
-            coordinates = (gathered(self.X, members) - frame.origin) / frame.unit
             rows, columns = np.repeat(members, k, axis=1), np.tile(members, (1, k))
-            entries = (local(coordinates).ravel(), (rows.ravel(), columns.ravel()))
+            entries = (local(coordinates(block)).ravel(), (rows.ravel(), columns.ravel()))
             return sparse.csr_array(sparse.coo_array(entries, shape=(n, n)))
 
-        return _summed(part, row_blocks(n, k * max(self.X.shape[1], k), budget=2**22))
+        return _summed(part, self._blocks)
+
+    def rows(self, local: Callable[[Array], Array]) -> sparse.csr_array:
+        """One row of a sparse matrix for every point, on its neighbourhood.
+
+        `local` turns coordinates (n_block, k, n_features) into the entries (n_block, k).
+        """
+        n, k = self.members.shape
+        coordinates = self._coordinates()
+        parts = map_threads(lambda block: local(coordinates(block)).ravel(), self._blocks)
+        index = np.int32 if n * k < 2**31 else np.int64
+        columns, starts = (
+            self.members.ravel().astype(index),
+            np.arange(0, n * k + 1, k, dtype=index),
+        )
+        return sparse.csr_array((np.concatenate(parts), columns, starts), shape=(n, n))
+
+    def _coordinates(self) -> Callable[[slice], Array]:
+        """Coordinates (n_block, k, n_features) of a block's neighbourhoods, in the data's frame."""
+        frame = Frame.of(self.X)
+        return lambda block: (gathered(self.X, self.members[block]) - frame.origin) / frame.unit
+
+    @property
+    def _blocks(self) -> list[slice]:
+        n, k = self.members.shape
+        return row_blocks(n, k * max(self.X.shape[1], k), budget=2**20)
 
 
 def _summed(part: Callable[[slice], sparse.csr_array], blocks: list[slice]) -> sparse.csr_array:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry._checks import as_generator, check_count
 from manifoldry._rows import RowLookup
+from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import check_data, owned
 from manifoldry._warn import warn
@@ -63,7 +64,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         self._forget()
         before = set(vars(self))
         try:
-            self._fit(X)
+            with threads_allowed(getattr(self, "n_jobs", None)):
+                self._fit(X)
         except BaseException:
             self._forget_all_but(before)  # half a model is none, and may hold large matrices
             raise
@@ -93,7 +95,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         """
         check_is_fitted(self)
         data = self._read(X, reset=False)
-        return self._place(data).astype(_float_dtype(data), copy=False)
+        with threads_allowed(getattr(self, "n_jobs", None)):
+            return self._place(data).astype(_float_dtype(data), copy=False)
 
     def _place(self, data: Matrix) -> Array:
         placed = np.empty((data.shape[0], self._n_features_out))

@@ -3,12 +3,13 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._checks import check_positive
 from manifoldry._typing import Array, RandomState
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.local import Barycentric
-from manifoldry.neighbors.neighborhoods import barycentric_weights
+from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
 from manifoldry.spectral.local_embedder import LocalEmbedder
 
 
@@ -41,7 +42,7 @@ class LLE(LocalEmbedder):
     random_state : int, RandomState, Generator or None, default=None
         Seed of iterative solvers; ``None`` is a fixed seed.
     n_jobs : int, default=None
-        Threads of the neighbour search, for metrics that can use them.
+        Threads, by default one per core; BLAS keeps its own number.
 
     Attributes
     ----------
@@ -104,14 +105,19 @@ class LLE(LocalEmbedder):
         check_positive("reg", self.reg)
         return super()._pose(data)
 
-    def _local(self, coordinates: Array) -> Array:
+    def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+        # The small matrices have rank one: their sum is the product of sparse I − W with itself.
+        residual = neighborhoods.rows(self._residual)
+        return sparse.csr_array(residual.T @ residual)
+
+    def _residual(self, coordinates: Array) -> Array:
+        """Rows of I − W (n_block, k) from coordinates (n_block, k, n_features)."""
         differences = coordinates[:, 1:] - coordinates[:, :1]
         # A copy of the point reproduces it, and says nothing of where it lies among the others.
         copies = np.logical_not(np.any(differences, axis=2))
         copies &= ~copies.all(axis=1, keepdims=True)
         weights = barycentric_weights(differences, self.reg, copies)
-        v = np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
-        return v[:, :, None] * v[:, None, :]
+        return np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Barycentric:
         self._remember(data)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._typing import IntArray, Matrix
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.neighbors.disconnected import ALIGNMENT
 from manifoldry.neighbors.graph import NeighborGraph
@@ -19,8 +19,8 @@ _GLUE = 1e4  # weight that ties duplicates, against entries of about one in the 
 class LocalEmbedder(GraphEmbedder):
     """Base of the estimators whose operator is a sum of small matrices, one per neighbourhood.
 
-    A subclass gives the small matrices in ``_local``; they need the coordinates of the
-    neighbours, not only their distances.
+    A subclass gives that sum in ``_align``; it needs the coordinates of the neighbours, not only
+    their distances.
     """
 
     radius = None
@@ -32,8 +32,8 @@ class LocalEmbedder(GraphEmbedder):
     _training_graph: NeighborGraph
 
     @abstractmethod
-    def _local(self, coordinates: Array) -> Array:
-        """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
+    def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+        """Sum over all neighbourhoods of what a map costs there."""
 
     def _pose(self, data: Any) -> SpectralProblem:
         graph = self._training_graph = self._graph(data)
@@ -41,7 +41,7 @@ class LocalEmbedder(GraphEmbedder):
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         members = self._with_itself(graph) if self._includes_itself else self._others(graph)
-        M = Neighborhoods(self._points(data), members).align(self._local) + _glue(graph)
+        M = self._align(Neighborhoods(self._points(data), members)) + _glue(graph)
         ones = np.ones(M.shape[0])
         return SpectralProblem(M, "smallest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_n")
 

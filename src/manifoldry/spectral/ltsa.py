@@ -40,7 +40,7 @@ class LTSA(TangentEmbedder):
     random_state : int, RandomState, Generator or None, default=None
         Seed of iterative solvers; ``None`` is a fixed seed.
     n_jobs : int, default=None
-        Threads of the neighbour search, for metrics that can use them.
+        Threads, by default one per core; BLAS keeps its own number.
 
     Attributes
     ----------

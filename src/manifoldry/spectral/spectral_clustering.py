@@ -55,7 +55,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     random_state : int, RandomState, Generator or None, default=None
         Seed of k-means and iterative solvers; ``None`` is a fixed seed.
     n_jobs : int, default=None
-        Threads of the neighbour search, for metrics that can use them.
+        Threads, by default one per core; BLAS keeps its own number.
 
     Attributes
     ----------

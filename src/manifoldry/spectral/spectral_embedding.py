@@ -43,7 +43,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
     n_neighbors : int, default=None
         Neighbours per point, the point itself counted, by default a tenth of the points.
     n_jobs : int, default=None
-        Threads of the neighbour search, for metrics that can use them.
+        Threads, by default one per core; BLAS keeps its own number.
 
     Attributes
     ----------

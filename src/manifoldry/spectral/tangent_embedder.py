@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._typing import Array
 from manifoldry._warn import warn
@@ -13,6 +14,7 @@ from manifoldry.exceptions import RankWarning
 from manifoldry.extension.local import LocalAffine
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.spectral.local_embedder import LocalEmbedder
 from manifoldry.spectral.metric_fit import MetricFit
 
@@ -27,6 +29,13 @@ class TangentEmbedder(LocalEmbedder):
     @abstractmethod
     def _fewest_neighbors(self, n_components: int) -> int:
         """Smallest neighbourhood on which the local problem is determined."""
+
+    @abstractmethod
+    def _local(self, coordinates: Array) -> Array:
+        """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
+
+    def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+        return neighborhoods.align(self._local)
 
     @property
     def _in_data_units(self) -> bool:

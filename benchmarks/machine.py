@@ -1,0 +1,73 @@
+"""What figures depend on besides the workload: the machine, its pace just now, the source."""
+
+import os
+import platform
+import statistics
+import subprocess
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+
+def machine():
+    """Processor, cores, memory, system."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "cpu": models[0] if models else platform.processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(memory, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+    }
+
+
+def threads():
+    """Limits on threads that the environment asks for."""
+    return {k: v for k, v in os.environ.items() if k.endswith("_NUM_THREADS")}
+
+
+def pace():
+    """Median seconds of a fixed dense and a fixed sparse product: the machine's speed just now."""
+    import numpy as np
+    from scipy.sparse import csr_array
+
+    rng, n, k = np.random.default_rng(0), 100_000, 12
+    A = rng.normal(size=(1000, 1000)).astype(np.float32)
+    W = csr_array((np.ones(n * k), rng.integers(0, n, n * k), np.arange(0, n * k + 1, k)), (n, n))
+    X = rng.normal(size=(n, 4))
+
+    def products():
+        start = time.perf_counter()
+        _ = A @ A, W @ X
+        return time.perf_counter() - start
+
+    return statistics.median(products() for _ in range(7))
+
+
+def source(package):
+    """Commit of the checkout that `package` is imported from, and whether its folder was edited.
+
+    Both are None where the package is no part of a checkout, though its folder may lie in one.
+    """
+    folder = Path(find_spec(package).origin).parent
+    try:
+        git(folder, "ls-files", "--error-unmatch", "__init__.py")
+        commit, changes = (
+            git(folder, "rev-parse", "HEAD"),
+            git(folder, "status", "--porcelain", "."),
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return {"commit": None, "dirty": None}
+    return {"commit": commit, "dirty": bool(changes)}
+
+
+def git(folder, *arguments):
+    """What git says of a folder; variables that a hook sets would send it elsewhere."""
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+    command = ["git", "--no-optional-locks", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, env=environ, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
