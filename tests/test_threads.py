@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifoldry import LLE
+from manifoldry import LLE, NeighborGraph
 from manifoldry._threads import map_threads, one_blas_thread, thread_count, threads_allowed
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -82,3 +82,12 @@ def test_a_child_forked_meanwhile_is_not_limited_for_ever():
                 pass
             os._exit(0 if blas_threads() == {2} else 1)
         assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize("n_jobs", [0, "x", 1.5])
+def test_numbers_of_threads_that_mean_nothing(n_jobs):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    with pytest.raises(ValueError, match=f"n_jobs={n_jobs!r} must be"):
+        LLE(n_jobs=n_jobs).fit(X)
+    with pytest.raises(ValueError, match=f"n_jobs={n_jobs!r} must be"):
+        NeighborGraph.build(X, 5, n_jobs=n_jobs)

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache
+from numbers import Integral
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ def threads_allowed(n_jobs: int | None) -> Iterator[None]:
     """
     from joblib import effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} must be a positive number of threads, -1 for all")
     before = _ALLOWED.set(_ALLOWED.get() if n_jobs is None else int(effective_n_jobs(n_jobs)))
     try:
         yield

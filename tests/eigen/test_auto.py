@@ -191,6 +191,12 @@ def test_an_error_names_them_all_if_none_returns():
         Chain(Failing(), Failing()).solve(PROBLEM, 2, np.random.default_rng(0))
 
 
+def test_advice_for_those_who_chose_a_solver_is_not_given_to_others():
+    spectrum = Chain(Failing(), Dense()).solve(PROBLEM, 2, np.random.default_rng(0))
+    assert "Failing failed" in spectrum.reason
+    assert "eigen_solver" not in spectrum.reason
+
+
 def test_an_explicit_solver_fails_with_a_remedy():
     with pytest.raises(SolverFailed, match=r"Failing failed .* order 20 .*eigen_solver=.auto"):
         Failing().solve(PROBLEM, 2, np.random.default_rng(0))

@@ -785,3 +785,13 @@ def test_repr_is_short_and_names_survive():
     graph = NeighborGraph.build(frame, 3)
     assert repr(graph) == "NeighborGraph(20 points among 20, k=3, metric='euclidean', 60 edges)"
     assert list(graph.feature_names) == ["a", "b"]
+
+
+@pytest.mark.parametrize("rule", [{"n_neighbors": 50}, {"radius": 100.0}])
+def test_graphs_that_do_not_fit_into_memory_are_refused_early(X, rule, monkeypatch):
+    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 100_000)
+    name, value = next(iter(rule.items()))
+    with pytest.raises(MemoryError, match=f"60 points with {name}={value} needs about"):
+        NeighborGraph.build(X, **rule)
+    NeighborGraph.build(X, 5)
+    NeighborGraph.build(X, radius=0.1)

@@ -5,9 +5,11 @@ import pytest
 from scipy import sparse
 from scipy.linalg import eigh, subspace_angles
 from scipy.spatial.distance import cdist
+from scipy.stats import spearmanr
 
 from manifoldry import LaplacianEigenmaps, NeighborGraph
 from manifoldry.affinity import Binary, Gaussian, SelfTuning
+from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import (
     DegenerateSpectrumWarning,
     DisconnectedGraphWarning,
@@ -383,3 +385,20 @@ def test_dense_weights_are_solved_as_a_dense_matrix():
     d = W.sum(axis=1)
     expected = eigh(np.diag(d) - W, np.diag(d), subset_by_index=(1, 2))[1]
     assert subspace_angles(expected, model.embedding_).max() < 1e-8
+
+
+@pytest.mark.parametrize("copies", [8, 10])
+def test_points_repeated_more_often_than_the_local_width_looks(copies):
+    """Every distance counts once for the width."""
+    X, coordinates = make_strip(300, random_state=0)
+    model = LaplacianEigenmaps(n_neighbors=12 * copies).fit(np.repeat(X, copies, axis=0))
+    for copy in range(copies):
+        along = spearmanr(model.embedding_[copy::copies, 0], coordinates[:, 0])[0]
+        assert abs(along) > 0.99
+
+
+def test_more_coordinates_than_fit_into_memory(monkeypatch):
+    X, _ = make_swiss_roll(300, random_state=0)
+    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 400_000)
+    with pytest.raises(MemoryError, match="finding 200 coordinates of 300 points"):
+        LaplacianEigenmaps(200).fit(X)

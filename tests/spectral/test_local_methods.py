@@ -329,3 +329,25 @@ def test_scikit_learns_checks_pass_under_its_name():
         warnings.simplefilter("ignore")
         outcomes = check_estimator(OurLLE(), on_fail=None, on_skip=None)
     assert not [(o["check_name"], o["exception"]) for o in outcomes if o["status"] == "failed"]
+
+
+@pytest.mark.parametrize("method", SHEET)
+@pytest.mark.parametrize("copies", [12, 40])
+def test_neighbourhoods_of_one_point_are_refused(method, copies):
+    """Their tangent planes are arbitrary; eleven copies leave a neighbour at another place."""
+    X, coordinates = make_swiss_roll(1000, random_state=0)
+    X = np.vstack([X, np.repeat(X[:1], copies - 1, axis=0)])
+    with pytest.raises(ValueError, match=f"row 0 occurs {copies} times.*raise n_neighbors"):
+        method(n_neighbors=12).fit(X)
+    model = method(n_neighbors=12).fit(X[:1010])
+    assert procrustes(model.embedding_[:1000], coordinates).error < 0.05
+    np.testing.assert_allclose(model.embedding_[1000:], model.embedding_[[0] * 10], atol=1e-3)
+
+
+@pytest.mark.parametrize("method", SHEET)
+def test_one_far_point_does_not_make_a_sheet_thin(method):
+    X, _ = make_swiss_roll(2000, random_state=0)
+    X[5] = [1e6, 0, 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RankWarning)
+        method(n_neighbors=12).fit(X)

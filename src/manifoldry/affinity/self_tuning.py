@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from manifoldry._checks import check_count
-from manifoldry._typing import Array
+from manifoldry._typing import Array, IntArray
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
 
@@ -21,6 +21,7 @@ class SelfTuning(Affinity):
     ----------
     k : int, default=7
         The neighbour whose distance is the local scale, or the farthest if the graph has fewer.
+        Where points are repeated, each distance counts once.
     symmetrize : {"or", "and", "mean"}, default="or"
         See :class:`Affinity`.
     """
@@ -58,8 +59,22 @@ class SelfTuningWeights(Weights):
 def _kth_distance(graph: NeighborGraph, k: int) -> Array:
     """Distance to the k-th neighbour, or to the farthest where there are fewer."""
     counts = np.diff(graph.indptr)
-    position = graph.indptr[:-1] + np.minimum(counts, k) - 1
+    first = np.minimum(counts, k)
+    if not graph.distances.all():
+        repeated = np.bincount(graph.rows[graph.distances == 0], minlength=graph.n_query) > 0
+        first = np.where(repeated, _up_to_kth_place(graph, k), first)
+    position = graph.indptr[:-1] + first - 1
     scales = np.zeros(graph.n_query)
     filled = counts > 0
     scales[filled] = graph.distances[position[filled]]
     return scales
+
+
+def _up_to_kth_place(graph: NeighborGraph, k: int) -> IntArray:
+    """Number of neighbours of every point up to its k-th positive distance."""
+    rows, distances = graph.rows, graph.distances
+    another = distances > 0
+    another[1:] &= (distances[1:] != distances[:-1]) | (rows[1:] != rows[:-1])
+    place = np.cumsum(another)
+    before = np.append(0, place)[graph.indptr[:-1]]
+    return np.bincount(rows[place - before[rows] <= k], minlength=graph.n_query)

@@ -49,8 +49,10 @@ class ManifoldSample:
     labels: IntArray | None = None
 
     def __iter__(self) -> Iterator[Array]:
-        yield self.X
-        yield self.coordinates
+        return iter((self.X, self.coordinates))
+
+    def __getitem__(self, i: int) -> Array:
+        return (self.X, self.coordinates)[i]
 
     def __repr__(self) -> str:
         n_samples, n_features = self.X.shape

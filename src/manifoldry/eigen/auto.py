@@ -180,7 +180,7 @@ class Auto(EigenSolver):
             try:
                 spectrum = choice.solver.attempt(problem, standard, k, rng)
             except SolverFailed as failure:
-                failures.append(str(failure))
+                failures.append(failure.what)
                 continue
             found.append(replace(spectrum, reason=_told(choice.reason, failures)))
             if spectrum.accepted:

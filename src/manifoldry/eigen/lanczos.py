@@ -114,8 +114,8 @@ class Lanczos(PairSolver):
 
     def _give_up(self, products: int, k: int, n: int) -> None:
         raise SolverFailed(
-            f"{self.name} did not separate {k} pairs of order {n} in {products} products; allow "
-            'more (max_products), or pass eigen_solver="auto"'
+            f"{self.name} did not separate {k} pairs of order {n} in {products} products",
+            'allow more (max_products), or pass eigen_solver="auto"',
         )
 
 

@@ -80,8 +80,8 @@ class ShiftInvertLanczos(PairSolver):
             return dense_pairs(standard, k)
         if not (standard.sparse or isinstance(standard.A, np.ndarray)):
             raise SolverFailed(
-                f"{self.name} factorises the operator and needs it as an array or sparse matrix; "
-                'pass eigen_solver="lanczos" for an operator given by its product'
+                f"{self.name} factorises the operator and needs it as an array or sparse matrix",
+                'pass eigen_solver="lanczos" for an operator given by its product',
             )
         tried = []
         for shift, known in _shifts(standard, rng):
@@ -94,7 +94,8 @@ class ShiftInvertLanczos(PairSolver):
             except NotDefiniteError:
                 tried.append(f"{shift:.1e}")
         raise SolverFailed(
-            f"{self.name} found no shift beyond the {standard.end} end (tried {', '.join(tried)})"
+            f"{self.name} found no shift beyond the {standard.end} end (tried {', '.join(tried)})",
+            'pass eigen_solver="auto"',
         )
 
     def _through(

@@ -31,7 +31,17 @@ STRICT = 1e-7
 
 
 class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mistake)
-    """A solver has nothing to return; :class:`~manifoldry.eigen.Auto` tries the next one."""
+    """A solver has nothing to return; :class:`~manifoldry.eigen.Auto` tries the next one.
+
+    What happened is kept apart from the advice for a user who asked for this solver.
+    """
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.what, self.remedy = what, remedy
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.remedy}"
 
 
 class EigenSolver(ABC):
@@ -87,8 +97,8 @@ class PairSolver(EigenSolver):
             values, V, residuals = rayleigh_ritz(standard, vectors)
         except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
             raise SolverFailed(
-                f"{self.name} failed on an operator of order {standard.n} ({error}); "
-                'pass eigen_solver="auto" to let others be tried'
+                f"{self.name} failed on an operator of order {standard.n} ({error})",
+                'pass eigen_solver="auto" to let others be tried',
             ) from error
         spectrum = verified(problem, standard, k, values, V, residuals)
         return replace(spectrum, solver=self.name, reason=f"{self.name} was asked for")

@@ -41,6 +41,9 @@ VANISHING_WEIGHTS = Cause(
     "affinity, though not the neighbour graph,",
     "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
 )
+LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
+    remedy="use affinity='binary': some weights are next to zero"
+)
 FIXED_WIDTH = VANISHING_WEIGHTS._replace(
     remedy="pass a smaller gamma: some weights are next to zero"
 )

@@ -17,13 +17,17 @@ from manifoldry._validation import (
     check_symmetric,
     check_zero_diagonal,
     owned,
+    plan_memory,
     refuse_masked,
+    spread_rows,
 )
 from manifoldry.neighbors.base import Edges, NeighborIndex, without
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
 DEFAULT_NEIGHBORS = 10
+_BYTES_PER_EDGE = 64  # while edges are found and sorted
+_SAMPLE = 20  # points whose neighbours within a radius are counted first
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,17 +269,26 @@ def _from_index(
     if radius is not None:
         if n_neighbors is not None:
             raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
-        edges = without(index.within(X, check_positive("radius", radius)), itself)
+        few = spread_rows(n, _SAMPLE)
+        seen = index.within(X[few], check_positive("radius", radius)).indptr[-1]
+        _plan(float(n) * seen / len(few), n, f"radius={radius}", "pass a smaller one")
+        edges = without(index.within(X, radius), itself)
         reach, last = np.full(n, float(radius)), np.full(n, n)
         return NeighborGraph(*edges, index, reach, last, radius=float(radius))
     if n_neighbors is None and isinstance(index, SparseDistances):
         k = min(DEFAULT_NEIGHBORS, index.fewest_stored(X))
     else:
         k = resolve_neighbors(n_neighbors, n)
+    _plan(float(n) * (k + 1), n, f"n_neighbors={k}", "pass fewer")
     indices, distances, recall = index.others(X, k)
     edges = Edges.of(indices, distances)
     reach, last = distances[:, -1].copy(), indices[:, -1].copy()
     return NeighborGraph(*edges, index, reach, last, n_neighbors=k, recall=recall)
+
+
+def _plan(edges: float, n: int, what: str, remedy: str) -> None:
+    """Refuse graphs that do not fit into memory before they are searched."""
+    plan_memory(_BYTES_PER_EDGE * edges, f"the graph of {n} points with {what}", remedy)
 
 
 def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) -> NeighborGraph:

@@ -13,7 +13,7 @@ from manifoldry._checks import as_generator, check_count
 from manifoldry._rows import RowLookup
 from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, Matrix
-from manifoldry._validation import check_data, owned
+from manifoldry._validation import check_data, owned, plan_memory
 from manifoldry._warn import warn
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
@@ -24,6 +24,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 
 # Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
 _CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
+_BASIS = 40  # vectors that iterative solvers keep at least
 # Start vectors must not matter, so without a seed every fit takes the same ones.
 _FIXED_SEED = 0
 _DEFAULT_COMPONENTS = 2
@@ -211,6 +212,8 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         order = operator.small_side if isinstance(operator, Gram) else problem.n
         extra = _EXTRA_PAIRS if order <= _CHEAP_ORDER else 0
         asked = min(k + extra, problem.n - excluded)
+        needed = 8.0 * problem.n * max(_BASIS, 3 * asked)
+        plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
         name = "auto" if self.eigen_solver is None else self.eigen_solver
         solver = resolve_solver(name, end=problem.end)
         spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=_FIXED_SEED))

@@ -10,6 +10,7 @@ from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import check_non_negative, check_square, check_symmetric
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
+from manifoldry.affinity.self_tuning import SelfTuningWeights
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import (
@@ -18,7 +19,12 @@ from manifoldry.extension.laplacian import (
     LaplacianExtension,
     Normalization,
 )
-from manifoldry.neighbors.disconnected import GIVEN_WEIGHTS, Cause
+from manifoldry.neighbors.disconnected import (
+    GIVEN_WEIGHTS,
+    LOCAL_WIDTH,
+    VANISHING_WEIGHTS,
+    Cause,
+)
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
 
@@ -195,7 +201,11 @@ class LaplacianEigenmaps(GraphEmbedder):
         return Binary() if self.affinity == "binary" else SelfTuning()
 
     def _cause(self, labels: IntArray) -> Cause:
-        return GIVEN_WEIGHTS if self._is_precomputed_affinity else super()._cause(labels)
+        if self._is_precomputed_affinity:
+            return GIVEN_WEIGHTS
+        cause = super()._cause(labels)
+        local = isinstance(getattr(self._source, "weights", None), SelfTuningWeights)
+        return LOCAL_WIDTH if cause == VANISHING_WEIGHTS and local else cause
 
     @property
     def _is_precomputed_affinity(self) -> bool:

@@ -74,7 +74,7 @@ class LocalEmbedder(GraphEmbedder):
         if reset and self._points(data) is None:
             raise ValueError(
                 f"{type(self).__name__} needs the coordinates of the data, not only distances; "
-                "pass the data, or use ClassicalMDS"
+                "pass the data, or use Isomap or LaplacianEigenmaps"
             )
         return data
 

@@ -35,6 +35,7 @@ class TangentEmbedder(LocalEmbedder):
         """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
 
     def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+        _check_places(self._training_graph)
         return neighborhoods.align(self._local)
 
     @property
@@ -76,7 +77,8 @@ class TangentEmbedder(LocalEmbedder):
         return super()._coordinates(data, problem, spectrum)
 
     def _warn_if_thinner(self, Y: Array) -> None:
-        spread = np.ptp(Y, axis=0)
+        # The bulk decides: one far point may stretch a coordinate out of all proportion.
+        spread = np.quantile(np.abs(Y - np.median(Y, axis=0)), 0.9, axis=0)
         missing = int((spread <= _THIN * spread.max()).sum())
         if missing:
             warn(
@@ -89,3 +91,19 @@ class TangentEmbedder(LocalEmbedder):
         self._remember(data)
         graph = self._training_graph
         return LocalAffine(graph, self.embedding_, self._with_itself(graph))
+
+
+def _check_places(graph: NeighborGraph) -> None:
+    """Refuse neighbourhoods that are copies of one point: they have no tangent plane."""
+    if graph.distances.all():
+        return
+    place = graph.identical(graph.index.points)
+    hoods = np.sort(place[graph.indices].reshape(-1, graph.k), axis=1)
+    single = np.flatnonzero(hoods[:, 0] == hoods[:, -1])
+    if len(single):
+        row = int(hoods[single[0], 0])
+        raise ValueError(
+            f"row {row} occurs {int((place == row).sum())} times, so that the n_neighbors="
+            f"{graph.k} nearest of row {int(single[0])} are one point, without a tangent plane; "
+            "drop duplicated rows (numpy.unique(X, axis=0)) or raise n_neighbors beyond that"
+        )
