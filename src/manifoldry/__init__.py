@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
+    from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
     from manifoldry.spectral.diffusion_maps import DiffusionMaps as DiffusionMaps
     from manifoldry.spectral.hessian_lle import HessianLLE as HessianLLE
@@ -36,9 +37,19 @@ _EXPORTS = {
     "HessianLLE": "spectral.hessian_lle",
     "LTSA": "spectral.ltsa",
     "LocallyLinearEmbedding": "spectral.locally_linear_embedding",
+    "NonRedundant": "nonredundant.estimator",
     "NeighborGraph": "neighbors.graph",
 }
-_SUBMODULES = ("affinity", "datasets", "eigen", "exceptions", "neighbors", "plotting")
+_SUBMODULES = (
+    "affinity",
+    "datasets",
+    "eigen",
+    "exceptions",
+    "metrics",
+    "neighbors",
+    "nonredundant",
+    "plotting",
+)
 
 __all__ = ["__version__", *_EXPORTS, *_SUBMODULES]
 

@@ -40,6 +40,11 @@ class Configuration:
     keeps_pairs: bool = False
     """Whether the model keeps a share of all pairs of points, as its documentation says."""
 
+    @property
+    def one_by_one(self):
+        """Whether every coordinate solves a problem of its own."""
+        return "NonRedundant" in self.id
+
     def input(self, X):
         """What ``fit`` is given for the data `X`."""
         return self.between(X, X)
@@ -62,6 +67,12 @@ class Configuration:
 def clustering(n_components=2, **parameters):
     """Spectral clustering; its coordinates are counted by its clusters."""
     return mf.SpectralClustering(n_components, **parameters)
+
+
+def new(estimator, **parameters):
+    """The non-redundant wrapper; whatever it does not take itself is for the estimator."""
+    own = {k: parameters.pop(k) for k in mf.NonRedundant().get_params() if k in parameters}
+    return mf.NonRedundant(estimator(**parameters), **own)
 
 
 C, LE = Configuration, mf.LaplacianEigenmaps
@@ -173,6 +184,26 @@ ESTIMATORS = [
         takes="affinity",
         scale_power=-0.5,
         keeps_pairs=True,
+    ),
+    C("NonRedundant-gradient", partial(new, LE), extension_error=1e-7, on_graph=True),
+    C(
+        "NonRedundant-prediction",
+        partial(new, LE, criterion="prediction"),
+        extension_error=1e-6,
+        on_graph=True,
+    ),
+    C(
+        "DiffusionMaps-NonRedundant",
+        partial(new, mf.DiffusionMaps, criterion="prediction"),
+        extension_error=1e-6,
+        on_graph=True,
+        keeps_pairs=True,
+    ),
+    C("LLE-NonRedundant", partial(new, mf.LLE), extension_error=0.1, on_graph=True),
+    C(
+        "NonRedundant-KernelPCA",
+        partial(new, mf.KernelPCA, criterion="prediction"),
+        extension_error=1e-6,
     ),
 ]
 

@@ -409,8 +409,8 @@ class TestEigenproblem:
             model.fit(M)
         if any(issubclass(w.category, ConvergenceWarning) for w in caught):
             # Products alone do not resolve the tiny gaps of squared operators, and it said so.
-            assert method.id == "LLE"
-            assert solver == "randomized"
+            assert method.id.startswith("LLE")
+            assert solver == "randomized" or method.one_by_one
             return
         angles = subspace_angles(model.embedding_, reference.embedding_)
         assert angles.max() < 1e-5
@@ -423,6 +423,9 @@ class TestEigenproblem:
         assert (model.residuals_ <= 1e-3 * model.gaps_).all()
         computed = model.computed_eigenvalues_
         assert np.array_equal(computed[:3], model.eigenvalues_)
+        if method.one_by_one:
+            assert "accepted" in model.solver_
+            return  # each coordinate has a spectrum of its own
         assert len(computed) > 3
         steps = np.abs(np.subtract.outer(model.eigenvalues_, computed))
         steps[steps == 0] = np.inf

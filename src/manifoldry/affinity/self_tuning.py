@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._checks import check_count
 from manifoldry._typing import Array, IntArray
@@ -54,6 +55,11 @@ class SelfTuningWeights(Weights):
         d_i = graph.distances / query_scales[graph.rows]
         d_j = graph.distances / self.scales[graph.indices]
         return d_i * d_j
+
+
+def local_weights(graph: NeighborGraph) -> sparse.csr_array:
+    """Self-tuning weights of a training graph, for those who need no more than them."""
+    return SelfTuning().fit(graph).matrix(graph)
 
 
 def _kth_distance(graph: NeighborGraph, k: int) -> Array:

@@ -25,6 +25,15 @@ _OVERLOOKED = 1e-3
 # A new direction this short has lost digits to cancellation, and takes one more sweep.
 _CANCELLED = 1e-3
 
+
+@dataclass(frozen=True)
+class Space:
+    """A subspace to search in: random directions of it, and the projection onto it."""
+
+    start: Callable[[], Array]
+    project: Callable[[Array], Array]
+
+
 # Given the k leading Ritz values, falling, and their residuals: may the iteration stop?
 Stop = Callable[[Array, Array], bool]
 # Given the same and the number of products so far: is it hopeless?
@@ -59,31 +68,44 @@ def start_block(standard: StandardProblem, columns: int, rng: np.random.Generato
     return standard.project(rng.standard_normal((standard.n, columns)))
 
 
+def allowed_space(standard: StandardProblem, rng: np.random.Generator) -> Space:
+    """Return the complement of Q as a space to search in."""
+    Q = standard.Q
+
+    def project(x: Array) -> Array:
+        return x - Q @ (Q.T @ x) if Q.shape[1] else x
+
+    return Space(lambda: start_block(standard, 1, rng)[:, 0], project)
+
+
 def top_pairs(
     operator: LinearOperator,
     k: int,
-    start: Array,
+    space: Space,
     stop: Stop,
     *,
     basis: int,
     max_products: int,
-    rng: np.random.Generator,
     every: int = 1,
     hopeless: Hopeless | None = None,
 ) -> Ritz:
-    """Return k leading Ritz pairs of a symmetric operator (Wu and Simon 2000).
+    """Return k leading Ritz pairs of a symmetric operator in a subspace (Wu and Simon 2000).
+
+    The operator may lead out of the subspace: what it gives is projected, once, when all else
+    has been taken out of it. Earlier would let the part outside grow from step to step.
 
     The basis is orthogonal to rounding at every step. ARPACK's stopping rule is relative to the
     eigenvalue; here the caller's rule sees values and residuals every `every` products, and can
     weigh one against the gaps of the others.
     """
     m = min(basis, operator.shape[0] - 1)
-    V, T = np.empty((m + 1, len(start))), np.zeros((m, m))  # one row per basis vector
-    V[0] = start / np.linalg.norm(start)
+    V, T = np.empty((m + 1, operator.shape[0])), np.zeros((m, m))  # one row per basis vector
+    V[0] = space.start()
+    V[0] /= np.linalg.norm(V[0])
     kept = products = 0
     while True:
         for j in range(kept, m):
-            beta = _extend(operator, V, T, j, j - 1 if j > kept else 0, rng)
+            beta = _extend(operator, V, T, j, j - 1 if j > kept else 0, space)
             products += 1
             at_end = j == m - 1 or products >= max_products
             if j + 1 < k or not (at_end or (j - kept) % every == every - 1):
@@ -104,7 +126,7 @@ def top_pairs(
 
 
 def _extend(
-    operator: LinearOperator, V: Array, T: Array, j: int, first: int, rng: np.random.Generator
+    operator: LinearOperator, V: Array, T: Array, j: int, first: int, space: Space
 ) -> float:
     """Put the next direction into V[j + 1] and row j into T; return its length."""
     w = operator @ V[j]
@@ -116,14 +138,15 @@ def _extend(
         c = V[i : j + 1] @ w
         w -= c @ V[i : j + 1]
         h[i:] += c
+    w = space.project(w)
     beta = float(np.linalg.norm(w))
     if beta < _CANCELLED * scale:
-        w -= (V[: j + 1] @ w) @ V[: j + 1]
+        w = space.project(w - (V[: j + 1] @ w) @ V[: j + 1])
         beta = float(np.linalg.norm(w))
     T[j, : j + 1] = T[: j + 1, j] = h
     if beta <= 10 * _EPS * scale:
         # An invariant subspace: go on in a direction that it lacks.
-        w, beta = rng.standard_normal(len(w)), 0.0
+        w, beta = space.start(), 0.0
         for _ in range(3):
             w -= (V[: j + 1] @ w) @ V[: j + 1]
             w /= np.linalg.norm(w)
@@ -141,6 +164,11 @@ def locked(operator: LinearOperator, V: Array) -> LinearOperator:
         return Y - V @ (V.T @ Y)
 
     return LinearOperator(operator.shape, matvec=product, matmat=product, dtype=np.float64)
+
+
+def _without(V: Array, start: Callable[[], Array]) -> Array:
+    x = start()
+    return x - V @ (V.T @ x)
 
 
 def counted(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
@@ -174,11 +202,10 @@ def _unlikely(theta: float, bound: float, products: int, n: int) -> bool:
 def with_missed_copies(
     operator: LinearOperator,
     V: Array,
-    start: Callable[[], Array],
+    space: Space,
     *,
     basis: int,
     max_products: int,
-    rng: np.random.Generator,
 ) -> Array:
     """Return V together with eigenvectors of larger eigenvalues that V lacks.
 
@@ -195,13 +222,12 @@ def with_missed_copies(
         values = np.linalg.eigvalsh(V.T @ (operator @ V))
         bound, top = values[-max(k - 1, 1)], values[-1]
 
-        x = start()
-        x = x - V @ (V.T @ x)
         rest, products = counted(locked(operator, V))
 
         decided = partial(_decided, bound, top, products, len(V))
+        outside = Space(partial(_without, V, space.start), space.project)
         found = top_pairs(
-            rest, 1, x, decided, basis=basis, max_products=max_products, rng=rng, every=2
+            rest, 1, outside, decided, basis=basis, max_products=max_products, every=2
         )
         if found.values[0] + 2 * found.residuals[0] < bound:
             break

@@ -12,7 +12,7 @@ from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import (
     Hopeless,
-    start_block,
+    allowed_space,
     threads,
     too_small,
     top_pairs,
@@ -69,24 +69,21 @@ class Lanczos(PairSolver):
         operator = positive(standard)
         basis = max(self.basis, 3 * k)
 
-        def start() -> Array:
-            return start_block(standard, 1, rng)[:, 0]
-
+        space = allowed_space(standard, rng)
         run = top_pairs(
             operator,
             k,
-            start(),
+            space,
             lambda values, residuals: converged(standard, values, residuals),
             basis=basis,
             max_products=self.max_products,
-            rng=rng,
             every=5,
             hopeless=self._hopeless(standard),
         )
         if not run.converged:
             self._give_up(run.products, k, standard.n)
         V = with_missed_copies(
-            operator, run.vectors, start, basis=basis, max_products=self.max_products, rng=rng
+            operator, run.vectors, space, basis=basis, max_products=self.max_products
         )
         return rayleigh_quotients(standard, V), V
 
@@ -120,12 +117,12 @@ class Lanczos(PairSolver):
 
 
 def positive(standard: StandardProblem) -> LinearOperator:
-    """Return ±(P A P − far·I), in which the wanted end is the top of a positive operator."""
-    compressed, far = standard.compressed(), standard.far
+    """Return ±(A − far·I), a positive operator of which the wanted end is the top."""
+    far = standard.far
     sign = -1.0 if standard.end == "smallest" else 1.0
 
     def product(X: Array) -> Array:
-        Y = compressed @ X
+        Y = standard.apply(X)
         Y -= far * X
         Y *= sign
         return Y

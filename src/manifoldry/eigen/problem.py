@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -51,6 +53,9 @@ class SpectralProblem:
         Laplacian, (0, inf) for any positive semidefinite operator.
     scale : {"unit", "sqrt_n", "sqrt_eigenvalue"}
         How eigenvectors become coordinates: as they are, times √n, or times √λ.
+    graph : callable, optional
+        Returns symmetric sparse weights (n, n) that say who is near whom, where the operator does
+        not: of use to those who look at gradients of its eigenvectors.
 
     Examples
     --------
@@ -71,6 +76,7 @@ class SpectralProblem:
     constraint: Array | None = None
     bounds: tuple[float, float] | None = None
     scale: Scale = "unit"
+    graph: Callable[[], sp.csr_array] | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -110,6 +116,7 @@ class SpectralProblem:
             mass=None if self.mass is None else self.mass[rows],
             deflate=None if self.deflate is None else self.deflate[rows],
             constraint=None if self.constraint is None else self.constraint[rows],
+            graph=None if self.graph is None else partial(_cut, self.graph, rows),
         )
 
     def coordinates(self, spectrum: Spectrum) -> Array:
@@ -122,6 +129,10 @@ class SpectralProblem:
         if self.scale == "sqrt_eigenvalue":
             return spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))
         return spectrum.vectors.copy()
+
+
+def _cut(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_array:
+    return graph()[rows][:, rows]
 
 
 def _congruent(A: Matrix, s: Array) -> Matrix:

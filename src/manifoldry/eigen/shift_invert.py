@@ -13,8 +13,8 @@ from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
+    allowed_space,
     locked,
-    start_block,
     threads,
     too_small,
     top_pairs,
@@ -129,16 +129,12 @@ class ShiftInvertLanczos(PairSolver):
         """
         basis = max(self.basis, 3 * k)
 
-        def start() -> Array:
-            return start_block(standard, 1, rng)[:, 0]
-
+        space = allowed_space(standard, rng)
         most = self.max_products
-        run = top_pairs(operator, k, start(), _resolved, basis=basis, max_products=most, rng=rng)
+        run = top_pairs(operator, k, space, _resolved, basis=basis, max_products=most)
         if run.lowest < -_NEGATIVE * run.values[0]:
             raise NotDefiniteError("the inverse has a negative end")
-        V = with_missed_copies(
-            operator, run.vectors, start, basis=basis, max_products=most, rng=rng
-        )
+        V = with_missed_copies(operator, run.vectors, space, basis=basis, max_products=most)
         V = np.linalg.qr(V)[0]
         values, C = np.linalg.eigh(V.T @ (operator @ V))
         V = V @ C
@@ -168,12 +164,13 @@ def _shifts(standard: StandardProblem, rng: np.random.Generator) -> Iterator[tup
 def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> float:
     """Return a rough extreme eigenvalue of A itself, from inside its spectrum."""
     free = StandardProblem(standard.A, standard.Q[:, :0], standard.end, standard.bounds)
-    operator, start = positive(free), rng.standard_normal(free.n)
+    operator = positive(free)
 
     def rough(values: Array, residuals: Array) -> bool:
         return bool(residuals[0] <= 1e-2 * values[0])
 
-    run = top_pairs(operator, 1, start, rough, basis=20, max_products=100, rng=rng)
+    space = allowed_space(free, rng)
+    run = top_pairs(operator, 1, space, rough, basis=20, max_products=100)
     return float(rayleigh_quotients(free, run.vectors)[0])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -46,6 +47,9 @@ class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mist
 
 class EigenSolver(ABC):
     """Solve a spectral problem for k eigenpairs."""
+
+    # Whether a few more pairs than are needed cost next to nothing on small problems.
+    extra_is_cheap: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -8,14 +8,15 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import qr
-from scipy.sparse.linalg import LinearOperator
+from scipy.linalg import cholesky, qr, solve_triangular
 
 from manifoldry._typing import Array, Matrix
 from manifoldry.eigen.gram import Gram
 
 # Columns whose new direction is below this fraction of their length are counted as dependent.
 _DEPENDENT = 1e-10
+# Ratio of squared singular values from which a Cholesky factor orthogonalises columns.
+_WELL_CONDITIONED = 1e-8
 _NORM_STEPS, _NORM_BLOCK = 12, 4
 _LARGE = 3000  # order of a dense matrix from which half the steps have to do
 # Short sides of a factor up to this order are decomposed rather than iterated on.
@@ -114,22 +115,6 @@ class StandardProblem:
         # The estimate of the norm is from below: leave room for what it missed.
         return (1.5 if self.end == "smallest" else -1.5) * self.norm
 
-    def compressed(self) -> LinearOperator:
-        """Return P A P with the eigenvalue of range(Q) moved to the unwanted end.
-
-        Left at 0, rounding lets directions of Q back in whenever the wanted eigenvalues lie
-        beyond 0.
-        """
-
-        def product(X: Array) -> Array:
-            if self.Q.shape[1] == 0:
-                return self.apply(X)
-            inside = self.Q.T @ X
-            Y = self.apply(X - self.Q @ inside)
-            return Y + self.Q @ (self.far * inside - self.Q.T @ Y)
-
-        return LinearOperator(self.A.shape, matvec=product, matmat=product, dtype=np.float64)
-
     def toarray(self) -> Array:
         """Return A as a dense array (never a view that may be overwritten)."""
         if isinstance(self.A, np.ndarray):
@@ -157,11 +142,24 @@ def orthonormal_basis(C: Array, beyond: Array | None = None) -> Array:
     known = np.empty((C.shape[0], 0)) if beyond is None else beyond
     if C.shape[1] == 0:
         return known
-    # Column pivoting makes the diagonal of R fall, which reveals the rank.
     for _ in range(2):  # what is nearly inside `known` has to be made orthogonal to it again
-        C = C - known @ (known.T @ C)
-        C, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
-        C = C[:, np.abs(np.diag(R)) > _DEPENDENT]
+        C = _independent(C - known @ (known.T @ C))
         if known.shape[1] == 0:
             break
     return np.ascontiguousarray(np.hstack([known, C]))
+
+
+def _independent(C: Array) -> Array:
+    """Return an orthonormal basis of unit columns or shorter ones, by the cheapest way that does.
+
+    Columns that are far from dependent, as most constraints are, take two matrix products; the
+    others column pivoting, which makes the diagonal of R fall and so reveals the rank.
+    """
+    Q = C
+    for _ in range(2):  # the second pass wins the digits that the first one lost
+        values = np.linalg.eigvalsh(G := Q.T @ Q)
+        if values[0] < _WELL_CONDITIONED * values[-1]:
+            Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
+            return np.asarray(Q[:, np.abs(np.diag(R)) > _DEPENDENT])
+        Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
+    return Q

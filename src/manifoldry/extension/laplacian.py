@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry._rows import RowLookup
@@ -159,13 +160,22 @@ class LaplacianExtension(KernelExtension):
             )
         mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)
-        coordinates = mean / self._divisor(piece, degree)
+        divisor, rough = self._divisor(piece, degree)
+        self._warn_if_rough(rough)
+        coordinates = mean / divisor
         if self.normalization == "sym":
             coordinates *= np.sqrt(degree)[:, None]
         return self.pieces.place(coordinates, piece)
 
-    def _divisor(self, piece: IntArray, degree: Array) -> Array:
-        """1 − λ, or 1 − λ/d(x); where that is too near zero, or below, one, and a warning.
+    def at_training(self, W: sparse.csr_array) -> Array:
+        """What the formula gives at the training points of a single piece, with weights `W`."""
+        mean = (W @ self.functions) / self.degree[:, None]
+        divisor, _ = self._divisor(self.pieces.labels, self.degree)
+        root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
+        return np.asarray(root * mean / divisor)
+
+    def _divisor(self, piece: IntArray, degree: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """1 − λ, or 1 − λ/d(x), and where it is one instead: it is too near zero, or below.
 
         Such a function changes sign from neighbour to neighbour. Dividing would blow up what
         little the neighbours agree on; their weighted mean is the most that can be said.
@@ -174,8 +184,10 @@ class LaplacianExtension(KernelExtension):
         if self.normalization == "none":
             # A far point has hardly any degree; it counts as the loneliest training point.
             values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
-        divisor = 1 - values
-        rough = divisor < _SMALLEST_DIVISOR
+        rough = 1 - values < _SMALLEST_DIVISOR
+        return np.where(rough, 1.0, 1 - values), rough
+
+    def _warn_if_rough(self, rough: NDArray[np.bool_]) -> None:
         if rough.any():
             columns = ", ".join(map(str, np.flatnonzero(rough.any(axis=0))))
             warn(
@@ -184,7 +196,6 @@ class LaplacianExtension(KernelExtension):
                 "their neighbours there; use fewer components for coordinates that extend",
                 ExtensionWarning,
             )
-        return np.where(rough, 1.0, divisor)
 
 
 def _heaviest(W: sparse.csr_array) -> IntArray:

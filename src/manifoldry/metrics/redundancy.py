@@ -36,14 +36,15 @@ def redundancy(embedding: Any) -> Array:
     array([1., 0., 1.])
     """
     Y = check_array(embedding, dtype=np.float64, ensure_min_samples=3, input_name="embedding")
-    spread = Y.std(axis=0)
-    errors = np.ones(Y.shape[1])
-    for i in range(1, Y.shape[1]):
-        if spread[i] == 0:
-            errors[i] = 0.0  # a constant is known without looking
-            continue
-        before = Y[:, :i][:, spread[:i] > 0]
-        if before.shape[1]:
-            scaled = before / spread[:i][spread[:i] > 0]
-            errors[i] = LocalRegression(scaled, Y[:, i : i + 1] / spread[i]).error
-    return errors
+    return np.array([1.0, *(unpredictable(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
+
+
+def unpredictable(before: Array, f: Array) -> float:
+    """Error of predicting `f` from the columns `before`, relative to its spread."""
+    spread, size = before.std(axis=0), float(f.std())
+    if size == 0:
+        return 0.0  # a constant is known without looking
+    if not spread.any():
+        return 1.0
+    scaled = before[:, spread > 0] / spread[spread > 0]
+    return LocalRegression(scaled, f[:, None] / size).error

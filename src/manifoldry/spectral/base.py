@@ -210,12 +210,12 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
         operator = problem.operator
         order = operator.small_side if isinstance(operator, Gram) else problem.n
-        extra = _EXTRA_PAIRS if order <= _CHEAP_ORDER else 0
+        name = "auto" if self.eigen_solver is None else self.eigen_solver
+        solver = resolve_solver(name, end=problem.end)
+        extra = _EXTRA_PAIRS if solver.extra_is_cheap and order <= _CHEAP_ORDER else 0
         asked = min(k + extra, problem.n - excluded)
         needed = 8.0 * problem.n * max(_BASIS, 3 * asked)
         plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
-        name = "auto" if self.eigen_solver is None else self.eigen_solver
-        solver = resolve_solver(name, end=problem.end)
         spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=_FIXED_SEED))
         computed = np.append(spectrum.values, spectrum.next_value)
         self.computed_eigenvalues_ = computed[np.isfinite(computed)]

@@ -1,6 +1,7 @@
 """Isomap, with all points or with landmarks."""
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from manifoldry._checks import as_generator, check_count, check_option
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import power_of_two_scale, spread_rows
 from manifoldry._warn import warn
+from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.exceptions import ShortCircuitWarning
 from manifoldry.extension.base import Nystrom
@@ -148,6 +150,9 @@ class Isomap(GraphEmbedder):
             for piece in range(self.piece_labels_.max() + 1)
         ]
         self._poses = [self._pose_piece(columns) for columns in self._columns]
+        if self._poses[0].problem.n == graph.n_query:
+            weighed = replace(self._poses[0].problem, graph=partial(local_weights, graph))
+            self._poses[0] = replace(self._poses[0], problem=weighed)
         return self._poses[0].problem
 
     def _warn_of_short_circuits(self, graph: NeighborGraph) -> None:

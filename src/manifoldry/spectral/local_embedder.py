@@ -1,12 +1,14 @@
 """Estimators that align small local problems: LLE, Hessian LLE, LTSA."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import IntArray, Matrix
+from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.neighbors.disconnected import ALIGNMENT
 from manifoldry.neighbors.graph import NeighborGraph
@@ -43,7 +45,10 @@ class LocalEmbedder(GraphEmbedder):
         members = self._with_itself(graph) if self._includes_itself else self._others(graph)
         M = self._align(Neighborhoods(self._points(data), members)) + _glue(graph)
         ones = np.ones(M.shape[0])
-        return SpectralProblem(M, "smallest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_n")
+        weights = partial(local_weights, graph)
+        return SpectralProblem(
+            M, "smallest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_n", graph=weights
+        )
 
     def _members(self, graph: NeighborGraph) -> IntArray:
         return graph.indices.reshape(-1, graph.k)

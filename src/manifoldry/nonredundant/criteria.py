@@ -1,0 +1,238 @@
+"""Which function comes next: two ways to keep it from repeating the coordinates before it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
+
+from manifoldry._typing import Array, Matrix
+from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.eigen import Gram, SpectralProblem, Spectrum
+from manifoldry.metrics.redundancy import unpredictable
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.nonredundant.gradients import OldGradients, quadratic
+from manifoldry.nonredundant.smoother import Functions, Smoother, smoother_functions
+
+NEW = 0.9  # leave-one-out error, relative to the spread, of a coordinate that is new
+# Bandwidths tried by "auto", the widest first: wide kernels leave purer coordinates, as long as
+# they do not overlook a fold.
+BANDWIDTHS = (0.6, 0.45, 0.3, 0.2, 0.15)
+# Weights of old gradients, in units in which the first coordinate's own energy is one.
+_STEPS = (16.0, 64.0, 256.0)
+_STEPS_LARGEST = (1.0, 4.0)
+_MARGIN = 0.02  # by which a larger weight has to be better
+# Shares of a function's energy along old gradients: so little is a new direction, so much an old
+# one; and how many times as rough the best new direction is if the old one had to branch.
+_PURE, _BRANCH, _ROUGHER = 0.12, 0.6, 3.0
+
+Solve = Callable[[SpectralProblem], Spectrum]
+
+
+@dataclass(frozen=True, eq=False)
+class Quadratics:
+    """The coordinates, their squares and products, as functions of the coordinates."""
+
+    factors: Array  # (q,)
+
+    def __call__(self, F: Array) -> Array:
+        """Values at coordinates `F` (n, q)."""
+        return quadratic(F / self.factors)
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """A weight on gradients along the old ones, and the eigenvalue of the problem with it."""
+
+    old: OldGradients
+    weight: float
+    value: float
+
+
+@dataclass(frozen=True, eq=False)
+class Coordinate:
+    """One coordinate, what it was kept apart from, and the evidence that it is new."""
+
+    spectrum: Spectrum
+    functions: Functions | Quadratics | None
+    """What it is orthogonal to besides the coordinates before it."""
+    error: float
+    """Of predicting it from those before it, relative to its spread."""
+    how: str
+    """Which rule found it, in words."""
+    penalty: Penalty | None = None
+    """What was counted against it, if anything."""
+
+    @property
+    def f(self) -> Array:
+        """The values at the training points."""
+        return self.spectrum.vectors[:, 0]
+
+
+class Criterion(ABC):
+    """What it means for a function to be new, given the coordinates so far."""
+
+    @abstractmethod
+    def next(self, problem: SpectralProblem, F: Array, solve: Solve) -> Coordinate:
+        """The best function of the problem that is new beside the columns of `F`."""
+
+
+@dataclass(frozen=True)
+class Prediction(Criterion):
+    """A smoother on the earlier coordinates must predict nothing (Blau & Michaeli 2017).
+
+    Parameters
+    ----------
+    bandwidth : float or "auto"
+        Width of the smoother's kernel relative to the spread of the coordinates; "auto" takes the
+        widest that leaves a coordinate new by leave-one-out regression.
+    smoother : {"nadaraya_watson", "local_linear"}
+        Local means, or local linear fits.
+    """
+
+    bandwidth: float | str = 0.3
+    smoother: Smoother = "nadaraya_watson"
+
+    def next(self, problem: SpectralProblem, F: Array, solve: Solve) -> Coordinate:
+        widths = BANDWIDTHS if self.bandwidth == "auto" else (float(self.bandwidth),)
+        return _first_new(self._with(problem, F, solve, width) for width in widths)
+
+    def _with(self, problem: SpectralProblem, F: Array, solve: Solve, width: float) -> Coordinate:
+        room = max(0, room_left(problem, F) - 1)
+        functions = smoother_functions(F, mass_of(problem), width, self.smoother, most=room)
+        spectrum = solve(apart_from(problem, np.hstack([F, functions(F)])))
+        how = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
+        return Coordinate(spectrum, functions, unpredictable(F, spectrum.vectors[:, 0]), how)
+
+
+@dataclass(frozen=True)
+class Gradient(Criterion):
+    """The gradient of the next coordinate must be orthogonal to those of the earlier ones.
+
+    The next coordinate minimises its own energy and a weight times that of its gradient's part
+    along the earlier ones, where quadratic functions of those are excluded; the weight grows until
+    the function is new. The next eigenvector is taken as it is where it is unpredictable and has
+    an orthogonal gradient anyway, or where it is another branch of an old direction, as the sine
+    is of the cosine on a circle: unpredictable, along the old gradients, and far smoother than
+    anything that leaves them.
+    """
+
+    def next(self, problem: SpectralProblem, F: Array, solve: Solve) -> Coordinate:
+        spectrum = solve(apart_from(problem, F))
+        f = spectrum.vectors[:, 0]
+        plain = Coordinate(spectrum, None, unpredictable(F, f), "the next eigenvector")
+        old = OldGradients(neighbor_weights(problem), F)
+        share = old.share(f)
+        # Gradients tell purity where the method's energy is that of gradients, on a graph.
+        if plain.error >= NEW and (not is_laplacian(problem) or share < _PURE):
+            return plain
+        if room_left(problem, quadratic(F)) < 1:
+            return plain
+        found = list(self._ladder(problem, F, solve, old))
+        if plain.error >= NEW and share > _BRANCH:
+            rough = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
+            if (rough >= _ROUGHER) if problem.end == "smallest" else (rough <= 1 / _ROUGHER):
+                return replace(plain, how="the next eigenvector, another branch")
+        return _first_new(iter(found))
+
+    def _ladder(
+        self, problem: SpectralProblem, F: Array, solve: Solve, old: OldGradients
+    ) -> Iterator[Coordinate]:
+        """With growing weights, up to the first that is new."""
+        functions = Quadratics(np.sqrt((F**2).mean(axis=0)))
+        kept = apart_from(problem, functions(F))
+        unit, R = self._unit(problem, F, old, solve), old.penalty
+        for weight in _STEPS_LARGEST if problem.end == "largest" else _STEPS:
+            spectrum = solve(penalised(kept, weight * unit * R))
+            f = spectrum.vectors[:, 0]
+            own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
+            how = f"gradients orthogonal with weight {weight:g}"
+            penalty = Penalty(old, weight * unit, float(spectrum.values[0]))
+            error = unpredictable(F, f)
+            yield Coordinate(own, functions, error, how, penalty)
+            if error >= NEW:
+                return
+
+    def _unit(self, problem: SpectralProblem, F: Array, old: OldGradients, solve: Solve) -> float:
+        """Energy of the method's own kind per energy on the graph."""
+        f = F[:, 0]
+        if problem.end == "largest":
+            # The first coordinate has by far the largest value; the one to come counts here.
+            f = Prediction(BANDWIDTHS[0]).next(problem, F, solve).f
+        energy = float(f @ (old.laplacian @ f))
+        return abs(float(f @ (problem.operator @ f))) / max(energy, np.finfo(float).tiny)
+
+
+def _first_new(tries: Iterator[Coordinate]) -> Coordinate:
+    """The first that is new, or else the one that is most so."""
+    best = next(tries)
+    while best.error < NEW and (coordinate := next(tries, None)) is not None:
+        if coordinate.error >= NEW or coordinate.error > best.error + _MARGIN:
+            best = coordinate
+    return best
+
+
+def mass_of(problem: SpectralProblem) -> Array:
+    """The diagonal of B."""
+    return np.ones(problem.n) if problem.mass is None else problem.mass
+
+
+def apart_from(problem: SpectralProblem, columns: Array) -> SpectralProblem:
+    """The problem with more columns to be orthogonal to."""
+    given: Sequence[Array] = () if problem.constraint is None else (problem.constraint,)
+    return replace(problem, constraint=np.hstack([*given, columns]))
+
+
+def room_left(problem: SpectralProblem, columns: Array) -> int:
+    """Dimension of what is orthogonal to the columns and to all that the problem excludes."""
+    blocks = (columns, problem.deflate, problem.constraint)
+    return problem.n - sum(C.shape[1] for C in blocks if C is not None)
+
+
+def penalised(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
+    """The problem with fᵀRf counted against it."""
+    A: Matrix = problem.operator
+    if problem.end == "smallest":
+        both = A + (R if sparse.issparse(A) else R.toarray())
+        bounds = None if problem.bounds is None else (problem.bounds[0], np.inf)
+        return replace(problem, operator=both, bounds=bounds)
+
+    def product(X: Array) -> Array:
+        return np.asarray(A @ X) - R @ X
+
+    both = LinearOperator(A.shape, matvec=product, matmat=product, dtype=np.float64)
+    return replace(problem, operator=both, bounds=None)
+
+
+def rayleigh_quotient(problem: SpectralProblem, f: Array) -> float:
+    """fᵀAf over fᵀBf."""
+    return float(f @ (problem.operator @ f)) / float(mass_of(problem) @ f**2)
+
+
+def is_laplacian(problem: SpectralProblem) -> bool:
+    """Whether the problem's operator is that of the graph itself."""
+    return problem.graph is None and problem.end == "smallest"
+
+
+def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
+    """Symmetric weights between neighbours: the problem's graph, or what its operator says."""
+    if problem.graph is not None:
+        return problem.graph()
+    A = problem.operator
+    if isinstance(A, Gram):
+        factor = A.factor.toarray() if sparse.issparse(A.factor) else A.factor
+        return local_weights(NeighborGraph.build(factor, copy=False))
+    if problem.end == "largest":
+        own = A.diagonal()
+        squares = np.maximum(own[:, None] + own - 2 * A, 0.0)
+        np.fill_diagonal(squares, 0.0)
+        return local_weights(NeighborGraph.build(np.sqrt(squares), metric="precomputed"))
+    W = -sparse.csr_array(A)  # a Laplacian has its weights, negative, off the diagonal
+    W.setdiag(0.0)
+    W.data = np.maximum(W.data, 0.0)
+    W.eliminate_zeros()
+    return W

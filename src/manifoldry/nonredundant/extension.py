@@ -1,0 +1,200 @@
+"""New points on a non-redundant map.
+
+A constrained eigenvector obeys A f = λ B f + B C a, where the columns of C are functions of the
+coordinates before it, and a are multipliers. A method's own extension knows the first term; the
+second can be evaluated anywhere, coordinate after coordinate. So new points are placed by the same
+equation as training points, and those return to their place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, Matrix
+from manifoldry._validation import row_blocks
+from manifoldry.extension.base import Extension
+from manifoldry.extension.laplacian import LaplacianExtension
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.nonredundant.criteria import Penalty, Quadratics
+from manifoldry.nonredundant.gradients import FLOOR, Steps
+from manifoldry.nonredundant.smoother import Functions
+
+# Share of a coordinate's size below which what the excluded functions leave is rounding.
+_ROUNDING = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """A combination of a constant, the earlier coordinates, and functions of them."""
+
+    functions: Functions | Quadratics | None
+    coefficients: Array
+
+    @classmethod
+    def fitted(
+        cls, functions: Functions | Quadratics | None, before: Array, values: Array
+    ) -> Multipliers:
+        """The combination nearest to `values` at the training points."""
+        columns = _columns(functions, before)
+        size = np.linalg.norm(columns, axis=0)
+        size[size == 0] = 1.0
+        solution = np.linalg.lstsq(columns / size, values, rcond=1e-13)[0]
+        return cls(functions, solution / size)
+
+    def __call__(self, before: Array) -> Array:
+        """Its values at earlier coordinates (n, q)."""
+        return np.asarray(_columns(self.functions, before) @ self.coefficients)
+
+
+def _columns(functions: Functions | Quadratics | None, before: Array) -> Array:
+    extra = [] if functions is None else [functions(before)]
+    return np.column_stack([np.ones(len(before)), before, *extra])
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What a coordinate has beyond the method's own formula.
+
+    Whatever is no function of the earlier coordinates is regressed on them and on what the formula
+    gives.
+    """
+
+    multipliers: Multipliers
+    rest: LocalRegression | None
+
+    @classmethod
+    def of(
+        cls, functions: Functions | Quadratics | None, missing: Array, bare: Array, before: Array
+    ) -> Correction:
+        """From what is `missing` at the training points, where the formula gives `bare`."""
+        multipliers = Multipliers.fitted(functions, before, missing)
+        rest = missing - multipliers(before)
+        if np.abs(rest).max() <= _ROUNDING * np.abs(bare + missing).max():
+            return cls(multipliers, None)
+        Z = np.column_stack([before, bare])
+        return cls(multipliers, LocalRegression(Z, rest[:, None]))
+
+    def at(self, before: Array, bare: Array) -> Array:
+        """What is missing at new points."""
+        missing = self.multipliers(before)
+        if self.rest is None:
+            return missing
+        return np.asarray(missing + self.rest.predict(np.column_stack([before, bare]))[:, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class CorrectedExtension(Extension):
+    """A method's own extension, each coordinate corrected for its constraints in turn."""
+
+    base: Extension
+    size: Array  # (k,): coordinates over functions of unit norm
+    corrections: list[Correction]  # of the coordinates after the first
+
+    def transform(self, X: Matrix) -> Array:
+        return corrected(self.base.transform(X), self.size, self.corrections)
+
+
+def corrected(bare: Array, size: Array, corrections: list[Correction]) -> Array:
+    """Coordinates from what the method's own formula gives."""
+    F = over(bare, size)
+    for i, correction in enumerate(corrections, start=1):
+        F[:, i] += correction.at(F[:, :i], F[:, i])
+    return F * size
+
+
+def over(Y: Array, size: Array) -> Array:
+    """Functions of coordinates of that size; a coordinate that is zero is one of size zero."""
+    return Y / np.where(size > 0, size, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GradientRow:
+    """The equation of a coordinate kept apart by its gradient, at a new point.
+
+    (A + mR) f = λ B f + B C a, with R of :class:`~manifoldry.nonredundant.gradients.OldGradients`.
+    The row of a new point has the point's own value as its only unknown: all else, the gradients at
+    the training points included, stays as it is.
+    """
+
+    penalty: Penalty
+    f: Array  # (n,): the coordinate at the training points
+    components: Array  # (n, q): of its gradient along the old ones, there
+    multipliers: Multipliers
+
+    @classmethod
+    def of(
+        cls,
+        penalty: Penalty,
+        f: Array,
+        mass: Array,
+        energy: Array,
+        functions: Functions | Quadratics | None,
+    ) -> GradientRow:
+        """From the training points' own equations; `energy` is A f."""
+        old = penalty.old
+        beyond = (energy + penalty.weight * (old.penalty @ f)) / mass - penalty.value * f
+        multipliers = Multipliers.fitted(functions, old.F, beyond)
+        return cls(penalty, f, old.components(f), multipliers)
+
+    def solve(self, W: sparse.csr_array, mass: Array, here: Array) -> Array:
+        """Values at points with weights `W` to training points, at earlier coordinates `here`."""
+        old, m = self.penalty.old, self.penalty.weight
+        edges = Steps.of(W, old.F, here, old.unit)
+        n, q = here.shape
+        out = edges.along(edges.frames(FLOOR), edges.rows)
+        out *= (np.sqrt(edges.degree)[edges.rows] * edges.share)[:, None]
+        back = -edges.along(old.frames, edges.columns)
+        back *= (edges.weights / np.sqrt(old.edges.degree)[edges.columns])[:, None]
+
+        def per_row(values: Array) -> Array:
+            return np.bincount(edges.rows, values, n).astype(np.float64, copy=False)
+
+        f = self.f[edges.columns]
+        own = np.stack([per_row(out[:, j]) for j in range(q)], axis=1)
+        theirs = np.stack([per_row(out[:, j] * f) for j in range(q)], axis=1)
+        from_others = per_row((back * self.components[edges.columns]).sum(axis=1))
+        left = edges.degree - self.penalty.value * mass + m * (own**2).sum(axis=1)
+        right = per_row(edges.weights * f) + m * ((own * theirs).sum(axis=1) - from_others)
+        right += mass * self.multipliers(here)
+        return np.asarray(right / left)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphExtension(Extension):
+    """Laplacian coordinates of new points, one after the other, each by its own equation."""
+
+    base: LaplacianExtension
+    size: Array  # (k,): coordinates over functions of unit norm
+    steps: list[Correction | GradientRow]  # of the coordinates after the first
+
+    def transform(self, X: Matrix) -> Array:
+        Y = np.empty((X.shape[0], len(self.size)))
+        for block in row_blocks(X.shape[0], 64):
+            Y[block] = self._transform(X[block])
+        return Y
+
+    def _transform(self, X: Matrix) -> Array:
+        F = over(self.base.transform(X), self.size)
+        W, mass = self._weights(X)
+        for i, step in enumerate(self.steps, start=1):
+            if isinstance(step, GradientRow):
+                F[:, i] = step.solve(W, mass, F[:, :i])
+            else:
+                F[:, i] += step.at(F[:, :i], F[:, i])
+        return F * self.size
+
+    def _weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
+        """Weights to other training points than a point's own, and the sum with that.
+
+        Up to a factor of every row, which is common to all terms of its equation.
+        """
+        W = self.base.source.rows(X)[0].copy()
+        mass = np.asarray(W.sum(axis=1)).ravel()
+        known = self.base.source.identical(X)
+        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+        W.data[W.indices == known[rows]] = 0.0
+        W.eliminate_zeros()
+        return W, mass

@@ -1,0 +1,130 @@
+"""Gradients of functions on a graph, through the carré du champ.
+
+Γ(f, h)_i = Σ_k w_ik (f_k − f_i)(h_k − h_i) / d_i is the graph's ⟨∇f, ∇h⟩ at i, and linear in f. So
+the part of ∇f along the gradients of given coordinates is a sparse matrix applied to f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, IntArray
+
+# Squared gradients below this share of their mean are not trusted to give a direction.
+FLOOR = 0.1
+_TINY = float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """Edges from some points to training points, with the steps that coordinates take on them."""
+
+    rows: IntArray  # (n_edges,)
+    columns: IntArray  # (n_edges,)
+    weights: Array  # (n_edges,)
+    degree: Array  # (n_rows,)
+    steps: Array  # (n_edges, q)
+
+    @classmethod
+    def of(cls, W: sparse.csr_array, F: Array, here: Array, unit: Array | float = 1.0) -> Steps:
+        """Steps of the coordinates `F` of training points from those `here`, over `unit`."""
+        edges = W.tocoo()
+        degree = np.asarray(W.sum(axis=1)).ravel()
+        steps = (F[edges.col] - here[edges.row]) / unit
+        return cls(edges.row, edges.col, edges.data, degree, steps)
+
+    @property
+    def share(self) -> Array:
+        """Weight of every edge over its row's degree."""
+        return self.weights / np.maximum(self.degree, _TINY)[self.rows]
+
+    def frames(self, floor: float) -> Array:
+        """Matrices (n_rows, q, q) that make the gradients at every row orthonormal."""
+        n, q = len(self.degree), self.steps.shape[1]
+        H = np.empty((n, q, q))
+        for j in range(q):
+            for k in range(j, q):
+                products = self.share * self.steps[:, j] * self.steps[:, k]
+                H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
+        values, U = np.linalg.eigh(H)
+        return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
+
+    def along(self, frames: Array, at: IntArray) -> Array:
+        """Steps (n_edges, q) in the frames of the given end of every edge."""
+        return np.einsum("ej,ejk->ek", self.steps, frames[at])
+
+
+@dataclass(frozen=True, eq=False)
+class OldGradients:
+    """The part of a function's gradient that lies along those of earlier coordinates.
+
+    Parameters
+    ----------
+    W : sparse array of shape (n, n)
+        Symmetric weights without a diagonal.
+    F : array of shape (n, q)
+        The earlier coordinates.
+    """
+
+    W: sparse.csr_array
+    F: Array
+
+    @cached_property
+    def unit(self) -> Array:
+        """Root mean squared gradient of every coordinate, in which steps are measured."""
+        steps = Steps.of(self.W, self.F, self.F)
+        size = (steps.weights[:, None] * steps.steps**2).sum(axis=0) / steps.degree.sum()
+        return np.sqrt(np.maximum(size, _TINY))
+
+    @cached_property
+    def edges(self) -> Steps:
+        """The edges of the graph."""
+        return Steps.of(self.W, self.F, self.F, self.unit)
+
+    @cached_property
+    def frames(self) -> Array:
+        """Orthonormal frames of the earlier gradients, (n, q, q)."""
+        return self.edges.frames(FLOOR)
+
+    @property
+    def laplacian(self) -> sparse.csr_array:
+        """D − W."""
+        return sparse.csr_array(sparse.diags_array(self.edges.degree) - self.W)
+
+    @property
+    def penalty(self) -> sparse.csr_array:
+        """R with fᵀRf = Σᵢ dᵢ·|the part of ∇f along the earlier gradients|², up to the floor."""
+        G = self._factor(self.frames)
+        R = G.T @ G
+        return sparse.csr_array((R + R.T) / 2)
+
+    def components(self, f: Array) -> Array:
+        """√dᵢ·∇f along the frame of every point, (n, q)."""
+        return (self._factor(self.frames) @ f).reshape(self.F.shape[1], -1).T
+
+    def share(self, f: Array) -> float:
+        """Share of f's energy that lies along the earlier gradients: 0 all new, 1 nothing new."""
+        along = float(((self._factor(self.edges.frames(FLOOR / 10)) @ f) ** 2).sum())
+        return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
+
+    def _factor(self, frames: Array) -> sparse.csr_array:
+        """G (q·n, n) with the components of √dᵢ·∇f, coordinate by coordinate."""
+        edges, n = self.edges, self.F.shape[0]
+        weights = np.sqrt(edges.degree)[edges.rows] * edges.share
+        values = weights[:, None] * edges.along(frames, edges.rows)
+        blocks = []
+        for column in values.T:
+            G = sparse.csr_array((column, (edges.rows, edges.columns)), shape=(n, n))
+            blocks.append(G - sparse.diags_array(np.asarray(G.sum(axis=1)).ravel()))
+        return sparse.csr_array(sparse.vstack(blocks))
+
+
+def quadratic(F: Array) -> Array:
+    """The columns of `F`, their squares and their products."""
+    q = F.shape[1]
+    products = [F[:, j] * F[:, k] for j in range(q) for k in range(j, q)]
+    return np.column_stack([F, *products])

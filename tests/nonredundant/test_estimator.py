@@ -1,0 +1,299 @@
+"""The wrapper: what its coordinates say, and that new points and all estimators get them."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+
+from manifoldry import (
+    LLE,
+    LTSA,
+    PCA,
+    ClassicalMDS,
+    DiffusionMaps,
+    Isomap,
+    KernelPCA,
+    LaplacianEigenmaps,
+    NonRedundant,
+    SpectralClustering,
+)
+from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
+from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.metrics import redundancy
+from manifoldry.nonredundant.criteria import Prediction, mass_of
+from manifoldry.nonredundant.smoother import CUT
+
+LE = LaplacianEigenmaps(n_neighbors=12)
+CRITERIA = ("gradient", "prediction")
+
+
+def width_of(coordinates):
+    """The first function of the second coordinate on a strip: cos(πx)."""
+    u = coordinates[:, 1]
+    return np.cos(np.pi * (u - u.min()) / np.ptp(u))
+
+
+def correlation(f, g):
+    return abs(np.corrcoef(f, g)[0, 1])
+
+
+def explained(f, columns):
+    """R² of a linear fit."""
+    A = np.column_stack([np.ones(len(f)), columns])
+    rest = f - A @ np.linalg.lstsq(A, f, rcond=None)[0]
+    return 1 - (rest**2).sum() / ((f - f.mean()) ** 2).sum()
+
+
+# --- what the coordinates say ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("aspect", [2.5, 3.5])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_strip_shows_its_width(aspect, seed):
+    X, coordinates = make_strip(600, aspect=aspect, random_state=seed)
+    plain = LE.set_params(n_components=2).fit_transform(X)
+    assert redundancy(plain)[1] < 0.3
+    model = NonRedundant(LE).fit(X)
+    assert model.redundancy_[1] > 0.9
+    assert correlation(model.embedding_[:, 1], width_of(coordinates)) > 0.93
+    published = NonRedundant(LE, criterion="prediction").fit(X)
+    assert 0.9 < published.redundancy_[1] < 1.1
+    np.testing.assert_allclose(model.redundancy_, redundancy(model.embedding_), rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_a_long_roll_shows_its_height(noise):
+    X, coordinates = make_swiss_roll(1500, aspect=6, noise=noise, random_state=0)
+    model = NonRedundant(LE).fit(X)
+    assert correlation(model.embedding_[:, 1], width_of(coordinates)) > 0.9
+
+
+def test_a_box_shows_its_three_sides():
+    U = np.random.default_rng(0).uniform(size=(1500, 3))
+    Y = NonRedundant(LE, 3).fit_transform(U * [4, 2, 1])
+    for i in range(3):
+        assert correlation(Y[:, i], np.cos(np.pi * U[:, i])) > 0.9
+
+
+@pytest.mark.parametrize(("criterion", "least"), [("gradient", 0.98), ("prediction", 0.8)])
+def test_the_second_branch_of_a_circle_is_new(criterion, least):
+    X, coordinates = make_ring(800, random_state=0)
+    angle = coordinates[:, 0]
+    Y = NonRedundant(LE, 2, criterion=criterion).fit_transform(X)
+    assert explained(Y[:, 1], np.column_stack([np.cos(angle), np.sin(angle)])) > least
+
+
+def test_lle_shows_the_height_of_a_roll():
+    X, coordinates = make_swiss_roll(1500, aspect=6, random_state=0)
+    plain = LLE(2, n_neighbors=12).fit_transform(X)
+    model = NonRedundant(LLE(n_neighbors=12)).fit(X)
+    height = width_of(coordinates)
+    assert correlation(plain[:, 1], height) < 0.6
+    assert correlation(model.embedding_[:, 1], height) > 0.85
+
+
+def test_methods_without_redundancy_are_left_alone():
+    X, _ = make_swiss_roll(600, aspect=2, random_state=0)
+    plain = Isomap(2, n_neighbors=8).fit_transform(X)
+    np.testing.assert_allclose(
+        NonRedundant(Isomap(n_neighbors=8)).fit_transform(X), plain, atol=1e-4 * np.abs(plain).max()
+    )
+
+
+# --- properties of the definition -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("smoother", ["nadaraya_watson", "local_linear"])
+@pytest.mark.parametrize("bandwidth", [0.2, 0.45, "auto"])
+def test_a_smoother_predicts_next_to_nothing(smoother, bandwidth):
+    """P f against ‖P‖‖f‖, with the matrix of the smoother written out."""
+    X, _ = make_strip(400, aspect=3, random_state=0)
+    model = NonRedundant(LE, 3, criterion="prediction", bandwidth=bandwidth, smoother=smoother).fit(
+        X
+    )
+    Y, mass = model.embedding_, np.asarray(model.affinity_.sum(axis=1)).ravel()
+    np.testing.assert_allclose(mass @ Y, 0, atol=1e-9 * np.abs(Y).max() * mass.sum())
+    if smoother == "local_linear" or bandwidth == "auto":
+        assert model.redundancy_[1] > 0.85
+        return
+    for i in (1, 2):
+        F = Y[:, :i]
+        Z = F / (bandwidth * np.sqrt(i * (mass @ F**2) / mass.sum()))
+        K = np.exp(-0.5 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2)) * mass
+        P = K / K.sum(axis=1, keepdims=True)
+        size = np.linalg.norm(P / np.sqrt(mass), 2) * np.linalg.norm(np.sqrt(mass) * Y[:, i])
+        assert np.linalg.norm(P @ Y[:, i]) < 1.1 * CUT * size
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(
+    "estimator", [LE, LLE(n_neighbors=12), DiffusionMaps(), KernelPCA(), PCA(), Isomap()]
+)
+def test_the_first_coordinate_is_the_method_s_own(estimator, criterion):
+    X, _ = make_strip(300, aspect=3, curl=0.5, random_state=0)
+    expected = clone(estimator).set_params(n_components=1).fit_transform(X)
+    for k in (1, 2):
+        Y = NonRedundant(estimator, k, criterion=criterion).fit_transform(X)
+        scale = np.abs(expected).max()
+        np.testing.assert_allclose(Y[:, :1], expected, atol=1e-6 * scale)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_rescaling_the_kernel_rescales_the_map(criterion):
+    X, _ = make_strip(200, aspect=3, random_state=0)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    one, seven = (
+        NonRedundant(KernelPCA(kernel="precomputed"), 3, criterion=criterion).fit(c * K)
+        for c in (1.0, 7.0)
+    )
+    np.testing.assert_allclose(
+        seven.embedding_ / np.sqrt(7), one.embedding_, atol=1e-5 * np.abs(one.embedding_).max()
+    )
+
+
+def test_auto_takes_the_widest_kernel_that_leaves_something_new():
+    X, _ = make_strip(600, aspect=2.5, random_state=0)
+    model = NonRedundant(LE, criterion="prediction", bandwidth="auto").fit(X)
+    assert "bandwidth 0.6" in model.steps_[1]
+    narrow = NonRedundant(LE, criterion="prediction", bandwidth=0.15).fit(X)
+    assert model.eigenvalues_[1] < narrow.eigenvalues_[1]
+
+
+# --- how many -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("data", ["strip", "roll", "box"])
+def test_auto_counts_the_directions(data, seed):
+    rng = np.random.default_rng(seed)
+    X, expected = {
+        "strip": (make_strip(800, aspect=3.5, random_state=seed).X, 2),
+        "roll": (make_swiss_roll(1000, aspect=4, random_state=seed).X, 2),
+        "box": (rng.uniform(size=(1000, 3)) * [4, 2, 1], 3),
+    }[data]
+    model = NonRedundant(LE, "auto").fit(X)
+    assert model.n_components_ == model.embedding_.shape[1] == expected
+
+
+# --- new points -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "criterion", "largest"),
+    [
+        (LE, "gradient", 1e-8),
+        (LE, "prediction", 1e-8),
+        (DiffusionMaps(), "gradient", 1e-7),
+        (DiffusionMaps(), "prediction", 1e-8),
+        (KernelPCA(), "prediction", 1e-8),
+        (PCA(), "prediction", 1e-8),
+        (ClassicalMDS(metric="cityblock"), "prediction", 1e-6),
+        (Isomap(), "prediction", 1e-4),
+        (LLE(n_neighbors=12), "gradient", 0.03),
+        (LTSA(n_neighbors=12), "gradient", 0.03),
+    ],
+)
+def test_the_formula_for_new_points_returns_training_points(estimator, criterion, largest):
+    X, _ = make_strip(500, aspect=3, curl=0.5, random_state=0)
+    model = NonRedundant(estimator, 2, criterion=criterion).fit(X)
+    assert model.extension_error(X) < largest
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_new_points_fall_between_old_ones(criterion):
+    X, coordinates = make_strip(2000, aspect=3.5, random_state=0)
+    model = NonRedundant(LE, criterion=criterion).fit(X[::2])
+    known = KNeighborsRegressor(5).fit(coordinates[::2], model.embedding_)
+    expected, got = known.predict(coordinates[1::2]), model.transform(X[1::2])
+    for i in range(2):
+        assert correlation(expected[:, i], got[:, i]) > 0.99
+    assert np.array_equal(model.transform(X[::2][:50]), model.embedding_[:50])
+
+
+def test_there_and_back():
+    X, _ = make_swiss_roll(1500, aspect=5, random_state=0)
+    model = NonRedundant(LE).fit(X)
+    back = model.inverse_transform(model.embedding_)
+    assert ((X - back) ** 2).sum() < 0.02 * ((X - X.mean(axis=0)) ** 2).sum()
+    plain = LE.set_params(n_components=2).fit(X)
+    lost = ((X - plain.inverse_transform(plain.embedding_)) ** 2).sum()
+    assert ((X - back) ** 2).sum() < 0.3 * lost
+
+
+def test_landmarks():
+    X, coordinates = make_swiss_roll(800, aspect=3, random_state=0)
+    model = NonRedundant(Isomap(n_neighbors=8, n_landmarks=80), criterion="prediction").fit(X)
+    assert model.embedding_.shape == (800, 2)
+    assert correlation(model.embedding_[:, 1], coordinates[:, 1]) > 0.9
+    assert model.transform(X[:5] + 1e-3).shape == (5, 2)
+
+
+# --- as an estimator ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_scikit_learn_s_own_checks(criterion):
+    check_estimator(NonRedundant(criterion=criterion))
+
+
+def test_in_pipelines_and_grids():
+    X, coordinates = make_strip(300, aspect=3, random_state=0)
+    pipeline = make_pipeline(NonRedundant(LE, 2), KNeighborsRegressor(5))
+    grid = GridSearchCV(
+        pipeline,
+        {
+            "nonredundant__criterion": list(CRITERIA),
+            "nonredundant__estimator__n_neighbors": [8, 12],
+        },
+        cv=2,
+    )
+    grid.fit(X, coordinates[:, 1])
+    assert grid.best_score_ > 0.8
+
+
+def test_pieces_are_embedded_apart():
+    X, _ = make_strip(300, aspect=3, random_state=0)
+    far = np.vstack([X, X[:100] + 100])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = NonRedundant(LE, 2).fit(far)
+    assert np.isfinite(model.embedding_).all()
+    assert np.isfinite(model.transform(far[::7] + 1e-4)).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"estimator": SpectralClustering()}, TypeError, "must be one of manifoldry's spectral"),
+        ({"estimator": KNeighborsRegressor()}, TypeError, "must be one of manifoldry's spectral"),
+        ({"criterion": "best"}, ValueError, "criterion='best' must be one of 'gradient'"),
+        ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0 must be"),
+        ({"smoother": "spline"}, ValueError, "smoother='spline' must be one of"),
+        ({"n_components": 0}, ValueError, "n_components=0 must be"),
+        ({"n_components": 500}, ValueError, "n_components=500 must be at most"),
+        ({"estimator": LTSA(), "n_components": "auto"}, ValueError, "tangent planes"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(parameters, error, message):
+    X, _ = make_strip(100, random_state=0)
+    with pytest.raises(error, match=message):
+        NonRedundant(**parameters).fit(X)
+
+
+def test_criteria_can_be_used_alone():
+    """A problem, the coordinates so far, and a solver are all they need."""
+    X, _ = make_strip(300, aspect=3, random_state=0)
+    model = clone(LE).set_params(n_components=1).fit(X)
+    model.n_components_ = 1
+    problem = model._pose(X)
+    from manifoldry.eigen import Auto
+
+    found = Prediction(0.3).next(
+        problem,
+        model.embedding_,
+        lambda p: Auto().solve(p, 1, np.random.default_rng(0)),
+    )
+    assert found.error > 0.9
+    assert mass_of(problem) @ found.f == pytest.approx(0, abs=1e-9)

@@ -1,0 +1,71 @@
+"""The carré du champ on graphs, against loops over its definition."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from manifoldry import LaplacianEigenmaps
+from manifoldry.datasets import make_strip
+from manifoldry.nonredundant.gradients import FLOOR, OldGradients, quadratic
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(name="W")
+def random_graph(rng):
+    dense = rng.uniform(size=(25, 25)) * (rng.uniform(size=(25, 25)) < 0.4)
+    dense = np.triu(dense, 1)
+    return sparse.csr_array(dense + dense.T)
+
+
+def gamma(W, f, h):
+    """Γ(f, h), one point at a time."""
+    W = W.toarray()
+    return np.array([(w * (f - f[i]) * (h - h[i])).sum() / w.sum() for i, w in enumerate(W)])
+
+
+def test_penalty_of_one_coordinate(W, rng):
+    f, h = rng.normal(size=(2, 25))
+    d = W.sum(axis=1)
+    own = gamma(W, h, h)
+    unit = (d @ own) / d.sum()
+    expected = (d * gamma(W, f, h) ** 2 / (own + FLOOR * unit)).sum()
+    old = OldGradients(W, h[:, None])
+    assert f @ (old.penalty @ f) == pytest.approx(expected)
+    assert (old.components(f) ** 2).sum() == pytest.approx(expected)
+
+
+def test_penalty_of_several_is_that_of_the_projection(W, rng):
+    f, F = rng.normal(size=25), rng.normal(size=(25, 3))
+    d = W.sum(axis=1)
+    F /= np.sqrt([(d @ gamma(W, h, h)) / d.sum() for h in F.T])
+    H = np.array([[gamma(W, a, b) for a in F.T] for b in F.T]).transpose(2, 0, 1)
+    g = np.array([gamma(W, f, a) for a in F.T]).T
+    regular = np.linalg.solve(H + FLOOR * np.eye(3), g[:, :, None])[:, :, 0]
+    expected = (d * (g * regular).sum(axis=1)).sum()
+    assert f @ (OldGradients(W, F).penalty @ f) == pytest.approx(expected)
+
+
+def test_constants_have_no_gradient(W, rng):
+    old = OldGradients(W, rng.normal(size=(25, 2)))
+    assert np.abs(old.penalty @ np.ones(25)).max() < 1e-12
+
+
+def test_shares_tell_directions_apart():
+    X, coordinates = make_strip(800, aspect=1.5, random_state=0)
+    W = LaplacianEigenmaps(n_neighbors=12).fit(X).affinity_
+    along, across = coordinates.T
+    old = OldGradients(W, along[:, None])
+    assert old.share(along) > 0.9
+    assert old.share(along**3) > 0.7
+    assert old.share(across) < 0.1
+    assert 0.2 < old.share(along + across) < 0.8
+
+
+def test_quadratics(rng):
+    F = rng.normal(size=(10, 2))
+    expected = [F[:, 0], F[:, 1], F[:, 0] ** 2, F[:, 0] * F[:, 1], F[:, 1] ** 2]
+    assert np.array_equal(quadratic(F), np.column_stack(expected))

@@ -1,0 +1,100 @@
+"""The functions that a smoother spans, against the n × n matrix they stand for."""
+
+import numpy as np
+import pytest
+from scipy.linalg import subspace_angles
+
+from manifoldry.nonredundant.smoother import CUT, smoother_functions
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def coordinates(rng, n, q):
+    F = rng.uniform(-1, 1, size=(n, q))
+    return F - F.mean(axis=0), rng.uniform(0.5, 2, size=n)
+
+
+def weights(F, mass, bandwidth):
+    """The kernel of the smoother, by its definition."""
+    width = bandwidth * np.sqrt(F.shape[1] * (mass @ F**2) / mass.sum())
+    Z = F / width
+    return Z, np.exp(-0.5 * ((Z[:, None] - Z[None]) ** 2).sum(axis=2)) * mass
+
+
+def local_means(F, mass, bandwidth):
+    K = weights(F, mass, bandwidth)[1]
+    return K / K.sum(axis=1, keepdims=True)
+
+
+def local_lines(F, mass, bandwidth):
+    """Row j: the value at j of the weighted linear fit around it, one fit at a time."""
+    Z, K = weights(F, mass, bandwidth)
+    rows = []
+    for z, k in zip(Z, K, strict=True):
+        A = np.column_stack([np.ones(len(Z)), Z - z])
+        rows.append(np.linalg.solve(A.T @ (k[:, None] * A), A.T * k)[0])
+    return np.array(rows)
+
+
+SMOOTHERS = {"nadaraya_watson": local_means, "local_linear": local_lines}
+
+
+@pytest.mark.parametrize("smoother", SMOOTHERS)
+@pytest.mark.parametrize("q", [1, 2])
+def test_they_are_the_right_singular_vectors(rng, q, smoother):
+    F, mass = coordinates(rng, 200, q)
+    P = SMOOTHERS[smoother](F, mass, 0.3)
+    _, sigma, Vt = np.linalg.svd(P / np.sqrt(mass))
+    functions = smoother_functions(F, mass, 0.3, smoother)
+    np.testing.assert_allclose(
+        functions.singular_values[:5] / functions.singular_values[0],
+        sigma[:5] / sigma[0],
+        rtol=1e-5,
+    )
+    # The cut falls where singular values are dense: those well above it are all there.
+    V = functions(F) * np.sqrt(mass)[:, None]
+    expected = Vt[sigma > 1.2 * CUT * sigma[0]].T
+    assert expected.shape[1] <= functions.count <= (sigma > 0.8 * CUT * sigma[0]).sum()
+    assert np.sin(subspace_angles(expected, V)).max() < 1e-4
+    np.testing.assert_allclose(V.T @ V, np.eye(functions.count), atol=1e-6)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_what_is_orthogonal_to_them_cannot_be_predicted(rng, q):
+    F, mass = coordinates(rng, 800, q)  # beyond the size up to which nothing is left out
+    P = local_means(F, mass, 0.3)
+    C = smoother_functions(F, mass, 0.3)(F)
+    for f in (rng.normal(size=800), F[:, 0] ** 3, np.sin(5 * F[:, 0])):
+        f = f - C @ np.linalg.lstsq(C.T @ (mass[:, None] * C), C.T @ (mass * f), rcond=None)[0]
+        predicted = np.linalg.norm(P @ f)
+        size = np.linalg.norm(np.sqrt(mass) * f) * np.linalg.norm(P / np.sqrt(mass), 2)
+        assert predicted < 1.2 * CUT * size
+
+
+def test_they_can_be_evaluated_anywhere(rng):
+    F, mass = coordinates(rng, 600, 2)
+    functions = smoother_functions(F, mass, 0.4)
+    step = functions(F + 1e-6) - functions(F)
+    assert np.abs(step).max() < 1e-3 * np.abs(functions(F)).max()
+
+
+def test_wider_kernels_span_less(rng):
+    F, mass = coordinates(rng, 600, 2)
+    counts = [smoother_functions(F, mass, width).count for width in (0.15, 0.3, 0.6)]
+    assert counts[0] > counts[1] > counts[2] > 2
+
+
+def test_no_more_than_asked_for(rng):
+    F, mass = coordinates(rng, 100, 1)
+    assert smoother_functions(F, mass, 0.3, most=3).count == 3
+
+
+def test_a_coordinate_that_is_constant(rng):
+    F, mass = coordinates(rng, 100, 1)
+    values = smoother_functions(np.column_stack([F, np.zeros(100)]), mass, 0.3)(
+        np.column_stack([F, np.zeros(100)])
+    )
+    assert np.isfinite(values).all()
