@@ -1,0 +1,19 @@
+"""What others have proposed against redundant coordinates, to compare with.
+
+Two of them choose among coordinates that were computed in the usual way, and so can be no better
+than the best of those: `select_by_regression` (Dsilva et al. 2018) and `select_independent` (Chen
+and Meilă 2019). Two compute one coordinate at a time and take what it explains out of the data
+before the next: `sequential_regression`, whose points leave the manifold, and `advection` (Gerber
+et al. 2007), whose points move along it and fall apart where it closes on itself.
+"""
+
+from manifoldry.nonredundant.baselines.selection import regression_errors as regression_errors
+from manifoldry.nonredundant.baselines.selection import (
+    select_by_regression as select_by_regression,
+)
+from manifoldry.nonredundant.baselines.selection import select_independent as select_independent
+from manifoldry.nonredundant.baselines.sequential import (
+    sequential_regression as sequential_regression,
+)
+from manifoldry.nonredundant.baselines.transport import Advection as Advection
+from manifoldry.nonredundant.baselines.transport import advection as advection

@@ -1,0 +1,318 @@
+"""Keep some of many coordinates: those that regression, or the volume of gradients, finds new."""
+
+from itertools import combinations
+from math import comb
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import pdist
+from sklearn.utils import check_array
+
+from manifoldry._checks import check_count, check_nonnegative
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import (
+    check_non_negative,
+    check_square,
+    check_symmetric,
+    row_blocks,
+    spread_rows,
+)
+from manifoldry.nonredundant.baselines.common import degrees, kernel_rows
+
+_SAMPLE = 1000  # rows among which the median distance is taken
+_ROWS = 2000  # rows on which errors and volumes are averaged
+_FLAT = 1e-6  # share of the largest variance below which predictors have none
+_SUBSETS = 1000  # more candidates than this are searched one coordinate at a time
+_NO_VOLUME = 1e-12  # in place of zero, which has no logarithm
+
+
+def regression_errors(embedding: Any) -> Array:
+    """Error of predicting each coordinate from all before it, as Dsilva et al. (2018) measure it.
+
+    Local linear regression on the earlier coordinates, with weights exp(−d²/ε²) and ε a third of
+    their median distance, leaving each point out; the root mean squared error is divided by the
+    coordinate's standard deviation. The bandwidth is fixed and wide, so that functions which
+    oscillate fast are not recognised; :func:`manifoldry.metrics.redundancy` chooses its own.
+
+    Parameters
+    ----------
+    embedding : array of shape (n_samples, n_components)
+        A map; the units of its coordinates do not matter.
+
+    Returns
+    -------
+    array of shape (n_components,)
+        Near 0 for a function of the earlier coordinates, near 1 for a new direction. The first
+        has nothing before it and gets 1; a constant gets 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.nonredundant.baselines import regression_errors
+    >>> x, y = np.random.default_rng(0).uniform(size=(2, 300))
+    >>> regression_errors(np.column_stack([x, x**2, y])).round(1)
+    array([1., 0., 1.])
+    """
+    Y = standardized(_check_map(embedding))
+    errors = np.ones(Y.shape[1])
+    for k in range(1, Y.shape[1]):
+        before = Y[:, :k][:, Y[:, :k].any(axis=0)]
+        if not Y[:, k].any():
+            errors[k] = 0.0
+        elif before.shape[1]:
+            errors[k] = _left_out_error(before, Y[:, k])
+    return errors
+
+
+def select_by_regression(
+    embedding: Any, n_components: int | None = None, *, threshold: float | None = None
+) -> IntArray:
+    """Choose the coordinates that those before them predict worst (Dsilva et al. 2018).
+
+    Compute more coordinates than are needed and keep the first and those of largest
+    :func:`regression_errors`, each being measured against all before it, kept or not.
+
+    Parameters
+    ----------
+    embedding : array of shape (n_samples, n_candidates)
+        A map of many coordinates, smoothest first.
+    n_components : int, default=None
+        How many to keep.
+    threshold : float, default=None
+        Keep all whose error exceeds this instead.
+
+    Returns
+    -------
+    array of int
+        Columns to keep, ascending.
+
+    References
+    ----------
+    C. J. Dsilva, R. Talmon, R. R. Coifman and I. G. Kevrekidis, "Parsimonious representation of
+    nonlinear dynamical systems through manifold learning: a chemotaxis case study", Applied and
+    Computational Harmonic Analysis 44 (2018).
+
+    Examples
+    --------
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.datasets import make_strip
+    >>> from manifoldry.nonredundant.baselines import select_by_regression
+    >>> Y = LaplacianEigenmaps(8).fit_transform(make_strip(400, aspect=2.5, random_state=0).X)
+    >>> select_by_regression(Y, 2)
+    array([0, 2])
+    """
+    if (n_components is None) == (threshold is None):
+        raise ValueError(
+            f"n_components={n_components} and threshold={threshold} are two ways to say how many "
+            "coordinates to keep; pass exactly one"
+        )
+    Y = _check_map(embedding)
+    if threshold is not None:
+        wanted = regression_errors(Y) > check_nonnegative("threshold", threshold)
+        wanted[0] = True
+        return np.flatnonzero(wanted)
+    count = _check_kept(n_components, Y.shape[1])
+    errors = regression_errors(Y)
+    errors[0] = np.inf
+    return np.sort(np.argsort(-errors, kind="stable")[:count])
+
+
+def select_independent(
+    embedding: Any,
+    affinity: Any,
+    n_components: int,
+    *,
+    dimension: int | None = None,
+    zeta: float = 0.01,
+) -> IntArray:
+    """Choose coordinates whose gradients span the tangent spaces (Chen and Meilă 2019).
+
+    At every point i the matrix of all Γ(fⱼ, fₗ)ᵢ = Σₖ Wᵢₖ (fⱼₖ − fⱼᵢ)(fₗₖ − fₗᵢ) / Σₖ Wᵢₖ holds the
+    inner products of the coordinates' gradients (the dual metric). Its leading `dimension`
+    eigenvectors Uᵢ, (n_candidates, dimension), are an orthonormal basis of the tangent space as the
+    candidates see it. A set S of coordinates is scored by the volume that the rows S of Uᵢ span
+    once their columns have unit length: 1 if tangent directions stay at right angles, 0 if two of
+    them collapse. Maximised over the sets that contain the first coordinate is
+
+        meanᵢ log vol Uᵢ[S] − zeta · Σ_{k∈S} λₖ/λ₁,
+
+    λₖ being fₖ's Rayleigh quotient in the graph: the second term prefers smooth coordinates among
+    equally independent ones. All sets are tried where they are at most a thousand; otherwise
+    coordinates are added one at a time. The mean is over at most 2000 evenly spread rows.
+
+    Parameters
+    ----------
+    embedding : array of shape (n_samples, n_candidates)
+        A map of many coordinates, smoothest first; their units do not matter.
+    affinity : array or sparse matrix of shape (n_samples, n_samples)
+        Symmetric weights W, such as ``LaplacianEigenmaps.affinity_``.
+    n_components : int
+        How many to keep.
+    dimension : int, default=None
+        Dimension of the manifold, by default `n_components`, which has to be at least that.
+    zeta : float, default=0.01
+        Price of roughness.
+
+    Returns
+    -------
+    array of int of shape (n_components,)
+        Columns to keep, ascending.
+
+    References
+    ----------
+    Y.-C. Chen and M. Meilă, "Selecting the independent coordinates of manifolds with large aspect
+    ratios", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.datasets import make_strip
+    >>> from manifoldry.nonredundant.baselines import select_independent
+    >>> model = LaplacianEigenmaps(8).fit(make_strip(400, aspect=2.5, random_state=0).X)
+    >>> select_independent(model.embedding_, model.affinity_, 2)
+    array([0, 2])
+    """
+    Y = _check_map(embedding)
+    W = _check_affinity(affinity, len(Y))
+    count = _check_kept(n_components, Y.shape[1])
+    dimension = count if dimension is None else check_count("dimension", dimension)
+    if dimension > count:
+        raise ValueError(
+            f"dimension={dimension} must be at most n_components={count}: fewer coordinates cannot "
+            f"span it; pass n_components={dimension} or more"
+        )
+    zeta = check_nonnegative("zeta", zeta)
+    Y = standardized(Y)
+    cost = zeta * _roughness(Y, W)
+    bases = _tangents(Y, W, dimension)
+    if comb(Y.shape[1] - 1, count - 1) <= _SUBSETS:
+        sets = [[0, *rest] for rest in combinations(range(1, Y.shape[1]), count - 1)]
+        return np.array(_best(sets, bases, cost))
+    chosen = [0]
+    while len(chosen) < count:
+        rest = [k for k in range(Y.shape[1]) if k not in chosen]
+        chosen = _best([[*chosen, k] for k in rest], bases, cost)
+    return np.sort(chosen)
+
+
+def _check_map(embedding: Any) -> Array:
+    Y: Array = check_array(
+        embedding, dtype=np.float64, ensure_min_samples=3, input_name="embedding"
+    )
+    return Y
+
+
+def _check_kept(n_components: Any, n_candidates: int) -> int:
+    count = check_count("n_components", n_components)
+    if count > n_candidates:
+        raise ValueError(
+            f"n_components={count} must be at most the {n_candidates} columns of embedding; pass "
+            "fewer, or compute more coordinates"
+        )
+    return count
+
+
+def standardized(Y: Array) -> Array:
+    """Coordinates of mean zero and unit variance; a constant becomes exactly zero."""
+    constant = (Y[:1] == Y).all(axis=0)
+    spread = np.where(constant, np.inf, Y.std(axis=0))
+    return (Y - Y.mean(axis=0)) / spread
+
+
+# Regression on earlier coordinates
+
+
+def _left_out_error(Z: Array, f: Array) -> float:
+    """Root mean squared error of a local linear regression of f on Z, every point left out."""
+    rows = spread_rows(len(Z), _ROWS)
+    width = float(np.median(pdist(Z[spread_rows(len(Z), _SAMPLE)]))) / 3
+    squares = (Z[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
+    terms = np.column_stack([f, Z, Z * f[:, None], squares])
+    predicted = []
+    for block in row_blocks(len(rows), 2 * len(Z) + terms.shape[1]):
+        w = kernel_rows(Z, rows[block], width or 1.0, without_self=True)
+        predicted.append(_line_at(Z[rows[block]], w @ terms))
+    return float(np.sqrt(np.mean((np.concatenate(predicted) - f[rows]) ** 2)))
+
+
+def _line_at(z: Array, moments: Array) -> Array:
+    """Value at z, (n_rows, p), of the lines with these weighted means of f, Z, Z·f and Z·Zᵀ.
+
+    It is f̄ + (z − Z̄)ᵀ C⁺ c, with C the covariance of Z and c that of Z and f. Moments about the
+    origin lose no digits that matter: Z is standardised and the kernel wide.
+    """
+    n, p = z.shape
+    f, Z, Zf, ZZ = np.split(moments, [1, 1 + p, 1 + 2 * p], axis=1)
+    C = ZZ.reshape(n, p, p) - Z[:, :, None] * Z[:, None, :]
+    slope = np.linalg.pinv(C, rcond=_FLAT, hermitian=True) @ (Zf - Z * f)[:, :, None]
+    return np.asarray(f[:, 0] + ((z - Z) * slope[:, :, 0]).sum(axis=1))
+
+
+def _check_affinity(affinity: Any, n: int) -> sparse.csr_array:
+    W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
+    check_square(W, "affinities")
+    check_non_negative(W, "affinities")
+    check_symmetric(W, "affinities")
+    if W.shape[0] != n:
+        raise ValueError(
+            f"affinity is of {W.shape[0]} points and embedding of {n}; pass the weights of the "
+            "points that were embedded"
+        )
+    W = sparse.csr_array(W)
+    alone = np.flatnonzero(degrees(W) == 0)
+    if len(alone):
+        raise ValueError(
+            f"affinity has no positive weight in {len(alone)} of {n} rows (first: row {alone[0]}), "
+            "where gradients are unknown; drop those points"
+        )
+    return W
+
+
+def _roughness(Y: Array, W: sparse.csr_array) -> Array:
+    """Rayleigh quotients fᵀ(D − W)f / fᵀDf, relative to the first."""
+    degree = degrees(W)[:, None]
+    Y = Y - (degree * Y).sum(axis=0) / degree.sum()
+    energy = (Y * (degree * Y - W @ Y)).sum(axis=0)
+    mass = (degree * Y**2).sum(axis=0)
+    values = energy / np.where(mass > 0, mass, np.inf)
+    return np.asarray(values / (values[0] if values[0] > 0 else 1.0))
+
+
+def _tangents(Y: Array, W: sparse.csr_array, dimension: int) -> Array:
+    """Leading eigenvectors of the dual metric at some points, (n_rows, n_candidates, dimension)."""
+    rows = spread_rows(len(Y), _ROWS)
+    n_numbers = 2 * (W.nnz // len(Y) + 1) * Y.shape[1] ** 2
+    blocks = row_blocks(len(rows), n_numbers)
+    H = np.concatenate([_dual_metric(Y, W, rows[block]) for block in blocks])
+    return np.linalg.eigh(H)[1][:, :, ::-1][:, :, :dimension]
+
+
+def _dual_metric(Y: Array, W: sparse.csr_array, rows: IntArray) -> Array:
+    """Γ(fⱼ, fₗ) at some points, (n_rows, n_candidates, n_candidates)."""
+    part = sparse.csr_array(W[rows])
+    steps = Y[part.indices] - np.repeat(Y[rows], np.diff(part.indptr), axis=0)
+    products = steps[:, :, None] * steps[:, None, :]  # of every edge
+    edges = np.arange(len(steps))
+    sums = sparse.csr_array((part.data, edges, part.indptr), shape=(len(rows), len(steps)))
+    H = sums @ products.reshape(len(steps), -1) / degrees(part)[:, None]
+    return np.asarray(H).reshape(len(rows), *products.shape[1:])
+
+
+def _best(sets: list[list[int]], bases: Array, cost: Array) -> list[int]:
+    return max(sets, key=lambda S: _mean_log_volume(bases[:, S]) - cost[S].sum())
+
+
+def _mean_log_volume(U: Array) -> float:
+    """Mean logarithm of the volume of U's columns, (n, |S|, dimension), each of unit length.
+
+    A set that is still smaller than the dimension is judged by as many leading directions.
+    """
+    U = U[:, :, : U.shape[1]]
+    lengths = np.linalg.norm(U, axis=1, keepdims=True)
+    U = U / np.where(lengths > 0, lengths, 1.0)
+    volumes = np.sqrt(np.maximum(np.linalg.det(U.transpose(0, 2, 1) @ U), 0.0))
+    return float(np.log(np.maximum(volumes, _NO_VOLUME)).mean())
+
+
+# Advection

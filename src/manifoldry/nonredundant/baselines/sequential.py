@@ -1,0 +1,79 @@
+"""Take away from the data what the coordinates so far explain, and embed the rest."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_array
+
+from manifoldry._checks import check_count, check_positive
+from manifoldry._typing import Array
+from manifoldry._validation import (
+    row_blocks,
+)
+from manifoldry.nonredundant.baselines.common import kernel_rows
+from manifoldry.nonredundant.baselines.selection import standardized
+
+
+def sequential_regression(
+    estimator: Any, X: Any, n_components: int, *, bandwidth: float = 0.3
+) -> Array:
+    """Take out of the data what the coordinates so far explain, and embed what is left.
+
+    The first coordinate is the estimator's. For each further one the data are reduced by their
+    Nadaraya–Watson reconstruction from all coordinates before it, the estimator is fitted to what
+    remains, and its first coordinate is kept. The remainders no longer lie on the manifold: where
+    two of its parts have the same remainder they are glued together, and coordinates may be
+    redundant all the same: of a ring the third is, where the bandwidth is wide (Blau and Michaeli
+    2017, figure 4).
+
+    Parameters
+    ----------
+    estimator : estimator with ``fit_transform``
+        The method; it is cloned, not changed.
+    X : array of shape (n_samples, n_features)
+        The data.
+    n_components : int
+        Number of coordinates.
+    bandwidth : float, default=0.3
+        Standard deviation of the Gaussian kernel, in units of the root mean squared length of the
+        coordinates so far, each of which is centred and has unit variance.
+
+    Returns
+    -------
+    array of shape (n_samples, n_components)
+        The coordinates, each as its fit returned it.
+
+    Examples
+    --------
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.datasets import make_strip
+    >>> from manifoldry.nonredundant.baselines import sequential_regression
+    >>> X = make_strip(300, aspect=3.5, random_state=0).X
+    >>> sequential_regression(LaplacianEigenmaps(1), X, 2).shape
+    (300, 2)
+    """
+    X = check_array(X, dtype=np.float64, ensure_min_samples=3, input_name="X")
+    bandwidth = check_positive("bandwidth", bandwidth)
+    count = check_count("n_components", n_components)
+    F = _first_coordinate(estimator, X)
+    while F.shape[1] < count:
+        remainder = X - _kernel_average(standardized(F), X, bandwidth)
+        F = np.column_stack([F, _first_coordinate(estimator, remainder)])
+    return F
+
+
+def _kernel_average(Z: Array, X: Array, bandwidth: float) -> Array:
+    """Nadaraya–Watson estimate of X at the points Z, in blocks."""
+    length = float(np.sqrt((Z**2).sum(axis=1).mean())) or 1.0
+    width = np.sqrt(2.0) * bandwidth * length  # exp(−d²/width²) has this standard deviation
+    blocks = row_blocks(len(Z), 2 * len(Z))
+    return np.vstack([kernel_rows(Z, np.r_[block], width) @ X for block in blocks])
+
+
+def _first_coordinate(estimator: Any, X: Array) -> Array:
+    coordinates = np.asarray(clone(estimator).fit_transform(X), dtype=np.float64)
+    return coordinates.reshape(len(X), -1)[:, :1]
+
+
+# Gradients in the graph

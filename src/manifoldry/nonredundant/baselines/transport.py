@@ -1,0 +1,199 @@
+"""Move the data along the gradient of a coordinate until it is gone, and embed what is left."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from manifoldry._checks import check_count
+from manifoldry._typing import Array
+from manifoldry._validation import (
+    row_blocks,
+)
+from manifoldry._warn import warn
+from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.extension.regression import gaussian_weights
+from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.graph import resolve_neighbors
+from manifoldry.neighbors.neighborhoods import gathered
+from manifoldry.nonredundant.baselines.common import graph_weights
+from manifoldry.nonredundant.baselines.selection import standardized
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+_FLAT = 1e-6  # share of the largest variance below which predictors have none
+_ARRIVED = 0.02  # standard deviations of a coordinate that count as none
+_MOST_STEPS = 2000  # of advection; a step is half the distance between neighbours
+
+
+@dataclass(frozen=True, eq=False)
+class Advection:
+    """Coordinates found by `advection`, and what became of the data.
+
+    Attributes
+    ----------
+    embedding : array of shape (n_samples, n_found)
+        The coordinates up to where the graph fell apart.
+    points : array of shape (n_samples, n_features)
+        Where the data had moved when the last graph was built.
+    n_pieces : int
+        Components of that graph; 1 if all coordinates that were asked for could be found.
+    """
+
+    embedding: Array
+    points: Array
+    n_pieces: int
+
+    @property
+    def disconnected(self) -> bool:
+        """Whether the graph fell apart, so that there may be fewer coordinates than asked for."""
+        return self.n_pieces > 1
+
+
+def advection(
+    X: Any, n_components: int = 2, *, n_neighbors: int | None = None, dimension: int = 2
+) -> Advection:
+    """Collapse the data along each coordinate before computing the next (Gerber et al. 2007).
+
+    A coordinate f is the one-dimensional Laplacian eigenmap. Points then move along the manifold
+    in the direction of f's gradient until f has its mean value everywhere: in steps of at most
+    half the distance between neighbours, each followed by a projection to the tangent plane at the
+    nearest original points, where f and its gradient are found by local linear regression. A new
+    graph on the moved points gives the next coordinate. Points that collapse to several places, as
+    those of a ring do to two, have no connected graph; there the method ends, and the result says
+    so. Dense data are needed: one point astray, or a gap in the line to which a sheet collapses,
+    ends it too.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The data.
+    n_components : int, default=2
+        Number of coordinates, at most `dimension`: each takes one away.
+    n_neighbors : int, default=None
+        Neighbours per point, more than `dimension`; by default 10, or half the points if those
+        are fewer.
+    dimension : int, default=2
+        Dimension of the manifold.
+
+    Returns
+    -------
+    Advection
+
+    References
+    ----------
+    S. Gerber, T. Tasdizen and R. Whitaker, "Robust non-linear dimensionality reduction using
+    successive 1-dimensional Laplacian eigenmaps", ICML 2007.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import make_ring, make_strip
+    >>> from manifoldry.nonredundant.baselines import advection
+    >>> advection(make_strip(300, random_state=0).X, 2).embedding.shape
+    (300, 2)
+    >>> advection(make_ring(600, tube=0.2, random_state=0).X, 2).disconnected
+    True
+    """
+    X = check_array(X, dtype=np.float64, copy=True, ensure_min_samples=3, input_name="X")
+    k = resolve_neighbors(n_neighbors, len(X))
+    dimension = _check_dimension(dimension, k, X.shape[1])
+    count = check_count("n_components", n_components)
+    if count > dimension:
+        raise ValueError(
+            f"n_components={count} must be at most dimension={dimension}, as every coordinate "
+            f"takes one dimension away; pass n_components={dimension} or fewer"
+        )
+    F = np.empty((len(X), 0))
+    while True:
+        W, n_pieces = graph_weights(X, k)
+        if n_pieces > 1:
+            return Advection(F, X, n_pieces)
+        f = LaplacianEigenmaps(1, affinity="precomputed").fit_transform(W)[:, 0]
+        F = np.column_stack([F, f])
+        if F.shape[1] == count:
+            return Advection(F, X, n_pieces)
+        X = _collapse(X, standardized(f[:, None])[:, 0], k, dimension - F.shape[1] + 1)
+
+
+# Shared
+
+
+def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
+    dimension = check_count("dimension", dimension)
+    for bound, what in ((k - 1, "n_neighbors - 1"), (n_features, "n_features")):
+        if dimension > bound:
+            raise ValueError(
+                f"dimension={dimension} must be at most {what}={bound}, which is all that a "
+                f"neighbourhood can span; pass dimension={bound} or fewer"
+            )
+    return dimension
+
+
+def _collapse(X: Array, f: Array, k: int, dimension: int) -> Array:
+    """Move all points along the manifold to where f is zero."""
+    field = _Field(X, f, choose_index(X), min(2 * k, len(X)), dimension)
+    longest = float(np.median(field.index.nearest(X, 2)[1][:, 1])) / 2
+    Y, moving = X.copy(), np.arange(len(X))
+    for _ in range(_MOST_STEPS):
+        blocks = row_blocks(len(moving), 3 * field.k * X.shape[1])
+        parts = [field.step(Y[moving[block]], longest) for block in blocks]
+        Y[moving] = np.concatenate([moved for moved, _ in parts])
+        moving = moving[~np.concatenate([arrived for _, arrived in parts])]
+        if len(moving) == 0:
+            return Y
+    warn(
+        f"{len(moving)} of {len(X)} points are still on their way after {_MOST_STEPS} steps, so "
+        "the next coordinate may repeat this one; raise n_neighbors for a smoother gradient",
+        ConvergenceWarning,
+    )
+    return Y
+
+
+class _Chart(NamedTuple):
+    """Tangent planes at some points, and a linear function on each."""
+
+    middle: Array  # (n, n_features)
+    axes: Array  # (n, dimension, n_features), orthonormal
+    level: Array  # (n,), the function in the middle
+    gradient: Array  # (n, dimension), along the axes
+
+
+@dataclass(frozen=True, eq=False)
+class _Field:
+    """A function on the original points, continued between them by local linear regression."""
+
+    X: Array
+    f: Array
+    index: NeighborIndex
+    k: int
+    dimension: int
+
+    def step(self, Y: Array, longest: float) -> tuple[Array, NDArray[np.bool_]]:
+        """Points after a step towards f = 0, cut to `longest`, and which of them need no other."""
+        chart = self.chart(Y)
+        place = np.einsum("ndj,nj->nd", chart.axes, Y - chart.middle)  # off the plane is forgotten
+        value = chart.level + (place * chart.gradient).sum(axis=1)
+        slope = np.linalg.norm(chart.gradient, axis=1)
+        steep = np.where(slope > 0, slope, np.inf)
+        length = np.clip(-value / steep, -longest, longest)
+        place += chart.gradient * (length / steep)[:, None]
+        arrived = (np.abs(value) <= _ARRIVED) | (slope == 0)
+        return chart.middle + np.einsum("ndj,nd->nj", chart.axes, place), arrived
+
+    def chart(self, Y: Array) -> _Chart:
+        """The manifold and the function around Y, by weighted principal axes and least squares.
+
+        Weights fade with the distance: in sharp neighbourhoods the gradient jumps, paths merge, and
+        points that arrive in clumps have no connected graph.
+        """
+        members, distances = self.index.nearest(Y, self.k)
+        w = gaussian_weights(distances, distances[:, -1] / 2)
+        X, f = gathered(self.X, members), self.f[members]
+        middle, level = np.einsum("nk,nkj->nj", w, X), (w * f).sum(axis=1)
+        root = np.sqrt(w)
+        U, S, axes = np.linalg.svd(root[:, :, None] * (X - middle[:, None]), full_matrices=False)
+        extent = np.where(_FLAT * S[:, :1] < S, S, np.inf)  # no slope where there is no extent
+        gradient = np.einsum("nkd,nk->nd", U, root * (f - level[:, None])) / extent
+        return _Chart(middle, axes[:, : self.dimension], level, gradient[:, : self.dimension])

@@ -1,0 +1,212 @@
+"""Draw which coordinates of a map repeat the ones before them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry._typing import Array
+from manifoldry.plotting._data import points_of
+from manifoldry.plotting._style import (
+    FAINT,
+    INK,
+    PALETTE,
+    QUIET,
+    axes_or_new,
+    bare_frame,
+    marker_area,
+    new_figure,
+    opacity,
+    quiet_frame,
+    set_title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MOST = 10  # coordinates whose pairs still make a readable figure
+_RASTERIZE_FROM = 5000  # a vector file with more markers is slow to open
+
+
+def plot_redundancy(
+    embedding: Any,
+    *,
+    ax: Axes | None = None,
+    threshold: float = 0.5,
+    title: str | None = None,
+) -> Axes:
+    """Draw how little of each coordinate can be predicted from those before it.
+
+    The bars are :func:`manifoldry.metrics.redundancy`. At the line at 1 a coordinate is as new as
+    can be; grey bars, which end in the shaded region, mostly repeat what the others say.
+
+    Parameters
+    ----------
+    embedding : array-like of shape (n_samples, n_components), or fitted estimator
+        The map, or an object with `embedding_`.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+    threshold : float, default=0.5
+        Error below which a coordinate counts as redundant.
+    title : str, default=None
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.datasets import make_strip
+    >>> from manifoldry.plotting import plot_redundancy
+    >>> X = make_strip(300, aspect=3.5, random_state=0).X
+    >>> ax = plot_redundancy(LaplacianEigenmaps(3).fit(X))
+    >>> [bool(bar.get_height() < 0.5) for bar in ax.patches[:3]]
+    [False, True, True]
+    """
+    from manifoldry.metrics import (
+        redundancy,  # late: it imports scikit-learn
+    )
+
+    Y = _coordinates_of(embedding)
+    if not 0 < threshold < 1:
+        raise ValueError(
+            f"threshold={threshold} must lie between 0 (a function of the coordinates before) and "
+            "1 (nothing of one); pass one between"
+        )
+    errors = redundancy(Y[~np.isnan(Y).all(axis=1)])
+    ax = axes_or_new(ax, size=(1.6 + 0.4 * max(8, min(len(errors), 24)), 3.4))
+    _draw_errors(ax, errors, threshold)
+    _dress(ax, errors)
+    set_title(ax, title)
+    return ax
+
+
+def plot_dependence(
+    embedding: Any, *, axes: Any = None, panel: float = 1.6, title: str | None = None
+) -> NDArray[Any]:
+    """Draw every coordinate against each one before it.
+
+    A coordinate that is a function of another is a curve in their panel; one that says something
+    new fills the panel. A function of several earlier ones can hide from pairs:
+    `plot_redundancy` sees those too.
+
+    Parameters
+    ----------
+    embedding : array-like of shape (n_samples, 2 to 10), or fitted estimator
+        The map, or an object with `embedding_`.
+    axes : array of matplotlib Axes, default=None
+        Where to draw, at least one per pair; None makes a new figure, a triangle of panels.
+    panel : float, default=1.6
+        Width and height of a panel in inches.
+    title : str, default=None
+        Title of a new figure.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes of shape (n_pairs,)
+        The axes drawn on: coordinates 2 against 1, 3 against 1, 3 against 2, and so on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry import LaplacianEigenmaps
+    >>> from manifoldry.datasets import make_strip
+    >>> from manifoldry.plotting import plot_dependence
+    >>> X = make_strip(300, aspect=3.5, random_state=0).X
+    >>> axes = plot_dependence(LaplacianEigenmaps(3).fit(X))
+    >>> [(ax.get_ylabel(), ax.get_xlabel()) for ax in axes]
+    [('coordinate 2', ''), ('coordinate 3', 'coordinate 1'), ('', 'coordinate 2')]
+    """
+    Y = _coordinates_of(embedding)
+    if not 2 <= Y.shape[1] <= _MOST:
+        raise ValueError(
+            f"embedding has {Y.shape[1]} columns; pairs of 2 to {_MOST} can be drawn: pass "
+            + ("more" if Y.shape[1] < 2 else f"embedding[:, :{_MOST}]")
+        )
+    pairs = [(j, i) for i in range(1, Y.shape[1]) for j in range(i)]
+    points = [points_of(Y, pair) for pair in pairs]  # checked before a figure is opened
+    panels = _triangle(pairs, panel, title) if axes is None else _given(axes, len(pairs))
+    for ax, (j, i), each in zip(panels, pairs, points, strict=True):
+        _draw_pair(ax, each)
+        inside = axes is None  # there the panels of a row and of a column share a label
+        ax.set_ylabel("" if inside and j > 0 else f"coordinate {i + 1}", fontsize=9, color=INK)
+        below = inside and i < Y.shape[1] - 1
+        ax.set_xlabel("" if below else f"coordinate {j + 1}", fontsize=9, color=INK)
+    return panels
+
+
+def _coordinates_of(embedding: Any) -> Array:
+    """Return all columns of a map, each checked as for any plot."""
+    shape = np.shape(getattr(embedding, "embedding_", embedding))
+    n_columns = max(1, shape[1]) if len(shape) == 2 else 1
+    return np.hstack([points_of(embedding, (j,)) for j in range(n_columns)])
+
+
+def _draw_errors(ax: Any, errors: Array, threshold: float) -> None:
+    index = np.arange(1, len(errors) + 1)
+    colors = np.where(errors < threshold, QUIET, PALETTE[0])
+    ax.bar(index, errors, width=0.7, color=colors, zorder=2)
+    ax.axhline(1, color=INK, linewidth=0.8, linestyle="--", zorder=3)
+    ax.axhspan(0, threshold, color=FAINT, alpha=0.5, linewidth=0, zorder=0)
+    for height, words in ((1, "unpredictable"), (threshold, "redundant")):
+        ax.annotate(
+            words,
+            (1.0, height),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, -2),
+            textcoords="offset points",
+            va="top" if height < 1 else "center",
+            fontsize=9,
+            color=INK,
+        )
+
+
+def _dress(ax: Any, errors: Array) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    quiet_frame(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
+    ax.set_xlim(0.3, len(errors) + 0.7)
+    ax.set_ylim(0, max(1.1, 1.05 * errors.max()))
+    ax.set_xlabel("coordinate", fontsize=9, color=INK)
+    ax.set_ylabel("error of prediction", fontsize=9, color=INK)
+
+
+def _triangle(pairs: list[tuple[int, int]], panel: float, title: str | None) -> NDArray[Any]:
+    """Return new axes, one row per coordinate and one column per coordinate before it."""
+    side = pairs[-1][1]
+    figure = new_figure(panel * side + 0.4, panel * side + 0.4)
+    if title:
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11, color=INK)
+    panels = np.empty(len(pairs), dtype=object)
+    for number, (j, i) in enumerate(pairs):
+        panels[number] = figure.add_subplot(side, side, (i - 1) * side + j + 1)
+    return panels
+
+
+def _given(axes: Any, n_pairs: int) -> NDArray[Any]:
+    given = np.ravel(np.asarray(axes, dtype=object))
+    if len(given) < n_pairs:
+        raise ValueError(f"axes has {len(given)} axes for {n_pairs} pairs; pass more")
+    for ax in given[:n_pairs]:
+        axes_or_new(ax, size=(1, 1))
+    return given[:n_pairs]
+
+
+def _draw_pair(ax: Any, points: Array) -> None:
+    n = len(points)
+    ax.scatter(
+        *points.T,
+        s=marker_area(ax, n),
+        alpha=opacity(n),
+        color=PALETTE[0],
+        linewidths=0,
+        rasterized=n >= _RASTERIZE_FROM,
+    )
+    bare_frame(ax)  # the units of coordinates mean nothing, so panels need not be square in them
