@@ -71,6 +71,8 @@ class Auto(EigenSolver):
         Largest number of products with a sparse operator before factorising it is considered.
     dense_at_most : int
         Largest order that is solved as a dense matrix if everything else has failed.
+    copies : bool
+        Look for further eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Auto(EigenSolver):
     fill_up_to: float | None = None
     probe_up_to: int = 2000
     dense_at_most: int = 10_000
+    copies: bool = True
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason."""
@@ -116,13 +119,16 @@ class Auto(EigenSolver):
 
     def _iterative(self, problem: SpectralProblem, k: int) -> Iterable[Choice]:
         n, A = problem.n, problem.operator
-        krylov = Choice(Lanczos(), f"{k} pairs of order {n} need products with the operator only")
+        krylov = Choice(
+            Lanczos(copies=self.copies),
+            f"{k} pairs of order {n} need products with the operator only",
+        )
         block = Choice(Randomized(), f"a block iteration for {k} pairs sees repeated eigenvalues")
         if isinstance(A, Gram) or problem.end == "largest":
             return [krylov, block]
         if isinstance(A, np.ndarray):
             inverse = f"smallest end, dense of order {n}: one Cholesky factor separates tiny gaps"
-            return [Choice(ShiftInvertLanczos(), inverse), krylov, block]
+            return [Choice(ShiftInvertLanczos(copies=self.copies), inverse), krylov, block]
         if not hasattr(A, "nnz"):
             return [krylov, Choice(Lobpcg(), f"a block of {k} pairs without a matrix"), block]
         constraints = 0 if problem.constraint is None else problem.constraint.shape[1]
@@ -143,7 +149,7 @@ class Auto(EigenSolver):
                 yield from self._factorised(A, constraints, fill, order)
                 return
         yield Choice(
-            Lanczos(probe=True, max_products=self.probe_up_to),
+            Lanczos(probe=True, max_products=self.probe_up_to, copies=self.copies),
             f"{order}: a probe, products with the operator while they see the end of the spectrum",
         )
         yield from self._factorised(A, constraints, estimated_fill(A), order)
@@ -152,9 +158,9 @@ class Auto(EigenSolver):
         """Yield what is left when a probe has seen nothing but tiny gaps."""
         worth = _worth(A, constraints, fill)
         sizes = f"{order}, {fill:.1e} expected in a factor, worth {worth:.0f} products"
-        inverse = Choice(ShiftInvertLanczos(), f"{sizes}: it separates tiny gaps")
+        inverse = Choice(ShiftInvertLanczos(copies=self.copies), f"{sizes}: it separates tiny gaps")
         multigrid = Choice(Lobpcg(), f"{sizes}: multigrid needs no factor")
-        krylov = Choice(Lanczos(), f"{sizes}: products with the operator suffice")
+        krylov = Choice(Lanczos(copies=self.copies), f"{sizes}: products with the operator suffice")
         if fill > self.largest_fill:
             yield from (krylov, multigrid)
         elif worth > self.probe_up_to * _PATIENCE:

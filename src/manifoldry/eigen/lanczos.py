@@ -41,6 +41,8 @@ class Lanczos(PairSolver):
         Vectors kept in memory, or three times the number of pairs if that is more.
     max_products : int
         Largest number of products with the operator.
+    copies : bool
+        Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
     probe : bool
         Give up after some 40 products if the wanted end of the spectrum is not in sight by then.
 
@@ -56,6 +58,7 @@ class Lanczos(PairSolver):
 
     basis: int = 40
     max_products: int = 10_000
+    copies: bool = True
     probe: bool = False
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
@@ -82,9 +85,10 @@ class Lanczos(PairSolver):
         )
         if not run.converged:
             self._give_up(run.products, k, standard.n)
-        V = with_missed_copies(
-            operator, run.vectors, space, basis=basis, max_products=self.max_products
-        )
+        V = run.vectors
+        if self.copies:
+            most = self.max_products
+            V = with_missed_copies(operator, V, space, basis=basis, max_products=most)
         return rayleigh_quotients(standard, V), V
 
     def _hopeless(self, standard: StandardProblem) -> Hopeless | None:

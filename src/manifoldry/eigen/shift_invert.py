@@ -56,6 +56,8 @@ class ShiftInvertLanczos(PairSolver):
         Vectors kept in memory, or three times the number of pairs if that is more.
     max_products : int
         Largest number of solves.
+    copies : bool
+        Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class ShiftInvertLanczos(PairSolver):
 
     basis: int = 30
     max_products: int = 1000
+    copies: bool = True
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return threads(standard)
@@ -134,7 +137,9 @@ class ShiftInvertLanczos(PairSolver):
         run = top_pairs(operator, k, space, _resolved, basis=basis, max_products=most)
         if run.lowest < -_NEGATIVE * run.values[0]:
             raise NotDefiniteError("the inverse has a negative end")
-        V = with_missed_copies(operator, run.vectors, space, basis=basis, max_products=most)
+        V = run.vectors
+        if self.copies:
+            V = with_missed_copies(operator, V, space, basis=basis, max_products=most)
         V = np.linalg.qr(V)[0]
         values, C = np.linalg.eigh(V.T @ (operator @ V))
         V = V @ C

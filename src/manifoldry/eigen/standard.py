@@ -17,6 +17,7 @@ from manifoldry.eigen.gram import Gram
 _DEPENDENT = 1e-10
 # Ratio of squared singular values from which a Cholesky factor orthogonalises columns.
 _WELL_CONDITIONED = 1e-8
+_CLEAN = 1e-13  # products of columns that are orthogonal to rounding
 _NORM_STEPS, _NORM_BLOCK = 12, 4
 _LARGE = 3000  # order of a dense matrix from which half the steps have to do
 # Short sides of a factor up to this order are decomposed rather than iterated on.
@@ -142,10 +143,10 @@ def orthonormal_basis(C: Array, beyond: Array | None = None) -> Array:
     known = np.empty((C.shape[0], 0)) if beyond is None else beyond
     if C.shape[1] == 0:
         return known
-    for _ in range(2):  # what is nearly inside `known` has to be made orthogonal to it again
-        C = _independent(C - known @ (known.T @ C))
-        if known.shape[1] == 0:
-            break
+    C = _independent(C - known @ (known.T @ C))
+    inside = known.T @ C
+    if np.abs(inside).max(initial=0.0) > _CLEAN:  # some columns were nearly inside `known`
+        C = _independent(C - known @ inside)
     return np.ascontiguousarray(np.hstack([known, C]))
 
 
@@ -155,11 +156,12 @@ def _independent(C: Array) -> Array:
     Columns that are far from dependent, as most constraints are, take two matrix products; the
     others column pivoting, which makes the diagonal of R fall and so reveals the rank.
     """
-    Q = C
-    for _ in range(2):  # the second pass wins the digits that the first one lost
-        values = np.linalg.eigvalsh(G := Q.T @ Q)
-        if values[0] < _WELL_CONDITIONED * values[-1]:
-            Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
-            return np.asarray(Q[:, np.abs(np.diag(R)) > _DEPENDENT])
+    G, Q = C.T @ C, C
+    values = np.linalg.eigvalsh(G)
+    if values[0] < _WELL_CONDITIONED * values[-1]:
+        Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
+        return np.asarray(Q[:, np.abs(np.diag(R)) > _DEPENDENT])
+    while np.abs(G - np.eye(len(G))).max() > _CLEAN:  # a second pass wins back what one has lost
         Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
+        G = Q.T @ Q
     return Q

@@ -142,10 +142,10 @@ class Gradient(Criterion):
     def _ladder(
         self, problem: SpectralProblem, F: Array, solve: Solve, old: OldGradients
     ) -> Iterator[Coordinate]:
-        """With growing weights, up to the first that is new."""
+        """With growing weights, up to the first that is new, or as long as more weight helps."""
         functions = Quadratics(np.sqrt((F**2).mean(axis=0)))
         kept = apart_from(problem, functions(F))
-        unit, R = self._unit(problem, F, old, solve), old.penalty
+        unit, R, before = self._unit(problem, F, old, solve), old.penalty, -np.inf
         for weight in _STEPS_LARGEST if problem.end == "largest" else _STEPS:
             spectrum = solve(penalised(kept, weight * unit * R))
             f = spectrum.vectors[:, 0]
@@ -154,8 +154,9 @@ class Gradient(Criterion):
             penalty = Penalty(old, weight * unit, float(spectrum.values[0]))
             error = unpredictable(F, f)
             yield Coordinate(own, functions, error, how, penalty)
-            if error >= NEW:
+            if error >= NEW or error <= before + _MARGIN:
                 return
+            before = error
 
     def _unit(self, problem: SpectralProblem, F: Array, old: OldGradients, solve: Solve) -> float:
         """Energy of the method's own kind per energy on the graph."""

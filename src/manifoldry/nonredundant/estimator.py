@@ -20,7 +20,7 @@ from manifoldry._checks import as_generator, check_option, check_positive
 from manifoldry._rows import RowLookup
 from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, RandomState
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.extension.affine import AffineMap
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension
@@ -186,6 +186,8 @@ class NonRedundant(
             )
         solver = base.eigen_solver
         inner = resolve_solver(self.eigen_solver or solver or "auto")
+        if isinstance(inner, Auto):
+            inner = replace(inner, copies=False)  # any vector of an eigenspace will do
         base.set_params(
             n_components=self._asked(base),
             eigen_solver=Sequence(self._criterion(), inner),

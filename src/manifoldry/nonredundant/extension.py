@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import cho_factor, cho_solve
 
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import row_blocks
@@ -24,6 +25,8 @@ from manifoldry.nonredundant.smoother import Functions
 
 # Share of a coordinate's size below which what the excluded functions leave is rounding.
 _ROUNDING = 1e-8
+# Ratio of eigenvalues of normal equations below which they lose too many digits.
+_ILL_CONDITIONED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +39,28 @@ class Multipliers:
     @classmethod
     def fitted(
         cls, functions: Functions | Quadratics | None, before: Array, values: Array
-    ) -> Multipliers:
-        """The combination nearest to `values` at the training points."""
+    ) -> tuple[Multipliers, Array]:
+        """The combination nearest to `values` at the training points, and what it leaves."""
         columns = _columns(functions, before)
         size = np.linalg.norm(columns, axis=0)
         size[size == 0] = 1.0
-        solution = np.linalg.lstsq(columns / size, values, rcond=1e-13)[0]
-        return cls(functions, solution / size)
+        coefficients = _least_squares(columns / size, values) / size
+        return cls(functions, coefficients), values - columns @ coefficients
 
     def __call__(self, before: Array) -> Array:
         """Its values at earlier coordinates (n, q)."""
         return np.asarray(_columns(self.functions, before) @ self.coefficients)
+
+
+def _least_squares(A: Array, b: Array) -> Array:
+    """Coefficients x of smallest ‖Ax − b‖, through AᵀA where its condition allows it."""
+    G = A.T @ A
+    values = np.linalg.eigvalsh(G)
+    if values[0] < _ILL_CONDITIONED * values[-1]:
+        return np.asarray(np.linalg.lstsq(A, b, rcond=1e-13)[0])
+    factor = cho_factor(G)
+    x = cho_solve(factor, A.T @ b)
+    return np.asarray(x + cho_solve(factor, A.T @ (b - A @ x)))
 
 
 def _columns(functions: Functions | Quadratics | None, before: Array) -> Array:
@@ -70,8 +84,7 @@ class Correction:
         cls, functions: Functions | Quadratics | None, missing: Array, bare: Array, before: Array
     ) -> Correction:
         """From what is `missing` at the training points, where the formula gives `bare`."""
-        multipliers = Multipliers.fitted(functions, before, missing)
-        rest = missing - multipliers(before)
+        multipliers, rest = Multipliers.fitted(functions, before, missing)
         if np.abs(rest).max() <= _ROUNDING * np.abs(bare + missing).max():
             return cls(multipliers, None)
         Z = np.column_stack([before, bare])
@@ -136,7 +149,7 @@ class GradientRow:
         """From the training points' own equations; `energy` is A f."""
         old = penalty.old
         beyond = (energy + penalty.weight * (old.penalty @ f)) / mass - penalty.value * f
-        multipliers = Multipliers.fitted(functions, old.F, beyond)
+        multipliers, _ = Multipliers.fitted(functions, old.F, beyond)
         return cls(penalty, f, old.components(f), multipliers)
 
     def solve(self, W: sparse.csr_array, mass: Array, here: Array) -> Array:

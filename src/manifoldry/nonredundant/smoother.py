@@ -23,7 +23,9 @@ CUT = 0.03  # singular values below this share of the largest are left out (Blau
 # Share of the kernel's trace that a factor may leave out. At 1e-3 the next coordinate agrees with
 # that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to 2e-2.
 _TRACE = 1e-3
-_MOST_PIVOTS = 500  # beyond, coordinates of MNIST change but do not improve, and time doubles
+# Columns of a factor at most: half the points of small data, as many as that takes, and fewer of
+# large ones, where more changed coordinates of MNIST, did not improve them, and doubled the time.
+_MOST_OF_MANY, _MANY = 300, 3000
 # Up to so many points nothing is left out, and the order of rows does not matter.
 _SMALL, _NOTHING = 500, 1e-12
 _SMALLEST_BLOCK = 16  # candidates looked at together
@@ -74,8 +76,9 @@ def smoother_functions(
     width = bandwidth * np.sqrt(F.shape[1] * (mass @ F**2) / mass.sum())
     Z = F / np.where(width > 0, width, 1.0)
     linear = smoother == "local_linear"
-    room = _MOST_PIVOTS // (F.shape[1] + 1) if linear else _MOST_PIVOTS
-    L, left, pivots = _pivoted_cholesky(Z, mass, max(2, room))
+    n, q = F.shape
+    room = _MOST_OF_MANY if n > _MANY else max(_SMALL, n // 2)
+    L, left, pivots = _pivoted_cholesky(Z, mass, max(2, room // (q + 1) if linear else room))
     A, B = _local_linear(L, left, Z, mass) if linear else _nadaraya_watson(L, left, mass)
     # A (B·mass)ᵀ = P. In the basis B·T, orthonormal under the mass, singular vectors are E.
     w, U = eigh(B.T @ (mass[:, None] * B), check_finite=False)
