@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 
 MODULES = (
-    "knn", "laplacian", "constraint", "local", "stage", "kernel", "embeddings", "growth", "startup"
+    "knn", "laplacian", "constraint", "local", "stage", "kernel", "embeddings", "nonredundant",
+    "growth", "startup",
 )  # fmt: skip
 OURS = "manifoldry"
 EMPTY, SHARED = "@empty", "@shared"  # values in `environ` that stand for temporary folders

@@ -115,3 +115,22 @@ def test_restriction_to_a_component():
     assert part.deflate.shape == (2, 1)
     assert part.constraint is None
     assert (part.end, part.bounds) == ("largest", (0, 9))
+
+
+@pytest.mark.parametrize("mass", [False, True])
+@pytest.mark.parametrize("times", [1.0, -3.0, 0.0])
+def test_constraints_inside_what_is_deflated_add_nothing(mass, times):
+    """Once they are projected nothing but rounding is left of them, which is no direction."""
+    rng = np.random.default_rng(0)
+    B = rng.uniform(1, 2, 60) if mass else None
+    ones, other = np.ones(60), rng.normal(size=60)
+    problem = SpectralProblem(np.eye(60), "smallest", mass=B, deflate=ones, constraint=times * ones)
+    assert problem.standard().dimension == 59
+    both = np.column_stack([times * ones, other])
+    problem = SpectralProblem(np.eye(60), "smallest", mass=B, deflate=ones, constraint=both)
+    Q = problem.standard().Q
+    assert Q.shape[1] == 2
+    np.testing.assert_allclose(Q.T @ Q, np.eye(2), atol=1e-12)
+    root = np.ones(60) if B is None else np.sqrt(B)
+    for column in (root, root * other):
+        np.testing.assert_allclose(Q @ (Q.T @ column), column, atol=1e-10)

@@ -1,5 +1,8 @@
 """The wrapper: what its coordinates say, and that new points and all estimators get them."""
 
+import warnings
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -21,7 +24,7 @@ from manifoldry import (
     SpectralClustering,
 )
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import redundancy
 from manifoldry.nonredundant.criteria import Prediction, mass_of
 from manifoldry.nonredundant.smoother import CUT
@@ -297,3 +300,127 @@ def test_criteria_can_be_used_alone():
     )
     assert found.error > 0.9
     assert mass_of(problem) @ found.f == pytest.approx(0, abs=1e-9)
+
+
+# --- what reviewers found -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("estimator", [LaplacianEigenmaps(), DiffusionMaps(), PCA()])
+@pytest.mark.parametrize("n", [12, 40, 100])
+def test_new_points_of_small_data_stay_near_the_map(estimator, criterion, n):
+    rng = np.random.default_rng(1)
+    X, new = rng.normal(size=(n, 2)), rng.normal(size=(500, 2))
+    model = NonRedundant(estimator, criterion=criterion).fit(X)
+    size = np.abs(model.embedding_).max(axis=0)
+    assert (np.abs(model.transform(new)) < 8 * size).all()
+
+
+def test_more_coordinates_than_directions_are_told():
+    X, _ = make_strip(500, aspect=3.5, random_state=0)
+    with pytest.warns(RankWarning, match="n_components=2 leaves them out"):
+        NonRedundant(LE, 4).fit(X)
+    line = np.linspace(0, 1, 300)[:, None]
+    with pytest.warns(RankWarning, match="coordinates 1 .* say nothing new"):
+        NonRedundant(LE, 2).fit(line)
+
+
+@pytest.mark.parametrize("estimator", [PCA(), ClassicalMDS(), KernelPCA(kernel="linear")])
+def test_auto_does_not_count_rounding(estimator):
+    X, _ = make_strip(300, aspect=3, random_state=0)
+    X = X @ np.random.default_rng(0).normal(size=(2, 10))
+    assert NonRedundant(estimator, "auto").fit(X).n_components_ == 2
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize(
+    "method", [LaplacianEigenmaps, partial(DiffusionMaps, gamma=20.0), LLE, Isomap]
+)
+def test_only_the_largest_piece(method, criterion):
+    X, _ = make_strip(150, aspect=3, random_state=0)
+    both = np.vstack([X, X[:40] + 100])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = NonRedundant(method(disconnected="largest"), criterion=criterion).fit(both)
+    alone = NonRedundant(method(), criterion=criterion).fit(X)
+    got, expected = model.embedding_[:150], alone.embedding_
+    got, expected = got / np.linalg.norm(got, axis=0), expected / np.linalg.norm(expected, axis=0)
+    np.testing.assert_allclose(got, expected, atol=1e-6)
+    assert np.isnan(model.embedding_[150:]).all()
+    assert np.isfinite(model.inverse_transform(alone.embedding_[:5])).all()
+    assert np.isfinite(model.transform(X[:5] + 1e-3)).all()
+
+
+def test_small_pieces_bound_auto():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(6, 3)) + 50 * i for i in range(12)])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = NonRedundant(LLE(n_neighbors=3), "auto").fit(X)
+    assert model.redundancy_.shape == (model.n_components_,)
+
+
+def test_heavy_tails_do_not_break_the_units():
+    for seed in range(4):
+        X = np.random.default_rng(seed).standard_t(2, size=(60, 3))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert np.isfinite(NonRedundant(DiffusionMaps()).fit(X).embedding_).all()
+
+
+def test_copies_of_the_data_change_nothing_in_the_verdict():
+    X, _ = make_strip(300, aspect=3, random_state=0)
+    Y = NonRedundant(LE).fit_transform(X)
+    np.testing.assert_allclose(redundancy(np.vstack([Y] * 3)), redundancy(Y))
+
+
+def test_parameters_of_the_estimator_are_its_own():
+    X, _ = make_strip(200, random_state=0)
+    maps = [
+        NonRedundant(Isomap(n_landmarks=20, landmarks="random", random_state=seed)).fit(X)
+        for seed in (1, 2)
+    ]
+    assert not np.array_equal(maps[0].landmarks_, maps[1].landmarks_)
+    inner = LaplacianEigenmaps(eigen_solver="shift_invert")
+    model = NonRedundant(inner).fit(X)
+    assert model.estimator_.eigen_solver == inner.eigen_solver == "shift_invert"
+    assert model.solver_.startswith("ShiftInvertLanczos")
+    framed = NonRedundant(LaplacianEigenmaps().set_output(transform="pandas")).fit(X)
+    assert isinstance(framed.transform(X), np.ndarray)
+    assert "embedding_" in dir(model)
+
+
+@pytest.mark.parametrize("normalization", ["sym", "none"])
+def test_other_normalisations_are_refused(normalization):
+    X, _ = make_strip(100, random_state=0)
+    with pytest.raises(ValueError, match="normalization='rw' has"):
+        NonRedundant(LaplacianEigenmaps(normalization=normalization)).fit(X)
+
+
+def test_coordinates_are_orthogonal_to_those_before_them():
+    X, _ = make_strip(400, aspect=3, random_state=0)
+    for criterion in CRITERIA:
+        model = NonRedundant(LE, 3, criterion=criterion).fit(X)
+        mass = np.asarray(model.affinity_.sum(axis=1)).ravel()
+        G = model.embedding_.T @ (mass[:, None] * model.embedding_)
+        np.testing.assert_allclose(G, np.diag(np.diag(G)), atol=1e-8 * G[0, 0])
+
+
+def test_any_estimator_can_be_asked():
+    X, _ = make_strip(500, aspect=3.5, random_state=0)
+    model = LaplacianEigenmaps(3, n_neighbors=12).fit(X)
+    assert (model.redundancy()[1:] < 0.3).all()
+    np.testing.assert_array_equal(model.redundancy(), redundancy(model))
+    np.testing.assert_allclose(NonRedundant(LE).fit(X).redundancy()[1], 1, atol=0.15)
+
+
+@pytest.mark.parametrize("data", ["strip", "roll"])
+def test_a_low_rank_smoother_gives_the_coordinate_of_the_whole_matrix(data, monkeypatch):
+    """Beyond 500 points a factor stands in for the matrix."""
+    X = {
+        "strip": make_strip(1200, aspect=2.5, random_state=0),
+        "roll": make_swiss_roll(1200, aspect=4, random_state=0),
+    }[data].X
+    low = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
+    monkeypatch.setattr("manifoldry.nonredundant.smoother._SMALL", 2000)
+    whole = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
+    for i in range(2):
+        assert correlation(low[:, i], whole[:, i]) > 0.999

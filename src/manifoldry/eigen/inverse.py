@@ -19,11 +19,11 @@ from manifoldry._typing import Array, IntArray, Matrix
 # ‖P M Q‖ below this fraction of the largest entry: Q is an invariant subspace up to rounding.
 _INVARIANT = 1e-13
 # Condition beyond which a bordered solve is corrected.
-_CANCELLING = 1e8
+_CANCELLING = 1e4
 
 # Vertices of the larger ball from which fill-in is extrapolated; fewer on small graphs, so that
 # looking costs little beside what is decided.
-_BALL, _SMALL_BALL, _SMALLEST_BALL = 2000, 500, 100
+_BALL, _SMALL_BALL, _SMALLEST_BALL = 8000, 500, 100
 
 # Order from which the optional nested dissection pays.
 _DISSECT_FROM = 5000

@@ -157,11 +157,15 @@ def _independent(C: Array) -> Array:
     others column pivoting, which makes the diagonal of R fall and so reveals the rank.
     """
     G, Q = C.T @ C, C
+    # Against one, not only against the largest: of columns that were inside another space nothing
+    # but rounding is left, and that may look well conditioned.
     values = np.linalg.eigvalsh(G)
-    if values[0] < _WELL_CONDITIONED * values[-1]:
+    if values[0] < _WELL_CONDITIONED * max(1.0, values[-1]):
         Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
         return np.asarray(Q[:, np.abs(np.diag(R)) > _DEPENDENT])
-    while np.abs(G - np.eye(len(G))).max() > _CLEAN:  # a second pass wins back what one has lost
+    for _ in range(3):  # a second pass wins back what one has lost
+        if np.abs(G - np.eye(len(G))).max() <= _CLEAN:
+            break
         Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
         G = Q.T @ Q
     return Q

@@ -22,7 +22,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 Normalization = Literal["rw", "sym", "none"]
 
 # Nyström divides by 1 − λ: nearer to zero than this it only amplifies noise.
-_SMALLEST_DIVISOR = 0.1
+SMALLEST_DIVISOR = 0.1
 
 
 class WeightRows(Protocol):
@@ -143,8 +143,7 @@ class LaplacianExtension(KernelExtension):
 
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.functions.shape[1]))
-        width = self.source.n_train if isinstance(self.source, KernelWeights) else 64
-        for block in row_blocks(X.shape[0], width):
+        for block in row_blocks(X.shape[0], self.numbers_per_row):
             out[block] = self._transform(X[block])
         return out
 
@@ -167,6 +166,11 @@ class LaplacianExtension(KernelExtension):
             coordinates *= np.sqrt(degree)[:, None]
         return self.pieces.place(coordinates, piece)
 
+    @property
+    def numbers_per_row(self) -> int:
+        """Numbers that placing one row keeps in memory at a time."""
+        return self.source.n_train if isinstance(self.source, KernelWeights) else 64
+
     def at_training(self, W: sparse.csr_array) -> Array:
         """What the formula gives at the training points of a single piece, with weights `W`."""
         mean = (W @ self.functions) / self.degree[:, None]
@@ -184,7 +188,7 @@ class LaplacianExtension(KernelExtension):
         if self.normalization == "none":
             # A far point has hardly any degree; it counts as the loneliest training point.
             values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
-        rough = 1 - values < _SMALLEST_DIVISOR
+        rough = 1 - values < SMALLEST_DIVISOR
         return np.where(rough, 1.0, 1 - values), rough
 
     def _warn_if_rough(self, rough: NDArray[np.bool_]) -> None:

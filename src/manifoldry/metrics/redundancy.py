@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from manifoldry._rows import RowLookup
 from manifoldry._typing import Array
 from manifoldry.extension.regression import LocalRegression
 
@@ -15,11 +16,12 @@ def redundancy(embedding: Any) -> Array:
     Every coordinate is regressed on the earlier ones, locally and leaving each point out; the
     root mean squared error is divided by the coordinate's standard deviation. Near 0 a coordinate
     repeats what the others say, as the second Laplacian eigenmap of a long strip does; near 1
-    nothing in it can be predicted. The first has nothing before it and gets 1.
+    (beyond, where a fit misleads) nothing in it can be predicted: it is new, or noise. The first
+    has nothing before it and gets 1. The order counts: x² follows from x, and x not from x².
 
     Parameters
     ----------
-    embedding : array of shape (n_samples, n_components)
+    embedding : array of shape (n_samples, n_components), or a fitted estimator
         A map, made here or elsewhere.
 
     Returns
@@ -35,6 +37,7 @@ def redundancy(embedding: Any) -> Array:
     >>> redundancy(np.column_stack([np.cos(x), np.cos(2 * x), rng.normal(size=300)])).round(1)
     array([1., 0., 1.])
     """
+    embedding = getattr(embedding, "embedding_", embedding)
     Y = check_array(embedding, dtype=np.float64, ensure_min_samples=3, input_name="embedding")
     return np.array([1.0, *(unpredictable(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
@@ -46,5 +49,6 @@ def unpredictable(before: Array, f: Array) -> float:
         return 0.0  # a constant is known without looking
     if not spread.any():
         return 1.0
-    scaled = before[:, spread > 0] / spread[spread > 0]
-    return LocalRegression(scaled, f[:, None] / size).error
+    rows = np.column_stack([before[:, spread > 0] / spread[spread > 0], f / size])
+    rows = rows[RowLookup.of(rows).first_copies(1)]  # a copy predicts a row that is left out
+    return LocalRegression(rows[:, :-1], rows[:, -1:]).error if len(rows) > 2 else 1.0

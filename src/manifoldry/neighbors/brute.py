@@ -56,7 +56,8 @@ class BruteIndex(PointIndex):
         n_candidates = min(k + _SPARE, self.n_reference)
         large = self._is_large(X)
         nominate = self._nominate_fast if large else self._nominate
-        indices, distances, doubtful = self._settle(X, k, nominate(X, n_candidates))
+        with np.errstate(over="ignore", invalid="ignore"):  # whose products overflow is in doubt
+            indices, distances, doubtful = self._settle(X, k, nominate(X, n_candidates))
         if large and len(doubtful) > _MANY * len(indices):
             # Single precision left these open; few of them will be in double precision.
             again = self._settle(X[doubtful], k, self._nominate(X[doubtful], n_candidates))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
@@ -66,6 +67,8 @@ class Coordinate:
     """Which rule found it, in words."""
     penalty: Penalty | None = None
     """What was counted against it, if anything."""
+    share: float | None = None
+    """Of its energy along the gradients of those before it, where that says something."""
 
     @property
     def f(self) -> Array:
@@ -129,7 +132,7 @@ class Gradient(Criterion):
         share = old.share(f)
         # Gradients tell purity where the method's energy is that of gradients, on a graph.
         if plain.error >= NEW and (not is_laplacian(problem) or share < _PURE):
-            return plain
+            return replace(plain, share=share if is_laplacian(problem) else None)
         if room_left(problem, quadratic(F)) < 1:
             return plain
         found = list(self._ladder(problem, F, solve, old))
@@ -153,13 +156,15 @@ class Gradient(Criterion):
             how = f"gradients orthogonal with weight {weight:g}"
             penalty = Penalty(old, weight * unit, float(spectrum.values[0]))
             error = unpredictable(F, f)
-            yield Coordinate(own, functions, error, how, penalty)
+            yield Coordinate(own, functions, error, how, penalty, old.share(f))
             if error >= NEW or error <= before + _MARGIN:
                 return
             before = error
 
     def _unit(self, problem: SpectralProblem, F: Array, old: OldGradients, solve: Solve) -> float:
         """Energy of the method's own kind per energy on the graph."""
+        if is_laplacian(problem):
+            return 1.0
         f = F[:, 0]
         if problem.end == "largest":
             # The first coordinate has by far the largest value; the one to come counts here.
@@ -219,8 +224,18 @@ def is_laplacian(problem: SpectralProblem) -> bool:
     return problem.graph is None and problem.end == "smallest"
 
 
+# Weights found for problems that are still in use: every coordinate asks for them.
+_WEIGHTS: WeakKeyDictionary[SpectralProblem, sparse.csr_array] = WeakKeyDictionary()
+
+
 def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
     """Symmetric weights between neighbours: the problem's graph, or what its operator says."""
+    if problem not in _WEIGHTS:
+        _WEIGHTS[problem] = _neighbor_weights(problem)
+    return _WEIGHTS[problem]
+
+
+def _neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
     if problem.graph is not None:
         return problem.graph()
     A = problem.operator

@@ -20,10 +20,13 @@ from manifoldry._checks import as_generator, check_option, check_positive
 from manifoldry._rows import RowLookup
 from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, RandomState
-from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry._warn import warn
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.exceptions import RankWarning
 from manifoldry.extension.affine import AffineMap
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension
+from manifoldry.extension.kernels import RANK_TOLERANCE
 from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Criterion, Gradient, Prediction
@@ -35,7 +38,7 @@ from manifoldry.nonredundant.extension import (
     corrected,
     over,
 )
-from manifoldry.nonredundant.sequence import Run, Sequence
+from manifoldry.nonredundant.sequence import Run, Sequence, says_something
 from manifoldry.nonredundant.smoother import SMOOTHERS, Smoother
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.graph_embedder import GraphEmbedder, coupled_components
@@ -60,12 +63,15 @@ class NonRedundant(
     Parameters
     ----------
     estimator : spectral estimator, default=None
-        Whose coordinates to make non-redundant: any of manifoldry's; by default
-        :class:`~manifoldry.LaplacianEigenmaps`. A copy is fitted; its own ``n_components`` does
-        not count.
+        Whose coordinates to make non-redundant: any embedding of manifoldry's; by default
+        ``LaplacianEigenmaps()`` (pass that to set its parameters in a grid search). A copy is
+        fitted, with another ``n_components`` and, in LTSA and Hessian LLE, without the metric fit,
+        which would mix coordinates again.
     n_components : int or "auto", default=None
         Number of coordinates; by default two, or what the data allow. ``"auto"`` stops before the
-        first that can be predicted from the others, or that changes from neighbour to neighbour.
+        first that can be predicted from the others, changes from neighbour to neighbour, or is
+        next to nothing beside the first (at ten if none does). Asked for more than the data have,
+        a warning tells which say nothing.
     criterion : {"gradient", "prediction"}, default="gradient"
         ``"gradient"``: gradients must be orthogonal, which gives the pure directions of a
         manifold. ``"prediction"``: a smoother must predict nothing (Blau & Michaeli 2017), which
@@ -92,8 +98,8 @@ class NonRedundant(
         The method's objective of every coordinate: the eigenvalue of the first, then of the problem
         under its constraints.
     redundancy_ : array of shape (n_components,)
-        Error of predicting every coordinate from those before it, relative to its spread: near 1
-        where it is new.
+        Error of predicting every coordinate from those before it, relative to its spread: near 0
+        where it repeats them, near 1 where it is new (or noise, of which `fit` warns).
     steps_ : list of str
         How every coordinate was found.
     residuals_, gaps_ : arrays of shape (n_components,)
@@ -156,8 +162,10 @@ class NonRedundant(
         self.estimator_ = base
         self.n_components_ = base.n_components_
         coordinates = run.coordinates[: self.n_components_]
-        self.redundancy_ = np.array([c.error for c in coordinates])
-        self.steps_ = [c.how for c in coordinates]
+        _warn_if_empty(run, self.n_components_)
+        missing = self.n_components_ - len(coordinates)  # which a small piece does not have
+        self.redundancy_ = np.array([c.error for c in coordinates] + [0.0] * missing)
+        self.steps_ = [c.how for c in coordinates] + ["none"] * missing
         return self
 
     def _fit(self, base: SpectralEmbedder, X: Any) -> Run:
@@ -166,7 +174,7 @@ class NonRedundant(
         base._check_components(data)
         problem = base._pose(data)
         if self.n_components == "auto":
-            rng = as_generator(self.random_state, unset=0)
+            rng = as_generator(base.random_state, unset=0)
             most = min(_MOST, base._largest_components(data)[0])
             base.n_components_ = sequence.count(_largest(base, problem), most, rng)
         spectrum = base._solve(problem)
@@ -178,28 +186,35 @@ class NonRedundant(
 
     def _prepared(self) -> tuple[SpectralEmbedder, Any]:
         """A copy of the estimator that solves for one coordinate at a time; its own solver."""
-        base = LaplacianEigenmaps() if self.estimator is None else clone(self.estimator)
-        if not isinstance(base, SpectralEmbedder) or base._counted_by != "n_components":
+        given = LaplacianEigenmaps() if self.estimator is None else self.estimator
+        if not isinstance(given, SpectralEmbedder) or given._counted_by != "n_components":
             raise TypeError(
-                f"estimator={base!r} must be one of manifoldry's spectral embeddings, such as "
+                f"estimator={given!r} must be one of manifoldry's spectral embeddings, such as "
                 "LaplacianEigenmaps(), LLE() or Isomap()"
             )
+        base = clone(given)
         solver = base.eigen_solver
-        inner = resolve_solver(self.eigen_solver or solver or "auto")
-        if isinstance(inner, Auto):
-            inner = replace(inner, copies=False)  # any vector of an eigenspace will do
-        base.set_params(
-            n_components=self._asked(base),
-            eigen_solver=Sequence(self._criterion(), inner),
-            random_state=self.random_state,
+        inner = self.eigen_solver or solver or "auto"
+        resolve_solver(inner)  # or say what there is
+        base.set_output(transform="default").set_params(
+            n_components=self._asked(base), eigen_solver=Sequence(self._criterion(), inner)
         )
+        if self.random_state is not None:
+            base.set_params(random_state=self.random_state)
+        if getattr(base, "normalization", "rw") != "rw":
+            raise ValueError(
+                f"normalization={base.normalization!r}: gradients and smoothers need functions on "
+                "the data, which only normalization='rw' has; pass that"
+            )
         if isinstance(base, TangentEmbedder):
             base.set_params(metric_fit=False)  # which would mix the coordinates again
         return base, solver
 
     def _asked(self, base: SpectralEmbedder) -> int | None:
+        if not isinstance(self.n_components, str):
+            return self.n_components  # which the estimator checks
         if self.n_components != "auto":
-            return self.n_components  # type: ignore[return-value]  # the estimator checks it
+            raise TypeError(f"n_components={self.n_components!r} must be a whole number, or 'auto'")
         if isinstance(base, TangentEmbedder):
             raise ValueError(
                 f"n_components='auto' has no meaning for {type(base).__name__}, whose tangent "
@@ -210,7 +225,9 @@ class NonRedundant(
     def _criterion(self) -> Criterion:
         check_option("criterion", self.criterion, _CRITERIA)
         check_option("smoother", self.smoother, SMOOTHERS)
-        if self.bandwidth != "auto":
+        if isinstance(self.bandwidth, str):
+            check_option("bandwidth", self.bandwidth, ("auto",))
+        else:
             check_positive("bandwidth", self.bandwidth)
         if self.criterion == "gradient":
             return Gradient()
@@ -232,6 +249,11 @@ class NonRedundant(
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, return_distance=return_distance)
 
+    def redundancy(self) -> Array:
+        """How much of each coordinate is new; see :func:`manifoldry.metrics.redundancy`."""
+        check_is_fitted(self)
+        return self.estimator_.redundancy()
+
     def extension_error(self, X: Any) -> float:
         """Largest error of the bare extension formula at the training rows, relative to the map."""
         check_is_fitted(self)
@@ -242,6 +264,10 @@ class NonRedundant(
         if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __dir__(self) -> list[str]:
+        inner = dir(self.estimator_) if "estimator_" in vars(self) else []
+        return sorted({*super().__dir__(), *(n for n in inner if n.endswith("_") and n[0] != "_")})
 
     @property
     def _extension(self) -> Extension:
@@ -260,6 +286,23 @@ class NonRedundant(
         inner = get_tags(base)
         tags.input_tags, tags.transformer_tags = inner.input_tags, inner.transformer_tags
         return tags
+
+
+def _warn_if_empty(run: Run, k: int) -> None:
+    """Tell which coordinates say nothing: nobody sees that from their regression errors alone."""
+    first = run.coordinates[0]
+    empty = [
+        i
+        for i in range(1, min(k, len(run.coordinates)))
+        if not says_something(run.problem, first, run.coordinates[i])
+    ]
+    if empty:
+        warn(
+            f"coordinates {', '.join(map(str, empty))} (counted from 0) say nothing new, or change "
+            "from neighbour to neighbour: the data seem to have no more directions. "
+            f"n_components={min(empty)} leaves them out, n_components='auto' finds that number",
+            RankWarning,
+        )
 
 
 def _largest(base: SpectralEmbedder, problem: SpectralProblem) -> SpectralProblem:
@@ -284,22 +327,24 @@ def _correct(base: SpectralEmbedder, data: Any, spectrum: Spectrum, run: Run) ->
 def _on_graph(base: Any, extension: LaplacianExtension, run: Run) -> Extension:
     if extension.pieces.offset.shape[0] > 1:  # constraints differ from piece to piece
         return replace(extension, values=np.zeros_like(extension.values))
-    Y = np.asarray(base.embedding_, dtype=np.float64)
+    rows = np.flatnonzero(base.piece_labels_ == 0)  # a policy may have left some out
+    Y = np.asarray(base.embedding_, dtype=np.float64)[rows]
     F = run.functions[:, : Y.shape[1]]
     size = np.linalg.norm(Y, axis=0) / np.linalg.norm(F, axis=0)
-    bare = over(extension.at_training(base.affinity_), size)
+    bare = over(extension.at_training(base.affinity_)[rows], size)
     steps: list[Correction | GradientRow] = list(_corrections(run, F, bare))
     for i, c in enumerate(run.coordinates[1 : F.shape[1]]):
         if c.penalty is not None and extension.normalization == "rw":
-            energy = run.problem.operator @ c.f
-            steps[i] = GradientRow.of(c.penalty, c.f, extension.degree, energy, c.functions)
-    return GraphExtension(extension, size, steps)
+            energy, mass = run.problem.operator @ c.f, extension.degree[rows]
+            steps[i] = GradientRow.of(c.penalty, c.f, mass, energy, c.functions)
+    return GraphExtension(extension, rows, size, steps)
 
 
 def _correct_kernel(base: Any, data: Any, spectrum: Spectrum, run: Run) -> None:
     """The same for coordinates √λ·f, of which the method's own formula is A f/√λ."""
     extension, kind = base._extension, base.embedding_.dtype
-    root = np.sqrt(np.maximum(spectrum.values, 0.0)) * base._unit
+    significant = spectrum.values > RANK_TOLERANCE * np.abs(spectrum.values).max()
+    root = np.sqrt(np.where(significant, spectrum.values, 0.0)) * base._unit
     F, given = run.functions[:, : len(root)], np.asarray(base.embedding_, dtype=np.float64)
     if isinstance(extension, AffineMap):
         bare = over(given, root)
@@ -315,7 +360,8 @@ def _correct_kernel(base: Any, data: Any, spectrum: Spectrum, run: Run) -> None:
     if isinstance(extension, AffineMap):  # a flat map keeps no data, and its inverse is flat
         base._lookup = RowLookup.of(data)
     if base._inverse is not None or isinstance(extension, AffineMap):
-        base._inverse = LocalRegression(base.embedding_, getattr(base._inverse, "X", data))
+        points = getattr(base._inverse, "X", data)
+        base._inverse = LocalRegression(base.embedding_[base._on_map], points)
 
 
 def _corrections(run: Run, F: Array, bare: Array) -> list[Correction]:

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
 from manifoldry.extension.base import Extension
-from manifoldry.extension.laplacian import LaplacianExtension
+from manifoldry.extension.laplacian import SMALLEST_DIVISOR, LaplacianExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Penalty, Quadratics
 from manifoldry.nonredundant.gradients import FLOOR, Steps
@@ -25,6 +25,8 @@ from manifoldry.nonredundant.smoother import Functions
 
 # Share of a coordinate's size below which what the excluded functions leave is rounding.
 _ROUNDING = 1e-8
+# How many times as large as at the training points a combination may be between them.
+_WILD = 3.0
 # Ratio of eigenvalues of normal equations below which they lose too many digits.
 _ILL_CONDITIONED = 1e-9
 
@@ -35,6 +37,8 @@ class Multipliers:
 
     functions: Functions | Quadratics | None
     coefficients: Array
+    low: Array  # (q,): where the training points lie; beyond, nothing is extrapolated
+    high: Array
 
     @classmethod
     def fitted(
@@ -45,10 +49,22 @@ class Multipliers:
         size = np.linalg.norm(columns, axis=0)
         size[size == 0] = 1.0
         coefficients = _least_squares(columns / size, values) / size
-        return cls(functions, coefficients), values - columns @ coefficients
+        low, high = before.min(axis=0), before.max(axis=0)
+        return cls(functions, coefficients, low, high), values - columns @ coefficients
+
+    def is_tame(self, before: Array, size: float) -> bool:
+        """Whether it stays as large between the training points as it is at them.
+
+        On a few points, functions that nearly contain each other are told apart by rounding, and
+        their combination swings wildly in between.
+        """
+        order = np.argsort(before[:, 0], kind="stable")
+        between = (before[order[1:]] + before[order[:-1]]) / 2
+        return bool(np.abs(self(between)).max(initial=0.0) <= _WILD * size)
 
     def __call__(self, before: Array) -> Array:
         """Its values at earlier coordinates (n, q)."""
+        before = np.clip(before, self.low, self.high)
         return np.asarray(_columns(self.functions, before) @ self.coefficients)
 
 
@@ -76,7 +92,7 @@ class Correction:
     gives.
     """
 
-    multipliers: Multipliers
+    multipliers: Multipliers | None
     rest: LocalRegression | None
 
     @classmethod
@@ -85,14 +101,16 @@ class Correction:
     ) -> Correction:
         """From what is `missing` at the training points, where the formula gives `bare`."""
         multipliers, rest = Multipliers.fitted(functions, before, missing)
+        Z = np.column_stack([before, bare])
+        if not multipliers.is_tame(before, np.abs(missing).max()):
+            return cls(None, LocalRegression(Z, missing[:, None]))
         if np.abs(rest).max() <= _ROUNDING * np.abs(bare + missing).max():
             return cls(multipliers, None)
-        Z = np.column_stack([before, bare])
         return cls(multipliers, LocalRegression(Z, rest[:, None]))
 
     def at(self, before: Array, bare: Array) -> Array:
         """What is missing at new points."""
-        missing = self.multipliers(before)
+        missing = np.zeros(len(before)) if self.multipliers is None else self.multipliers(before)
         if self.rest is None:
             return missing
         return np.asarray(missing + self.rest.predict(np.column_stack([before, bare]))[:, 0])
@@ -172,7 +190,19 @@ class GradientRow:
         left = edges.degree - self.penalty.value * mass + m * (own**2).sum(axis=1)
         right = per_row(edges.weights * f) + m * ((own * theirs).sum(axis=1) - from_others)
         right += mass * self.multipliers(here)
-        return np.asarray(right / left)
+        with np.errstate(invalid="ignore"):  # nobody on the map is near: nowhere
+            mean = per_row(edges.weights * f) / edges.degree
+            value = np.where(left < SMALLEST_DIVISOR * edges.degree, mean, right / left)
+        return _near_neighbors(value, edges.rows, f)
+
+
+def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
+    """Values no farther from those of the neighbours `f` of every row than twice their range."""
+    low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
+    np.minimum.at(low, rows, f)
+    np.maximum.at(high, rows, f)
+    reach = 2 * (high - low)
+    return np.clip(values, low - reach, high + reach)
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,12 +210,13 @@ class GraphExtension(Extension):
     """Laplacian coordinates of new points, one after the other, each by its own equation."""
 
     base: LaplacianExtension
+    rows: IntArray  # training points that are on the map
     size: Array  # (k,): coordinates over functions of unit norm
     steps: list[Correction | GradientRow]  # of the coordinates after the first
 
     def transform(self, X: Matrix) -> Array:
         Y = np.empty((X.shape[0], len(self.size)))
-        for block in row_blocks(X.shape[0], 64):
+        for block in row_blocks(X.shape[0], self.base.numbers_per_row):
             Y[block] = self._transform(X[block])
         return Y
 
@@ -210,4 +241,4 @@ class GraphExtension(Extension):
         rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
         W.data[W.indices == known[rows]] = 0.0
         W.eliminate_zeros()
-        return W, mass
+        return W if len(self.rows) == W.shape[1] else W[:, self.rows], mass

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._typing import Array
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.nonredundant.criteria import Coordinate, Criterion, rayleigh_quotient
+from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.nonredundant.criteria import (
+    Coordinate,
+    Criterion,
+    neighbor_weights,
+    rayleigh_quotient,
+)
 
-# A coordinate is the data's last if the next one can be predicted this well, or changes from
-# neighbour to neighbour.
-_OLD, _ROUGH = 0.5, 0.5
+# A coordinate says nothing new if it can be predicted this well, changes from neighbour to
+# neighbour (a Rayleigh quotient on the graph), mixes old directions, or is this small a share of
+# the first where coordinates are lengths.
+_OLD, _ROUGH, _MIXED, _SMALL = 0.5, 0.5, 0.1, 0.005
 
 
 @dataclass(eq=False)
@@ -40,12 +47,12 @@ class Sequence(EigenSolver):
     ----------
     criterion : Criterion
         What it means to be new.
-    solver : EigenSolver
+    solver : str or EigenSolver
         Who solves for each coordinate.
     """
 
     criterion: Criterion
-    solver: EigenSolver
+    solver: str | EigenSolver
     runs: list[Run] = field(default_factory=list)
 
     extra_is_cheap: ClassVar[bool] = False
@@ -67,16 +74,20 @@ class Sequence(EigenSolver):
     def count(self, problem: SpectralProblem, most: int, rng: np.random.Generator) -> int:
         """How many coordinates the data need: those before the first that says nothing new."""
         run = self.run(problem)
-        for k in range(most):
+        for k in range(min(most, problem.n - 1)):
             if len(run.coordinates) <= k:
                 self._advance(run, rng)
-            if k and is_last(problem, run.coordinates[k]):
+            if k and not says_something(problem, run.coordinates[0], run.coordinates[k]):
                 return k
-        return most
+        return min(most, problem.n - 1)
 
     def _advance(self, run: Run, rng: np.random.Generator) -> None:
+        solver = resolve_solver(self.solver, end=run.problem.end)
+        if isinstance(solver, Auto):
+            solver = replace(solver, copies=False)  # any vector of an eigenspace will do
+
         def solve(problem: SpectralProblem) -> Spectrum:
-            return self.solver.solve(problem, 1, rng)
+            return solver.solve(problem, 1, rng)
 
         if not run.coordinates:
             run.coordinates.append(Coordinate(solve(run.problem), None, 1.0, "the first"))
@@ -84,14 +95,22 @@ class Sequence(EigenSolver):
             run.coordinates.append(self.criterion.next(run.problem, run.functions, solve))
 
 
-def is_last(problem: SpectralProblem, coordinate: Coordinate) -> bool:
-    """Whether a coordinate no longer says anything new and smooth."""
-    if coordinate.error < _OLD:
-        return True
-    value = rayleigh_quotient(problem, coordinate.f)
+def says_something(problem: SpectralProblem, first: Coordinate, coordinate: Coordinate) -> bool:
+    """Whether a coordinate after the first says anything new, and says it smoothly."""
+    if coordinate.error < _OLD or (coordinate.share or 0.0) > _MIXED:
+        return False
     if problem.end == "largest":
-        return value <= 0
-    return problem.bounds == (0.0, 2.0) and value > _ROUGH
+        least = _SMALL * rayleigh_quotient(problem, first.f)
+        if rayleigh_quotient(problem, coordinate.f) <= max(least, 0.0):
+            return False
+    return roughness(neighbor_weights(problem), coordinate.f) <= _ROUGH
+
+
+def roughness(W: sparse.csr_array, f: Array) -> float:
+    """fᵀLf/fᵀDf on a graph: 0 for a constant, about 1 for noise, 2 where neighbours differ most."""
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    f = f - (degree @ f) / degree.sum()
+    return float(1 - f @ (W @ f) / max(degree @ f**2, np.finfo(float).tiny))
 
 
 def _joined(coordinates: list[Coordinate]) -> Spectrum:

@@ -7,11 +7,12 @@ O(n·m²) time and O(n·m) memory, and never an n × n matrix.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import eigh, solve_triangular, svd
 from scipy.linalg.lapack import dpstrf
 
 from manifoldry._typing import Array, IntArray
@@ -26,11 +27,12 @@ _TRACE = 1e-3
 # Columns of a factor at most: half the points of small data, as many as that takes, and fewer of
 # large ones, where more changed coordinates of MNIST, did not improve them, and doubled the time.
 _MOST_OF_MANY, _MANY = 300, 3000
-# Up to so many points nothing is left out, and the order of rows does not matter.
-_SMALL, _NOTHING = 500, 1e-12
+# Up to so many points the matrix itself is decomposed: the order of rows does not matter then.
+_SMALL = 500
 _SMALLEST_BLOCK = 16  # candidates looked at together
 _KEPT = 0.25  # of the largest residual in a block: whoever has less is explained by the others
 _ROUNDING = 1e-10  # share of the largest eigenvalue that is none
+_TINY = float(np.finfo(float).tiny)
 _RIDGE = 1e-9  # of local slopes, relative to the kernel's own width
 
 
@@ -77,9 +79,14 @@ def smoother_functions(
     Z = F / np.where(width > 0, width, 1.0)
     linear = smoother == "local_linear"
     n, q = F.shape
-    room = _MOST_OF_MANY if n > _MANY else max(_SMALL, n // 2)
+    width = np.where(width > 0, width, 1.0)
+    if n <= _SMALL:
+        return _exact(Z, mass, width, linear, cut, most)
+    room = _MOST_OF_MANY if n > _MANY else n // 2
     L, left, pivots = _pivoted_cholesky(Z, mass, max(2, room // (q + 1) if linear else room))
-    A, B = _local_linear(L, left, Z, mass) if linear else _nadaraya_watson(L, left, mass)
+    constant, slope = _fit(lambda values: _smoothed(L, left, mass, values), Z, linear)
+    A = np.hstack([constant[:, None] * L, *(b[:, None] * L for b in slope.T)])
+    B = np.hstack([L, *(z[:, None] * L for z in Z.T[: slope.shape[1]])])
     # A (B·mass)ᵀ = P. In the basis B·T, orthonormal under the mass, singular vectors are E.
     w, U = eigh(B.T @ (mass[:, None] * B), check_finite=False)
     real = w > _ROUNDING * w[-1]
@@ -93,7 +100,21 @@ def smoother_functions(
         solve_triangular(L[pivots], part, lower=True, trans="T", check_finite=False)
         for part in np.split(kept, kept.shape[0] // L.shape[1])
     ]
-    return Functions(np.where(width > 0, width, 1.0), Z[pivots], np.vstack(blocks), sigma[::-1])
+    return Functions(width, Z[pivots], np.vstack(blocks), sigma[::-1])
+
+
+def _exact(
+    Z: Array, mass: Array, width: Array, linear: bool, cut: float, most: int | None
+) -> Functions:
+    """The same from the matrix itself, as sums of Gaussians around all points."""
+    K = _kernel(Z, Z)
+    constant, slope = _fit(lambda values: K @ (mass * values.T).T, Z, linear)
+    fits = constant[:, None] + slope @ Z.T[: slope.shape[1]] if linear else constant[:, None]
+    U, sigma, _ = svd(K * fits * np.sqrt(mass), full_matrices=False, check_finite=False)
+    few = len(sigma) if most is None else most
+    kept = (U / np.maximum(sigma, _TINY))[:, sigma > cut * sigma[0]][:, :few]
+    blocks = [constant[:, None] * kept, *(b[:, None] * kept for b in slope.T)]
+    return Functions(width, Z, np.vstack(blocks), sigma)
 
 
 def _kernel(Z: Array, pivots: Array) -> Array:
@@ -122,8 +143,7 @@ def _pivoted_cholesky(Z: Array, mass: Array, most: int) -> tuple[Array, Array, I
     L, left = np.empty((n, most), order="F"), np.ones(n)
     pivots, share = np.empty(most, dtype=np.intp), mass / mass.sum()
     m = 0
-    spare = _TRACE if n > _SMALL else _NOTHING
-    while m < most and share @ left > spare:
+    while m < most and share @ left > _TRACE:
         weight = share * left
         draws = min(max(_SMALLEST_BLOCK, m // 4), most - m)
         drawn = np.unique(rng.choice(n, draws, p=weight / weight.sum()))
@@ -139,21 +159,19 @@ def _pivoted_cholesky(Z: Array, mass: Array, most: int) -> tuple[Array, Array, I
     return L[:, :m], left, pivots[:m]
 
 
-def _nadaraya_watson(L: Array, left: Array, mass: Array) -> tuple[Array, Array]:
-    """A and B with P = A (B·mass)ᵀ; what the factor lacks of a point's own weight counts."""
-    total = L @ (L.T @ mass) + left * mass
-    return L / total[:, None], L
+def _smoothed(L: Array, left: Array, mass: Array, values: Array) -> Array:
+    """Kernel sums of values; what the factor lacks of a point's own weight counts."""
+    weighted = (mass * values.T).T
+    return np.asarray((L @ (L.T @ weighted)).T + left * weighted.T).T
 
 
-def _local_linear(L: Array, left: Array, Z: Array, mass: Array) -> tuple[Array, Array]:
-    """The same for weighted linear fits: P_jk = k_jk·mass_k·(a_j + b_jᵀ z_k)."""
+def _fit(smooth: Callable[[Array], Array], Z: Array, linear: bool) -> tuple[Array, Array]:
+    """Constants a (n,) and slopes b (n, q or 0) of P_jk = k_jk·mass_k·(a_j + b_jᵀ z_k)."""
     n, q = Z.shape
-
-    def smooth(values: Array) -> Array:
-        weighted = (mass * values.T).T
-        return np.asarray((L @ (L.T @ weighted)).T + left * weighted.T).T
-
-    total, first = smooth(np.ones(n)), smooth(Z)
+    total = smooth(np.ones(n))
+    if not linear:
+        return 1 / total, np.empty((n, 0))
+    first = smooth(Z)
     pairs = [(i, j) for i in range(q) for j in range(i, q)]
     second = smooth(np.stack([Z[:, i] * Z[:, j] for i, j in pairs], axis=1))
     mean = first / total[:, None]
@@ -163,7 +181,4 @@ def _local_linear(L: Array, left: Array, Z: Array, mass: Array) -> tuple[Array, 
     # The fit at z_j weighs z_k by 1 + (z_j − mean)ᵀ cov⁻¹ (z_k − mean), over the total.
     cov[:, np.arange(q), np.arange(q)] += _RIDGE
     slope = np.linalg.solve(cov, (Z - mean)[:, :, None])[:, :, 0]
-    constant = (1 - (slope * mean).sum(axis=1)) / total
-    slope = slope / total[:, None]
-    A = np.hstack([constant[:, None] * L, *(slope[:, j : j + 1] * L for j in range(q))])
-    return A, np.hstack([L, *(Z[:, j : j + 1] * L for j in range(q))])
+    return (1 - (slope * mean).sum(axis=1)) / total, slope / total[:, None]

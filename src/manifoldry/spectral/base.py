@@ -157,6 +157,17 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         error = np.abs(self._extension.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
+    def redundancy(self) -> Array:
+        """How much of each coordinate is new beside those before it: 0 nothing, 1 all of it.
+
+        See :func:`manifoldry.metrics.redundancy`; where some are near 0,
+        :class:`~manifoldry.NonRedundant` around this estimator says more in as many coordinates.
+        """
+        from manifoldry.metrics import redundancy
+
+        check_is_fitted(self)
+        return redundancy(self.embedding_[self._on_map])
+
     @abstractmethod
     def _pose(self, data: Any) -> SpectralProblem:
         """State the eigenproblem; keep on `self` what the extension will need."""

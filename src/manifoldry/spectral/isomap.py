@@ -177,6 +177,7 @@ class Isomap(GraphEmbedder):
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
         if self.n_landmarks is None:
+            plan_gram(n, remedy="pass n_landmarks to use fewer points")
             return
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         if count > n:
@@ -188,7 +189,6 @@ class Isomap(GraphEmbedder):
         """Geodesics to the landmarks, of which every piece has its share."""
         pieces = piece_rows(self.piece_labels_)
         if self.n_landmarks is None:
-            plan_gram(graph.n_query, remedy="pass n_landmarks to use fewer points")
             return Geodesics.of(graph)
         counts = [self._share(len(rows)) for rows in pieces]
         plan_gram(max(counts), remedy="pass a smaller n_landmarks")
