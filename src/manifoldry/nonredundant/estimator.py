@@ -214,7 +214,10 @@ class NonRedundant(
         if not isinstance(self.n_components, str):
             return self.n_components  # which the estimator checks
         if self.n_components != "auto":
-            raise TypeError(f"n_components={self.n_components!r} must be a whole number, or 'auto'")
+            raise TypeError(
+                f"n_components={self.n_components!r} must be a whole number; "
+                "pass n_components=1 or more, or 'auto'"
+            )
         if isinstance(base, TangentEmbedder):
             raise ValueError(
                 f"n_components='auto' has no meaning for {type(base).__name__}, whose tangent "
