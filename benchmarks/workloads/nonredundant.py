@@ -33,7 +33,7 @@ def _workload(name, what, make, k, criteria, **options):
     plain = Contestant("plain", embed, options={"k": k}, peer=True)
     return Workload(
         f"nonredundant-{name}", f"{k} non-redundant Laplacian eigenmaps of {what}", make,
-        (*contestants, plain), novelty, (), **options,
+        (*contestants, plain), novelty, ("novelty >= 0",), **options,
     )  # fmt: skip
 
 

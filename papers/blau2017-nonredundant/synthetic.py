@@ -295,8 +295,8 @@ def harmonics(name: str, samples: list[ManifoldSample]) -> Iterator[Criterion]:
 
 RING_NOTES = {
     "harmonics": "the threshold: a graph of few points",
-    "sequential": "the publication shows one picture at an unknown bandwidth; here the outcome "
-    "depends on bandwidth and sample, and why was not looked into",
+    "sequential": "the publication shows one picture at an unknown bandwidth; here f₃ is mostly a "
+    "function of the inner angle, so the failure it shows does not occur",
     "advection": "the publication shows one picture; on the closed ring it comes out, on the band "
     "not in every sample, and why was not looked into",
 }

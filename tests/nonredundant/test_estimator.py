@@ -98,6 +98,13 @@ def test_lle_shows_the_height_of_a_roll():
     assert correlation(model.embedding_[:, 1], height) > 0.85
 
 
+def test_where_gradients_lead_nowhere_prediction_takes_over():
+    X, _ = make_swiss_roll(2000, aspect=16, random_state=0)
+    model = NonRedundant(LLE(n_neighbors=12)).fit(X)
+    assert model.redundancy_[1] > 0.9
+    assert "prediction" in model.steps_[1]
+
+
 def test_methods_without_redundancy_are_left_alone():
     X, _ = make_swiss_roll(600, aspect=2, random_state=0)
     plain = Isomap(2, n_neighbors=8).fit_transform(X)

@@ -140,7 +140,12 @@ class Gradient(Criterion):
             rough = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
             if (rough >= _ROUGHER) if problem.end == "smallest" else (rough <= 1 / _ROUGHER):
                 return replace(plain, how="the next eigenvector, another branch")
-        return _first_new(iter(found))
+        best = _first_new(iter(found))
+        if best.error < NEW and not is_laplacian(problem):
+            # Where the method's energy is not that of gradients they may fail to lead anywhere.
+            other = Prediction("auto").next(problem, F, solve)
+            best = other if other.error > best.error + _MARGIN else best
+        return best
 
     def _ladder(
         self, problem: SpectralProblem, F: Array, solve: Solve, old: OldGradients

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array
 from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.nonredundant.criteria import (
@@ -91,7 +93,11 @@ class Sequence(EigenSolver):
 
         if not run.coordinates:
             run.coordinates.append(Coordinate(solve(run.problem), None, 1.0, "the first"))
-        else:
+            return
+        # Products of tall, narrow matrices: threads of BLAS mostly wait for each other (15 000
+        # digits: 18 s instead of 11).
+        large = sparse.issparse(run.problem.operator)
+        with one_blas_thread() if large else nullcontext():
             run.coordinates.append(self.criterion.next(run.problem, run.functions, solve))
 
 
