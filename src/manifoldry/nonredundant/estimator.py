@@ -38,7 +38,7 @@ from manifoldry.nonredundant.extension import (
     corrected,
     over,
 )
-from manifoldry.nonredundant.sequence import Run, Sequence, says_something
+from manifoldry.nonredundant.sequence import Run, Sequence, says_something, tall_products
 from manifoldry.nonredundant.smoother import SMOOTHERS, Smoother
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.graph_embedder import GraphEmbedder, coupled_components
@@ -181,7 +181,8 @@ class NonRedundant(
         base._store(data, problem, spectrum)
         base._extension = base._extend(data, problem, spectrum)
         run: Run = sequence.runs[-1]  # the largest piece comes last
-        _correct(base, data, spectrum, run)
+        with tall_products(problem):
+            _correct(base, data, spectrum, run)
         return run
 
     def _prepared(self) -> tuple[SpectralEmbedder, Any]:

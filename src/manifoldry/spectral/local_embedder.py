@@ -43,7 +43,9 @@ class LocalEmbedder(GraphEmbedder):
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         members = self._with_itself(graph) if self._includes_itself else self._others(graph)
-        M = self._align(Neighborhoods(self._points(data), members)) + _glue(graph)
+        M = self._align(Neighborhoods(self._points(data), members))
+        if not graph.distances.all():
+            M = M + _glue(graph)
         ones = np.ones(M.shape[0])
         weights = partial(local_weights, graph)
         return SpectralProblem(
