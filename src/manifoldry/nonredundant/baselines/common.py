@@ -7,7 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from manifoldry._typing import Array, Matrix
-from manifoldry.affinity import SelfTuning
+from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.graph_embedder import coupled_components
 
@@ -29,6 +29,5 @@ def degrees(W: Matrix) -> Array:
 
 def graph_weights(X: Array, k: int) -> tuple[sparse.csr_array, int]:
     """Weights of the neighbour graph, and the number of pieces they leave."""
-    graph = NeighborGraph.build(X, k)
-    W = SelfTuning().fit(graph).matrix(graph)
+    W = local_weights(NeighborGraph.build(X, k))
     return W, int(coupled_components(sparse.diags_array(degrees(W)) - W).max()) + 1

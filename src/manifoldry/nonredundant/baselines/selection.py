@@ -313,6 +313,3 @@ def _mean_log_volume(U: Array) -> float:
     U = U / np.where(lengths > 0, lengths, 1.0)
     volumes = np.sqrt(np.maximum(np.linalg.det(U.transpose(0, 2, 1) @ U), 0.0))
     return float(np.log(np.maximum(volumes, _NO_VOLUME)).mean())
-
-
-# Advection

@@ -8,9 +8,7 @@ from sklearn.utils import check_array
 
 from manifoldry._checks import check_count, check_positive
 from manifoldry._typing import Array
-from manifoldry._validation import (
-    row_blocks,
-)
+from manifoldry._validation import row_blocks
 from manifoldry.nonredundant.baselines.common import kernel_rows
 from manifoldry.nonredundant.baselines.selection import standardized
 
@@ -74,6 +72,3 @@ def _kernel_average(Z: Array, X: Array, bandwidth: float) -> Array:
 def _first_coordinate(estimator: Any, X: Array) -> Array:
     coordinates = np.asarray(clone(estimator).fit_transform(X), dtype=np.float64)
     return coordinates.reshape(len(X), -1)[:, :1]
-
-
-# Gradients in the graph

@@ -9,9 +9,7 @@ from sklearn.utils import check_array
 
 from manifoldry._checks import check_count
 from manifoldry._typing import Array
-from manifoldry._validation import (
-    row_blocks,
-)
+from manifoldry._validation import row_blocks
 from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.extension.regression import gaussian_weights
@@ -115,9 +113,6 @@ def advection(
         if F.shape[1] == count:
             return Advection(F, X, n_pieces)
         X = _collapse(X, standardized(f[:, None])[:, 0], k, dimension - F.shape[1] + 1)
-
-
-# Shared
 
 
 def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
