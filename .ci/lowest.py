@@ -6,5 +6,5 @@ from pathlib import Path
 
 project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
 extras = project["optional-dependencies"]
-for requirement in project["dependencies"] + extras["plot"] + extras["amg"]:
+for requirement in project["dependencies"] + extras["plot"] + extras["amg"] + extras["progress"]:
     print(re.sub(r">=", "==", requirement))
