@@ -40,6 +40,12 @@ class AffineMap(Extension):
             scaled = ((X - self.mean) / self.unit - self.rest) @ self.components
         return np.asarray(scaled) * self.unit
 
+    def among(self, X: Matrix) -> Array:
+        """Inner products of new points with each other, centred as the training points were."""
+        dense = X.toarray() if sparse.issparse(X) else X
+        centered = (dense - self.mean) / self.unit - self.rest
+        return np.asarray(centered @ centered.T)
+
     def inverse(self, Z: Array) -> Array:
         """Data at map positions, (n_new, n_features)."""
         return self.mean + ((Z / self.unit) @ self.components.T + self.rest) * self.unit

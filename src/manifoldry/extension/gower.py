@@ -1,13 +1,13 @@
 """Classical scaling's kernel, −½·d², as a function of new points."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry.extension.kernels import squared_distances
+from manifoldry.extension.kernels import UNKNOWN_AMONG, squared_distances
 from manifoldry.neighbors.distances import Frame
 
 
@@ -70,3 +70,10 @@ class Gower:
             known = np.flatnonzero(itself >= 0)
             D[known, itself[known]] = 0.0  # the constant separates different points only
         return -0.5 * (D / self.unit) ** 2
+
+    def among(self, X: Matrix) -> Array:
+        """Uncentred kernel of new points with each other, (n_new, n_new)."""
+        if self.distances.X is None:
+            raise ValueError(UNKNOWN_AMONG)
+        among = replace(self.distances, X=X, n_train=X.shape[0])
+        return replace(self, distances=among).matrix(X)

@@ -1,7 +1,7 @@
 """Kernels as functions of two sets of points, and their double centring."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +21,10 @@ from manifoldry.neighbors.distances import (
 
 # Directions whose eigenvalue is below this share of the largest carry only rounding.
 RANK_TOLERANCE = 1e-12
+UNKNOWN_AMONG = (
+    "values of new points with each other are not known: the model was fitted on precomputed ones, "
+    "between points and training points; fit it on the data"
+)
 # Below this many multiplications subtracting every pair outright costs next to nothing.
 _DIRECT = 2e8
 # Squares below this multiple of their possible error have lost too many digits.
@@ -45,13 +49,20 @@ def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Ar
     D2 = np.empty((X.shape[0], Y.shape[0]))
 
     def fill(rows: slice) -> None:
-        part = expanded_squares(A[rows], B, squares)
-        i, j = np.nonzero(_CLOSE * error[rows, None] >= part)
-        part[i, j] = (pair_distances(X[rows], Y, i, j, frame.unit) / frame.unit) ** 2
-        D2[rows] = part
+        D2[rows] = corrected_squares(A[rows], B, squares, error[rows], X[rows], Y, frame.unit)
 
     with one_blas_thread():
         map_threads(fill, row_blocks(len(D2), D2.shape[1], budget=2**18))
+    return D2
+
+
+def corrected_squares(
+    A: Matrix, B: Matrix, squares: Array, error: Array, X: Matrix, Y: Matrix, unit: float
+) -> Array:
+    """Squared distances of A to B, which are X and Y in a frame; small ones by subtraction."""
+    D2 = expanded_squares(A, B, squares)
+    i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
+    D2[i, j] = (pair_distances(X, Y, i, j, unit) / unit) ** 2
     return D2
 
 
@@ -79,6 +90,10 @@ class RawKernel(Protocol):
 
     def matrix(self, X: Matrix) -> Array:
         """Uncentred kernel, (n_new, n_train)."""
+        ...
+
+    def among(self, X: Matrix) -> Array:
+        """Uncentred kernel of new points with each other, (n_new, n_new)."""
         ...
 
 
@@ -109,6 +124,10 @@ class RBF:
         map_threads(fill, row_blocks(len(K), K.shape[1], budget=2**18))
         return K
 
+    def among(self, X: Matrix) -> Array:
+        """exp(−gamma·d²) of new points with each other, (n_new, n_new)."""
+        return replace(self, X=X).matrix(X)
+
     def exponents(self, X: Matrix) -> Array:
         """gamma·d², (n_new, n_train)."""
         D2 = squared_distances(X, self.X, self.frame, accuracy=1e-9 / self.gamma)
@@ -136,6 +155,10 @@ class PairwiseKernel:
         K = pairwise_kernels(X, self.X, metric=self.kernel, filter_params=True, **self.params)
         return np.asarray(K, dtype=np.float64)
 
+    def among(self, X: Matrix) -> Array:
+        """Kernel values of new points with each other, (n_new, n_new)."""
+        return replace(self, X=X).matrix(X)
+
 
 @dataclass(frozen=True, eq=False)
 class GivenKernel:
@@ -146,6 +169,10 @@ class GivenKernel:
     def matrix(self, X: Matrix) -> Array:
         """The rows as they are, (n_new, n_train)."""
         return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+    def among(self, X: Matrix) -> Array:
+        """Nobody knows: only values with the training points were given."""
+        raise ValueError(UNKNOWN_AMONG)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +205,11 @@ class Centered:
         """Centred kernel between new points and training points, (n_new, n_train)."""
         K = self.raw.matrix(X)
         return K - K.mean(axis=1, keepdims=True) - self.column_means + self.grand_mean
+
+    def among(self, X: Matrix) -> Array:
+        """Centred kernel of new points with each other, (n_new, n_new)."""
+        means = self.raw.matrix(X).mean(axis=1)
+        return self.raw.among(X) - means[:, None] - means[None, :] + self.grand_mean
 
 
 def dual_vectors(spectrum: Spectrum) -> Array:

@@ -1,6 +1,40 @@
 """Figures that tell how good a map is, for maps made here or elsewhere."""
 
+from manifoldry._estimate import Estimate
+from manifoldry.metrics.assess import Assessment, assess
+from manifoldry.metrics.coranking import CoRanking, coranking, coranking_matrix
+from manifoldry.metrics.distortion import LocalDistortion, local_distortion
+from manifoldry.metrics.held_out import KernelLoss, kernel_loss, reconstruction
+from manifoldry.metrics.labels import knn_accuracy, silhouette
+from manifoldry.metrics.preservation import continuity, neighbor_preservation, trustworthiness
 from manifoldry.metrics.procrustes import Procrustes, procrustes
 from manifoldry.metrics.redundancy import redundancy
+from manifoldry.metrics.shepard import Shepard, shepard
+from manifoldry.metrics.stress import residual_variance, strain, stress
 
-__all__ = ["Procrustes", "procrustes", "redundancy"]
+__all__ = [
+    "Assessment",
+    "CoRanking",
+    "Estimate",
+    "KernelLoss",
+    "LocalDistortion",
+    "Procrustes",
+    "Shepard",
+    "assess",
+    "continuity",
+    "coranking",
+    "coranking_matrix",
+    "kernel_loss",
+    "knn_accuracy",
+    "local_distortion",
+    "neighbor_preservation",
+    "procrustes",
+    "reconstruction",
+    "redundancy",
+    "residual_variance",
+    "shepard",
+    "silhouette",
+    "strain",
+    "stress",
+    "trustworthiness",
+]

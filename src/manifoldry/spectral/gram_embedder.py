@@ -58,6 +58,12 @@ class GramEmbedder(SpectralEmbedder):
         kept, whole = float((np.maximum(spectrum.values, 0) ** 2).sum()), self._gram.squared_norm
         return max(0.0, 1 - kept / whole) if whole > 0 else 0.0
 
+    def _held_out(self, data: Matrix) -> tuple[Array, Array]:
+        """The kernel among new points, (n, n), and their coordinates, in the problem's unit."""
+        extension: Any = self._extension
+        kernel = extension if isinstance(extension, AffineMap) else extension.kernel
+        return kernel.among(data), extension.transform(data) / self._unit
+
     def _invert(self, Z: Array) -> Array:
         if isinstance(self._extension, AffineMap):
             return self._extension.inverse(Z)

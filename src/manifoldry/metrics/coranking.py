@@ -1,0 +1,204 @@
+"""The co-ranking of data and map: which neighbours are kept, at every size of neighbourhood."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manifoldry._estimate import Estimate
+from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._validation import plan_memory
+from manifoldry.metrics.distance_rows import map_rows
+from manifoldry.metrics.pair import Pair, sample_points
+from manifoldry.metrics.ranks import NeighborRanks
+
+_BUDGET = 2**20  # numbers in a block: ranks take several arrays of its size
+
+
+@dataclass(frozen=True, eq=False)
+class CoRanking:
+    """How many neighbours a map keeps, for neighbourhoods of 1, 2, … n − 1 points.
+
+    Parameters
+    ----------
+    q_nx : array of shape (n_samples - 1,)
+        Share of the k nearest on the map that are among the k nearest in the data, on average,
+        at position k − 1.
+    area_per_point : array of shape (n_points,)
+        Each point's own area under R_NX.
+    points : array of shape (n_points,)
+        The points that were looked at.
+    n : int
+        How many points there are in all.
+
+    Examples
+    --------
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, sheet = make_swiss_roll(300, random_state=0)
+    >>> good, poor = coranking(X, sheet), coranking(X, PCA(2).fit(X))
+    >>> bool(good.r_nx[9] > poor.r_nx[9]), good.area > poor.area
+    (True, True)
+    """
+
+    q_nx: Array
+    area_per_point: Array
+    points: IntArray
+    n: int
+
+    @property
+    def sizes(self) -> IntArray:
+        """The sizes k = 1 … n − 1 of neighbourhoods."""
+        return np.arange(1, self.n)
+
+    @property
+    def r_nx(self) -> Array:
+        """Q_NX rescaled: 0 for a random map, 1 for a perfect one; (n_samples - 2,).
+
+        The last size is left out, since all points are then neighbours whatever the map.
+        """
+        k = self.sizes[:-1]
+        return ((self.n - 1) * self.q_nx[:-1] - k) / (self.n - 1 - k)
+
+    @property
+    def lcmc(self) -> Array:
+        """Local continuity meta-criterion: Q_NX above that of a random map."""
+        return self.q_nx - self.sizes / (self.n - 1)
+
+    @property
+    def area(self) -> Estimate:
+        """Area under R_NX over the logarithm of k, so that small neighbourhoods count most."""
+        return Estimate.of_mean(self.area_per_point, self.n)
+
+    @property
+    def turning_point(self) -> int:
+        """The size of neighbourhood at which the map says most: where LCMC is largest."""
+        return int(np.argmax(self.lcmc)) + 1
+
+    @property
+    def local(self) -> float:
+        """Mean of Q_NX up to the turning point."""
+        return float(self.q_nx[: self.turning_point].mean())
+
+    @property
+    def broad(self) -> float:
+        """Mean of Q_NX beyond the turning point; 1 where nothing is beyond."""
+        rest = self.q_nx[self.turning_point :]
+        return float(rest.mean()) if len(rest) else 1.0
+
+
+def coranking(
+    X: Any,
+    embedding: Any,
+    *,
+    metric: Any = "euclidean",
+    sample: Any = "auto",
+    random_state: RandomState = None,
+) -> CoRanking:
+    """Compare the neighbourhoods of data and map at every size.
+
+    ``area`` of the result is the one figure to compare maps by; ``r_nx`` the curve behind it,
+    drawn by :func:`manifoldry.plotting.plot_coranking`.
+
+    Parameters
+    ----------
+    X, embedding, metric, sample, random_state
+        As for :func:`trustworthiness`; all points take time as n_samples² · (n_features +
+        log n_samples).
+
+    Returns
+    -------
+    CoRanking
+    """
+    pair = Pair.of(X, embedding, metric, least=4)
+    return coranking_of(pair, sample_points(pair.n, sample, random_state))
+
+
+def coranking_of(pair: Pair, points: IntArray) -> CoRanking:
+    """The co-ranking of a pair of data and map, on some of its points."""
+    n, credit = pair.n, _credit(pair.n)
+
+    def block(rows: IntArray) -> tuple[IntArray, Array]:
+        in_data = all_ranks(pair.in_data.nearest_first(rows))
+        larger = np.maximum(in_data, all_ranks(pair.on_plane.nearest_first(rows)), out=in_data)
+        # A point comes last in its own row, as the n-th, where it adds nothing.
+        return np.bincount(larger.ravel(), minlength=n + 1)[1:n], credit[larger].sum(axis=1)
+
+    counts, areas = zip(*map_rows(block, points, n, _BUDGET), strict=True)
+    q_nx = np.cumsum(np.sum(counts, axis=0)) / (len(points) * np.arange(1, n))
+    return CoRanking(q_nx, np.concatenate(areas) - _chance(n), points, n)
+
+
+def coranking_matrix(
+    X: Any,
+    embedding: Any,
+    *,
+    n_neighbors: int | None = None,
+    metric: Any = "euclidean",
+    sample: Any = "auto",
+    random_state: RandomState = None,
+) -> IntArray:
+    """Count pairs by the rank they have in the data (row) and on the map (column).
+
+    A perfect map has a diagonal matrix. Below the diagonal are intrusions, points nearer on the
+    map than in the data; above it extrusions.
+
+    Parameters
+    ----------
+    n_neighbors : int, default=None
+        Ranks to tell apart; by default 100, or all there are.
+    X, embedding, metric, sample, random_state
+        As for :func:`trustworthiness`.
+
+    Returns
+    -------
+    array of shape (n_neighbors, n_neighbors)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> line = np.array([[0.0], [1.0], [3.0], [7.0]])
+    >>> coranking_matrix(line, line)
+    array([[4, 0, 0],
+           [0, 4, 0],
+           [0, 0, 4]])
+    """
+    pair = Pair.of(X, embedding, metric)
+    k = pair.check_neighbors(n_neighbors, default=100, largest=1)
+    plan_memory(16.0 * k * k, f"a matrix of {k} by {k} ranks", "pass a smaller n_neighbors")
+    points = sample_points(pair.n, sample, random_state)
+    in_data = NeighborRanks.of_map(pair, k, points).ranks
+    kept = in_data <= k
+    cells = (in_data - 1) * k + np.arange(k)
+    return np.bincount(cells[kept], minlength=k * k).reshape(k, k)
+
+
+def all_ranks(keys: Array) -> IntArray:
+    """Rank of every column in its row, from 1 for the smallest key; ties by column."""
+    order = np.argsort(keys, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, keys.shape[1] + 1)[None, :], axis=1)
+    return ranks
+
+
+def _weights(n: int) -> Array:
+    """Weight 1/k of each size k ≤ n − 2 in the area, summing to one."""
+    k = np.arange(1, n - 1)
+    return (1 / k) / (1 / k).sum()
+
+
+def _credit(n: int) -> Array:
+    """What a pair adds to its point's area if the larger of its ranks is 0, 1, … n.
+
+    R_NX(k) = ((n−1)·Q(k) − k) / (n−1−k), where k·Q(k) counts pairs of ranks up to k; so a pair of
+    larger rank r adds weight(k) · (n−1) / (k·(n−1−k)) for every k ≥ r.
+    """
+    k = np.arange(1, n - 1)
+    adds = _weights(n) * (n - 1) / (k * (n - 1.0 - k))
+    return np.concatenate([[0.0], np.cumsum(adds[::-1])[::-1], [0.0, 0.0]])
+
+
+def _chance(n: int) -> float:
+    """What a random map gets by `_credit` alone."""
+    k = np.arange(1, n - 1)
+    return float((_weights(n) * k / (n - 1.0 - k)).sum())

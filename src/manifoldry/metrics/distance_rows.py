@@ -1,0 +1,194 @@
+"""All distances from a few points at a time, so that no square matrix is ever held."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
+
+from manifoldry._threads import map_threads, one_blas_thread
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import check_non_negative, row_blocks
+from manifoldry.extension.kernels import corrected_squares
+from manifoldry.neighbors.distances import Frame, expansion_error, squared_norms
+from manifoldry.neighbors.geodesics import edge_lengths
+from manifoldry.neighbors.graph import NeighborGraph
+
+Result = TypeVar("Result")
+
+_FEW_FEATURES = 12  # up to here subtracting is as fast as a matrix product
+_BUDGET = 2**22  # numbers in a block of rows
+
+
+class DistanceRows(ABC):
+    """Distances between some points, a block of rows at a time."""
+
+    n_groups = 1600  # groups of points that may be drawn to compare distances
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of points."""
+
+    @abstractmethod
+    def keys(self, rows: IntArray) -> Array:
+        """Numbers (n_rows, n) that sort as the distances of these points to all do.
+
+        A new array, for the caller to overwrite.
+        """
+
+    @abstractmethod
+    def distances(self, rows: IntArray) -> Array:
+        """Distances (n_rows, n) of these points to all."""
+
+    @abstractmethod
+    def among(self, points: IntArray) -> Array:
+        """Distances (n_points, n_points) of these points to each other."""
+
+    def nearest_first(self, rows: IntArray) -> Array:
+        """`keys` with every point infinitely far from itself."""
+        keys = self.keys(rows)
+        keys[np.arange(len(rows)), rows] = np.inf
+        return keys
+
+
+def distance_rows(X: Matrix | NeighborGraph, metric: Any = "euclidean") -> DistanceRows:
+    """The rows for a metric: Euclidean, precomputed, any of scikit-learn's, or along a graph."""
+    if isinstance(X, NeighborGraph):
+        return GeodesicRows(X)
+    if isinstance(metric, str) and metric in ("euclidean", "l2"):
+        return EuclideanRows(X)
+    if isinstance(metric, str) and metric == "precomputed":
+        check_non_negative(X, "distances")
+        return PrecomputedRows(X)
+    return GeneralRows(X, metric)
+
+
+def map_rows(
+    function: Callable[[IntArray], Result], points: IntArray, n: int, budget: int = _BUDGET
+) -> list[Result]:
+    """Results of a function for blocks of points, by several threads, each with one for BLAS."""
+    blocks = [points[block] for block in row_blocks(len(points), n, budget=budget)]
+    with one_blas_thread():
+        return map_threads(function, blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class EuclideanRows(DistanceRows):
+    """Distances between vectors; squares serve as keys."""
+
+    X: Matrix
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    def keys(self, rows: IntArray) -> Array:
+        if self.X.shape[1] <= _FEW_FEATURES and not sparse.issparse(self.X):
+            return np.asarray(cdist(self._framed[rows], self._framed, "sqeuclidean"))
+        error = expansion_error(self._squares[rows], self._squares.max(), self.X.shape[1])
+        return corrected_squares(
+            self._framed[rows], self._framed, self._squares, error, self.X[rows], self.X, self._unit
+        )
+
+    def distances(self, rows: IntArray) -> Array:
+        squares = self.keys(rows)
+        return np.sqrt(squares, out=squares) * self._unit
+
+    def among(self, points: IntArray) -> Array:
+        rows = self._framed[points]
+        rows = rows.toarray() if sparse.issparse(rows) else rows
+        return np.asarray(cdist(rows, rows)) * self._unit
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame.of(self.X)
+
+    @property
+    def _unit(self) -> float:
+        return self._frame.unit
+
+    @cached_property
+    def _framed(self) -> Matrix:
+        return self._frame.apply(self.X)
+
+    @cached_property
+    def _squares(self) -> Array:
+        return squared_norms(self._framed)
+
+
+@dataclass(frozen=True, eq=False)
+class PrecomputedRows(DistanceRows):
+    """Distances that somebody else computed."""
+
+    D: Array
+
+    @property
+    def n(self) -> int:
+        return int(self.D.shape[0])
+
+    def keys(self, rows: IntArray) -> Array:
+        return self.distances(rows)
+
+    def distances(self, rows: IntArray) -> Array:
+        return np.array(self.D[rows], dtype=np.float64)
+
+    def among(self, points: IntArray) -> Array:
+        return np.array(self.D[np.ix_(points, points)], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class GeodesicRows(DistanceRows):
+    """Distances along a neighbour graph; infinite between its pieces."""
+
+    graph: NeighborGraph
+    n_groups = 10  # every point of a group takes a search of the whole graph
+
+    @property
+    def n(self) -> int:
+        return self.graph.n_query
+
+    def keys(self, rows: IntArray) -> Array:
+        return self.distances(rows)
+
+    def distances(self, rows: IntArray) -> Array:
+        lengths, unit = self._lengths
+        return np.asarray(dijkstra(lengths, indices=rows)) * unit
+
+    def among(self, points: IntArray) -> Array:
+        return self.distances(points)[:, points]
+
+    @cached_property
+    def _lengths(self) -> tuple[Matrix, float]:
+        return edge_lengths(self.graph)
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralRows(DistanceRows):
+    """Distances in any metric that scikit-learn knows, or a function of two points."""
+
+    X: Matrix
+    metric: Any
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    def keys(self, rows: IntArray) -> Array:
+        return self.distances(rows)
+
+    def distances(self, rows: IntArray) -> Array:
+        return self._between(self.X[rows], self.X)
+
+    def among(self, points: IntArray) -> Array:
+        return self._between(self.X[points], self.X[points])
+
+    def _between(self, A: Matrix, B: Matrix) -> Array:
+        from sklearn.metrics import pairwise_distances
+
+        return np.asarray(pairwise_distances(A, B, metric=self.metric), dtype=np.float64)

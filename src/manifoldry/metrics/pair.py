@@ -1,0 +1,210 @@
+"""Data and a map of them, whoever made it, ready to be compared."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from manifoldry._checks import as_generator, check_count
+from manifoldry._estimate import Estimate
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import canonical, check_square, refuse_masked
+from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
+from manifoldry.neighbors.base import smallest_entries
+from manifoldry.neighbors.graph import NeighborGraph
+
+# Up to here figures are taken on all points; beyond on so many, drawn at random.
+EXACT, SAMPLE = 10_000, 2_000
+_FIXED_SEED = 0  # the same call gives the same figure
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Data and their map.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+        The data, or their distances.
+    Y : array of shape (n_samples, n_components)
+        The map.
+    metric : str or callable
+        What distances between data are measured in; those on the map are Euclidean.
+    on_map : array of shape (n_samples,)
+        Rows of what was passed that are on the map: rows of NaN are points that were left off.
+    n_rows : int
+        How many rows were passed.
+    """
+
+    X: Matrix | NeighborGraph
+    Y: Array
+    metric: Any
+    on_map: IntArray
+    n_rows: int
+
+    @classmethod
+    def of(cls, X: Any, embedding: Any, metric: Any = "euclidean", least: int = 3) -> "Pair":
+        """Read data and map: arrays, a fitted estimator as map, or an AnnData and a key."""
+        X, embedding = unwrap(X, embedding)
+        Y = read_map(embedding)
+        if isinstance(X, NeighborGraph):
+            return cls._along(X, Y, least)
+        data = read_data(X, least)
+        _check_rows(data.shape[0], Y)
+        n_rows, on_map = len(Y), np.flatnonzero(~np.isnan(Y).all(axis=1))
+        if len(on_map) < least:
+            raise ValueError(
+                f"{len(on_map)} of {len(Y)} points are on the map; at least {least} are needed"
+            )
+        Y = check_array(Y[on_map], dtype=np.float64, input_name="embedding")
+        pair = cls(data, Y, metric, on_map, n_rows)
+        if pair.precomputed:
+            check_square(data, "distances")
+        if len(on_map) == n_rows:
+            return pair
+        return replace(pair, X=data[on_map][:, on_map] if pair.precomputed else data[on_map])
+
+    @classmethod
+    def _along(cls, graph: NeighborGraph, Y: Array, least: int) -> "Pair":
+        """Distances along a graph; all its points have to be on the map."""
+        _check_rows(graph.n_query, Y)
+        if graph.n_query < least:
+            raise ValueError(f"the graph has {graph.n_query} points; at least {least} are needed")
+        Y = check_array(Y, dtype=np.float64, input_name="embedding")
+        return cls(graph, Y, None, np.arange(len(Y)), len(Y))
+
+    @property
+    def n(self) -> int:
+        """Number of points on the map."""
+        return len(self.Y)
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether the data are known by their distances only."""
+        return isinstance(self.metric, str) and self.metric == "precomputed"
+
+    @cached_property
+    def in_data(self) -> DistanceRows:
+        """Distances between the data."""
+        return distance_rows(self.X, self.metric)
+
+    @cached_property
+    def on_plane(self) -> DistanceRows:
+        """Distances on the map."""
+        return distance_rows(self.Y)
+
+    def neighbors(self, k: int) -> IntArray:
+        """The k nearest of every point in the data, (n, k)."""
+        if isinstance(self.X, NeighborGraph):
+            rows = np.arange(self.n)
+            nearest = map_rows(self._nearest_along(k), rows, self.n)
+            return np.concatenate(nearest)
+        graph = NeighborGraph.build(self.X, k, metric=self.metric, copy=False)
+        return graph.indices.reshape(self.n, k)
+
+    def _nearest_along(self, k: int) -> Callable[[IntArray], IntArray]:
+        return lambda rows: smallest_entries(self.in_data.nearest_first(rows), k)[0]
+
+    def principal_map(self) -> "Pair | None":
+        """The same data with their principal components as map; None without coordinates."""
+        from manifoldry.spectral.pca import PCA
+
+        d = self.Y.shape[1]
+        if isinstance(self.X, NeighborGraph) or self.precomputed or d > min(self.X.shape):
+            return None
+        return replace(self, Y=PCA(d).fit_transform(self.X).astype(np.float64))
+
+    def pointwise(
+        self,
+        values_of: Callable[[IntArray], Array],
+        sample: Any,
+        per_point: bool,
+        random_state: RandomState,
+    ) -> Estimate | Array:
+        """The mean of a figure that every point has, on a sample of them; or all the values."""
+        if not per_point:
+            points = sample_points(self.n, sample, random_state)
+            return Estimate.of_mean(values_of(points), self.n)
+        return self.for_all_rows(values_of(np.arange(self.n)))
+
+    def for_all_rows(self, values: Array) -> Array:
+        """Values of the points on the map as values of all rows; NaN for those left off."""
+        out = np.full(self.n_rows, np.nan)
+        out[self.on_map] = values
+        return out
+
+    def check_neighbors(self, n_neighbors: Any, default: int, largest: float) -> int:
+        """A neighbourhood's size, at most a share `largest` of the other points."""
+        bound = max(1, math.ceil(largest * self.n) - 1)
+        if n_neighbors is None:
+            return min(default, bound)
+        k = check_count("n_neighbors", n_neighbors)
+        if k > bound:
+            raise ValueError(
+                f"n_neighbors={k} must be less than {largest * self.n:g}, for {self.n} points; "
+                f"pass n_neighbors={bound} or fewer"
+            )
+        return k
+
+
+def _check_rows(n: int, Y: Array) -> None:
+    if n != len(Y):
+        raise ValueError(f"X has {n} rows and the map has {len(Y)}; pass the map of these rows")
+
+
+def sample_points(n: int, size: Any, random_state: RandomState = None) -> IntArray:
+    """Rows to take figures on, ascending: "auto", "all", or a number of them out of n."""
+    if isinstance(size, str):
+        if size not in ("auto", "all"):
+            raise ValueError(f"sample={size!r} must be 'auto', 'all' or a number of points")
+        size = n if size == "all" or n <= EXACT else SAMPLE
+    size = min(check_count("sample", size, minimum=2), n)
+    if size == n:
+        return np.arange(n)
+    rng = as_generator(random_state, unset=_FIXED_SEED)
+    return np.sort(rng.choice(n, size, replace=False))
+
+
+def unwrap(X: Any, embedding: Any) -> tuple[Any, Any]:
+    """Take data and map out of an AnnData whose ``obsm`` has the map under a name."""
+    if not hasattr(X, "obsm"):
+        return X, embedding
+    if not isinstance(embedding, str):
+        return _annotated_data(X), embedding
+    if embedding not in X.obsm:
+        raise ValueError(
+            f"obsm has no {embedding!r}; it has {', '.join(map(repr, X.obsm)) or 'nothing'}"
+        )
+    return _annotated_data(X), X.obsm[embedding]
+
+
+def _annotated_data(annotated: Any) -> Any:
+    """What maps of single cells are made from: their principal components, if they are there."""
+    return annotated.obsm.get("X_pca", annotated.X)
+
+
+def read_data(X: Any, least: int) -> Matrix:
+    """Finite rows, dense or CSR."""
+    refuse_masked(X)
+    dtypes = [np.float64, np.float32]
+    return canonical(
+        check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least, input_name="X")
+    )
+
+
+def read_map(embedding: Any) -> Array:
+    """Map positions of an array or a fitted estimator; NaN is kept for points left off."""
+    if hasattr(embedding, "fit") and not hasattr(embedding, "embedding_"):
+        name = type(embedding).__name__
+        raise ValueError(f"{name} has no embedding_; call fit first, or pass the map itself")
+    Y = getattr(embedding, "embedding_", embedding)
+    if isinstance(Y, str):
+        raise TypeError(f"embedding={Y!r} is a name; names are for maps in an AnnData's obsm")
+    Y = np.asarray(Y)
+    Y = Y[:, None] if Y.ndim == 1 else Y
+    options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": "embedding"}
+    return np.asarray(check_array(Y, **options))

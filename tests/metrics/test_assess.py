@@ -1,0 +1,106 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.manifold import TSNE
+from sklearn.manifold import trustworthiness as reference
+
+from manifoldry import PCA, LaplacianEigenmaps, NeighborGraph
+from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.metrics import assess, continuity, coranking, knn_accuracy, shepard, stress
+
+X, y = load_iris(return_X_y=True)
+Y = X[:, :2] + np.random.default_rng(0).normal(scale=0.05, size=(150, 2))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return assess(X, Y, y, n_neighbors=10)
+
+
+def test_figures_are_those_of_the_functions(found):
+    assert found.figures["trustworthiness"] == pytest.approx(reference(X, Y, n_neighbors=10), 1e-3)
+    assert found.figures["continuity"] == continuity(X, Y, n_neighbors=10)
+    assert found.figures["rnx_area"] == coranking(X, Y).area
+    assert found.figures["distance_order"] == shepard(X, Y).spearman
+    assert found.figures["stress"] == stress(X, Y)
+    assert found.figures["label_accuracy"] == knn_accuracy(Y, y, n_neighbors=10)
+    assert found.figures["label_accuracy_in_data"] == knn_accuracy(X, y, n_neighbors=10)
+    assert found.baseline["rnx_area"] == coranking(X, PCA(2).fit(X)).area
+
+
+def test_values_per_point_average_to_the_figures(found):
+    for name in ("trustworthiness", "continuity", "neighbors_kept"):
+        assert found.per_point[name].mean() == pytest.approx(found.figures[name])
+    assert {"shear", "magnification"} <= found.per_point.keys()
+    assert all(values.shape == (150,) for values in found.per_point.values())
+
+
+def test_the_verdict_prefers_pca_where_it_is_better(found):
+    assert "A linear map (PCA) keeps more neighbours" in found.verdict
+    assert "A linear map (PCA)" in str(found)
+
+
+def test_the_verdict_of_good_and_random_maps():
+    digits = load_digits()
+    data, labels = digits.data[:600], digits.target[:600]
+    good = assess(data, TSNE(2, random_state=0).fit_transform(data), labels)
+    assert "Points that are close on this map are close in the data." in good.verdict
+    assert "keeps more neighbours than a linear map" in good.verdict
+    noise = assess(data, np.random.default_rng(0).normal(size=(600, 2)), labels)
+    assert "means little" in noise.verdict
+    assert "among strangers" in noise.verdict
+    assert "Labels are mixed" in noise.verdict
+
+
+def test_redundant_coordinates_are_named():
+    strip = make_strip(500, aspect=6, random_state=0).X
+    assert "repeats those before it" in assess(strip, LaplacianEigenmaps(2).fit(strip)).verdict
+
+
+def test_annotated_data_like_those_of_scanpy():
+    cells = SimpleNamespace(
+        X=X + 100, obsm={"X_pca": X, "X_umap": Y}, obs={"kind": np.array(list("abc"))[y]}
+    )
+    by_name, plain = assess(cells, "X_umap", "kind"), assess(X, Y, y)
+    assert by_name.figures == plain.figures
+    with pytest.raises(ValueError, match="obsm has no 'X_tsne'; it has 'X_pca', 'X_umap'"):
+        assess(cells, "X_tsne")
+    cells.obsm.pop("X_pca")
+    assert assess(cells, "X_umap").figures["stress"] == pytest.approx(plain.figures["stress"])
+
+
+def test_real_annotated_data():
+    anndata = pytest.importorskip("anndata", reason="anndata is not a dependency of the tests")
+    cells = anndata.AnnData(X)
+    cells.obsm["X_umap"] = Y
+    assert assess(cells, "X_umap").figures["stress"] == pytest.approx(stress(X, Y))
+
+
+def test_distances_along_a_graph_have_no_baseline():
+    roll, sheet = make_swiss_roll(1000, random_state=0)
+    graph = NeighborGraph.build(roll, 7)
+    found = assess(graph, sheet)
+    assert found.baseline == {}
+    assert found.figures["distance_order"] > 0.99
+    assert "magnification" not in found.per_point
+    assert "PCA" not in str(found)
+
+
+def test_points_left_off_the_map_are_missing():
+    without = Y.copy()
+    without[:3] = np.nan
+    values = assess(X, without, y).per_point["trustworthiness"]
+    assert np.isnan(values[:3]).all()
+    assert np.isfinite(values[3:]).all()
+
+
+@pytest.mark.parametrize("n", [4, 5, 10])
+def test_a_few_points(n):
+    assert 0 <= assess(X[::15][:n], Y[::15][:n]).figures["trustworthiness"] <= 1
+
+
+def test_coinciding_points_are_refused():
+    with pytest.raises(ValueError, match="coincide"):
+        assess(np.ones((30, 3)), np.arange(30.0))

@@ -1,0 +1,154 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+from sklearn.manifold import trustworthiness as reference
+from zadu.measures import trustworthiness_continuity
+
+from manifoldry import PCA, NeighborGraph
+from manifoldry.metrics import continuity, neighbor_preservation, trustworthiness
+
+FIGURES = [trustworthiness, continuity, neighbor_preservation]
+
+
+@pytest.mark.parametrize("k", [1, 5, 40, 74])
+def test_trustworthiness_is_scikit_learns(data, k):
+    X, Y = data
+    figure = trustworthiness(X, Y, n_neighbors=k)
+    assert figure == pytest.approx(reference(X, Y, n_neighbors=k), abs=1e-12)
+    assert figure.exact
+
+
+@pytest.mark.parametrize("k", [3, 20])
+def test_both_are_those_of_zadu(data, k):
+    X, Y = data
+    theirs = trustworthiness_continuity.measure(X, Y, k)
+    assert trustworthiness(X, Y, n_neighbors=k) == pytest.approx(theirs["trustworthiness"])
+    assert continuity(X, Y, n_neighbors=k) == pytest.approx(theirs["continuity"])
+
+
+def test_preservation_counts_common_neighbours(data, ranks):
+    X, Y = data
+    common = ((ranks(X) <= 7) & (ranks(Y) <= 7)).sum(axis=1) - 1  # a point itself has rank 0
+    values = neighbor_preservation(X, Y, n_neighbors=7, per_point=True)
+    np.testing.assert_allclose(values, common / 7)
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_per_point_averages_to_the_figure(data, figure):
+    X, Y = data
+    values = figure(X, Y, per_point=True)
+    assert values.shape == (150,)
+    assert values.mean() == pytest.approx(figure(X, Y))
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_perfect_map(data, figure):
+    X, _ = data
+    assert figure(X, 3 * X + 1) == 1
+
+
+@pytest.mark.parametrize("figure", FIGURES)
+def test_intervals_of_samples_cover_the_exact_figure(data, figure):
+    X, Y = data
+    exact = figure(X, Y)
+    samples = [figure(X, Y, sample=60, random_state=seed) for seed in range(60)]
+    covered = np.mean([sample.low <= exact <= sample.high for sample in samples])
+    assert 0.85 <= covered <= 1
+    assert np.std(samples) > 0
+
+
+def test_a_large_map_is_sampled_and_says_so():
+    X = np.random.default_rng(0).normal(size=(10_001, 3))
+    figure = trustworthiness(X, X[:, :2])
+    assert figure.low < figure < figure.high < figure.low + 0.02
+    assert figure == trustworthiness(X, X[:, :2])  # the same call, the same figure
+
+
+def test_metrics_and_precomputed_distances_agree(data):
+    X, Y = data
+    D = cdist(X, X, "cityblock")
+    assert trustworthiness(X, Y, metric="manhattan") == pytest.approx(
+        trustworthiness(D, Y, metric="precomputed")
+    )
+    assert trustworthiness(D, Y, metric="precomputed") == pytest.approx(
+        reference(D, Y, metric="precomputed")
+    )
+
+
+def test_sparse_data_and_frames_are_read(data):
+    pandas = pytest.importorskip("pandas")
+    X, Y = data
+    expected = trustworthiness(X, Y)
+    assert trustworthiness(sparse.csr_array(X), Y) == pytest.approx(expected)
+    assert trustworthiness(pandas.DataFrame(X), pandas.DataFrame(Y)) == expected
+
+
+def test_many_features_and_few_give_the_same_ranks():
+    # Beyond twelve features squares come from products, here of points far from the origin.
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 5))
+    padded = np.hstack([X, np.zeros((100, 20))]) + 1e6
+    Y = X[:, :2]
+    assert trustworthiness(padded, Y) == pytest.approx(trustworthiness(X, Y))
+
+
+def test_scale_and_offset_do_not_matter(data):
+    X, Y = data
+    for moved in (X * 1e150, X * 1e-150, X + 1e8):
+        assert trustworthiness(moved, Y) == pytest.approx(trustworthiness(X, Y), abs=1e-6)
+
+
+def test_ties_are_broken_by_position_on_both_sides():
+    grid = np.stack(np.meshgrid(range(6), range(6)), axis=-1).reshape(-1, 2).astype(float)
+    for figure in FIGURES:
+        assert figure(grid, 2 * grid) == 1
+        assert figure(np.vstack([grid, grid]), np.vstack([grid, grid])) == 1
+
+
+def test_along_a_graph():
+    X = np.linspace(0, 1.9 * np.pi, 60)
+    ring = np.column_stack([np.cos(X), np.sin(X)])
+    graph = NeighborGraph.build(ring, 2)
+    assert trustworthiness(graph, X) > 0.998  # both neighbours of a point are equally far
+    assert trustworthiness(ring, X, n_neighbors=20) < 1  # its ends are close in the plane
+
+
+def test_fitted_estimators_and_points_left_off_the_map(data):
+    X, _ = data
+    model = PCA(2).fit(X)
+    assert trustworthiness(X, model) == trustworthiness(X, model.embedding_)
+    Y = model.embedding_.copy()
+    Y[[3, 70]] = np.nan
+    rest = np.delete(np.arange(150), [3, 70])
+    values = trustworthiness(X, Y, per_point=True)
+    assert np.isnan(values[[3, 70]]).all()
+    np.testing.assert_allclose(values[rest], trustworthiness(X[rest], Y[rest], per_point=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_neighbors": 75}, "n_neighbors=75 must be less than 75"),
+        ({"n_neighbors": 0}, "at least 1"),
+        ({"sample": 1}, "at least 2"),
+        ({"sample": "some"}, "'auto', 'all'"),
+        ({"embedding": np.zeros((149, 2))}, "150 rows and the map has 149"),
+        ({"embedding": np.full((150, 2), np.nan)}, "0 of 150 points are on the map"),
+        ({"embedding": "X_umap"}, "obsm"),
+        ({"X": np.full((150, 6), np.inf)}, "infinity"),
+        ({"X": np.zeros((0, 6))}, "0 sample"),
+        ({"X": np.zeros((1, 6)), "embedding": np.zeros((1, 2))}, "minimum of 3"),
+        ({"metric": "precomputed"}, "square"),
+        ({"embedding": PCA(2)}, "call fit first"),
+    ],
+)
+def test_bad_input_is_named(data, change, message):
+    X, Y = data
+    arguments = {"X": X, "embedding": Y} | change
+    with pytest.raises((ValueError, TypeError), match=message):
+        trustworthiness(**arguments)
+
+
+def test_constant_data_give_an_answer_by_position():
+    assert 0 <= trustworthiness(np.zeros((20, 3)), np.arange(20.0)) <= 1
