@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
+    from manifoldry.extension.conformal import ConformalInverse as ConformalInverse
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
@@ -38,6 +39,7 @@ _EXPORTS = {
     "LTSA": "spectral.ltsa",
     "LocallyLinearEmbedding": "spectral.locally_linear_embedding",
     "NonRedundant": "nonredundant.estimator",
+    "ConformalInverse": "extension.conformal",
     "NeighborGraph": "neighbors.graph",
 }
 _SUBMODULES = (

@@ -5,6 +5,10 @@ class ManifoldryWarning(UserWarning):
     """Parent of all warnings of this package, so that one filter catches them."""
 
 
+class CalibrationWarning(ManifoldryWarning):
+    """There are too few data to tell how large errors may be."""
+
+
 class ConvergenceWarning(ManifoldryWarning):
     """A solver returned something less accurate than was asked for."""
 

@@ -126,12 +126,17 @@ class LocalRegression:
     @cached_property
     def error(self) -> float:
         """Root mean squared leave-one-out error per row, in the units of the data."""
-        return float(np.sqrt((self._residuals(self.smoother) ** 2).mean())) * self._unit
+        return float(np.sqrt(((self.residual_lengths / self._unit) ** 2).mean())) * self._unit
+
+    @cached_property
+    def residual_lengths(self) -> Array:
+        """Lengths of the leave-one-out residuals of the sampled rows, in the units of the data."""
+        return self._residuals(self.smoother) * self._unit
 
     @cached_property
     def mean_residual(self) -> float:
         """Mean length of the leave-one-out residuals, in the units of the data."""
-        return float(self._residuals(self.smoother).mean()) * self._unit
+        return float(self.residual_lengths.mean())
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""

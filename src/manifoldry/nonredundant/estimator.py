@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry._checks import as_generator, check_option, check_positive
 from manifoldry._rows import RowLookup
+from manifoldry._score import ReconstructionScoreMixin
 from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, RandomState
 from manifoldry._warn import warn
@@ -51,7 +52,11 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class NonRedundant(
-    MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ReconstructionScoreMixin,
+    MetaEstimatorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Spectral coordinates each of which says something the ones before it do not.
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry._checks import as_generator, check_count
 from manifoldry._rows import RowLookup
+from manifoldry._score import ReconstructionScoreMixin
 from manifoldry._threads import threads_allowed
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import check_data, owned, plan_memory
@@ -30,7 +31,9 @@ _FIXED_SEED = 0
 _DEFAULT_COMPONENTS = 2
 
 
-class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SpectralEmbedder(
+    ReconstructionScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Base of the estimators whose coordinates are eigenvectors.
 
     A subclass poses a :class:`~manifoldry.eigen.SpectralProblem` in ``_pose`` and says in
@@ -156,25 +159,6 @@ class SpectralEmbedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEs
         rows = self._on_map
         error = np.abs(self._extension.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """How well data are found again after going to the map and back: R² in data space.
-
-        1 is perfect, 0 no better than the mean of `X`. It compares methods, settings and numbers
-        of coordinates alike, in :class:`~sklearn.model_selection.GridSearchCV` too, as long as
-        `X` was held out: training rows know their place on the map. See
-        :func:`manifoldry.metrics.reconstruction` for its confidence interval.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Data, two rows at least.
-        y : ignored
-            Present for scikit-learn's sake.
-        """
-        from manifoldry.metrics import reconstruction
-
-        return float(reconstruction(self, X))
 
     def redundancy(self) -> Array:
         """How much of each coordinate is new beside those before it: 0 nothing, 1 all of it.

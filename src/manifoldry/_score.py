@@ -1,0 +1,26 @@
+"""The score that all embeddings share."""
+
+from typing import Any
+
+
+class ReconstructionScoreMixin:
+    """Adds `score` to estimators with `transform` and `inverse_transform`."""
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How well data are found again after going to the map and back: R² in data space.
+
+        1 is perfect, 0 no better than the mean of `X`. It compares methods, settings and numbers
+        of coordinates alike, in :class:`~sklearn.model_selection.GridSearchCV` too, as long as
+        `X` was held out: training rows know their place on the map. See
+        :func:`manifoldry.metrics.reconstruction` for its confidence interval.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Data, two rows at least.
+        y : ignored
+            Present for scikit-learn's sake.
+        """
+        from manifoldry.metrics import reconstruction
+
+        return float(reconstruction(self, X))

@@ -1,0 +1,299 @@
+"""A way back from the map that says how far off it may be, and where it should not be trusted."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    MetaEstimatorMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldry._checks import as_generator
+from manifoldry._score import ReconstructionScoreMixin
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import check_data, power_of_two_scale, row_blocks
+from manifoldry._warn import warn
+from manifoldry.exceptions import CalibrationWarning
+from manifoldry.extension.regression import LocalRegression, MapSpacing
+
+_NEAR = 10  # neighbours whose errors make up the local error
+_SHRUNK = 0.1  # share of the mean error that no local error falls below
+_USUAL = 0.99  # share of held-out points that must not be flagged
+
+
+class Inverted(NamedTuple):
+    """Data at map positions, and how far they can be trusted."""
+
+    data: Array
+    """What the model returns, (n_samples, n_features)."""
+    radius: Array
+    """Distance from `data` within which the true point lies with the coverage asked for."""
+    trusted: NDArray[np.bool_]
+    """False where a position is farther from the data than 99 % of held-out points are, or comes
+    back from the data farther from where it was."""
+
+
+class ConformalInverse(
+    ReconstructionScoreMixin,
+    MetaEstimatorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """An embedding whose `inverse_transform` comes with a radius that holds the truth.
+
+    Part of the data is kept from the fit. Their errors, after going to the map and back, relative
+    to the local error of regression around them, give a radius for every position: a new point of
+    the same kind lies within it with the probability asked for, whatever the method and the data
+    (split conformal prediction). That is so on average over new points, not at each position.
+
+    Parameters
+    ----------
+    estimator : embedding, default=None
+        Anything with `transform` and `inverse_transform`; by default ``LaplacianEigenmaps()``. A
+        copy is fitted to part of the data. One that is fitted already is passed as
+        ``sklearn.frozen.FrozenEstimator(model)``, and `fit` then takes data that it has not seen.
+    coverage : float, default=0.9
+        Probability with which the radius holds the true point. At least ``coverage / (1 -
+        coverage)`` points must be held out, 9 for 0.9, else radii are infinite, with a warning.
+    calibration : float, default=0.25
+        Share of the data that is held out.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the split; ``None`` is a fixed seed.
+
+    Attributes
+    ----------
+    estimator_ : embedding
+        The fitted copy.
+    embedding_ : array of shape (n_samples, n_components)
+        Where the data lie on the map; held-out rows by `transform`.
+    held_out_ : array
+        Rows that the errors were measured on.
+    errors_ : array of shape (n_held_out,)
+        Their errors.
+    factor_ : float
+        Radius in units of the local error.
+
+    Examples
+    --------
+    >>> from manifoldry import ConformalInverse, Isomap
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, _ = make_swiss_roll(800, random_state=0)
+    >>> model = ConformalInverse(Isomap(2, n_neighbors=7), coverage=0.9).fit(X)
+    >>> X_new, _ = make_swiss_roll(300, random_state=1)
+    >>> back, radius, trusted = model.inverse_with_radius(model.transform(X_new))
+    >>> error = ((back - X_new) ** 2).sum(axis=1) ** 0.5
+    >>> bool(0.85 < (error <= radius).mean() < 0.95), bool(trusted.mean() > 0.9)
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        coverage: float = 0.9,
+        calibration: float = 0.25,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.coverage = coverage
+        self.calibration = calibration
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the estimator to part of `X` and measure its errors on the rest.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The data.
+        y : ignored
+            Present for scikit-learn's sake.
+        """
+        _check_share("coverage", self.coverage)
+        _check_share("calibration", self.calibration)
+        estimator = self._prepared()
+        data = check_data(self, X, reset=True, ensure_min_samples=4)
+        seen, held_out = self._split(data.shape[0], as_generator(self.random_state, unset=0))
+        if not isinstance(estimator, FrozenEstimator):
+            estimator.fit(data[seen])
+        Z = np.asarray(estimator.transform(data), dtype=np.float64)
+        usable = np.asarray(np.isfinite(Z).all(axis=1))
+        seen, held_out = seen[usable[seen]], held_out[usable[held_out]]
+        self._check_enough(len(held_out))
+        self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
+        self.held_out_ = held_out
+        self._map = MapSpacing(Z[seen])
+        self._local = LocalError.of(Z[seen], data[seen])
+        self._calibrate(Z[held_out], data[held_out])
+        return self
+
+    def _calibrate(self, Z: Array, X: Matrix) -> None:
+        back = self._back(Z)
+        self.errors_ = _lengths(X, back)
+        self.factor_ = conformal_quantile(self.errors_ / self._local.at(Z), self.coverage)
+        self._farthest = float(np.quantile(self._map.remoteness(Z), _USUAL))
+        self._loosest = float(np.quantile(self._round_trip(Z, back), _USUAL))
+
+    def _prepared(self) -> Any:
+        from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+        given = LaplacianEigenmaps() if self.estimator is None else self.estimator
+        for needed in ("fit", "transform", "inverse_transform", "get_params"):
+            if not hasattr(given, needed):
+                raise TypeError(f"estimator={given!r} has no {needed}")
+        if get_tags(given).input_tags.pairwise:
+            raise ValueError(
+                f"estimator={given!r} takes precomputed values, so it has no data to return to; "
+                "pass one that takes data"
+            )
+        estimator = clone(given)
+        if hasattr(estimator, "set_output") and not isinstance(estimator, FrozenEstimator):
+            estimator.set_output(transform="default")
+        return estimator
+
+    def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Rows that local errors come from, and rows that are held out."""
+        share = 0.5 if isinstance(self.estimator, FrozenEstimator) else self.calibration
+        count = min(max(1, round(share * n)), n - 3)
+        order = rng.permutation(n)
+        return np.sort(order[count:]), np.sort(order[:count])
+
+    def _check_enough(self, n: int) -> None:
+        if _rank(n, self.coverage) > n:
+            least = _rounded_up(self.coverage / (1 - self.coverage))
+            warn(
+                f"{n} points were held out, and coverage={self.coverage} needs at least {least}: "
+                "radii are infinite. Pass more data, a larger calibration or a smaller coverage",
+                CalibrationWarning,
+            )
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit, and return where the rows of `X` lie, (n_samples, n_components)."""
+        return self.fit(X).embedding_.copy()
+
+    def transform(self, X: Any) -> Array:
+        """Place points on the map, as the estimator does."""
+        check_is_fitted(self)
+        data = check_data(self, X, reset=False)
+        return np.asarray(self.estimator_.transform(data))
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Turn map positions into data, as the estimator does."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.inverse_transform(X))
+
+    def inverse_with_radius(self, X: Any) -> Inverted:
+        """Turn map positions into data, each with its radius and whether to trust it.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_components)
+            Positions on the map.
+
+        Returns
+        -------
+        Inverted
+            ``data``, ``radius`` and ``trusted``.
+        """
+        data = self.inverse_transform(X)
+        Z, back = np.asarray(X, dtype=np.float64), np.asarray(data, dtype=np.float64)
+        near = self._map.remoteness(Z) <= self._farthest
+        returns = self._round_trip(Z, back) <= self._loosest
+        return Inverted(data, self.factor_ * self._local.at(Z), near & returns)
+
+    def _back(self, Z: Array) -> Array:
+        return np.asarray(self.estimator_.inverse_transform(Z), dtype=np.float64)
+
+    def _round_trip(self, Z: Array, back: Array) -> Array:
+        """How far from where it was a position comes back after going to the data."""
+        returned = np.asarray(self.estimator_.transform(back), dtype=np.float64)
+        distance = _lengths(returned, Z)
+        return np.where(np.isfinite(distance), distance, np.inf)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.embedding_.shape[1])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "factor_")
+
+    def __sklearn_tags__(self) -> Any:
+        from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+        tags = super().__sklearn_tags__()
+        inner = get_tags(LaplacianEigenmaps() if self.estimator is None else self.estimator)
+        tags.input_tags, tags.transformer_tags = inner.input_tags, inner.transformer_tags
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class LocalError:
+    """Size of the errors of regressing data on map positions, around each position."""
+
+    Z: Array  # positions whose errors are known
+    lengths: Array  # their errors, leaving each out
+
+    @classmethod
+    def of(cls, Z: Array, X: Matrix) -> "LocalError":
+        """Errors at up to a thousand positions."""
+        regression = LocalRegression(Z, X)
+        return cls(Z[regression.map.sample], regression.residual_lengths)
+
+    @cached_property
+    def map(self) -> MapSpacing:
+        """The positions, to be searched."""
+        return MapSpacing(self.Z)
+
+    def at(self, Z: Array) -> Array:
+        """Mean error of the nearest positions, (n_new,); never zero."""
+        mean = float(self.lengths.mean()) or 1.0
+        nearest, _ = self.map.index.nearest(Z, min(_NEAR, len(self.Z)))
+        return np.maximum(self.lengths[nearest].mean(axis=1), _SHRUNK * mean)
+
+
+def conformal_quantile(scores: Array, coverage: float) -> float:
+    """The bound that one more score stays under with probability `coverage` at least.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> conformal_quantile(np.arange(1.0, 20.0), 0.9), conformal_quantile(np.ones(3), 0.9)
+    (18.0, inf)
+    """
+    rank = _rank(len(scores), coverage)
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else np.inf
+
+
+def _rank(n: int, coverage: float) -> int:
+    """Which of n sorted scores one more stays under with this probability."""
+    return _rounded_up((n + 1) * coverage)
+
+
+def _rounded_up(value: float) -> int:
+    return int(np.ceil(value - 1e-9))  # 0.9/(1 - 0.9) is meant to be 9
+
+
+def _lengths(X: Matrix, Y: Array) -> Array:
+    """Distances between the rows of X and those of Y."""
+    out = np.empty(len(Y))
+    for block in row_blocks(*Y.shape):
+        rows = X[block].toarray() if sparse.issparse(X) else X[block]
+        step = rows - Y[block]
+        unit = power_of_two_scale(step) if np.isfinite(step).all() else 1.0
+        out[block] = np.linalg.norm(step / unit, axis=1) * unit
+    return out
+
+
+def _check_share(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise ValueError(f"{name}={value!r} must lie between 0 and 1, both excluded")
