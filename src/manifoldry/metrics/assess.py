@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._typing import Array, RandomState
 from manifoldry.metrics.coranking import CoRanking, coranking_of
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
@@ -32,8 +32,8 @@ class Assessment:
         The figures by name; see :func:`assess`.
     baseline : dict of str to Estimate
         The same of a principal component map of as many dimensions; empty where there is none.
-    coranking : CoRanking
-        Neighbours kept at every size of neighbourhood.
+    curves : dict of str to CoRanking
+        Neighbours kept at every size of neighbourhood, by ``"this map"`` and ``"PCA"``.
     shepard : Shepard
         Distances on the map against those in the data.
     n_neighbors : int
@@ -44,10 +44,15 @@ class Assessment:
 
     figures: dict[str, Estimate]
     baseline: dict[str, Estimate]
-    coranking: CoRanking
+    curves: dict[str, CoRanking]
     shepard: Shepard
     n_neighbors: int
     pair: Pair
+
+    @property
+    def embedding(self) -> Array:
+        """The map that was judged, (n_samples, n_components); NaN for points left off it."""
+        return np.column_stack([self.pair.for_all_rows(column) for column in self.pair.Y.T])
 
     @property
     def verdict(self) -> str:
@@ -151,18 +156,20 @@ def assess(
     pair = Pair.of(X, embedding, metric, least=4)
     k = pair.check_neighbors(n_neighbors, default=_NEIGHBORS, largest=1 / 2)
     points = sample_points(pair.n, sample, random_state)
-    curve, diagram = coranking_of(pair, points), shepard_of(pair, random_state)
-    figures = _of_neighbors(pair, k, points, curve, diagram) | _of_shape(pair, k)
+    curves, diagram = {"this map": coranking_of(pair, points)}, shepard_of(pair, random_state)
+    figures = _of_neighbors(pair, k, curves["this map"], diagram) | _of_shape(pair, k)
     if labels is not None:
         figures |= _of_labels(pair, k, labels)
-    return Assessment(figures, _of_baseline(pair, k, points), curve, diagram, k, pair)
+    flat, baseline = pair.principal_map(), {}
+    if flat is not None:
+        curves["PCA"] = coranking_of(flat, points)
+        baseline = _of_neighbors(flat, k, curves["PCA"], shepard_of(flat, random_state))
+    return Assessment(figures, baseline, curves, diagram, k, pair)
 
 
-def _of_neighbors(
-    pair: Pair, k: int, points: IntArray, curve: CoRanking, diagram: Shepard
-) -> dict[str, Estimate]:
-    of_map = NeighborRanks.of_map(pair, k, points)
-    of_data = NeighborRanks.of_data(pair, k, points)
+def _of_neighbors(pair: Pair, k: int, curve: CoRanking, diagram: Shepard) -> dict[str, Estimate]:
+    of_map = NeighborRanks.of_map(pair, k, curve.points)
+    of_data = NeighborRanks.of_data(pair, k, curve.points)
     trust = 1 - of_map.intrusion(k)
     values = {
         "trustworthiness": trust,
@@ -183,14 +190,6 @@ def _of_shape(pair: Pair, k: int) -> dict[str, Estimate]:
         figures["shear"] = Estimate(float(np.median(local.shear)))
         figures["magnification"] = Estimate(high / low if low > 0 else np.inf)
     return figures
-
-
-def _of_baseline(pair: Pair, k: int, points: IntArray) -> dict[str, Estimate]:
-    """Figures of the principal component map, where there are coordinates to make one of."""
-    flat = pair.principal_map()
-    if flat is None:
-        return {}
-    return _of_neighbors(flat, k, points, coranking_of(flat, points), shepard_of(flat))
 
 
 def _of_labels(pair: Pair, k: int, labels: Any) -> dict[str, Estimate]:
