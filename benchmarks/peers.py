@@ -15,6 +15,7 @@ PACKAGES = {
     "tapkee": ("tapkee", "numpy"),
     "umap-learn": ("umap-learn",),
     "openTSNE": ("openTSNE",),
+    "zadu": ("zadu",),
     "pynndescent": ("pynndescent",),
     "hnswlib": ("hnswlib", "numpy"),
     "usearch": ("usearch", "numpy"),

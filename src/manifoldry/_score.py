@@ -2,10 +2,24 @@
 
 from typing import Any
 
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+
+
+def _sees_data(estimator: Any) -> bool:
+    """Whether the estimator takes data, to which it can return; else it has no score."""
+    if get_tags(estimator).input_tags.pairwise:
+        raise AttributeError(
+            f"{type(estimator).__name__} takes precomputed values here, so there are no data to "
+            "find again and no score; fit it on the data"
+        )
+    return True
+
 
 class ReconstructionScoreMixin:
     """Adds `score` to estimators with `transform` and `inverse_transform`."""
 
+    @available_if(_sees_data)
     def score(self, X: Any, y: Any = None) -> float:
         """How well data are found again after going to the map and back: R² in data space.
 

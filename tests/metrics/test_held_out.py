@@ -70,8 +70,9 @@ def test_bad_data_are_refused(bad):
 def test_precomputed_values_have_no_way_back():
     X = gaussian(30, 0)
     D = np.linalg.norm(X[:, None] - X, axis=2)
+    assert not hasattr(ClassicalMDS(2, metric="precomputed"), "score")
     with pytest.raises(ValueError, match="never saw"):
-        ClassicalMDS(2, metric="precomputed").fit(D).score(D)
+        reconstruction(ClassicalMDS(2, metric="precomputed").fit(D), D)
     with pytest.raises(ValueError, match="precomputed"):
         kernel_loss(ClassicalMDS(2, metric="precomputed").fit(D), D)
 
