@@ -69,3 +69,20 @@ def test_smallest_data():
     assert coranking(line, line).r_nx.shape == (2,)
     with pytest.raises(ValueError, match="minimum of 4"):
         coranking(line[:3], line[:3])
+
+
+def test_tied_distances_are_ranked_by_position():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(60, 4)).astype(float)
+    Y = rng.integers(0, 4, size=(60, 2)).astype(float)
+
+    def ranks(Z):
+        D = ((Z[:, None] - Z) ** 2).sum(axis=2)
+        np.fill_diagonal(D, -1)
+        return np.argsort(np.argsort(D, axis=1, kind="stable"), axis=1)
+
+    np.testing.assert_array_equal(
+        coranking_matrix(X, Y, n_neighbors=59), by_definition(ranks, X, Y)
+    )
+    q = coranking(X, Y).q_nx
+    assert q[9] == pytest.approx(((ranks(X) <= 10) & (ranks(Y) <= 10))[:, :].sum() / 600 - 0.1)

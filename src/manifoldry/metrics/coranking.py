@@ -175,10 +175,23 @@ def coranking_matrix(
 
 def all_ranks(keys: Array) -> IntArray:
     """Rank of every column in its row, from 1 for the smallest key; ties by column."""
-    order = np.argsort(keys, axis=1, kind="stable")
-    ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(1, keys.shape[1] + 1)[None, :], axis=1)
+    ranks = np.empty(keys.shape, dtype=np.int32)
+    each = np.arange(1, keys.shape[1] + 1, dtype=np.int32)
+    for own, ranked in zip(keys, ranks, strict=True):
+        ranked[_stable_order(own)] = each
     return ranks
+
+
+def _stable_order(keys: Array) -> IntArray:
+    """What a stable argsort returns, several times faster."""
+    n, order = len(keys), np.argsort(keys)
+    ordered = keys[order]
+    steps = ordered[1:] != ordered[:-1]
+    if steps.all():
+        return order
+    # Equal keys form runs; positions are sorted within each.
+    run = np.concatenate([[0], np.cumsum(steps)])
+    return np.sort(run * n + order) % n
 
 
 def _weights(n: int) -> Array:
