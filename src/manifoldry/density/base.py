@@ -1,0 +1,84 @@
+"""What density estimators share: a mixture in a frame of its own, the way there and back."""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldry._threads import threads_allowed
+from manifoldry._typing import Array
+from manifoldry._validation import check_data
+from manifoldry.neighbors.distances import Frame
+
+_PRIVATE = ("_mixture", "_frame", "_dtype")
+
+
+class DensityEstimator(DensityMixin, BaseEstimator):
+    """Base of the densities: a subclass learns ``_mixture`` in coordinates of modest size."""
+
+    _mixture: Any
+    _frame: Frame
+    _dtype: Any
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the density of the rows of `X`.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            The data.
+        y : ignored
+            Present for scikit-learn's sake.
+        """
+        for name in [name for name in vars(self) if name.endswith("_") or name in _PRIVATE]:
+            delattr(self, name)  # what an earlier fit left
+        data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
+        self._frame, self._dtype = Frame.of(data), data.dtype
+        with threads_allowed(getattr(self, "n_jobs", None)):
+            self._mixture = self._learn(data)
+        return self
+
+    @abstractmethod
+    def _learn(self, data: Array) -> Any:
+        """Set what was learned, in the units of the data, and return the mixture."""
+
+    def score_samples(self, X: Any) -> Array:
+        """Log density at every row of `X`, (n_samples,).
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_samples, n_features)
+            Points.
+        """
+        points = self._points(self._read(X))
+        with threads_allowed(getattr(self, "n_jobs", None)):
+            return np.asarray(self._mixture.log_density(points) + self._log_unit)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean log density of the rows of `X`.
+
+        The mean, as in :class:`sklearn.mixture.GaussianMixture`, so that folds of different size
+        compare; :class:`sklearn.neighbors.KernelDensity` returns the sum.
+        """
+        return float(self.score_samples(X).mean())
+
+    def _read(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(check_data(self, X, reset=False, accept_sparse=False))
+
+    def _points(self, data: Array) -> Array:
+        return np.asarray(self._frame.apply(data))
+
+    def _data(self, points: Array, dtype: Any) -> Array:
+        data = points * self._frame.unit + self._frame.origin
+        return np.asarray(data.astype(dtype, copy=False))
+
+    @property
+    def _log_unit(self) -> float:
+        """What the unit of length adds to log densities."""
+        return float(-self.n_features_in_ * np.log(self._frame.unit))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_mixture")

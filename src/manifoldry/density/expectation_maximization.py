@@ -1,0 +1,164 @@
+"""Fit a mixture of factor analysers by expectation and maximisation."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry._validation import row_blocks
+from manifoldry._warn import warn
+from manifoldry.density.factors import FactorMixture
+from manifoldry.density.windows import log_sum
+from manifoldry.exceptions import RankWarning
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over the data, weighted by responsibilities h, of y − μⱼ and of z̃ = [E[z], 1]."""
+
+    hzz: Array  # (M, L+1, L+1), Σ h E[z̃z̃ᵀ]
+    hyz: Array  # (M, D, L+1), Σ h (y − μ) E[z̃]ᵀ
+    hyy: Array  # (M, D), Σ h (y − μ)²
+    loglikelihood: float  # mean per row
+
+    @property
+    def counts(self) -> Array:
+        """Σ h of every component."""
+        return self.hzz[:, -1, -1]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted mixture, and the log-likelihood after every step since the last component left."""
+
+    mixture: FactorMixture
+    trace: Array
+    n_iter: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class ExpectationMaximization:
+    """Rules of the iteration.
+
+    Parameters
+    ----------
+    tied : bool
+        Whether all components share one noise Ψ.
+    floor : array of shape (n_features,)
+        The least noise of every feature.
+    max_iter, tol : int, float
+        Most steps, and the gain in log-likelihood per row at which to stop.
+    """
+
+    tied: bool
+    floor: Array
+    max_iter: int
+    tol: float
+
+    def run(self, X: Array, mixture: FactorMixture) -> Fit:
+        """Improve a mixture until the likelihood no longer grows."""
+        trace: list[float] = []
+        for step in range(self.max_iter):
+            moments = expect(X, mixture)
+            lost = _lost(moments, mixture)
+            if lost.any():
+                mixture, trace = mixture.without(lost), []
+                continue
+            trace.append(moments.loglikelihood)
+            if len(trace) > 1 and trace[-1] - trace[-2] < self.tol:
+                return Fit(mixture, np.array(trace), step, True)
+            mixture = self.maximize(mixture, moments)
+        trace.append(float(mixture.log_density(X).mean()))
+        return Fit(mixture, np.array(trace), self.max_iter, False)
+
+    def maximize(self, mixture: FactorMixture, moments: Moments) -> FactorMixture:
+        """The mixture of highest expected likelihood: a regression of y on the factors.
+
+        Ψ at its floor is the best there is above the floor, since its likelihood has one maximum;
+        so the floor keeps the likelihood from falling, too.
+        """
+        coefficients = np.linalg.solve(moments.hzz, moments.hyz.transpose(0, 2, 1))  # (M, L+1, D)
+        left = moments.hyy - np.einsum("mdl,mld->md", moments.hyz, coefficients)
+        counts = moments.counts
+        noise = left.sum(axis=0) / counts.sum() if self.tied else left / counts[:, None]
+        noise = np.broadcast_to(np.maximum(noise, self.floor), left.shape)
+        loadings = coefficients[:, :-1].transpose(0, 2, 1)
+        means = mixture.means + coefficients[:, -1]
+        return FactorMixture(counts / counts.sum(), means, loadings, noise)
+
+
+def expect(X: Array, mixture: FactorMixture) -> Moments:
+    """Moments of the factors and the data under the mixture, in one pass over blocks of rows."""
+    M, D, L = mixture.loadings.shape
+    hzz, hyz = np.zeros((M, L + 1, L + 1)), np.zeros((M, D, L + 1))
+    hyy, total = np.zeros((M, D)), 0.0
+    for block in row_blocks(len(X), 3 * D + M * (L + 1)):
+        found = [mixture.latent(X[block], j) for j in range(M)]
+        log_joint = np.log(mixture.weights) + np.column_stack([log for _, log in found])
+        log_density = log_sum(log_joint)
+        total += log_density.sum()
+        H = np.exp(log_joint - log_density[:, None])
+        for j, (Z, _) in enumerate(found):
+            ones = np.column_stack([Z, np.ones(len(Z))])
+            delta = X[block] - mixture.means[j]
+            weighted = H[:, j, None] * ones
+            hzz[j] += ones.T @ weighted
+            hyz[j] += delta.T @ weighted
+            hyy[j] += H[:, j] @ delta**2
+    for j in range(M):
+        hzz[j, :L, :L] += hzz[j, -1, -1] * mixture.posterior_covariance(j)
+    return Moments(hzz, hyz, hyy, total / len(X))
+
+
+def _lost(moments: Moments, mixture: FactorMixture) -> Any:
+    """Which components have too few points to have factors; never the largest."""
+    least = mixture.loadings.shape[2] + 2
+    lost = moments.counts < least
+    lost[np.argmax(moments.counts)] = False
+    if lost.any():
+        warn(
+            f"{lost.sum()} of {mixture.n} components kept fewer than n_factors + 2 = {least} "
+            f"points and were removed; pass n_components={mixture.n - lost.sum()} or fewer, or a "
+            "smaller n_factors",
+            RankWarning,
+        )
+    return lost
+
+
+def initial_mixture(
+    X: Array, n_components: int, n_factors: int, floor: Array, tied: bool, rng: np.random.Generator
+) -> FactorMixture:
+    """Clusters of k-means, each with the principal axes of its points."""
+    from sklearn.cluster import KMeans
+
+    seed = int(rng.integers(2**31 - 1))
+    clusters = KMeans(n_components, n_init=1, random_state=seed).fit(X).labels_
+    parts = [_local_pca(X, clusters == j, n_factors, floor, seed) for j in np.unique(clusters)]
+    means, loadings, left = map(np.stack, zip(*parts, strict=True))
+    weights = np.unique(clusters, return_counts=True)[1] / len(X)
+    noise = np.broadcast_to(weights @ left, left.shape) if tied else left
+    return FactorMixture(weights, means, loadings, np.maximum(noise, floor))
+
+
+def _local_pca(
+    X: Array, mask: Any, n_factors: int, floor: Array, seed: int
+) -> tuple[Array, Array, Array]:
+    """Mean, scaled principal axes and variances left beside them of the points of one cluster.
+
+    Of standardised features: factors are what features share, and one feature of large variance
+    would take a factor for itself, from which the iteration does not come back.
+    """
+    from sklearn.utils.extmath import randomized_svd
+
+    rows = np.flatnonzero(mask)
+    mean = X[rows].mean(axis=0)
+    # Too few points for so many axes: those of all data, until the first step corrects them.
+    local = (X[rows] if len(rows) > n_factors else X) - mean
+    scale = np.sqrt(np.maximum((local**2).mean(axis=0), floor))
+    local = local / scale
+    _, S, axes = randomized_svd(local, n_factors, random_state=seed)
+    loadings = axes.T * (S / np.sqrt(len(local)))
+    left = ((local - local @ axes.T @ axes) ** 2).mean(axis=0)
+    return mean, loadings * scale[:, None], left * scale**2

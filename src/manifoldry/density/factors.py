@@ -1,0 +1,111 @@
+"""Factor analysers: Gaussians N(μ, ΛΛᵀ + Ψ) with few factors and diagonal noise, and mixtures."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import row_blocks
+from manifoldry.density.windows import log_sum
+
+
+@dataclass(frozen=True, eq=False)
+class FactorMixture:
+    """Mixture of M Gaussians y = μⱼ + Λⱼz + noise, with z of L independent normal factors.
+
+    All is computed with the L × L matrix I + ΛᵀΨ⁻¹Λ (Woodbury), never with D × D ones.
+    """
+
+    weights: Array  # (M,)
+    means: Array  # (M, D)
+    loadings: Array  # (M, D, L), Λ
+    noise: Array  # (M, D), the diagonals of Ψ; equal rows where it is tied
+
+    @property
+    def n(self) -> int:
+        """Number of components."""
+        return len(self.weights)
+
+    def latent(self, X: Array, j: int) -> tuple[Array, Array]:
+        """E[z | y, j], (n, L), and the log density of component j, (n,), at the rows of `X`.
+
+        E[z] minimises |Ψ^(-½)(y − μ − Λz)|² + |z|², and the minimum is the Mahalanobis distance:
+        a sum of squares, where the usual difference would cancel for little noise.
+        """
+        scale = np.sqrt(self.noise[j])
+        A = self.loadings[j] / scale[:, None]
+        M = np.eye(A.shape[1]) + A.T @ A
+        delta = (X - self.means[j]) / scale
+        Z = np.linalg.solve(M, A.T @ delta.T).T
+        delta -= Z @ A.T
+        squares = (delta**2).sum(axis=1) + (Z**2).sum(axis=1)
+        log_volume = np.linalg.slogdet(M)[1] + np.log(self.noise[j]).sum()
+        return Z, -0.5 * (squares + log_volume + X.shape[1] * np.log(2 * np.pi))
+
+    def posterior_covariance(self, j: int) -> Array:
+        """Cov[z | y, j] = (I + ΛᵀΨ⁻¹Λ)⁻¹, the same for all y."""
+        A = self.loadings[j] / np.sqrt(self.noise[j])[:, None]
+        return np.linalg.inv(np.eye(A.shape[1]) + A.T @ A)
+
+    def log_joint(self, X: Array) -> Array:
+        """Logarithms of πⱼ pⱼ(y) for every row and component, (n, M)."""
+        found = np.empty((len(X), self.n))
+        for block in row_blocks(len(X), 3 * X.shape[1]):
+            for j in range(self.n):
+                found[block, j] = np.log(self.weights[j]) + self.latent(X[block], j)[1]
+        return found
+
+    def log_density(self, X: Array) -> Array:
+        """Log density at every row, (n,)."""
+        return log_sum(self.log_joint(X))
+
+    def local_coordinates(self, X: Array, labels: IntArray) -> Array:
+        """E[z | y, j] of every row in its own component, (n, L)."""
+        Z = np.empty((len(X), self.loadings.shape[2]))
+        for j in range(self.n):
+            rows = np.flatnonzero(labels == j)
+            Z[rows] = self.latent(X[rows], j)[0]
+        return Z
+
+    def positions(self, Z: Array, labels: IntArray) -> Array:
+        """μⱼ + Λⱼz for every row in its own component, (n, D)."""
+        X = np.empty((len(Z), self.means.shape[1]))
+        for j in range(self.n):
+            rows = np.flatnonzero(labels == j)
+            X[rows] = Z[rows] @ self.loadings[j].T + self.means[j]
+        return X
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Array, IntArray]:
+        """Points from the mixture and the components that they are from, in their order."""
+        labels = np.repeat(np.arange(self.n), rng.multinomial(count, self.weights))
+        Z = rng.standard_normal((count, self.loadings.shape[2]))
+        noise = rng.standard_normal((count, self.means.shape[1])) * np.sqrt(self.noise[labels])
+        return self.positions(Z, labels) + noise, labels
+
+    def without(self, lost: NDArray[np.bool_]) -> "FactorMixture":
+        """Without the components where `lost` is true; the others share their weight."""
+        weights = self.weights[~lost]
+        rest = (self.means[~lost], self.loadings[~lost], self.noise[~lost])
+        return FactorMixture(weights / weights.sum(), *rest)
+
+    def rotated(self) -> "FactorMixture":
+        """The same density with factors in a definite order and sign.
+
+        Any rotation of the factors gives the same density. In this one they stay independent
+        given the data, that with most to say about the data first; its largest loading is positive.
+        """
+        loadings = np.empty_like(self.loadings)
+        for j in range(self.n):
+            A = self.loadings[j] / np.sqrt(self.noise[j])[:, None]
+            turned = self.loadings[j] @ np.linalg.svd(A, full_matrices=False)[2].T
+            largest = np.abs(turned).argmax(axis=0)
+            signs = np.sign(turned[largest, np.arange(turned.shape[1])])
+            loadings[j] = turned * np.where(signs == 0, 1.0, signs)
+        return FactorMixture(self.weights, self.means, loadings, self.noise)
+
+    def n_parameters(self, tied: bool) -> int:
+        """Free parameters: rotations of the factors do not count."""
+        M, D, L = self.loadings.shape
+        noise = D if tied else M * D
+        return int(M - 1 + M * D + M * (D * L - L * (L - 1) // 2) + noise)

@@ -1,0 +1,171 @@
+"""Leave-one-out likelihood of manifold Parzen windows, and the parameters that it is best for."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from manifoldry._estimate import Estimate
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import spread_rows
+from manifoldry.density.windows import (
+    Terms,
+    Windows,
+    log_sum,
+    measure,
+    windows_around,
+    windows_without,
+)
+from manifoldry.neighbors.base import NeighborIndex
+
+# Points that are left out, and windows around each that are looked at, at most.
+_LEFT_OUT, _WINDOWS = 300, 2000
+_STEPS = 12  # values of the noise that are tried before the best is refined
+_TOLERANCE = 0.02  # of the logarithm of the noise
+
+
+class Trial(NamedTuple):
+    """Parameters that were tried, and the leave-one-out log-likelihood per point they gave."""
+
+    n_components: int
+    n_neighbors: int
+    noise: float
+    loglikelihood: Estimate
+
+    def scaled(self, unit: float, log_unit: float) -> "Trial":
+        """In other units of length, which add to every log density."""
+        ell = self.loglikelihood
+        moved = Estimate(ell + log_unit, ell.low + log_unit, ell.high + log_unit)
+        return self._replace(noise=self.noise * unit, loglikelihood=moved)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Distinct points, how often each occurs, and an index to find their neighbours."""
+
+    X: Array
+    counts: IntArray
+    index: NeighborIndex
+
+    @property
+    def n(self) -> int:
+        """Number of distinct points."""
+        return len(self.X)
+
+    def neighbors(self, k: int) -> IntArray:
+        """The k nearest other points of every point, (n, k); k may be 0."""
+        return self.index.others(self.X, k).indices if k else np.empty((self.n, 0), np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Points left out one at a time, beside the windows that the other points then have.
+
+    A point that is left out is nobody's neighbour either: windows that were stretched towards it
+    are made again without it. Otherwise windows along as many axes as they have neighbours would
+    contain it exactly, and the likelihood would be best without any noise. All copies of a point
+    are left out together, for the same reason.
+    """
+
+    terms: Terms
+    log_weights: Array  # (n_left_out, m), of the windows
+    counts: IntArray  # (n_left_out,), how often each point occurs
+    population: int
+
+    @classmethod
+    def of(cls, points: Points, neighbors: IntArray, d: int) -> "LeftOut":
+        """Leave out some of the points (all, if they are few) from windows with `d` axes."""
+        rows = spread_rows(points.n, _LEFT_OUT)
+        others = _others(points, rows)
+        rest = points.counts.sum() - points.counts[rows, None]
+        log_weights = np.log(points.counts[others] / rest)
+        members, owners, dropped = _without_themselves(rows, others, neighbors)
+        pieces = chain(
+            windows_around(points.X, neighbors, d),
+            _shifted(windows_without(points.X, neighbors, owners, dropped, d), points.n),
+        )
+        terms = measure(points.X[rows], members, pieces, (points.n + len(owners), d))
+        return cls(terms, log_weights, points.counts[rows], points.n)
+
+    def loglikelihood(self, d: int, noise: float) -> Estimate:
+        """Mean log density of the points that were left out."""
+        found = log_sum(self.terms.log_densities(d, noise) + self.log_weights)
+        if not np.isfinite(found).all():
+            return Estimate(-np.inf)
+        weighted = found * self.counts / self.counts.mean()
+        return Estimate.of_mean(weighted, self.population)
+
+    def best(self, d: int, k: int, noises: Array) -> Trial:
+        """The noise of highest likelihood: the best of several, refined between its neighbours."""
+        scores = [self.loglikelihood(d, noise) for noise in noises]
+        i = int(np.argmax(scores))
+        best = Trial(d, k, float(noises[i]), scores[i])
+        if len(noises) == 1:
+            return best
+        between = noises[max(0, i - 1)], noises[min(len(noises) - 1, i + 1)]
+        return max(best, self._refined(d, k, between), key=lambda trial: trial.loglikelihood)
+
+    def _refined(self, d: int, k: int, between: tuple[float, float]) -> Trial:
+        from scipy.optimize import minimize_scalar
+
+        found = minimize_scalar(
+            lambda log_noise: -self.loglikelihood(d, np.exp(log_noise)),
+            bounds=np.log(between),
+            method="bounded",
+            options={"xatol": _TOLERANCE},
+        )
+        noise = float(np.exp(found.x))
+        return Trial(d, k, noise, self.loglikelihood(d, noise))
+
+
+def search(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
+    """The best noise for every number of neighbours and the numbers of axes to try with it."""
+    trials = []
+    for k, dimensions in grid.items():
+        left_out = LeftOut.of(points, points.neighbors(k), max(dimensions))
+        trials += [left_out.best(d, k, noises) for d in dimensions]
+    return trials
+
+
+def candidate_noises(lowest: float, highest: float) -> Array:
+    """Values of the noise to try, evenly spaced in their logarithm."""
+    return np.geomspace(lowest, max(highest, 2 * lowest), _STEPS)
+
+
+def _others(points: Points, rows: IntArray) -> IntArray:
+    """The other points, the nearest if they are many, for every row, (n_left_out, m)."""
+    m = min(points.n - 1, _WINDOWS)
+    return points.index.nearest_but(points.X[rows], m, rows)[0]
+
+
+def _without_themselves(
+    rows: IntArray, others: IntArray, neighbors: IntArray
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Windows for every row, new ones in place of those stretched towards it.
+
+    Returns the windows' numbers, those from n on being new; whose they are; and the place of the
+    neighbour that each of those is made without.
+    """
+    n = len(neighbors)
+    position = np.full(n, -1)
+    position[rows] = np.arange(len(rows))
+    owners, dropped = np.nonzero(position[neighbors] >= 0)
+    wanted = position[neighbors[owners, dropped]] * n + owners
+    keys = np.arange(len(rows))[:, None] * n + others
+    order = np.argsort(keys, axis=None)
+    place = np.searchsorted(keys.ravel()[order], wanted)
+    place = order[np.minimum(place, len(order) - 1)]
+    there = keys.ravel()[place] == wanted
+    owners, dropped, place = owners[there], dropped[there], place[there]
+    members = others.copy()
+    members.ravel()[place] = n + np.arange(len(owners))
+    return members, owners, dropped
+
+
+def _shifted(
+    pieces: Iterable[tuple[slice, Windows]], offset: int
+) -> Iterator[tuple[slice, Windows]]:
+    for block, windows in pieces:
+        yield slice(block.start + offset, block.stop + offset), windows

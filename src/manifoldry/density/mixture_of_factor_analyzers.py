@@ -1,0 +1,275 @@
+"""Mixture of factor analysers."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from manifoldry._checks import as_generator, check_count, check_nonnegative, check_positive
+from manifoldry._rows import RowLookup
+from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._warn import warn
+from manifoldry.density.base import DensityEstimator
+from manifoldry.density.expectation_maximization import (
+    ExpectationMaximization,
+    Fit,
+    initial_mixture,
+)
+from manifoldry.density.factors import FactorMixture
+from manifoldry.density.windows import log_sum
+from manifoldry.exceptions import ConvergenceWarning
+
+_DEFAULT_FACTORS = 2
+_TINY = float(np.finfo(float).eps)  # variance of a feature that counts as none, beside the largest
+
+
+class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEstimator):
+    """Flat pieces with noise: a mixture of Gaussians of few directions each.
+
+    Maximises the likelihood of y = μⱼ + Λⱼz + noise, with component j of probability πⱼ, z a few
+    normal factors and noise independent in every feature, by expectation and maximisation
+    (Ghahramani & Hinton 1996). A curved sheet is tiled by tangent planes, which give local
+    coordinates (`transform`) and a way back. Use it where features have noise of their own, or
+    where a density with few parameters is wanted; :class:`ManifoldParzen` follows data more
+    closely.
+
+    Parameters
+    ----------
+    n_components : int, default=1
+        Number of Gaussians, as in :class:`sklearn.mixture.GaussianMixture`.
+    n_factors : int, default=None
+        Factors of each, the dimension of the pieces; by default two, or what the data allow.
+    tied_noise : bool, default=True
+        Whether all components share one noise; otherwise each has its own.
+    reg : float, default=1e-6
+        The least noise of every feature, as a share of its variance.
+    n_init : int, default=1
+        Starts (k-means from several seeds), of which the likeliest result is kept.
+    max_iter : int, default=500
+        Most steps of each.
+    tol : float, default=1e-4
+        Stop where a step adds less than this to the log-likelihood per row.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the starts; ``None`` is a fixed seed.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Components that are left: those that lose their points are removed, with a warning.
+    n_factors_ : int
+        Factors in use.
+    weights_ : array of shape (n_components,)
+        Probability of every component.
+    means_ : array of shape (n_components, n_features)
+        Their middle.
+    loadings_ : array of shape (n_components, n_features, n_factors)
+        Λ: what one unit of a factor adds. The factors of a component are turned so that they are
+        independent given the data, that with most to say about the data first.
+    noise_ : array of shape (n_components, n_features)
+        Standard deviation of the noise of every feature.
+    trace_ : array
+        Log-likelihood per row before every step, since the last component was removed; it never
+        falls.
+    n_iter_ : int
+        Number of steps.
+    converged_ : bool
+        Whether the last step added less than `tol`.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.density import MixtureOfFactorAnalyzers
+    >>> X, _ = make_s_curve(500, noise=0.05, random_state=0)
+    >>> model = MixtureOfFactorAnalyzers(10, n_factors=2, random_state=0).fit(X)
+    >>> bool(abs(X - model.reconstruct(X)).mean() < 0.05)
+    True
+    >>> labels, Z = model.local_coordinates(X)
+    >>> Z.shape
+    (500, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        n_factors: int | None = None,
+        *,
+        tied_noise: bool = True,
+        reg: float = 1e-6,
+        n_init: int = 1,
+        max_iter: int = 500,
+        tol: float = 1e-4,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_factors = n_factors
+        self.tied_noise = tied_noise
+        self.reg = reg
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def _learn(self, data: Array) -> FactorMixture:
+        n_components, n_factors = self._counts(data)
+        points = self._points(data)
+        rules = self._rules(points)
+        rng = as_generator(self.random_state, unset=0)
+        starts = [
+            initial_mixture(points, n_components, n_factors, rules.floor, rules.tied, rng)
+            for _ in range(check_count("n_init", self.n_init))
+        ]
+        fits = [rules.run(points, start) for start in starts]
+        best = max(fits, key=lambda fit: fit.trace[-1])
+        mixture = best.mixture.rotated()
+        self._store(best, mixture)
+        return mixture
+
+    def _counts(self, data: Array) -> tuple[int, int]:
+        """Numbers of components and factors, as the data allow."""
+        n_components = check_count("n_components", self.n_components)
+        distinct = len(np.unique(RowLookup.of(data).find(data)))
+        if distinct == 1:
+            raise ValueError(
+                "all rows of X coincide, so that they have no density; pass rows that differ"
+            )
+        if n_components > distinct:
+            raise ValueError(
+                f"n_components={n_components} must be at most the number of distinct rows, "
+                f"{distinct}; pass n_components={distinct} or fewer"
+            )
+        bound, limit = min((data.shape[1], "n_features"), (len(data) - 1, "n_samples - 1"))
+        if self.n_factors is None:
+            return n_components, min(_DEFAULT_FACTORS, bound)
+        n_factors = check_count("n_factors", self.n_factors)
+        if n_factors > bound:
+            raise ValueError(
+                f"n_factors={n_factors} must be at most {limit}={bound}; "
+                f"pass n_factors={bound} or fewer"
+            )
+        return n_components, n_factors
+
+    def _rules(self, points: Array) -> ExpectationMaximization:
+        variance = points.var(axis=0)
+        floor = check_positive("reg", self.reg) * np.maximum(variance, _TINY * variance.max())
+        max_iter, tol = check_count("max_iter", self.max_iter), check_nonnegative("tol", self.tol)
+        return ExpectationMaximization(bool(self.tied_noise), floor, max_iter, tol)
+
+    def _store(self, fit: Fit, mixture: FactorMixture) -> None:
+        """What was found, in the units of the data."""
+        unit = self._frame.unit
+        self.n_components_, self.n_factors_ = mixture.n, mixture.loadings.shape[2]
+        self.weights_ = mixture.weights
+        self.means_ = mixture.means * unit + self._frame.origin
+        self.loadings_ = mixture.loadings * unit
+        self.noise_ = np.sqrt(mixture.noise) * unit
+        self.trace_ = fit.trace + self._log_unit
+        self.n_iter_, self.converged_ = fit.n_iter, fit.converged
+        if not fit.converged:
+            warn(
+                f"the likelihood still grew after max_iter={self.max_iter} steps; "
+                "pass a larger max_iter or tol",
+                ConvergenceWarning,
+            )
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion on `X`: the lower, the better."""
+        density = self.score_samples(X)
+        n_parameters = self._mixture.n_parameters(bool(self.tied_noise))
+        return float(-2 * density.sum() + n_parameters * np.log(len(density)))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of every component given each row, (n_samples, n_components)."""
+        points = self._points(self._read(X))
+        log_joint = self._mixture.log_joint(points)
+        return np.exp(log_joint - log_sum(log_joint)[:, None])
+
+    def predict(self, X: Any) -> IntArray:
+        """The most responsible component of every row, (n_samples,)."""
+        return self._located(self._read(X))[0]
+
+    def local_coordinates(self, X: Any) -> tuple[IntArray, Array]:
+        """The most responsible component of every row, and E[z | y] in that component's factors."""
+        return self._located(self._read(X))
+
+    def transform(self, X: Any) -> Array:
+        """E[z | y] of every row in its most responsible component, (n_samples, n_factors).
+
+        Coordinates of rows in different components cannot be compared; `local_coordinates` tells
+        which component is whose.
+        """
+        return self._located(self._read(X))[1]
+
+    def inverse_transform(self, X: Any, labels: Any = None) -> Array:
+        """Turn local coordinates into data: μⱼ + Λⱼz.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_factors)
+            Local coordinates.
+        labels : array of int of shape (n_samples,), default=None
+            Component of every row, as `predict` gives them; needed if there are several.
+        """
+        check_is_fitted(self)
+        Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
+        if Z.shape[1] != self.n_factors_:
+            raise ValueError(
+                f"X has {Z.shape[1]} columns; the pieces have {self.n_factors_} factors"
+            )
+        points = self._mixture.positions(Z.astype(np.float64), self._checked(labels, len(Z)))
+        return self._data(points, Z.dtype)
+
+    def reconstruct(self, X: Any) -> Array:
+        """Project every row onto the plane of its most responsible component."""
+        labels, Z = self.local_coordinates(X)
+        return self.inverse_transform(Z, labels)
+
+    def sample(
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[Array, IntArray]:
+        """Draw points from the density, and the component of each, as GaussianMixture does.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            How many.
+        random_state : int, RandomState, Generator or None, default=None
+            Seed; ``None`` draws others every time.
+        """
+        check_is_fitted(self)
+        count = check_count("n_samples", n_samples)
+        drawn, labels = self._mixture.draw(count, as_generator(random_state))
+        return self._data(drawn, self._dtype), labels
+
+    def _located(self, data: Array) -> tuple[IntArray, Array]:
+        points = self._points(data)
+        labels = self._mixture.log_joint(points).argmax(axis=1)
+        Z = self._mixture.local_coordinates(points, labels)
+        return labels, Z.astype(data.dtype, copy=False)
+
+    def _checked(self, labels: Any, count: int) -> IntArray:
+        if labels is None:
+            if self.n_components_ > 1:
+                raise ValueError(
+                    f"local coordinates of {self.n_components_} components need labels that say "
+                    "which is whose; pass those of predict"
+                )
+            return np.zeros(count, dtype=np.intp)
+        found = np.asarray(labels)
+        if found.shape != (count,) or not np.issubdtype(found.dtype, np.integer):
+            raise ValueError(f"labels must be {count} whole numbers, one for every row")
+        if count and not 0 <= found.min() <= found.max() < self.n_components_:
+            raise ValueError(
+                f"labels must be from 0 to {self.n_components_ - 1}, the number of components - 1"
+            )
+        return found
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_factors_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

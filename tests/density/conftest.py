@@ -1,0 +1,38 @@
+"""The densities that all promises are tested on."""
+
+import numpy as np
+import pytest
+
+from manifoldry.datasets import make_helix
+from manifoldry.density import FromDensity, ManifoldParzen, MixtureOfFactorAnalyzers
+
+DENSITIES = {
+    "parzen": ManifoldParzen(),
+    "parzen-round": ManifoldParzen(n_components=0),
+    "parzen-fixed": ManifoldParzen(n_components=1, n_neighbors=5, noise=0.5),
+    "factors": MixtureOfFactorAnalyzers(),
+    "factors-two": MixtureOfFactorAnalyzers(2, 1),
+    "factors-untied": MixtureOfFactorAnalyzers(2, 1, tied_noise=False),
+}
+ALL = {**DENSITIES, "from-density": FromDensity(n_draws=60)}
+
+
+def pytest_generate_tests(metafunc):
+    for name, models in (("density", DENSITIES), ("model", ALL)):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, models.values(), ids=models.keys())
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="session")
+def helix():
+    return make_helix(300, noise=0.02, random_state=0).X
+
+
+@pytest.fixture(scope="session")
+def fresh_helix():
+    return make_helix(1000, noise=0.02, random_state=1).X

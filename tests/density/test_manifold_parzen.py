@@ -1,0 +1,228 @@
+"""Manifold Parzen windows against their definition, KernelDensity and quadrature."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+from sklearn.neighbors import KernelDensity
+
+from manifoldry.density import ManifoldParzen, leave_one_out, window_mixture
+from manifoldry.exceptions import RankWarning
+
+
+def covariance(X, i, others, d, noise):
+    """Covariance of the window on point i towards `others`, by its definition."""
+    _, s, Vt = np.linalg.svd(X[others] - X[i], full_matrices=False)
+    V = Vt[:d]
+    C = V.T @ np.diag(s[:d] ** 2 / max(1, len(others))) @ V
+    return C + noise**2 * np.eye(X.shape[1])
+
+
+def nearest(X, k):
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    return np.argsort(D, axis=1)[:, 1 : k + 1]
+
+
+def by_definition(X, points, d, k, noise):
+    N = nearest(X, k)
+    logs = [
+        multivariate_normal(X[i], covariance(X, i, N[i], d, noise)).logpdf(points)
+        for i in range(len(X))
+    ]
+    return logsumexp(logs, axis=0) - np.log(len(X))
+
+
+def left_out_by_definition(X, d, k, noise):
+    """Mean log density of every point under the others, none of which has it for a neighbour."""
+    N, found = nearest(X, k), []
+    for i in range(len(X)):
+        rest = [j for j in range(len(X)) if j != i]
+        logs = [
+            multivariate_normal(X[j], covariance(X, j, N[j][N[j] != i], d, noise)).logpdf(X[i])
+            for j in rest
+        ]
+        found.append(logsumexp(logs) - np.log(len(rest)))
+    return np.mean(found)
+
+
+@pytest.mark.parametrize("n_features", [2, 4, 12])
+@pytest.mark.parametrize(("d", "k"), [(1, 5), (2, 6), (2, 2)])
+def test_density_is_that_of_the_definition(rng, n_features, d, k):
+    X = rng.normal(size=(40, n_features)) * np.linspace(1, 0.2, n_features)
+    model = ManifoldParzen(d, k, 0.15).fit(X)
+    points = np.vstack([X[:5], rng.normal(size=(20, n_features))])
+    expected = by_definition(X, points, d, k, 0.15)
+    np.testing.assert_allclose(model.score_samples(points), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 20])
+def test_no_axes_are_the_isotropic_estimator(rng, n_features):
+    X, points = rng.normal(size=(70, n_features)), rng.normal(size=(30, n_features))
+    model = ManifoldParzen(0, noise=0.4).fit(X)
+    expected = KernelDensity(bandwidth=0.4).fit(X).score_samples(points)
+    np.testing.assert_allclose(model.score_samples(points), expected, rtol=1e-10)
+    assert (model.n_components_, model.n_neighbors_, model.noise_) == (0, 0, 0.4)
+
+
+def test_repeated_rows_weigh_as_often_as_they_occur(rng):
+    X = rng.normal(size=(30, 2))
+    often = np.vstack([X, X[:10], X[:3]])
+    model = ManifoldParzen(0, noise=0.4).fit(often)
+    expected = KernelDensity(bandwidth=0.4).fit(often).score_samples(X)
+    np.testing.assert_allclose(model.score_samples(X), expected, rtol=1e-10)
+
+
+def test_integrates_to_one(rng):
+    angle = rng.uniform(0, 5, 40)
+    X = np.column_stack([np.cos(angle), np.sin(angle)]) + 0.03 * rng.normal(size=(40, 2))
+    model = ManifoldParzen(1, 6, 0.08).fit(X)
+    side = np.arange(-3, 3, 0.02)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    assert np.exp(model.score_samples(grid)).sum() * 0.02**2 == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize(("d", "k"), [(0, 0), (1, 4), (2, 5), (3, 3)])
+def test_likelihood_of_points_left_out(rng, d, k):
+    X = rng.normal(size=(30, 4)) * [1, 1, 0.2, 0.1]
+    model = ManifoldParzen(d, k or None, 0.2).fit(X)
+    assert model.loglikelihood_ == pytest.approx(left_out_by_definition(X, d, k, 0.2), rel=1e-9)
+    assert model.loglikelihood_.exact
+
+
+def test_noise_is_that_of_highest_likelihood(rng):
+    X = rng.normal(size=(40, 3)) * [1, 1, 0.1]
+    model = ManifoldParzen(2, 6).fit(X)
+    noises = model.noise_ * np.array([1.0, 0.9, 1.1, 0.3, 3.0])
+    found = [left_out_by_definition(X, 2, 6, noise) for noise in noises]
+    assert np.argmax(found) == 0
+
+
+def test_likelihood_foretells_that_of_new_points(helix, fresh_helix):
+    model = ManifoldParzen().fit(helix)
+    assert model.loglikelihood_ == pytest.approx(model.score(fresh_helix), abs=0.15)
+
+
+def test_as_many_axes_as_neighbours_do_not_make_the_noise_vanish(rng):
+    """Windows that kept a left-out point as neighbour would contain it exactly."""
+    X = rng.normal(size=(80, 6))
+    assert ManifoldParzen(3, 3).fit(X).noise_ > 0.1
+
+
+def test_copies_do_not_make_the_noise_vanish(rng):
+    X = rng.normal(size=(60, 3))
+    once, thrice = ManifoldParzen().fit(X), ManifoldParzen().fit(np.repeat(X, 3, axis=0))
+    assert thrice.noise_ == pytest.approx(once.noise_, rel=1e-9)
+    np.testing.assert_allclose(thrice.score_samples(X), once.score_samples(X), rtol=1e-9)
+
+
+def test_a_noisy_curve_is_found_to_be_one(helix, fresh_helix):
+    model = ManifoldParzen().fit(helix)
+    assert model.n_components_ == 1
+    # Not even round windows whose width was chosen on the new points are as likely.
+    best_round = max(
+        KernelDensity(bandwidth=h).fit(helix).score(fresh_helix)
+        for h in np.geomspace(0.005, 0.5, 30)
+    ) / len(fresh_helix)
+    assert model.score(fresh_helix) > best_round + 0.3
+
+
+def test_trials_are_the_evidence(helix):
+    model = ManifoldParzen().fit(helix)
+    best = max(model.trials_, key=lambda trial: trial.loglikelihood)
+    assert best == (model.n_components_, model.n_neighbors_, model.noise_, model.loglikelihood_)
+    assert {trial.n_components for trial in model.trials_} == {0, 1, 2, 3}
+    given = ManifoldParzen(1).fit(helix)
+    assert {trial.n_components for trial in given.trials_} == {1}
+
+
+def test_mean_of_draws_is_that_of_the_data(helix):
+    drawn = ManifoldParzen().fit(helix).sample(40_000, random_state=0)
+    np.testing.assert_allclose(drawn.mean(axis=0), helix.mean(axis=0), atol=0.02)
+
+
+@pytest.mark.parametrize("params", [{"n_components": 2, "n_neighbors": 10}, {"n_components": 0}])
+def test_nearest_windows_do(rng, monkeypatch, params):
+    """Data beyond the number of windows that are all summed, against all of them."""
+    X, fresh = rng.uniform(size=(2, 600, 3)) * [3, 2, 0.1]
+    exact = ManifoldParzen(**params).fit(X)
+    monkeypatch.setattr(window_mixture, "_ALL", 300)
+    model = ManifoldParzen(**params).fit(X)
+    assert exact.n_nearest_ == 600
+    assert exact.truncation_ == 0
+    assert model.n_nearest_ < 600
+    lost = exact.score_samples(fresh) - model.score_samples(fresh)
+    assert (lost >= -1e-12).all()  # a sum of fewer windows is a lower bound
+    assert model.truncation_ <= 1e-3
+    assert lost.mean() < 5e-3
+
+
+def test_given_number_of_nearest_windows(helix):
+    model = ManifoldParzen(1, 5, 0.02, n_nearest=10).fit(helix)
+    assert model.n_nearest_ == 10
+    assert model.truncation_ > 0
+    assert ManifoldParzen(1, 5, 0.02, n_nearest=10_000).fit(helix).n_nearest_ == 300
+
+
+def test_some_points_stand_for_all_that_are_left_out(helix, monkeypatch):
+    everyone = ManifoldParzen(1, 10).fit(helix)
+    monkeypatch.setattr(leave_one_out, "_LEFT_OUT", 100)
+    monkeypatch.setattr(leave_one_out, "_WINDOWS", 60)
+    some = ManifoldParzen(1, 10).fit(helix)
+    assert some.loglikelihood_.low < everyone.loglikelihood_ < some.loglikelihood_.high
+    assert some.noise_ == pytest.approx(everyone.noise_, rel=0.15)
+
+
+def test_data_in_a_plane_are_told(rng):
+    plane = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 4))
+    with pytest.warns(RankWarning, match="exactly on a surface of 2 dimensions"):
+        model = ManifoldParzen(2).fit(plane)
+    assert 0 < model.noise_ < 1e-2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(ManifoldParzen(2, noise=0.1).fit(plane).score(plane))
+
+
+def test_points_that_all_coincide():
+    X = np.full((10, 3), 7.0)
+    with pytest.raises(ValueError, match=r"all rows of X coincide.*pass a positive noise"):
+        ManifoldParzen().fit(X)
+    model = ManifoldParzen(noise=0.5).fit(X)
+    expected = multivariate_normal(X[0], 0.25).logpdf(X[0] + 0.1)
+    assert model.score(X[:1] + 0.1) == pytest.approx(expected)
+    assert model.loglikelihood_ == -np.inf
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 10])
+def test_few_points(rng, n):
+    X = rng.normal(size=(n, 2))
+    model = ManifoldParzen().fit(X)
+    assert np.isfinite(model.score_samples(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"n_components": 4}, ValueError, "n_components=4 must be at most n_features=3; pass"),
+        ({"n_components": -1}, ValueError, "n_components=-1 must be at least 0"),
+        ({"n_components": 1.5}, TypeError, "n_components=1.5 must be a whole number"),
+        ({"n_neighbors": 20}, ValueError, "n_neighbors=20 must be less than .* distinct rows, 20"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors=0 must be at least 1"),
+        ({"n_components": 3, "n_neighbors": 2}, ValueError, "n_neighbors=2 must be at least 3"),
+        ({"noise": 0.0}, ValueError, "noise=0.0 must be greater than 0"),
+        ({"noise": np.nan}, ValueError, "noise=nan must be finite"),
+        ({"noise": "some"}, TypeError, "noise='some' must be a number"),
+        ({"noise": 1e-200}, ValueError, "noise=1e-200 is out of proportion"),
+        ({"n_nearest": 0}, ValueError, "n_nearest=0 must be at least 1"),
+    ],
+)
+def test_bad_parameters_are_named(rng, params, error, message):
+    with pytest.raises(error, match=message):
+        ManifoldParzen(**params).fit(rng.normal(size=(20, 3)))
+
+
+def test_bad_draws_are_named(helix):
+    model = ManifoldParzen(0, noise=1.0).fit(helix)
+    with pytest.raises(ValueError, match="n_samples=0 must be at least 1"):
+        model.sample(0)
