@@ -45,7 +45,7 @@ def split(X, seed, n, pairs):
 def stand_ins(train, seed):
     """What may stand for the density of the data: the sample, or draws from what it teaches."""
     count = DRAWS * len(train)
-    factors = MixtureOfFactorAnalyzers(3, 3, tol=1e-3, random_state=seed).fit(train)
+    factors = MixtureOfFactorAnalyzers(2, 3, tol=1e-3, random_state=seed).fit(train)
     return {
         SAMPLE: train,
         PARZEN: ManifoldParzen().fit(train).sample(count, random_state=seed),
@@ -98,8 +98,10 @@ OWN = (
     "subtracted are smaller, so that what has to be approximated is larger"
 )
 WIDE = (
-    "both sides approximate the same kernel. The windows of likeliest width, from 100 points in "
-    "64 dimensions, are too wide for this: the more they are shrunk, the less is lost"
+    "both sides approximate the same kernel. The likeliest windows for 100 points in 64 dimensions "
+    "are too wide for this. Tried apart on ten splits, all steps away from the rows times 0.75, "
+    "0.5, 0.25, 0: with 10 coordinates the loss falls from +19% to +15, +12, +9 and +7%, the last "
+    "being the price of ten random draws per row"
 )
 OTHERS = "not in the criterion: added after it had failed on digits, with nothing else changed"
 

@@ -57,6 +57,13 @@ class FromDensity(
     n_draws_ : int
         Number of draws.
 
+    Notes
+    -----
+    Whether it helps depends on the data. Kernel PCA of 100 rows, judged by how well it reproduces
+    the kernel between unseen rows, lost with ten coordinates 18 % on 8 × 8 digits and gained 9 % on
+    nine medical measurements (experiment E1.6 in ``papers/bengio2003-eigenfunctions``). Draws
+    spread wider than the data, by the width of the windows; compare with the estimator alone.
+
     Examples
     --------
     >>> from manifoldry import KernelPCA
