@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._typing import Array, Matrix
-from manifoldry._validation import row_blocks
+from manifoldry._validation import plan_memory, row_blocks
 
 
 class EquivalentKernel(Protocol):
@@ -46,6 +47,20 @@ class KernelExtension(Extension):
     def rows(self, X: Matrix) -> Matrix:
         """Rows of the equivalent kernel, (n_new, n_train)."""
 
+    @property
+    @abstractmethod
+    def numbers_per_row(self) -> int:
+        """Numbers that one new point keeps in memory at a time."""
+
+    def matrix(self, X: Matrix) -> Matrix:
+        """The same for any number of points, a block of them at a time."""
+        n, first = X.shape[0], self.rows(X[:1])
+        entries = first.nnz if sparse.issparse(first) else first.shape[1]
+        what = f"the kernel between {n} and {first.shape[1]} points"
+        plan_memory(24.0 * n * entries, what, "pass fewer rows at a time")
+        parts = [self.rows(X[block]) for block in row_blocks(n, self.numbers_per_row)]
+        return sparse.vstack(parts, "csr") if sparse.issparse(first) else np.concatenate(parts)
+
 
 @dataclass(frozen=True, eq=False)
 class Nystrom(KernelExtension):
@@ -62,8 +77,12 @@ class Nystrom(KernelExtension):
     def rows(self, X: Matrix) -> Matrix:
         return self.kernel.rows(X)
 
+    @property
+    def numbers_per_row(self) -> int:
+        return self.kernel.n_train
+
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.dual.shape[1]))
-        for block in row_blocks(X.shape[0], self.kernel.n_train):
+        for block in row_blocks(X.shape[0], self.numbers_per_row):
             out[block] = self.kernel.rows(X[block]) @ self.dual
         return out

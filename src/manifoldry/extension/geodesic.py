@@ -31,9 +31,13 @@ class GeodesicExtension(KernelExtension):
             out[np.ix_(rows, self.columns[number])] = self.maps[number].rows(kernel)
         return out
 
+    @property
+    def numbers_per_row(self) -> int:
+        return 4 * len(self.geodesics.targets)
+
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.pieces.offset.shape[1]))
-        for block in row_blocks(X.shape[0], 4 * len(self.geodesics.targets)):
+        for block in row_blocks(X.shape[0], self.numbers_per_row):
             out[block] = self._transform(X[block])
         return out
 

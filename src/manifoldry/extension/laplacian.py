@@ -133,13 +133,11 @@ class LaplacianExtension(KernelExtension):
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         W, log_scale, _ = self.source.rows(X)
-        W = sparse.diags_array(np.exp(log_scale)) @ W
         if self.normalization == "none":
-            return sparse.csr_array(W)
-        inverse_root = [_inverse_root(d) for d in (W.sum(axis=1), self.degree)]
-        return sparse.csr_array(
-            sparse.diags_array(inverse_root[0]) @ W @ sparse.diags_array(inverse_root[1])
-        )
+            return sparse.csr_array(sparse.diags_array(np.exp(log_scale)) @ W)
+        own = np.exp(log_scale / 2) * _inverse_root(W.sum(axis=1))
+        columns = _inverse_root(self.degree)
+        return sparse.csr_array(sparse.diags_array(own) @ W @ sparse.diags_array(columns))
 
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.functions.shape[1]))
@@ -168,7 +166,6 @@ class LaplacianExtension(KernelExtension):
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that placing one row keeps in memory at a time."""
         return self.source.n_train if isinstance(self.source, KernelWeights) else 64
 
     def at_training(self, W: sparse.csr_array) -> Array:

@@ -1,5 +1,6 @@
 """New points placed by the geometry of their neighbourhood: barycentres and local affine maps."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,7 +9,7 @@ from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import power_of_two_scale, row_blocks
-from manifoldry.extension.base import Extension, KernelExtension
+from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
@@ -18,20 +19,20 @@ from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
 # Where the map shrinks one direction to less than this share of another, it is folded there and
 # going back along that direction would blow up noise.
 _FOLDED = 0.05
+# Tangent coordinates smaller than this share of the largest are rounding.
+_FLAT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class Barycentric(KernelExtension):
-    """Weights that reproduce a new point from its neighbours, applied to their coordinates.
-
-    This is the limit of LLE's equivalent kernel in which its free parameter goes to infinity.
-    Neighbours on another piece of the map than the nearest one get no weight.
-    """
+class LocalWeights(KernelExtension):
+    """Coordinates of a few training points, averaged with weights that may be negative."""
 
     graph: NeighborGraph
     embedding: Array  # (n_train, n_components)
-    reg: float
-    labels: IntArray  # piece of every training point
+
+    @abstractmethod
+    def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
+        """Training points of every new one, and their weights, which sum to one."""
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         indices, weights = self._weights(X)
@@ -41,12 +42,32 @@ class Barycentric(KernelExtension):
 
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.embedding.shape[1]))
-        points = self.graph.index.points
-        assert points is not None  # the estimator saw to that
-        for block in row_blocks(X.shape[0], self.graph.k * max(points.shape[1], self.graph.k)):
+        for block in row_blocks(X.shape[0], self.numbers_per_row):
             indices, weights = self._weights(X[block])
             out[block] = np.einsum("qk,qkl->ql", weights, self.embedding[indices])
         return out
+
+    @property
+    def numbers_per_row(self) -> int:
+        return 2 * (self.graph.k + 1) * max(self._points.shape[1], self.graph.k)
+
+    @property
+    def _points(self) -> Matrix:
+        points = self.graph.index.points
+        assert points is not None  # the estimator saw to that
+        return points
+
+
+@dataclass(frozen=True, eq=False)
+class Barycentric(LocalWeights):
+    """Weights that reproduce a new point from its neighbours, applied to their coordinates.
+
+    This is the limit of LLE's equivalent kernel in which its free parameter goes to infinity.
+    Neighbours on another piece of the map than the nearest one get no weight.
+    """
+
+    reg: float
+    labels: IntArray  # piece of every training point
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         index = self.graph.index
@@ -59,30 +80,24 @@ class Barycentric(KernelExtension):
 
 
 @dataclass(frozen=True, eq=False)
-class LocalAffine(Extension):
+class LocalAffine(LocalWeights):
     """The affine map that carries a training neighbourhood's tangent plane onto the map.
 
     A new point takes the neighbourhood of the training point nearest to it; a position on the map
     is carried back by the inverse of the same map.
     """
 
-    graph: NeighborGraph
-    embedding: Array  # (n_train, n_components)
     members: IntArray  # (n_train, k), the point itself first
 
-    def transform(self, X: Matrix) -> Array:
-        out = np.empty((X.shape[0], self.embedding.shape[1]))
-        index = self.graph.index
-        for block in self._blocks(X.shape[0]):
-            query = index.read(X[block])
-            near = index.nearest(query, 1)[0][:, 0]
-            members = self.members[near]
-            local, center, axes = self._tangents(members)
-            position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
-            theta = np.einsum("qf,qfl->ql", position, axes)
-            middle, A = self._affine(members, local)
-            out[block] = middle + np.einsum("ql,qlm->qm", theta, A)
-        return out
+    def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
+        query = self.graph.index.read(X)
+        members = self.members[self.graph.index.nearest(query, 1)[0][:, 0]]
+        local, center, axes = self._tangents(members)
+        position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
+        theta = np.einsum("qf,qfl->ql", position, axes)
+        # The pseudo-inverse of centred coordinates sums to zero over the members.
+        steps = np.einsum("ql,qlk->qk", theta, np.linalg.pinv(local, rcond=_FLAT))
+        return members, 1 / members.shape[1] + steps
 
     def inverse(self, Z: Array) -> Array:
         """Data at map positions, through the neighbourhood of the nearest embedded point."""
@@ -122,14 +137,8 @@ class LocalAffine(Extension):
         on_map = np.flatnonzero(np.isfinite(self.embedding).all(axis=1))
         return on_map, choose_index(self.embedding[on_map].astype(np.float64))
 
-    @property
-    def _points(self) -> Matrix:
-        points = self.graph.index.points
-        assert points is not None  # the estimator saw to that
-        return points
-
     def _blocks(self, n: int) -> list[slice]:
-        return row_blocks(n, 2 * self.members.shape[1] * self._points.shape[1])
+        return row_blocks(n, self.numbers_per_row)
 
     def _tangents(self, members: IntArray) -> tuple[Array, Array, Array]:
         """Tangent coordinates of the members, their centre, and the tangent axes."""
@@ -144,7 +153,7 @@ class LocalAffine(Extension):
         """Centre on the map, and the least-squares map from tangent coordinates to it."""
         Y = self.embedding[members].astype(np.float64)
         middle = Y.mean(axis=1)
-        return middle, np.linalg.pinv(local, rcond=1e-10) @ (Y - middle[:, None, :])
+        return middle, np.linalg.pinv(local, rcond=_FLAT) @ (Y - middle[:, None, :])
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from manifoldry._validation import check_data, owned, plan_memory
 from manifoldry._warn import warn
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
-from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.base import Extension, Inverse, KernelExtension
 from manifoldry.extension.kernels import RANK_TOLERANCE
 from manifoldry.extension.regression import MapSpacing
 from manifoldry.neighbors.graph import NeighborGraph
@@ -159,6 +159,54 @@ class SpectralEmbedder(
         rows = self._on_map
         error = np.abs(self._extension.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
+
+    def equivalent_kernel(self, X: Any) -> Matrix:
+        """The kernel whose leading eigenvectors this method computes, from `X` to training points.
+
+        The kernel is made from the data: kernel PCA on it is the method, and any other kernel
+        method can use it too. Of the training data it is a symmetric matrix. Coordinates are its
+        leading eigenvectors, but for these: Laplacian eigenmaps, diffusion maps and spectral
+        clustering have √degree first, and coordinates are the others divided by it; in local
+        methods and ``normalization="none"`` the constant comes first, which centring takes away,
+        and LTSA and Hessian LLE mix the others. Where the map has pieces, so has the kernel.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Data, new or not; where the fit was on precomputed values, those between them and
+            training points. A row that occurs twice in the training data stands for its first
+            occurrence.
+
+        Returns
+        -------
+        array or sparse array of shape (n_samples, n_train), in double precision
+            One column per training point; for Isomap, per landmark.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manifoldry import Isomap, KernelPCA
+        >>> from manifoldry.datasets import make_swiss_roll
+        >>> X = make_swiss_roll(400, random_state=0).X
+        >>> model = Isomap(n_neighbors=10).fit(X)
+        >>> K = model.equivalent_kernel(X)
+        >>> Y = KernelPCA(kernel="precomputed").fit_transform(K)
+        >>> bool(np.allclose(np.abs(Y), np.abs(model.embedding_)))
+        True
+        """
+        check_is_fitted(self)
+        data = self._read(X, reset=False)
+        with threads_allowed(getattr(self, "n_jobs", None)):
+            return self._kernel_rows(data) * self._unit**2
+
+    def _kernel_rows(self, data: Any) -> Matrix:
+        """Values of the equivalent kernel, in units of the problem."""
+        if isinstance(self._extension, KernelExtension):
+            return self._extension.matrix(data)
+        raise ValueError(
+            f"the coordinates of this {type(self).__name__} were found one after another, under "
+            "constraints of their own; they are eigenvectors of no common kernel"
+        )
 
     def redundancy(self) -> Array:
         """How much of each coordinate is new beside those before it: 0 nothing, 1 all of it.

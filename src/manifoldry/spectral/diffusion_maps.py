@@ -145,8 +145,9 @@ class DiffusionMaps(LaplacianEigenmaps):
         check_nonnegative("t", self.t)
         W = super()._weigh(data) + sparse.eye_array(data.shape[0])  # the walk may stay
         density = np.asarray(W.sum(axis=1)).ravel()
-        factor = sparse.diags_array((density / density.max()) ** -float(self.alpha))
-        self._source = WalkWeights(self._source, factor)
+        densest = float(density.max())
+        factor = sparse.diags_array((density / densest) ** -float(self.alpha))
+        self._source = WalkWeights(self._source, factor, float(self.alpha), densest)
         return sparse.csr_array(factor @ W @ factor)
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
@@ -172,14 +173,15 @@ class DiffusionMaps(LaplacianEigenmaps):
 
 @dataclass(frozen=True, eq=False)
 class WalkWeights:
-    """Weights of new points with a weight to themselves, divided by the training points' density.
+    """Weights of new points with a weight to themselves, divided by the density at both ends.
 
-    A new point's own density divides its whole row alike and cancels in the average. Its weight
-    to itself is that to the training point at its place, if there is one.
+    A new point's weight to itself is that to the training point at its place, if there is one.
     """
 
     source: WeightRows
-    factor: sparse.dia_array  # (n_train, n_train)
+    factor: sparse.dia_array  # (n_train, n_train): density at the training points, to be divided by
+    alpha: float
+    densest: float  # where density is one
 
     @property
     def n_train(self) -> int:
@@ -193,7 +195,12 @@ class WalkWeights:
         old = np.flatnonzero(known >= 0)
         W = sparse.diags_array(np.exp(np.where(known >= 0, log_scale, 0.0))) @ W
         W += sparse.coo_array((np.ones(len(old)), (old, known[old])), shape=W.shape)
-        return sparse.csr_array(W @ self.factor), np.where(known >= 0, 0.0, log_scale), nearest
+        log_scale = np.where(known >= 0, 0.0, log_scale)
+        total = np.asarray(W.sum(axis=1)).ravel()
+        # Nobody's density is less than one: a training point's own weight counts in its density.
+        log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, 0.0)
+        log_density -= np.log(self.densest)
+        return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
 
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`~manifoldry.extension.laplacian.WeightRows`."""

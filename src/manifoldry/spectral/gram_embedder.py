@@ -64,6 +64,14 @@ class GramEmbedder(SpectralEmbedder):
         kernel = extension if isinstance(extension, AffineMap) else extension.kernel
         return kernel.among(data), extension.transform(data) / self._unit
 
+    def _kernel_rows(self, data: Matrix) -> Matrix:
+        if isinstance(self._extension, AffineMap):
+            raise ValueError(
+                f"this {type(self).__name__} is a linear map and keeps no data; its kernel is the "
+                "inner product of centred rows, (X - mean) @ (X_train - mean).T"
+            )
+        return super()._kernel_rows(data)
+
     def _invert(self, Z: Array) -> Array:
         if isinstance(self._extension, AffineMap):
             return self._extension.inverse(Z)

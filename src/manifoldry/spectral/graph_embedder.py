@@ -252,6 +252,13 @@ def cut(graph: NeighborGraph, n_neighbors: int) -> NeighborGraph:
     return graph if k == graph.n_neighbors else graph.truncate(k)
 
 
+def with_training_rows(rows: Any, known: IntArray, K: Any) -> sparse.csr_array:
+    """Kernel rows, but for those `known` to be training points the ones of the matrix `K`."""
+    old = np.flatnonzero(known >= 0)
+    which = sparse.csr_array((np.ones(len(old)), (old, known[old])), shape=(len(known), K.shape[0]))
+    return sparse.csr_array(sparse.diags_array((known < 0).astype(float)) @ rows + which @ K)
+
+
 def no_neighbors(n: int) -> str:
     """What to say of a graph without an edge."""
     return (

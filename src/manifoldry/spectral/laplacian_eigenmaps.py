@@ -12,7 +12,7 @@ from manifoldry._validation import check_non_negative, check_square, check_symme
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.affinity.self_tuning import SelfTuningWeights
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.extension.base import Extension
+from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import (
     GivenWeights,
     GraphWeights,
@@ -26,7 +26,12 @@ from manifoldry.neighbors.disconnected import (
     Cause,
 )
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
+from manifoldry.spectral.graph_embedder import (
+    GraphEmbedder,
+    all_coincide,
+    no_neighbors,
+    with_training_rows,
+)
 
 # Share of entries beyond which the weights are treated as a dense matrix.
 _DENSE = 0.1
@@ -229,7 +234,7 @@ class LaplacianEigenmaps(GraphEmbedder):
     def _dense_distances(self, data: Any) -> Array | None:
         return None if self._is_precomputed_affinity else super()._dense_distances(data)
 
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> KernelExtension:
         self._remember(data)
         root = np.sqrt(self._degree)[:, None] if self.normalization == "sym" else 1.0
         return LaplacianExtension(
@@ -245,6 +250,15 @@ class LaplacianEigenmaps(GraphEmbedder):
         if self._lookup is not None:
             return super()._identical(data)
         return self._source.identical(data)
+
+    def _kernel_rows(self, data: Any) -> Matrix:
+        """The weights over the roots of both degrees; without normalisation, μI − L."""
+        d, K = self._degree, sparse.csr_array(self.affinity_)
+        if self.normalization == "none":
+            K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d: no eigenvalue is larger
+        else:
+            K = sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5)
+        return with_training_rows(super()._kernel_rows(data), self._identical(data), K)
 
     def _functions(self, spectrum: Spectrum) -> Array:
         """The functions whose values are coordinates: the eigenvectors as they are."""

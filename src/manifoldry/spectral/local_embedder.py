@@ -13,7 +13,7 @@ from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.neighbors.disconnected import ALIGNMENT
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods
-from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide
+from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, with_training_rows
 
 _GLUE = 1e4  # weight that ties duplicates, against entries of about one in the local problems
 
@@ -42,15 +42,26 @@ class LocalEmbedder(GraphEmbedder):
         self._check_neighbors(graph)
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        members = self._with_itself(graph) if self._includes_itself else self._others(graph)
-        M = self._align(Neighborhoods(self._points(data), members))
-        if not graph.distances.all():
-            M = M + _glue(graph)
+        M = self._alignment()
         ones = np.ones(M.shape[0])
         weights = partial(local_weights, graph)
         return SpectralProblem(
             M, "smallest", deflate=ones, bounds=(0.0, np.inf), scale="sqrt_n", graph=weights
         )
+
+    def _alignment(self) -> sparse.csr_array:
+        """What a map costs, as a quadratic form on the training points."""
+        graph = self._training_graph
+        members = self._with_itself(graph) if self._includes_itself else self._others(graph)
+        M = self._align(Neighborhoods(graph.index.points, members))
+        return M if graph.distances.all() else M + _glue(graph)
+
+    def _kernel_rows(self, data: Any) -> sparse.csr_array:
+        """μI − M among training points; μ times its weights on them at a new point."""
+        M, weights = self._alignment(), super()._kernel_rows(data)
+        bound = abs(M).sum(axis=1).max()  # μ: no eigenvalue is larger
+        K = bound * sparse.eye_array(M.shape[0]) - M
+        return with_training_rows(bound * weights, self._identical(data), K)
 
     def _members(self, graph: NeighborGraph) -> IntArray:
         return graph.indices.reshape(-1, graph.k)

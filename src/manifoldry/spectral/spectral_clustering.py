@@ -14,7 +14,7 @@ from manifoldry._warn import warn
 from manifoldry.affinity import Affinity
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.exceptions import DisconnectedGraphWarning
-from manifoldry.extension.base import Extension
+from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.graph_embedder import coupled_components
@@ -175,16 +175,23 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         Y = super()._coordinates(data, problem, spectrum)
         return unit_rows(Y) if self.normalize_rows else Y
 
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
+    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> KernelExtension:
         extension = super()._extend(data, problem, spectrum)
         return UnitRows(extension) if self.normalize_rows else extension
 
 
 @dataclass(frozen=True, eq=False)
-class UnitRows(Extension):
+class UnitRows(KernelExtension):
     """Another extension with its coordinates scaled to unit length."""
 
-    inner: Extension
+    inner: KernelExtension
+
+    def rows(self, X: Matrix) -> Matrix:
+        return self.inner.rows(X)
+
+    @property
+    def numbers_per_row(self) -> int:
+        return self.inner.numbers_per_row
 
     def transform(self, X: Matrix) -> Array:
         return unit_rows(self.inner.transform(X))
