@@ -163,12 +163,13 @@ class SpectralEmbedder(
     def equivalent_kernel(self, X: Any) -> Matrix:
         """The kernel whose leading eigenvectors this method computes, from `X` to training points.
 
-        The kernel is made from the data: kernel PCA on it is the method, and any other kernel
-        method can use it too. Of the training data it is a symmetric matrix. Coordinates are its
-        leading eigenvectors, but for these: Laplacian eigenmaps, diffusion maps and spectral
-        clustering have √degree first, and coordinates are the others divided by it; in local
-        methods and ``normalization="none"`` the constant comes first, which centring takes away,
-        and LTSA and Hessian LLE mix the others. Where the map has pieces, so has the kernel.
+        The kernel is made from the data, and any kernel method can use it. Of the training data it
+        is a symmetric matrix, and kernel PCA of it gives the map up to the length of coordinates,
+        with these exceptions. Laplacian eigenmaps and diffusion maps leave out its first
+        eigenvector, √degree, and divide the others by it (``normalization="sym"`` does not divide,
+        spectral clustering leaves none out); kernel PCA, which takes out the constant instead,
+        comes near but does not agree. LTSA and Hessian LLE mix the eigenvectors to fit lengths.
+        Pieces of a map have kernels apart.
 
         Parameters
         ----------
