@@ -93,7 +93,7 @@ def data_driven_kernels(lab: Lab) -> Iterator[Criterion]:
     for name in (*LENGTHS, "LLE", "LTSA", "Hessian LLE"):
         errors = [new_points_error(CENTRED[name], n, seed) for seed in seeds]
         yield new_points_row(name, errors)
-    draw_kernels(lab, lab.choose(400, 150))
+    draw_kernels(lab, 300)
 
 
 def kernel_of(model, X):
@@ -192,12 +192,13 @@ def draw_kernels(lab: Lab, n) -> None:
     order = np.argsort(coordinates[:, 0])
     X, arc = X[order], coordinates[order, 0]
     names = ("kernel PCA", "Isomap", "LLE", "LTSA", "Laplacian eigenmaps, none")
-    figure, axes = plt.subplots(2, len(names), figsize=(11, 4.4), layout="constrained")
+    figure, axes = plt.subplots(2, len(names), figsize=(10, 4.0), layout="constrained")
     for name, (above, below) in zip(names, axes.T, strict=True):
         G = kernel_of(CENTRED[name], X)
         off = np.abs(G - np.diag(np.diag(G)))
         reach = np.quantile(off[off > 1e-12], 0.95)  # the diagonal μ would hide all else
-        above.imshow(G, cmap="RdBu_r", vmin=-reach, vmax=reach, interpolation="nearest")
+        shades = plt.get_cmap("RdBu_r", 15)  # few enough to keep the file small
+        above.imshow(G, cmap=shades, vmin=-reach, vmax=reach, interpolation="nearest")
         above.set(xticks=[], yticks=[])
         above.set_title(name, fontsize=9)
         Y = KernelPCA(2, kernel="precomputed").fit_transform(G)
