@@ -4,6 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
+    from manifoldry.density.from_density import FromDensity as FromDensity
+    from manifoldry.density.manifold_parzen import ManifoldParzen as ManifoldParzen
+    from manifoldry.density.mixture_of_factor_analyzers import (
+        MixtureOfFactorAnalyzers as MixtureOfFactorAnalyzers,
+    )
     from manifoldry.extension.conformal import ConformalInverse as ConformalInverse
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
@@ -41,10 +46,14 @@ _EXPORTS = {
     "NonRedundant": "nonredundant.estimator",
     "ConformalInverse": "extension.conformal",
     "NeighborGraph": "neighbors.graph",
+    "ManifoldParzen": "density.manifold_parzen",
+    "MixtureOfFactorAnalyzers": "density.mixture_of_factor_analyzers",
+    "FromDensity": "density.from_density",
 }
 _SUBMODULES = (
     "affinity",
     "datasets",
+    "density",
     "eigen",
     "exceptions",
     "metrics",

@@ -15,6 +15,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry._checks import as_generator, check_count
+from manifoldry._score import ReconstructionScoreMixin
 from manifoldry._typing import Array, RandomState
 from manifoldry._validation import check_data
 from manifoldry.density.manifold_parzen import ManifoldParzen
@@ -23,7 +24,11 @@ _DRAWS_PER_ROW = 10
 
 
 class FromDensity(
-    MetaEstimatorMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    ReconstructionScoreMixin,
+    MetaEstimatorMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """Fit an embedding to many draws from a smooth density, in place of the few data there are.
 
