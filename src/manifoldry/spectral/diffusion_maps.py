@@ -11,6 +11,7 @@ from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import spread_rows
 from manifoldry._warn import warn
 from manifoldry.affinity import Affinity, Gaussian
+from manifoldry.affinity.growth import kernel_growth
 from manifoldry.eigen import EigenSolver, Spectrum
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.laplacian import Normalization, WeightRows
@@ -22,7 +23,6 @@ from manifoldry.spectral.linear_pose import check_range
 
 _NEAREST = 20  # more reach across the layers of a rolled-up sheet, fewer leave the density in
 _EDGES = 200_000  # edges on which the bandwidth is chosen
-_GRID = 60
 
 
 class DiffusionMaps(LaplacianEigenmaps):
@@ -221,9 +221,5 @@ def fastest_growth(graph: NeighborGraph) -> float:
     unit = float(np.median(lengths))
     check_range(unit)  # gamma is the inverse of a square
     squared = (lengths / unit) ** 2
-    shift = np.log10([squared.min(), squared.max()])
-    widths = np.logspace(shift[0] - 1, shift[1] + 1, _GRID)
-    own = float(chosen.sum())  # a point's own weight
-    sums = np.array([own + np.exp(-squared / width).sum() for width in widths])
-    slope = np.gradient(np.log(sums), np.log(widths))
+    widths, slope = kernel_growth(squared, own=float(chosen.sum()))
     return float(1 / widths[int(np.argmax(slope))] / unit / unit)

@@ -1,0 +1,78 @@
+"""Dimension from how fast a sum of Gaussian weights grows with their width."""
+
+from typing import Any
+
+import numpy as np
+
+from manifoldry._checks import as_generator
+from manifoldry._typing import Array, RandomState
+from manifoldry.affinity.growth import kernel_growth
+from manifoldry.dimension.pairs import Pairs
+from manifoldry.dimension.result import Dimension, error_of_pairs, with_error
+from manifoldry.dimension.source import Source
+
+# Distances are gathered in bins of 2 % of their size, from 2¹⁶ times the spread of the data down.
+_PER_OCTAVE, _OCTAVES, _ABOVE = 32, 64, 16
+
+
+def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
+    """Estimate the dimension as twice the largest slope of log Σ exp(−d²/ε) against log ε.
+
+    The rule by which :class:`~manifoldry.DiffusionMaps` picks its width, on all pairs instead of
+    the neighbours (Coifman et al. 2008). The width at the largest slope is a scale at which the
+    data look most like a manifold. A point's own weight holds the slope down: the estimate is low
+    by a tenth at two dimensions and by a quarter at five, for 2000 points; layers that lie close
+    together raise it.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
+        The data, or a graph with Euclidean distances; copies of a row count once.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the 1000 points whose pairs are summed, where there are more; ``None`` is a fixed
+        seed.
+
+    Returns
+    -------
+    Dimension
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.dimension import diffusion_slope
+    >>> square = np.random.default_rng(0).uniform(size=(1000, 2))
+    >>> diffusion_slope(square)
+    diffusion_slope: 1.82 [1.8, 1.84] (steepest at a width √ε of 0.0925)
+    """
+    points = Source.of(X).require_points("diffusion_slope")
+    pairs = Pairs.drawn(points, as_generator(random_state, unset=0))
+    lengths, counts = _histogram(pairs)
+    squared, m = lengths**2, len(pairs.rows)
+    widths, slopes = kernel_growth(squared, own=float(m), counts=counts.sum(axis=0))
+    width = float(widths[np.argmax(slopes)])
+    weights = np.exp(-squared / width)
+    sums = 1 + counts @ weights
+    growths = counts @ (weights * squared / width)  # of the sums with log ε
+    slope = float(growths.sum() / sums.sum())
+    rows = (growths - slope * sums) / sums.mean()
+    terms = (weights * (squared / width - slope)) ** 2
+    pair_variance = float(counts.sum(axis=0) @ terms) / m * (pairs.n - 1) / float(sums.mean()) ** 2
+    error = error_of_pairs(rows, pair_variance, pairs.n)
+    note = f"steepest at a width √ε of {np.sqrt(width) * pairs.frame.unit:.3g}"
+    return Dimension(with_error(2 * slope, 2 * error), "diffusion_slope", note)
+
+
+def _histogram(pairs: Pairs) -> tuple[Array, Array]:
+    """Lengths, and how many of about each length every row has, (n_rows, n_lengths)."""
+    m, n_bins = len(pairs.rows), _PER_OCTAVE * _OCTAVES
+    # In units of the spread, so that those of the data do not matter; 16 octaves are for outliers.
+    top = float(np.log2(pairs.spread)) + _ABOVE
+    counts = np.zeros(m * n_bins)
+    starts = n_bins * np.arange(m)[:, None]
+    for D in pairs.blocks():
+        with np.errstate(divide="ignore"):  # differences so small that their squares vanish
+            bins = np.clip((top - np.log2(D)) * _PER_OCTAVE, -1, n_bins - 1).astype(np.intp)
+        counts += np.bincount((starts + bins)[bins >= 0], minlength=m * n_bins)  # not to itself
+    by_row = counts.reshape(m, n_bins)
+    used = np.flatnonzero(by_row.any(axis=0))
+    return 2.0 ** (top - (used + 0.5) / _PER_OCTAVE), by_row[:, used]

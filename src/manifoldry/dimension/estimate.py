@@ -1,0 +1,94 @@
+"""One call that runs all estimators of dimension on one neighbour graph."""
+
+from collections.abc import Callable
+from typing import Any
+
+from manifoldry._checks import as_generator
+from manifoldry._progress import progress
+from manifoldry._typing import RandomState
+from manifoldry.dimension.correlation import correlation_dimension
+from manifoldry.dimension.diffusion import diffusion_slope
+from manifoldry.dimension.explain import Evidence
+from manifoldry.dimension.gram_rank import gram_rank
+from manifoldry.dimension.local_pca import local_pca
+from manifoldry.dimension.maximum_likelihood import maximum_likelihood
+from manifoldry.dimension.pca import pca_dimension
+from manifoldry.dimension.profile import scale_profile
+from manifoldry.dimension.report import DimensionReport
+from manifoldry.dimension.residual_variance import residual_variance
+from manifoldry.dimension.result import Dimension
+from manifoldry.dimension.source import Source
+from manifoldry.dimension.two_nn import two_nn
+
+# From what looks closest to what looks at the whole.
+_METHODS: dict[str, Callable[..., Dimension]] = {
+    "two_nn": two_nn,
+    "maximum_likelihood": maximum_likelihood,
+    "correlation_dimension": correlation_dimension,
+    "local_pca": local_pca,
+    "diffusion_slope": diffusion_slope,
+    "residual_variance": residual_variance,
+    "pca_dimension": pca_dimension,
+    "gram_rank": gram_rank,
+}
+_DRAWING = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_variance")
+
+
+def estimate_dimension(
+    X: Any, *, random_state: RandomState = None, verbose: bool = False
+) -> DimensionReport:
+    """Estimate the dimension of the data by all methods, and say why they differ.
+
+    Use it before choosing ``n_components``. All methods share one graph of 20 neighbours; those
+    that look at all pairs look at those of a thousand points, so time grows as the search for
+    neighbours does.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
+        The data, or their neighbour graph, of 20 neighbours or more if all methods are to have
+        what they want. Where it knows no points, some methods are skipped.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of samples; ``None`` is a fixed seed.
+    verbose : bool, default=False
+        Show progress.
+
+    Returns
+    -------
+    DimensionReport
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.dimension import estimate_dimension
+    >>> report = estimate_dimension(make_swiss_roll(1000, random_state=0).X)
+    >>> print(report)
+    Dimension of 1000 points of 3 features: about 2
+    ...
+    >>> report.reasons[0]
+    'The methods that look at neighbourhoods agree on 2.'
+    """
+    source = Source.of(X)
+    seed = int(as_generator(random_state, unset=0).integers(2**31))
+    estimates: dict[str, Dimension] = {}
+    skipped: dict[str, str] = {}
+    for name in progress(_METHODS, len(_METHODS), "dimension", verbose):
+        options = {"random_state": seed} if name in _DRAWING else {}
+        try:
+            estimates[name] = _METHODS[name](source, **options)
+        except ValueError as error:
+            skipped[name] = str(error)
+    if not estimates:
+        raise ValueError("no method could say anything: " + "; ".join(skipped.values()))
+    evidence = Evidence.of(source, estimates, scale_profile(source, random_state=seed))
+    return DimensionReport(
+        dimension=evidence.dimension,
+        low=evidence.low,
+        high=evidence.high,
+        estimates=estimates,
+        skipped=skipped,
+        profile=evidence.profile,
+        reasons=evidence.reasons(),
+        n_samples=source.n_samples,
+        n_features=None if source.points is None else int(source.points.shape[1]),
+    )

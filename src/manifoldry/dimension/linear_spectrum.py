@@ -1,0 +1,74 @@
+"""The variances of data along their principal axes, with what chance does to them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array, Matrix
+from manifoldry.eigen import resolve_solver
+from manifoldry.neighbors.distances import squared_norms
+from manifoldry.spectral.linear_pose import LinearPose
+
+_ROWS = 10_000  # points the spectrum is taken of
+_MOST = 300  # directions looked at
+
+
+@dataclass(frozen=True, eq=False)
+class LinearSpectrum:
+    """Shares of the variance along the principal axes, with what each point contributes.
+
+    Parameters
+    ----------
+    shares : array of shape (k,)
+        Share of the whole variance along every axis, largest first.
+    parts : array of shape (n_rows, k)
+        Squared coordinates of every point, as shares of the mean squared distance to the centre.
+    lengths : array of shape (n_rows,)
+        Squared distances to the centre, divided by their mean.
+    all_there_are : int
+        Number of axes that data of this shape can have.
+    """
+
+    shares: Array
+    parts: Array
+    lengths: Array
+    all_there_are: int
+
+    @classmethod
+    def of(cls, X: Matrix) -> "LinearSpectrum":
+        """Decompose the Gram matrix of the data, or of a sample of them, always the same."""
+        rng = np.random.default_rng(0)
+        if X.shape[0] > _ROWS:
+            X = X[np.sort(rng.choice(X.shape[0], _ROWS, replace=False))]
+        n = X.shape[0]
+        bound = min(n - 1, X.shape[1])
+        pose = LinearPose.of(X)
+        solver = resolve_solver("auto", end="largest")
+        spectrum = solver.solve(pose.problem, min(bound, _MOST), rng)
+        values = np.maximum(spectrum.values, 0.0)
+        lengths = _squared_lengths(pose) * n / pose.inertia
+        parts = values * spectrum.vectors**2 * n / pose.inertia
+        return cls(values / pose.inertia, parts, lengths, bound)
+
+    @property
+    def errors(self) -> Array:
+        """Standard error of each share: to first order eigenvectors do not matter."""
+        influence = self.parts - self.shares * self.lengths[:, None]
+        return influence.std(axis=0) / np.sqrt(len(self.lengths))
+
+    @property
+    def held(self) -> tuple[Array, Array]:
+        """Share of the variance that the first axes hold together, and its standard error."""
+        held = np.minimum(np.cumsum(self.shares), 1.0)
+        influence = np.cumsum(self.parts, axis=1) - held * self.lengths[:, None]
+        return held, influence.std(axis=0) / np.sqrt(len(self.lengths))
+
+
+def _squared_lengths(pose: LinearPose) -> Array:
+    """Squared distances of the points from their mean, in units of the pose."""
+    F = pose.problem.operator.factor
+    if not sparse.issparse(F):
+        return squared_norms(F)
+    mean = np.asarray(F.mean(axis=0)).ravel()
+    return np.asarray(squared_norms(F) - 2 * (F @ mean) + mean @ mean)

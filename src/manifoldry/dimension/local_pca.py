@@ -1,0 +1,122 @@
+"""Dimension from the directions in which neighbourhoods extend."""
+
+from typing import Any
+
+import numpy as np
+
+from manifoldry._checks import check_at_most, check_positive
+from manifoldry._threads import map_threads
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import row_blocks
+from manifoldry.dimension.result import Dimension, error_of_mean, with_error
+from manifoldry.dimension.source import Source
+from manifoldry.neighbors.neighborhoods import gathered
+
+_OVERLAP = 0.25  # about one in k/4 neighbourhoods is independent of the others (simulated)
+
+
+def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = None) -> Dimension:
+    """Estimate the dimension as the number of directions in which neighbourhoods extend.
+
+    By default the *effective* number, (Σλ)²/Σλ² of the variances λ of a neighbourhood along its
+    principal axes: d equal ones count as d, one that is hardly there as hardly any, so that no
+    threshold has to be chosen. A few points do not show all directions equally even where they are
+    equal; both sums are corrected for that, as for a normal distribution. It is hardly lowered by
+    edges and high dimensions, which is where methods that look at distances fail; noise and
+    curvature add to it as far as they are visible across a neighbourhood.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
+        The data, or a graph with Euclidean distances; copies of a row count once.
+    n_neighbors : int, default=None
+        Neighbours that make a neighbourhood, with the point itself; by default 20, or what the
+        data allow.
+    share : float, default=None
+        Count the fewest directions that hold at least this share of a neighbourhood's variance
+        instead. The number is at most `n_neighbors` and low where that is not many times the
+        dimension.
+
+    Returns
+    -------
+    Dimension
+        With the dimension around every point. Inverse dimensions are averaged over points, as
+        in :func:`maximum_likelihood`; counts by `share` as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.dimension import local_pca
+    >>> X = np.random.default_rng(0).uniform(size=(1000, 5))
+    >>> local_pca(X)
+    local_pca: 4.82 [4.75, 4.9] (effective directions among 20 neighbours)
+    """
+    source = Source.of(X)
+    points = source.require_points("local_pca")
+    k = source.resolve_neighbors(n_neighbors, least=3)
+    if share is not None:
+        check_at_most("share", check_positive("share", share), 1.0, "a share of the variance")
+    members = source.nearest(k)[0]
+    full = np.flatnonzero(members[:, -1] >= 0)
+    if len(full) < 2:
+        raise ValueError(f"only {len(full)} points have {k} distinct neighbours; pass fewer")
+    neighborhoods = np.column_stack([full, members[full]])
+    found = _over(points, neighborhoods, share)
+    error = error_of_mean(found, source.n, shared=max(1.0, _OVERLAP * k))
+    if share is None:
+        dimension = 1 / float(found.mean())
+        value, found = with_error(dimension, error * dimension**2), 1 / found
+        note = f"effective directions among {k} neighbours"
+    else:
+        value = with_error(float(found.mean()), error)
+        note = f"directions that hold {share:.0%} of the variance of {k} neighbours"
+    per_point = np.full(source.n, np.nan)
+    per_point[full] = found
+    return Dimension(value, "local_pca", note, source.to_samples(per_point))
+
+
+def _over(X: Matrix, neighborhoods: IntArray, share: float | None) -> Array:
+    """Inverse effective number of directions, or their count, of every neighbourhood."""
+    n, size = neighborhoods.shape
+
+    def part(block: slice) -> Array:
+        centered = _centered(gathered(X, neighborhoods[block]))
+        return _inverse(centered) if share is None else _count(centered, share)
+
+    blocks = row_blocks(n, size * max(X.shape[1], size), budget=2**20)
+    return np.concatenate(map_threads(part, blocks))
+
+
+def _centered(local: Array) -> Array:
+    """Neighbourhoods around their mean, each in a unit of its own size."""
+    local = local - local[:, :1]  # differences keep their digits far from the origin
+    local /= np.abs(local).max(axis=(1, 2), keepdims=True)
+    return np.asarray(local - local.mean(axis=1, keepdims=True))
+
+
+def _small_gram(centered: Array) -> Array:
+    """The smaller of the two matrices that have the squared singular values as eigenvalues."""
+    transposed = centered.transpose(0, 2, 1)
+    wide = centered.shape[2] > centered.shape[1]
+    return np.asarray(centered @ transposed if wide else transposed @ centered)
+
+
+def _inverse(centered: Array) -> Array:
+    """Σλ²/(Σλ)² of the covariance behind each neighbourhood, unbiased in both sums.
+
+    For f = size − 1 degrees of freedom and a sample covariance S of normal points with covariance
+    C, E tr S² = (1 + 1/f) tr C² + (tr C)²/f and E (tr S)² = (tr C)² + (2/f) tr C².
+    """
+    f = centered.shape[1] - 1
+    C = _small_gram(centered) / f
+    trace, square = np.einsum("nii->n", C), np.einsum("nij,nij->n", C, C)
+    true_square = f**2 / ((f - 1) * (f + 2)) * (square - trace**2 / f)
+    least = square / C.shape[1] ** 2  # never quite zero, however many directions there are
+    true_square = np.maximum(true_square, least)
+    return np.asarray(np.minimum(true_square / (trace**2 - 2 / f * true_square), 1.0))
+
+
+def _count(centered: Array, share: float) -> Array:
+    values = np.maximum(np.linalg.eigvalsh(_small_gram(centered))[:, ::-1], 0.0)
+    held = np.cumsum(values, axis=1) / values.sum(axis=1, keepdims=True)
+    return np.asarray((held < share * (1 - 1e-12)).sum(axis=1) + 1.0)

@@ -1,0 +1,82 @@
+"""Distances from some points to all others, a block at a time: never all at once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import row_blocks
+from manifoldry.neighbors.distances import (
+    Frame,
+    expanded_squares,
+    expansion_error,
+    pair_distances,
+    squared_norms,
+)
+
+_ROWS = 1000  # points whose distances to all others are looked at
+_DIGITS = 1e6  # squares smaller than so many rounding errors are computed again
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Some points, each paired with all the others.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+        All points.
+    rows : array of shape (n_rows,)
+        The points whose pairs are looked at.
+    """
+
+    X: Matrix
+    rows: IntArray
+
+    @classmethod
+    def drawn(cls, X: Matrix, rng: np.random.Generator) -> "Pairs":
+        """Up to a thousand points, drawn where there are more."""
+        n = X.shape[0]
+        rows = np.arange(n) if n <= _ROWS else np.sort(rng.choice(n, _ROWS, replace=False))
+        return cls(X, rows)
+
+    @property
+    def n(self) -> int:
+        """Number of all points."""
+        return int(self.X.shape[0])
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Where the origin is, and the unit in which distances are given."""
+        return Frame.of(self.X)
+
+    @cached_property
+    def spread(self) -> float:
+        """Root mean squared distance of the points from their mean, in units of the frame."""
+        total, squares = np.zeros(self.X.shape[1]), 0.0
+        for block in row_blocks(self.n, self.X.shape[1]):
+            F = self.frame.apply(self.X[block])
+            total += np.asarray(F.sum(axis=0)).ravel()
+            squares += float(squared_norms(F).sum())
+        mean = total / self.n
+        return float(np.sqrt(squares / self.n - mean @ mean))
+
+    def blocks(self) -> Iterator[Array]:
+        """Distances (n_rows, n_block) in units of the frame; infinite from a point to itself."""
+        queries = self.frame.apply(self.X[self.rows])
+        for block in row_blocks(self.n, len(self.rows), budget=2**22):
+            yield self._block(queries, block)
+
+    def _block(self, queries: Matrix, block: slice) -> Array:
+        references = self.frame.apply(self.X[block])
+        squares = squared_norms(references)
+        D2 = expanded_squares(queries, references, squares)
+        rounding = expansion_error(squared_norms(queries)[:, None], squares, self.X.shape[1])
+        row, column = np.nonzero(_DIGITS * rounding > D2)
+        D = np.sqrt(D2, out=D2)
+        D[row, column] = pair_distances(queries, references, row, column, 1.0)
+        itself = np.flatnonzero((self.rows >= block.start) & (self.rows < block.stop))
+        D[itself, self.rows[itself] - block.start] = np.inf
+        return D

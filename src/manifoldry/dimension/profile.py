@@ -1,0 +1,121 @@
+"""How the dimension depends on the scale at which one looks."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma
+
+from manifoldry._checks import as_generator
+from manifoldry._estimate import Estimate
+from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry.dimension.result import error_of_mean, with_error
+from manifoldry.dimension.source import Source
+from manifoldry.neighbors.base import without_self
+from manifoldry.neighbors.choose import choose_index
+
+_ROWS = 1000  # points that are asked
+_LARGEST = 256  # neighbours, twice as many being looked at
+_SHARE = 0.1  # of the points that a neighbourhood may hold to count as one
+_STEADY = 0.1  # change over three scales up to which they make a plateau
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Dimensions at growing scales.
+
+    Parameters
+    ----------
+    n_neighbors : array of shape (n_scales,)
+        The k of every scale: 1, 2, 4, ...; the dimension is that between k and 2k neighbours.
+    radius : array of shape (n_scales,)
+        Median distance to neighbour k.
+    values : list of Estimate
+        The dimension at every scale.
+    """
+
+    n_neighbors: IntArray
+    radius: Array
+    values: list[Estimate]
+
+    def __repr__(self) -> str:
+        told = ", ".join(
+            f"{value:.3g} at k={k}"
+            for value, k in zip(map(float, self.values), self.n_neighbors, strict=True)
+        )
+        return f"Profile({told})"
+
+    @property
+    def plateau(self) -> int | None:
+        """First of the three successive scales at which the dimension is steady, and lowest.
+
+        None where it is steady nowhere. Noise raises the dimension at small scales only, so the
+        lowest plateau is that of the manifold itself.
+        """
+        values = np.array(self.values)
+        threes = [values[i : i + 3] for i in range(len(values) - 2)]
+        means = [t.mean() if t.max() <= (1 + _STEADY) * t.min() else np.inf for t in threes]
+        return int(np.argmin(means)) if np.isfinite(means).any() else None
+
+
+def scale_profile(X: Any, *, random_state: RandomState = None) -> Profile:
+    """Estimate the dimension at growing scales, from k and 2k neighbours for k = 1, 2, 4, ...
+
+    At k = 1 this is :func:`two_nn` by likelihood. In general (r_k/r_2k)^d follows a beta
+    distribution (Denti et al. 2022), whose logarithm has the mean ψ(k) − ψ(2k). A dimension that
+    falls with the scale and then stays is that of noise first and of the manifold then; one that
+    keeps falling is held down by edges, or has too few points.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
+        The data; of a graph without points, as far as its neighbours reach. Copies count once.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the 1000 points that are asked, where there are more; ``None`` is a fixed seed.
+
+    Returns
+    -------
+    Profile
+        Up to scales that hold a tenth of the points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.dimension import scale_profile
+    >>> rng = np.random.default_rng(0)
+    >>> line = np.column_stack([rng.uniform(size=2000), 0.001 * rng.normal(size=2000)])
+    >>> profile = scale_profile(line)  # noise two or three neighbours wide
+    >>> bool(profile.values[0] > 1.5), round(profile.values[-1])
+    (True, 1)
+    """
+    source = Source.of(X)
+    rng = as_generator(random_state, unset=0)
+    rows = np.arange(source.n)
+    if source.n > _ROWS:
+        rows = np.sort(rng.choice(source.n, _ROWS, replace=False))
+    distances = _distances(source, rows)
+    scales = [2**i for i in range(9) if 2 ** (i + 1) <= distances.shape[1]]
+    found = [_between(distances[:, [k - 1, 2 * k - 1]], k, source.n) for k in scales]
+    kept = [(k, one) for k, one in zip(scales, found, strict=True) if one is not None]
+    radius = np.array([np.median(distances[:, k - 1]) for k, _ in kept])
+    return Profile(np.array([k for k, _ in kept]), radius, [one for _, one in kept])
+
+
+def _distances(source: Source, rows: IntArray) -> Array:
+    """Distances from some points to their neighbours, as many as the largest scale needs."""
+    widest = min(2 * _LARGEST, max(2, int(_SHARE * source.n)), source.n - 1)
+    if source.points is None:
+        return source.nearest(source.resolve_neighbors(None, least=2))[1][rows]
+    index = choose_index(source.points)
+    return without_self(*index.nearest(source.points[rows], widest + 1), rows)[1]
+
+
+def _between(distances: Array, k: int, n: int) -> Estimate | None:
+    """Dimension from the distances to neighbours k and 2k; None where they tell nothing."""
+    near = distances[np.isfinite(distances[:, 1])]
+    logs = np.log(near[:, 1]) - np.log(near[:, 0])
+    if len(logs) < 3 or not logs.any():
+        return None
+    mean = float(logs.mean())
+    value = float(digamma(2 * k) - digamma(k)) / mean
+    return with_error(value, value * error_of_mean(logs, n) / mean)

@@ -1,0 +1,180 @@
+"""Dimension from how many coordinates an unrolled map needs."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from manifoldry._checks import as_generator, check_count
+from manifoldry._estimate import Estimate
+from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._validation import power_of_two_scale
+from manifoldry.dimension.result import Dimension
+from manifoldry.dimension.source import Source
+from manifoldry.eigen import resolve_solver
+from manifoldry.extension.geodesic import squares
+from manifoldry.extension.kernels import GivenKernel
+from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
+from manifoldry.spectral.kernel_pose import KernelPose
+
+_MOST = 20  # coordinates tried
+_LANDMARKS = 500  # at most
+_STEPS = 2e8  # edges that all shortest paths together may look at
+_PARTS, _PART = 10, 20  # parts of the landmarks, for the interval, and how many one needs
+_NOTHING = 1e-4  # residual variance below which nothing is left to explain
+_CLEAR = 0.25  # bend of the logarithm, below which an elbow is none
+
+
+class Unrolled(NamedTuple):
+    """What classical scaling makes of the geodesic distances between landmarks."""
+
+    residuals: Array  # (k,), 1 − ρ² with one, two, ... coordinates
+    eigenvalues: Array  # (k,), in units of their own
+
+
+def residual_variance(
+    X: Any,
+    *,
+    n_neighbors: int | None = None,
+    n_components: int | None = None,
+    random_state: RandomState = None,
+) -> Dimension:
+    """Estimate the dimension as the elbow of Isomap's residual variance (Tenenbaum et al. 2000).
+
+    The residual variance is 1 − ρ², ρ being the correlation of geodesic distances with distances
+    on a map of one, two, ... coordinates. It falls until the map has as many as the sheet and
+    hardly any further. The elbow is where its logarithm bends most. Unlike PCA it is not misled by
+    a sheet that is rolled up; a closed surface, which cannot be laid flat, counts as one more, and
+    a false edge between layers spoils it. With several pieces it is that of the largest.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
+        The data; copies of a row count once.
+    n_neighbors : int, default=None
+        Neighbours that paths may go through; by default 10, or what there are.
+    n_components : int, default=None
+        Coordinates to try; by default 20, or what the data allow. The elbow comes before the last.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the landmarks, up to 500 and fewer for very many points; ``None`` is a fixed seed.
+
+    Returns
+    -------
+    Dimension
+        The interval is the range over ten maps of a tenth of the landmarks each, on the same graph;
+        below 40 points, where there are none, it excludes nothing.
+
+    Examples
+    --------
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.dimension import residual_variance
+    >>> residual_variance(make_swiss_roll(800, random_state=0).X).value
+    2
+    """
+    source = Source.of(X)
+    rng = as_generator(random_state, unset=0)
+    graph = _graph(source, n_neighbors)
+    members = largest_piece(graph, source.first if source.given is not None else None)
+    if len(members) < 4:
+        raise ValueError(
+            f"the largest connected piece of the graph has {len(members)} distinct points, too few "
+            "for a map; raise n_neighbors"
+        )
+    landmarks = _landmarks(members, graph, rng)
+    k = _resolve(n_components, len(landmarks))
+    D = Geodesics.of(graph, landmarks).distances[landmarks]
+    whole = unroll(D, k, rng)
+    dimension, bend = elbow(whole.residuals)
+    value = Estimate(dimension, *_range(D, k, dimension, rng))
+    return Dimension(value, "residual_variance", _note(whole, bend, len(members), source.n))
+
+
+def largest_piece(graph: NeighborGraph, first: IntArray | None) -> IntArray:
+    """Points of the largest connected piece, one of every place."""
+    labels = graph.components()[1]
+    rows = np.arange(graph.n_query) if first is None else first
+    return rows[labels[rows] == np.argmax(np.bincount(labels[rows]))]
+
+
+def unroll(D: Array, k: int, rng: np.random.Generator) -> Unrolled:
+    """Scale the distances, and compare them with those on the map; D stays as it is."""
+    unit = power_of_two_scale(D)
+    pose = KernelPose.of(GivenKernel(len(D)), squares(D, unit))
+    spectrum = resolve_solver("auto", end="largest").solve(pose.problem, k, rng)
+    values = np.maximum(spectrum.values, 0.0)
+    Y = spectrum.vectors * np.sqrt(values)
+    pairs = np.triu_indices(len(D), 1)
+    geodesic = (D / unit)[pairs]
+    on_map = np.zeros(len(geodesic))
+    residuals = np.ones(k)
+    for i in range(k):
+        on_map += pdist(Y[:, i : i + 1], "sqeuclidean")
+        if on_map.any():
+            residuals[i] = max(0.0, 1 - np.corrcoef(geodesic, np.sqrt(on_map))[0, 1] ** 2)
+    return Unrolled(residuals, values)
+
+
+def elbow(residuals: Array) -> tuple[int, float]:
+    """Number of coordinates at which the logarithm bends most, and how much it does there."""
+    logs = np.log(np.maximum(np.append(1.0, residuals), _NOTHING))
+    if len(logs) < 3:
+        return 1, 0.0
+    bends = logs[:-2] - 2 * logs[1:-1] + logs[2:]
+    best = int(np.argmax(bends))
+    return best + 1, float(bends[best])
+
+
+def _graph(source: Source, n_neighbors: int | None) -> NeighborGraph:
+    graph = source.graph
+    if graph.n_neighbors is None:
+        return graph
+    k = min(DEFAULT_NEIGHBORS, graph.k) if n_neighbors is None else n_neighbors
+    source.resolve_neighbors(k)
+    if k > graph.k:
+        return NeighborGraph.build(source.points, k, copy=False)
+    return graph.truncate(k)
+
+
+def _landmarks(members: IntArray, graph: NeighborGraph, rng: np.random.Generator) -> IntArray:
+    affordable = max(4 * _MOST, int(_STEPS / len(graph.indices)))
+    count = min(len(members), _LANDMARKS, affordable)
+    if count == len(members):
+        return members
+    return np.sort(rng.choice(members, count, replace=False))
+
+
+def _resolve(n_components: int | None, n_landmarks: int) -> int:
+    bound = n_landmarks - 1
+    if n_components is None:
+        return min(_MOST, bound)
+    check_count("n_components", n_components, minimum=2)
+    if n_components > bound:
+        raise ValueError(
+            f"n_components={n_components} must be at most {bound}, one less than the points on the "
+            f"map; pass n_components={bound} or fewer"
+        )
+    return n_components
+
+
+def _range(D: Array, k: int, dimension: int, rng: np.random.Generator) -> tuple[float, float]:
+    """Smallest and largest elbow of maps of parts of the landmarks."""
+    count = min(_PARTS, len(D) // _PART)
+    if count < 2:
+        return 1.0, np.inf
+    found = [dimension]
+    for part in np.array_split(rng.permutation(len(D)), count):
+        some = unroll(D[np.ix_(part, part)], min(k, len(part) - 1), rng)
+        found.append(elbow(some.residuals)[0])
+    return float(min(found)), float(max(found))
+
+
+def _note(whole: Unrolled, bend: float, size: int, n: int) -> str:
+    told = ", ".join(f"{value:.2g}" for value in whole.residuals[:6])
+    shares = whole.eigenvalues / whole.eigenvalues.sum()
+    note = f"residuals {told}, ...; {int((shares > 0.01).sum())} of the eigenvalues above 1 %"
+    if bend < _CLEAR:
+        note = "no clear elbow; " + note
+    if size < n:
+        note += f"; of the largest piece, {size} of {n} points"
+    return note

@@ -1,0 +1,86 @@
+"""What every estimator of dimension returns, and how its interval is made."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from manifoldry._estimate import Estimate
+from manifoldry._typing import Array
+
+NORMAL = 1.959963984540054  # half-width of the central 95 % of a standard normal
+
+
+@dataclass(frozen=True, eq=False)
+class Dimension:
+    """An estimate of the dimension, with its interval and what it was made from.
+
+    Parameters
+    ----------
+    value : Estimate
+        The dimension, a float with ``low`` and ``high``. The interval covers the chance of the
+        sample: what the same method would have said about other points of the same manifold. It
+        does not cover the method's bias, which edges, curvature, noise and too few points cause.
+    method : str
+        Name of the method.
+    note : str
+        What the method saw, in a few words.
+    per_point : array of shape (n_samples,) or None
+        Dimension around every point, for methods that have one, to colour a map with; NaN where
+        a point has too few neighbours to tell.
+
+    Examples
+    --------
+    >>> from manifoldry._estimate import Estimate
+    >>> found = Dimension(Estimate(2.04, 1.95, 2.13), "two_nn", "2000 points")
+    >>> found
+    two_nn: 2.04 [1.95, 2.13] (2000 points)
+    >>> float(found), round(found)
+    (2.04, 2)
+    """
+
+    value: Estimate
+    method: str
+    note: str = ""
+    per_point: Array | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        return f"{self.method}: {self.value}" + (f" ({self.note})" if self.note else "")
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __round__(self, digits: int | None = None) -> float:
+        return round(float(self.value), digits)
+
+
+def with_error(value: float, error: float) -> Estimate:
+    """A positive number with this standard error; the interval is one of its logarithm.
+
+    It is that of the number itself where the error is small, and stays positive where it is not.
+    """
+    factor = float(np.exp(NORMAL * error / value))
+    return Estimate(value, value / factor, value * factor)
+
+
+def error_of_mean(values: Array, n: int, shared: float = 2.0) -> float:
+    """Standard error of the mean of `values`, one for each of some of n points.
+
+    Points share their distances: each is seen from both its ends, so all n points say as much as
+    n / `shared` independent ones would. A few points among many share next to nothing.
+    """
+    m = len(values)
+    inflation = 1 + (shared - 1) * m / n
+    return float(values.std(ddof=1)) * float(np.sqrt(inflation / m))
+
+
+def error_of_pairs(rows: Array, pair_variance: float, n: int) -> float:
+    """Standard error of a mean over pairs: of some points, whose means are `rows`, with all n.
+
+    Hoeffding's decomposition of a U-statistic. What a point contributes to all its pairs counts
+    for both ends; what belongs to a pair alone averages out over the pairs.
+    """
+    m = len(rows)
+    point_variance = max(0.0, float(rows.var(ddof=1)) - pair_variance / n)
+    from_points = point_variance * (1 / m + 3 / n)
+    from_pairs = pair_variance * (n + m) / (m * float(n) ** 2)
+    return float(np.sqrt(from_points + from_pairs))

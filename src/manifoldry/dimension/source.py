@@ -1,0 +1,180 @@
+"""Distinct points and their neighbours: what the estimators of dimension look at."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse.csgraph import connected_components
+
+from manifoldry._checks import check_count
+from manifoldry._rows import RowLookup
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import canonical, refuse_masked
+from manifoldry.dimension.linear_spectrum import LinearSpectrum
+from manifoldry.neighbors.graph import NeighborGraph
+
+NEIGHBORS = 20  # of every point in the graph that all estimators share
+_FEWEST = 4  # distinct points: with fewer there is no third neighbour
+_EUCLIDEAN = ("euclidean", "l2")
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The data of an estimate, copies counted once, or the neighbour graph that stands for them.
+
+    A copy says nothing new about dimension, and its distance of zero would make all ratios of
+    distances meaningless.
+
+    Parameters
+    ----------
+    points : array or sparse matrix of shape (n_distinct, n_features), or None
+        The distinct rows; None where only a graph of distances other than Euclidean is known.
+    place : array of shape (n_samples,)
+        Distinct point at which every sample lies.
+    given : NeighborGraph or None
+        The graph that was passed in place of data.
+    first : array of shape (n_distinct,)
+        First sample of every distinct point.
+    """
+
+    points: Matrix | None
+    place: IntArray
+    given: NeighborGraph | None
+    first: IntArray
+
+    @classmethod
+    def of(cls, X: Any) -> "Source":
+        """Read data or a graph; what was read before is taken as it is."""
+        if isinstance(X, cls):
+            return X
+        if isinstance(X, NeighborGraph):
+            return cls._of_graph(X)
+        X = _read(X)
+        first, place = np.unique(RowLookup.of(X).find(X), return_inverse=True)
+        _check_distinct(len(first), X.shape[0])
+        return cls(X if len(first) == X.shape[0] else X[first], place, None, first)
+
+    @classmethod
+    def _of_graph(cls, graph: NeighborGraph) -> "Source":
+        if graph.n_query != graph.n_reference:
+            raise ValueError(
+                f"a dimension needs the graph of the points among themselves; this one has "
+                f"{graph.n_query} query points and {graph.n_reference} reference points"
+            )
+        copies = graph.matrix(graph.distances == 0)
+        copies.eliminate_zeros()
+        labels = connected_components(copies, directed=False)[1]
+        _, first, place = np.unique(labels, return_index=True, return_inverse=True)
+        _check_distinct(len(first), graph.n_query)
+        points = graph.index.points if graph.metric in _EUCLIDEAN else None
+        return cls(None if points is None else points[first], place, graph, first)
+
+    @property
+    def n(self) -> int:
+        """Number of distinct points."""
+        return len(self.first)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of points with their copies."""
+        return len(self.place)
+
+    def to_samples(self, values: Array) -> Array:
+        """A value of every distinct point, for every sample."""
+        return np.asarray(values[self.place])
+
+    def require_points(self, method: str) -> Matrix:
+        """The distinct points, where `method` cannot do without."""
+        if self.points is None:
+            metric = "precomputed" if self.given is None else self.given.metric
+            raise ValueError(
+                f"{method} needs the points themselves, with Euclidean distances; the graph passed "
+                f"to it has metric={metric!r}: pass the data"
+            )
+        return self.points
+
+    def spectrum(self, method: str) -> LinearSpectrum:
+        """The variances along the principal axes, for `method`."""
+        self.require_points(method)
+        return self._spectrum
+
+    @cached_property
+    def _spectrum(self) -> LinearSpectrum:
+        return LinearSpectrum.of(self.points)
+
+    @cached_property
+    def graph(self) -> NeighborGraph:
+        """The graph that was passed, or that of the distinct points."""
+        if self.given is not None:
+            return self.given
+        return NeighborGraph.build(self.points, min(NEIGHBORS, self.n - 1), copy=False)
+
+    def nearest(self, k: int) -> tuple[IntArray, Array]:
+        """The k nearest distinct neighbours of every distinct point, and their distances.
+
+        Both are (n_distinct, k); where a graph knows fewer, -1 and infinity fill the row.
+        """
+        if self.given is None:
+            known = self.graph.k >= k
+            graph = self.graph if known else NeighborGraph.build(self.points, k, copy=False)
+            shape = (self.n, -1)
+            indices, distances = graph.indices.reshape(shape), graph.distances.reshape(shape)
+            return indices[:, :k], _positive(distances[:, :k])
+        return self._from_graph(self.given, k)
+
+    def _from_graph(self, graph: NeighborGraph, k: int) -> tuple[IntArray, Array]:
+        is_first = np.zeros(self.n_samples, dtype=bool)
+        is_first[self.first] = True
+        rows = graph.rows
+        keep = is_first[rows] & is_first[graph.indices]
+        rows, columns = self.place[rows[keep]], self.place[graph.indices[keep]]
+        lengths = graph.distances[keep]
+        counts = np.bincount(rows, minlength=self.n)
+        order = np.lexsort((lengths, rows))
+        rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        indices, distances = np.full((self.n, k), -1), np.full((self.n, k), np.inf)
+        near = order[rank < k]
+        indices[rows[near], rank[rank < k]] = columns[near]
+        distances[rows[near], rank[rank < k]] = lengths[near]
+        return indices, distances
+
+    def resolve_neighbors(self, n_neighbors: int | None, least: int = 1) -> int:
+        """Neighbours to use: what was asked for, or twenty, or what there are."""
+        bound, why = self.n - 1, f"the number of distinct points, {self.n}"
+        if self.given is not None:
+            known = int(np.diff(self.given.indptr).max())
+            if known < bound + 1:
+                bound, why = known, f"the graph was built with {known}; build it with more"
+        if n_neighbors is None:
+            k = min(NEIGHBORS, bound)
+        else:
+            k = check_count("n_neighbors", n_neighbors, minimum=least)
+        if k > bound or k < least:
+            raise ValueError(
+                f"n_neighbors={k} must be between {least} and {bound} ({why})"
+                + (f"; pass n_neighbors={bound} or fewer" if bound >= least else "")
+            )
+        return k
+
+
+def _positive(distances: Array) -> Array:
+    """Distances of distinct rows; where squares of differences vanish, the smallest of the rest."""
+    least = np.min(distances, where=distances > 0, initial=np.inf)
+    return np.maximum(distances, least) if np.isfinite(least) else distances
+
+
+def _read(X: Any) -> Matrix:
+    from sklearn.utils import check_array
+
+    refuse_masked(X)
+    dtypes = [np.float64, np.float32]
+    return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=2))
+
+
+def _check_distinct(distinct: int, n: int) -> None:
+    if distinct < _FEWEST:
+        raise ValueError(
+            f"X has n_samples={n} rows of which {distinct} are distinct; a dimension needs at "
+            f"least {_FEWEST} distinct points"
+        )

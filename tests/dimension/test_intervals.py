@@ -1,0 +1,67 @@
+"""Intervals hold what the method finds on average about as often as they say."""
+
+import numpy as np
+import pytest
+
+from manifoldry.dimension import (
+    correlation_dimension,
+    diffusion_slope,
+    local_pca,
+    maximum_likelihood,
+    pca_dimension,
+    two_nn,
+)
+from manifoldry.dimension.pairs import Pairs
+
+from .conftest import cube, roll, sphere
+
+DRAW = {
+    "square": lambda seed: cube(2, 300, seed),
+    "cube": lambda seed: cube(5, 300, seed),
+    "sphere": lambda seed: sphere(2, 300, seed),
+    "roll": lambda seed: roll(300, seed),
+}
+METHODS = [two_nn, maximum_likelihood, correlation_dimension, local_pca, diffusion_slope]
+
+
+@pytest.mark.parametrize("name", DRAW)
+@pytest.mark.parametrize("method", METHODS)
+def test_coverage(method, name):
+    """Of 50 intervals at 95 %, 42 or fewer hold the mean three times in a thousand."""
+    found = [method(DRAW[name](seed)).value for seed in range(50)]
+    mean, spread = np.mean(found), np.std(found)
+    held = sum(value.low <= mean <= value.high for value in found)
+    said = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
+    assert held > 42
+    assert 0.75 < said / spread < 1.8
+
+
+@pytest.mark.parametrize("method", [correlation_dimension, diffusion_slope])
+def test_coverage_of_sampled_pairs(method, monkeypatch):
+    """With pairs of a few points only, intervals are as much wider as estimates scatter."""
+    monkeypatch.setattr("manifoldry.dimension.pairs._ROWS", 60)
+    found = [method(cube(2, 400, seed), random_state=seed).value for seed in range(60)]
+    mean, spread = np.mean(found), np.std(found)
+    said = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
+    assert 0.7 < said / spread < 1.6
+    assert sum(value.low <= mean <= value.high for value in found) > 51
+
+
+def test_shares_of_pca_near_the_threshold_leave_the_count_open():
+    """Two directions hold 95 % of the variance in truth: chance decides between 2 and 3."""
+    scale = np.sqrt([0.5, 0.45, 0.05])
+    found = [
+        pca_dimension(np.random.default_rng(seed).normal(size=(500, 3)) * scale).value
+        for seed in range(40)
+    ]
+    assert {2.0, 3.0} == {float(value) for value in found}
+    assert np.mean([value.low <= 2 and value.high >= 3 for value in found]) > 0.85
+
+
+def test_pairs_are_distances_to_all_others():
+    X = cube(3, 500) + 1e6
+    pairs = Pairs(X, np.array([3, 77, 400]))
+    D = np.concatenate(list(pairs.blocks()), axis=1) * pairs.frame.unit
+    expected = np.linalg.norm(X[pairs.rows, None] - X[None], axis=2)
+    expected[np.arange(3), pairs.rows] = np.inf
+    np.testing.assert_allclose(D, expected, rtol=1e-9)

@@ -1,0 +1,144 @@
+"""Estimates where the dimension is known, and what must not change them."""
+
+import numpy as np
+import pytest
+from scipy.stats import ortho_group
+from sklearn.datasets import load_digits
+
+from manifoldry.dimension import (
+    correlation_dimension,
+    diffusion_slope,
+    gram_rank,
+    local_pca,
+    maximum_likelihood,
+    pca_dimension,
+    residual_variance,
+    two_nn,
+)
+
+from .conftest import cube, roll, sphere
+
+CLOSE = [two_nn, maximum_likelihood, correlation_dimension, local_pca]
+
+
+@pytest.mark.parametrize("estimate", CLOSE)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_cubes(estimate, seed):
+    """Within 10 % in two dimensions and 20 % in five, at 2000 points."""
+    assert abs(float(estimate(cube(1, seed=seed))) - 1) < 0.08
+    assert abs(float(estimate(cube(2, seed=seed))) - 2) < 0.2
+    assert abs(float(estimate(cube(5, seed=seed))) - 5) < 1
+
+
+@pytest.mark.parametrize("estimate", CLOSE)
+def test_curved_surfaces(estimate):
+    assert abs(float(estimate(sphere(2))) - 2) < 0.15
+    assert abs(float(estimate(roll())) - 2) < 0.2
+
+
+def test_two_nn_by_likelihood():
+    assert abs(float(two_nn(cube(2), fit="likelihood")) - 2) < 0.15
+
+
+def test_the_average_of_inverses_takes_k_minus_1():
+    """With k − 2 two dimensions would come out as 1.78 at k = 10; on a sphere nothing is low."""
+    found = maximum_likelihood(sphere(2, 4000), n_neighbors=(10, 10))
+    assert abs(float(found) - 2) < 0.06
+
+
+def test_one_point_by_itself_takes_k_minus_2():
+    """Its mean over points is then that of the dimension; with k − 1 it would be 2.25."""
+    found = maximum_likelihood(sphere(2, 4000), n_neighbors=(10, 10))
+    assert abs(np.mean(found.per_point) - 2) < 0.06
+
+
+def test_local_pca_is_hardly_lowered_by_high_dimensions():
+    """Ten and twenty dimensions, from twenty neighbours."""
+    assert abs(float(local_pca(cube(10, 1000))) - 10) < 0.5
+    normal = np.random.default_rng(0).normal(size=(1000, 20))
+    assert abs(float(local_pca(normal)) - 20) < 1.5
+
+
+def test_diffusion_slope():
+    """Its bias is documented: low, the more so the higher the dimension."""
+    assert abs(float(diffusion_slope(cube(1))) - 1) < 0.1
+    assert abs(float(diffusion_slope(cube(2))) - 2) < 0.3
+    assert abs(float(diffusion_slope(sphere(2))) - 2) < 0.1
+    assert 3.5 < float(diffusion_slope(cube(5))) < 5
+
+
+def test_the_elbow_unrolls_what_pca_does_not():
+    X = roll(1000)
+    assert [round(m(X)) for m in (residual_variance, pca_dimension, gram_rank)] == [2, 3, 3]
+    assert round(residual_variance(cube(5, 1000))) == 5
+    line = np.outer(np.linspace(0, 1, 200) ** 2, np.ones(3))
+    assert [round(m(line)) for m in (residual_variance, pca_dimension, gram_rank)] == [1, 1, 1]
+
+
+def test_a_closed_surface_takes_one_more_coordinate():
+    assert round(residual_variance(sphere(2, 1000))) == 3
+
+
+def test_digits_lie_between_what_has_been_published():
+    """Around ten: 8 to 11 by neighbours, far fewer than the 64 pixels."""
+    X = load_digits().data
+    assert 8 < float(two_nn(X)) < 10.5
+    assert 6 < float(maximum_likelihood(X)) < 10
+    assert 9 < float(local_pca(X)) < 12.5
+
+
+def test_per_point_tells_a_plane_from_a_cube():
+    X = cube(5, 1000)
+    X[:500, 2:] = 0
+    X[500:] += 10
+    for found in (maximum_likelihood(X), local_pca(X)):
+        plane, rest = np.median(found.per_point[:500]), np.median(found.per_point[500:])
+        assert abs(plane - 2) < 0.3
+        assert abs(rest - 5) < 0.9
+
+
+def test_noise_is_counted_up_close():
+    X = np.column_stack([cube(2), np.zeros((2000, 8))])
+    noisy = X + 0.01 * np.random.default_rng(1).normal(size=X.shape)
+    assert float(two_nn(noisy)) > 2 * float(two_nn(X))
+
+
+# ---------------------------------------------------------------- what must not matter
+
+
+def transformed(X):
+    rotation = ortho_group.rvs(4, random_state=0)
+    return {
+        "rotation": X @ rotation,
+        "scaling": 2.0**20 * X,
+        "small": 1e-9 * X,
+        "translation": X + np.array([1.0, -5.0, 3.0, 0.0]),
+        "more features": np.column_stack([X, np.zeros((len(X), 3))]),
+        "order": X[::-1],
+    }
+
+
+def test_invariance(method, sheet):
+    plain = method(sheet)
+    for name, X in transformed(sheet).items():
+        found = method(X)
+        assert abs(float(found) - float(plain)) < 1e-5, name
+        if found.per_point is not None:
+            expected = plain.per_point[::-1] if name == "order" else plain.per_point
+            np.testing.assert_allclose(found.per_point, expected, rtol=1e-5)
+
+
+def test_extreme_scales(method, sheet):
+    plain = method(sheet)
+    for factor in (1e-150, 1e150):
+        assert abs(float(method(sheet * factor)) - float(plain)) < 1e-6
+    far = (sheet + 1e8) - 1e8  # what is left of the data's digits
+    assert abs(float(method(sheet + 1e8)) - float(method(far))) < 1e-4
+
+
+def test_the_same_seed_gives_the_same_figures(sheet):
+    X = np.repeat(sheet, 5, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(1500, 4))
+    for method in (two_nn, correlation_dimension, diffusion_slope, residual_variance):
+        one, same, other = (method(X, random_state=seed).value for seed in (1, 1, 2))
+        assert (one, one.low, one.high) == (same, same.low, same.high)
+        assert method is residual_variance or (one, one.low) != (other, other.low)
