@@ -83,7 +83,7 @@ def test_rounded_values_and_a_lattice(method):
     side = np.arange(15.0)
     X = np.column_stack([g.ravel() for g in np.meshgrid(side, side)])
     if method is two_nn:
-        with pytest.raises(ValueError, match="equally far, as on a lattice"):
+        with pytest.raises(ValueError, match="neighbours of 100% of the points are equally far"):
             method(X)
     else:
         assert 1.2 < float(method(X)) < (5 if method is correlation_dimension else 3)
@@ -134,7 +134,7 @@ def test_options_out_of_range(sheet):
         local_pca(sheet, share=0)
     with pytest.raises(ValueError, match="n_components=300 must be at most 299"):
         residual_variance(sheet, n_components=300)
-    with pytest.raises(TypeError, match="LaplacianEigenmaps decomposes no Gram matrix"):
+    with pytest.raises(TypeError, match="LaplacianEigenmaps has no computed_eigenvalues_"):
         gram_rank(manifoldry.LaplacianEigenmaps().fit(sheet))
     with pytest.raises(TypeError, match="random_state='seven' must be a whole number"):
         correlation_dimension(sheet, random_state="seven")
@@ -156,6 +156,18 @@ def test_a_graph_with_too_few_neighbors(sheet):
 def test_a_simplex_has_no_finite_dimension():
     with pytest.raises(ValueError, match="all 20 nearest neighbours of every point are equally"):
         maximum_likelihood(np.eye(50))
+
+
+def test_no_more_directions_than_features():
+    """Points of a simplex, all alike, look as if there were any number."""
+    assert float(local_pca(np.eye(30))) == 29
+    assert float(local_pca(np.random.default_rng(0).choice([-1.0, 1.0], size=(200, 15)))) == 15
+
+
+def test_ratios_that_are_one_but_for_rounding():
+    turn = 2 * np.pi * np.arange(60) / 60
+    with pytest.raises(ValueError, match="of 100% of the points are equally far"):
+        two_nn(np.column_stack([np.cos(turn), np.sin(turn)]))
 
 
 def test_distances_alone(sheet):

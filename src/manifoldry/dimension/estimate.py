@@ -5,6 +5,7 @@ from typing import Any
 
 from manifoldry._checks import as_generator
 from manifoldry._progress import progress
+from manifoldry._threads import threads_allowed
 from manifoldry._typing import RandomState
 from manifoldry.dimension.correlation import correlation_dimension
 from manifoldry.dimension.diffusion import diffusion_slope
@@ -35,7 +36,11 @@ _DRAWING = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_vari
 
 
 def estimate_dimension(
-    X: Any, *, random_state: RandomState = None, verbose: bool = False
+    X: Any,
+    *,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
 ) -> DimensionReport:
     """Estimate the dimension of the data by all methods, and say why they differ.
 
@@ -50,6 +55,8 @@ def estimate_dimension(
         what they want. Where it knows no points, some methods are skipped.
     random_state : int, RandomState, Generator or None, default=None
         Seed of samples; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads, by default one per core; BLAS keeps its own number.
     verbose : bool, default=False
         Show progress.
 
@@ -70,17 +77,12 @@ def estimate_dimension(
     """
     source = Source.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))
-    estimates: dict[str, Dimension] = {}
-    skipped: dict[str, str] = {}
-    for name in progress(_METHODS, len(_METHODS), "dimension", verbose):
-        options = {"random_state": seed} if name in _DRAWING else {}
-        try:
-            estimates[name] = _METHODS[name](source, **options)
-        except ValueError as error:
-            skipped[name] = str(error)
+    with threads_allowed(n_jobs):
+        estimates, skipped = _all(source, seed, verbose)
+        profile = scale_profile(source, random_state=seed)
     if not estimates:
         raise ValueError("no method could say anything: " + "; ".join(skipped.values()))
-    evidence = Evidence.of(source, estimates, scale_profile(source, random_state=seed))
+    evidence = Evidence.of(source, estimates, profile)
     return DimensionReport(
         dimension=evidence.dimension,
         low=evidence.low,
@@ -92,3 +94,16 @@ def estimate_dimension(
         n_samples=source.n_samples,
         n_features=None if source.points is None else int(source.points.shape[1]),
     )
+
+
+def _all(source: Source, seed: int, verbose: bool) -> tuple[dict[str, Dimension], dict[str, str]]:
+    """What every method says, and why some say nothing."""
+    estimates: dict[str, Dimension] = {}
+    skipped: dict[str, str] = {}
+    for name in progress(_METHODS, len(_METHODS), "dimension", verbose):
+        options = {"random_state": seed} if name in _DRAWING else {}
+        try:
+            estimates[name] = _METHODS[name](source, **options)
+        except ValueError as error:  # data it is not defined for
+            skipped[name] = str(error)
+    return estimates, skipped

@@ -56,8 +56,8 @@ def _of_estimator(model: Any, share: float) -> Dimension:
     check_is_fitted(model)
     if not _is_gram(model):
         raise TypeError(
-            f"{type(model).__name__} decomposes no Gram matrix; pass a fitted PCA, ClassicalMDS, "
-            "KernelPCA or Isomap, or data"
+            f"{type(model).__name__} has no computed_eigenvalues_ of a Gram matrix; pass a fitted "
+            "PCA, ClassicalMDS, KernelPCA or Isomap of manifoldry, or data"
         )
     values = np.maximum(model.computed_eigenvalues_, 0.0)
     whole = float(values.sum())

@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._checks import check_at_most, check_positive
+from manifoldry._estimate import Estimate
 from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
@@ -62,17 +64,42 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
         raise ValueError(f"only {len(full)} points have {k} distinct neighbours; pass fewer")
     neighborhoods = np.column_stack([full, members[full]])
     found = _over(points, neighborhoods, share)
-    error = error_of_mean(found, source.n, shared=max(1.0, _OVERLAP * k))
+    error = _relative_error(found, k, source.n)
     if share is None:
-        dimension = 1 / float(found.mean())
-        value, found = with_error(dimension, error * dimension**2), 1 / found
+        value = _capped(1 / float(found.mean()), error, points)
+        found = 1 / found
         note = f"effective directions among {k} neighbours"
     else:
-        value = with_error(float(found.mean()), error)
+        value = with_error(float(found.mean()), error * float(found.mean()))
         note = f"directions that hold {share:.0%} of the variance of {k} neighbours"
     per_point = np.full(source.n, np.nan)
     per_point[full] = found
     return Dimension(value, "local_pca", note, source.to_samples(per_point))
+
+
+def _relative_error(found: Array, k: int, n: int) -> float:
+    """Standard error of the mean, relative to it.
+
+    Where neighbourhoods are most of the data they are all alike, and their spread says nothing
+    about chance; a single one is off by about 2/k (simulated), and overlapping ones by no less.
+    """
+    shared = max(1.0, _OVERLAP * k)
+    seen = error_of_mean(found, n, shared) / float(found.mean())
+    return max(seen, 2 / k * float(np.sqrt(shared / n)))
+
+
+def _capped(value: float, error: float, X: Matrix) -> Estimate:
+    """The estimate with its interval; not beyond chance more than there are features that vary."""
+    bound = float(min(X.shape[0] - 1, _varying(X)))
+    free = with_error(value, error * value)
+    return Estimate(bound, bound, free.high) if free.low > bound else free
+
+
+def _varying(X: Matrix) -> int:
+    highest, lowest = X.max(axis=0), X.min(axis=0)
+    if sparse.issparse(X):
+        highest, lowest = highest.toarray(), lowest.toarray()
+    return int((highest > lowest).sum())
 
 
 def _over(X: Matrix, neighborhoods: IntArray, share: float | None) -> Array:
@@ -111,8 +138,7 @@ def _inverse(centered: Array) -> Array:
     C = _small_gram(centered) / f
     trace, square = np.einsum("nii->n", C), np.einsum("nij,nij->n", C, C)
     true_square = f**2 / ((f - 1) * (f + 2)) * (square - trace**2 / f)
-    least = square / C.shape[1] ** 2  # never quite zero, however many directions there are
-    true_square = np.maximum(true_square, least)
+    true_square = np.maximum(true_square, (trace / f) ** 2)  # beyond f² directions all look alike
     return np.asarray(np.minimum(true_square / (trace**2 - 2 / f * true_square), 1.0))
 
 

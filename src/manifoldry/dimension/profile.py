@@ -10,7 +10,7 @@ from manifoldry._checks import as_generator
 from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.dimension.result import error_of_mean, with_error
-from manifoldry.dimension.source import Source
+from manifoldry.dimension.source import Source, positive
 from manifoldry.neighbors.base import without_self
 from manifoldry.neighbors.choose import choose_index
 
@@ -107,7 +107,7 @@ def _distances(source: Source, rows: IntArray) -> Array:
     if source.points is None:
         return source.nearest(source.resolve_neighbors(None, least=2))[1][rows]
     index = choose_index(source.points)
-    return without_self(*index.nearest(source.points[rows], widest + 1), rows)[1]
+    return positive(without_self(*index.nearest(source.points[rows], widest + 1), rows)[1])
 
 
 def _between(distances: Array, k: int, n: int) -> Estimate | None:

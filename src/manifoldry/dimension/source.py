@@ -120,7 +120,7 @@ class Source:
             graph = self.graph if known else NeighborGraph.build(self.points, k, copy=False)
             shape = (self.n, -1)
             indices, distances = graph.indices.reshape(shape), graph.distances.reshape(shape)
-            return indices[:, :k], _positive(distances[:, :k])
+            return indices[:, :k], positive(distances[:, :k])
         return self._from_graph(self.given, k)
 
     def _from_graph(self, graph: NeighborGraph, k: int) -> tuple[IntArray, Array]:
@@ -141,11 +141,10 @@ class Source:
 
     def resolve_neighbors(self, n_neighbors: int | None, least: int = 1) -> int:
         """Neighbours to use: what was asked for, or twenty, or what there are."""
-        bound, why = self.n - 1, f"the number of distinct points, {self.n}"
-        if self.given is not None:
-            known = int(np.diff(self.given.indptr).max())
-            if known < bound + 1:
-                bound, why = known, f"the graph was built with {known}; build it with more"
+        bound, why = self.n - 1, f"one less than the distinct points, of which there are {self.n}"
+        known = bound if self.given is None else int(np.diff(self.given.indptr).max())
+        if known < bound:
+            bound, why = known, f"the graph was built with {known}; build it with more"
         if n_neighbors is None:
             k = min(NEIGHBORS, bound)
         else:
@@ -158,7 +157,7 @@ class Source:
         return k
 
 
-def _positive(distances: Array) -> Array:
+def positive(distances: Array) -> Array:
     """Distances of distinct rows; where squares of differences vanish, the smallest of the rest."""
     least = np.min(distances, where=distances > 0, initial=np.inf)
     return np.maximum(distances, least) if np.isfinite(least) else distances

@@ -13,6 +13,8 @@ from manifoldry.dimension.source import Source
 
 _DISCARD = 0.1  # largest ratios left out of the line, as in the paper
 _DRAWS = 200
+_ROUNDING = 1e-9  # ratios closer to one than this are those of equal distances
+_MOST_TIED, _MANY_TIED = 0.5, 0.05  # shares of points with such: too many, and worth a word
 _SHARED = 2.0  # a distance is seen from both its ends: half as many points are independent
 
 
@@ -65,7 +67,7 @@ def two_nn(
     slope = _line if fit == "line" else _likelihood
     value = _interval(logs, keep, slope, random_state)
     note = f"{len(logs)} points"
-    if tied > 0.05:
+    if tied > _MANY_TIED:
         note += f"; {tied:.0%} have two nearest neighbours at the same distance, as on a lattice"
     return Dimension(value, "two_nn", note)
 
@@ -75,13 +77,15 @@ def log_ratios(distances: Array) -> tuple[Array, float]:
     near = distances[np.isfinite(distances[:, 1])]
     if len(near) < 3:
         raise ValueError(f"only {len(near)} points have two neighbours; build the graph with more")
-    logs = np.log(near[:, 1]) - np.log(near[:, 0])
-    if not logs.any():
+    logs = np.sort(np.log(near[:, 1]) - np.log(near[:, 0]))
+    logs[logs < _ROUNDING] = 0.0
+    tied = float((logs == 0).mean())
+    if tied > _MOST_TIED:
         raise ValueError(
-            "the two nearest neighbours of every point are equally far, as on a lattice, so their "
-            "ratio says nothing about dimension; use local_pca or correlation_dimension"
+            f"the two nearest neighbours of {tied:.0%} of the points are equally far, as on a "
+            "lattice, so their ratio says nothing about dimension; use local_pca"
         )
-    return np.sort(logs), float((logs == 0).mean())
+    return logs, tied
 
 
 def _default(fit: str) -> float:
