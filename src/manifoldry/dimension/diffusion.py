@@ -21,8 +21,8 @@ def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
     The rule by which :class:`~manifoldry.DiffusionMaps` picks its width, on all pairs instead of
     the neighbours (Coifman et al. 2008). The width at the largest slope is a scale at which the
     data look most like a manifold. A point's own weight holds the slope down: the estimate is low
-    by a tenth at two dimensions and by a quarter at five, for 2000 points; layers that lie close
-    together raise it.
+    by up to a tenth at two dimensions and by a fifth at five, for 2000 points; layers that lie
+    close together raise it.
 
     Parameters
     ----------

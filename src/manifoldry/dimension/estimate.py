@@ -9,7 +9,8 @@ from manifoldry._threads import threads_allowed
 from manifoldry._typing import RandomState
 from manifoldry.dimension.correlation import correlation_dimension
 from manifoldry.dimension.diffusion import diffusion_slope
-from manifoldry.dimension.explain import Evidence
+from manifoldry.dimension.evidence import Evidence
+from manifoldry.dimension.explain import explain
 from manifoldry.dimension.gram_rank import gram_rank
 from manifoldry.dimension.local_pca import local_pca
 from manifoldry.dimension.maximum_likelihood import maximum_likelihood
@@ -90,7 +91,7 @@ def estimate_dimension(
         estimates=estimates,
         skipped=skipped,
         profile=evidence.profile,
-        reasons=evidence.reasons(),
+        reasons=explain(evidence),
         n_samples=source.n_samples,
         n_features=None if source.points is None else int(source.points.shape[1]),
     )

@@ -1,302 +1,157 @@
-"""What estimates of dimension say together, and why they differ, in words."""
+"""Why estimates of dimension agree or differ, in words."""
 
-from dataclasses import dataclass
-from functools import cached_property
+from manifoldry.dimension.evidence import Evidence
 
-import numpy as np
-
-from manifoldry._typing import Array
-from manifoldry.dimension.profile import Profile
-from manifoldry.dimension.result import Dimension
-from manifoldry.dimension.source import Source
-
-# Methods that look at small neighbourhoods, and can be expected to agree.
-NEAR = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")
-_DENSEST = "correlation_dimension"  # counts pairs, most of which are in the densest part
-_FALL = 0.15  # relative fall with the scale that is worth a word
-_VARIES = 1.6  # ratio of local dimensions, 95th to 5th percentile, that is
-_EDGES = 0.08  # by which local PCA exceeds the methods that edges lower
 _AGREE = 1.15  # ratio of estimates up to which there is nothing to explain
-_TIES = 0.05  # share of points with tied neighbours
+_TIES = 0.05  # share of points with tied neighbours that is worth a word
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """All estimates of one data set, with what tells them apart."""
-
-    estimates: dict[str, Dimension]
-    profile: Profile
-    n: int
-    n_samples: int
-    pieces: int
-    local: Array  # inverse-averaged dimension around every point; empty where unknown
-    ties: float
-
-    @classmethod
-    def of(cls, source: Source, estimates: dict[str, Dimension], profile: Profile) -> "Evidence":
-        """Gather what the explanation looks at."""
-        distances = source.nearest(2)[1]
-        return cls(
-            estimates,
-            profile,
-            source.n,
-            source.n_samples,
-            source.graph.components()[0],
-            smoothed(source, estimates),
-            float((distances[:, 0] == distances[:, 1]).mean()),
-        )
-
-    @cached_property
-    def near(self) -> list[float]:
-        """What the methods that look at neighbourhoods say."""
-        found = [float(self.estimates[name]) for name in NEAR if name in self.estimates]
-        return found or [float(next(iter(self.estimates.values())))]
-
-    @property
-    def dimension(self) -> int:
-        """Beyond the noise, where there is some to be seen, else the middle of the close methods.
-
-        The elbow has a say where it is clear: edges do not lower it.
-        """
-        if self.beyond_noise is not None:
-            return max(1, round(self.beyond_noise))
-        elbow = [self._elbow] if self._elbow is not None and self.pieces == 1 else []
-        return max(1, round(float(np.median([*self.near, *elbow]))))
-
-    @cached_property
-    def varies(self) -> tuple[float, float] | None:
-        """Low and high local dimensions, where these differ by more than edges and chance do."""
-        if len(self.local) == 0:
-            return None
-        low, high = (float(value) for value in np.percentile(self.local, [5, 95]))
-        return (low, high) if high >= _VARIES * low and round(low) < round(high) else None
-
-    @property
-    def span(self) -> list[float]:
-        """What a range has to cover; where the dimension varies, not the densest part alone."""
-        if self.varies is None:
-            return [self.dimension, *self.near]
-        asked = [float(self.estimates[m]) for m in NEAR if m in self.estimates and m != _DENSEST]
-        return [self.dimension, *self.varies, *asked]
-
-    @property
-    def low(self) -> int:
-        """The lower end of the range, a whole number."""
-        return max(1, round(min(self.span)))
-
-    @property
-    def high(self) -> int:
-        """The upper end of the range, a whole number."""
-        return round(max(self.span))
-
-    @cached_property
-    def falls(self) -> bool:
-        """Whether the dimension is clearly lower at larger scales than at the smallest."""
-        values = self.profile.values
-        if len(values) < 3:
-            return False
-        smallest = min(values, key=float)
-        return smallest < (1 - _FALL) * values[0] and smallest.high < values[0].low
-
-    @cached_property
-    def thins_out(self) -> bool:
-        """Whether the fall is that of noise: some directions are there, but hardly extend."""
-        if not self.falls or "local_pca" not in self.estimates:
-            return self.falls
-        return float(self.estimates["local_pca"]) < 0.95 * float(self.profile.values[0])
-
-    @cached_property
-    def beyond_noise(self) -> float | None:
-        """The dimension beyond the scale of the noise: on the plateau, or of the whole."""
-        if not self.thins_out:
-            return None
-        values = [float(value) for value in self.profile.values]
-        at = self._beyond
-        if at == len(values) - 1 and self._elbow != round(values[-1]):
-            return None
-        beyond = float(np.mean(values[at : at + 3]))
-        return beyond if beyond < (1 - _FALL) * values[0] else None
-
-    @property
-    def _beyond(self) -> int:
-        """The scale beyond the noise: that of the plateau, else the last one."""
-        first, values = self.profile.plateau, [float(value) for value in self.profile.values]
-        return first if first and self._levels_off(values, first) else len(values) - 1
-
-    @staticmethod
-    def _levels_off(values: list[float], first: int) -> bool:
-        """Whether a plateau is much flatter than the way to it: edges lower all scales alike."""
-        three = values[first : first + 3]
-        within = np.log(max(three) / min(three)) / 2
-        before = np.log(values[0] / np.mean(three)) / (first + 1)
-        return bool(before > 2 * within)
-
-    @property
-    def _elbow(self) -> int | None:
-        """Coordinates that the unrolled map needs, where maps of parts of the points agree."""
-        found = self.estimates.get("residual_variance")
-        if found is None or found.value.high - found.value.low > 1:
-            return None
-        return round(float(found))
-
-    @property
-    def most_to_tell(self) -> float:
-        """About the largest dimension that ratios of neighbour distances can tell with n points."""
-        return 2 * float(np.log10(self.n))
-
-    def reasons(self) -> list[str]:
-        """Sentences, the most important first."""
-        told = (
-            self._agreement(),
-            self._scale(),
-            self._few_points(),
-            self._edges(),
-            self._curvature(),
-            self._variation(),
-            self._pieces(),
-            self._copies(),
-            self._lattice(),
-        )
-        return [sentence for sentence in told if sentence]
-
-    def _agreement(self) -> str:
-        low, high = min(self.near), max(self.near)
-        if round(low) == round(high):
-            return f"The methods that look at neighbourhoods agree on {round(low)}."
-        if high < _AGREE * low:
-            return f"The methods that look at neighbourhoods agree on {low:.2g} to {high:.2g}."
-        return (
-            f"The methods that look at neighbourhoods say {low:.2g} to {high:.2g}; what follows "
-            "tells why they may differ."
-        )
-
-    def _scale(self) -> str:
-        if not self.thins_out:
-            return ""
-        k, values = self.profile.n_neighbors, self.profile.values
-        close = f"up close, between a point's nearest neighbours, {float(values[0]):.2g} dimensions"
-        if self.beyond_noise is None:
-            return (
-                f"Scale: {close}, {float(values[-1]):.2g} among {2 * k[-1]} neighbours, and no "
-                "scale in between at which it stays: there are directions of all sizes, such as "
-                "noise nearly as wide as the data. Choose the scale that matters to you."
-            )
-        at = self._beyond
-        return (
-            f"Noise: {close}, {self.beyond_noise:.2g} from {k[at]} neighbours (a distance of "
-            f"{self.profile.radius[at]:.2g}) on. What is thinner than that is noise, or detail to "
-            "be left out; the consensus is what lies beyond."
-        )
-
-    def _few_points(self) -> str:
-        most = max(self.near) if self.beyond_noise is None else self.dimension
-        if most <= self.most_to_tell:
-            return ""
-        return (
-            f"Few points: {self.n} points can tell about {self.most_to_tell:.1f} dimensions "
-            "(2·log₁₀ n). Beyond that all points are nearly equally far apart and neighbour "
-            "distances make the dimension come out low: take it as at least so many."
-        )
-
-    def _edges(self) -> str:
-        names = [name for name in ("two_nn", "maximum_likelihood") if name in self.estimates]
-        values = self.profile.values
-        declines = len(values) > 2 and values[-1] < (1 - _EDGES) * values[0]
-        if "local_pca" not in self.estimates or not names or self.thins_out or not declines:
-            return ""
-        by_distance = float(np.mean([float(self.estimates[name]) for name in names]))
-        if float(self.estimates["local_pca"]) < (1 + _EDGES) * by_distance:
-            return ""
-        return (
-            f"Edges: neighbour distances say {by_distance:.2g}, local PCA "
-            f"{float(self.estimates['local_pca']):.2g}. In several dimensions most points are near "
-            "an edge and miss neighbours on one side, which lowers the first and hardly the second."
-        )
-
-    def _curvature(self) -> str:
-        found = self.estimates.get("pca_dimension")
-        if found is None:
-            return ""
-        pca = round(float(found))
-        counted = f"PCA takes {pca} straight direction{'s' * (pca > 1)} for 95 % of the variance"
-        high = self.high if self.beyond_noise is None else self.dimension
-        if pca > high:
-            return (
-                f"Curvature: {counted}, more than the {self.dimension} within neighbourhoods: the "
-                "data bend, or are clusters that lie in different directions. " + self._unrolled()
-            )
-        if pca < self.low and self.pieces > 1:
-            return (
-                f"{counted}, fewer than neighbourhoods show: mostly the directions from one "
-                "cluster to another, beside which the clusters themselves are small."
-            )
-        if pca < self.low:
-            return (
-                f"Thin directions: {counted}, fewer than neighbourhoods show. Some directions are "
-                "too thin to matter for the variance of the whole: noise, or fine structure."
-            )
-        return f"No curvature to speak of: {counted}; a linear map may do."
-
-    def _unrolled(self) -> str:
-        if "residual_variance" not in self.estimates:
-            return ""
-        count = self._elbow
-        if count is None:
-            return "Unrolled along the graph they show no clear number either."
-        if count <= self.high:
-            return f"Unrolled along the graph they need {count}."
-        return (
-            f"Even unrolled they need {count}: a closed surface such as a sphere takes one more "
-            "than its dimension, and shortcuts between layers add some."
-        )
-
-    def _variation(self) -> str:
-        if self.varies is None:
-            return ""
-        low, high = self.varies
-        return (
-            f"The dimension varies from {low:.2g} to {high:.2g} over the data: no one number "
-            "describes them all. Colour a map by per_point to see where; the correlation "
-            "dimension is mostly that of the densest part."
-        )
-
-    def _pieces(self) -> str:
-        if self.pieces == 1:
-            return ""
-        return (
-            f"Clusters: the neighbour graph falls into {self.pieces} pieces. Directions between "
-            "them count for PCA and not within neighbourhoods."
-        )
-
-    def _copies(self) -> str:
-        copies = self.n_samples - self.n
-        if copies == 0:
-            return ""
-        return f"{copies} of {self.n_samples} rows are copies of others; copies count once."
-
-    def _lattice(self) -> str:
-        if self.ties <= _TIES:
-            return ""
-        return (
-            f"Rounded values: {self.ties:.0%} of the points have their two nearest neighbours at "
-            "the same distance, as on a lattice; trust two_nn least."
-        )
-
-
-def smoothed(source: Source, estimates: dict[str, Dimension]) -> Array:
-    """Dimension around every distinct point, inverses averaged with its neighbours'.
-
-    A single neighbourhood says little; twenty of them tell apart 2 and 5 dimensions.
-    """
-    found = next(
-        (estimates[m].per_point for m in ("local_pca", "maximum_likelihood") if m in estimates),
-        None,
+def explain(seen: Evidence) -> list[str]:
+    """Sentences, the most important first."""
+    tellers = (
+        _agreement,
+        _scale,
+        _few_points,
+        _edges,
+        _curvature,
+        _variation,
+        _pieces,
+        _copies,
+        _lattice,
+        _approximate,
     )
+    return [sentence for sentence in (tell(seen) for tell in tellers) if sentence]
+
+
+def _agreement(seen: Evidence) -> str:
+    low, high = min(seen.near), max(seen.near)
+    if round(low) == round(high):
+        return f"The methods that look at neighbourhoods agree on {round(low)}."
+    if high < _AGREE * low:
+        return f"The methods that look at neighbourhoods agree on {low:.2g} to {high:.2g}."
+    return (
+        f"The methods that look at neighbourhoods say {low:.2g} to {high:.2g}; what follows "
+        "tells why they may differ."
+    )
+
+
+def _scale(seen: Evidence) -> str:
+    if not seen.thins_out:
+        return ""
+    k, values = seen.profile.n_neighbors, seen.profile.values
+    close = f"up close, between a point's nearest neighbours, {float(values[0]):.2g} dimensions"
+    if seen.beyond_noise is None:
+        return (
+            f"Scale: {close}, {float(values[-1]):.2g} among {2 * k[-1]} neighbours, and no "
+            "scale in between at which it stays: there are directions of all sizes, such as "
+            "noise nearly as wide as the data. Choose the scale that matters to you."
+        )
+    at = seen.noise_ends
+    return (
+        f"Noise: {close}, {seen.beyond_noise:.2g} from {k[at]} neighbours (a distance of "
+        f"{seen.profile.radius[at]:.2g}) on. What is thinner than that is noise, or detail to "
+        "be left out; the consensus is what lies beyond."
+    )
+
+
+def _few_points(seen: Evidence) -> str:
+    most = max(seen.near) if seen.beyond_noise is None else seen.dimension
+    if most <= seen.most_to_tell:
+        return ""
+    return (
+        f"Few points: {seen.n} points can tell about {seen.most_to_tell:.1f} dimensions "
+        "(2·log₁₀ n). Beyond that all points are nearly equally far apart and neighbour "
+        "distances make the dimension come out low: take it as at least so many."
+    )
+
+
+def _edges(seen: Evidence) -> str:
+    if seen.lowered_by_edges is None:
+        return ""
+    by_distance, by_variance = seen.lowered_by_edges
+    return (
+        f"Edges: neighbour distances say {by_distance:.2g}, local PCA "
+        f"{by_variance:.2g}. In several dimensions most points are near "
+        "an edge and miss neighbours on one side, which lowers the first and hardly the second."
+    )
+
+
+def _curvature(seen: Evidence) -> str:
+    found = seen.estimates.get("pca_dimension")
     if found is None:
-        return np.empty(0)
-    k = source.resolve_neighbors(None)
-    inverse = 1 / found[source.first]
-    members = np.column_stack([np.arange(source.n), source.nearest(k)[0]])
-    known = (members >= 0) & np.isfinite(inverse)[members]
-    total = np.where(known, inverse[members], 0.0).sum(axis=1)
-    return known.sum(axis=1)[total > 0] / total[total > 0]
+        return ""
+    pca = round(float(found))
+    counted = f"PCA takes {pca} straight direction{'s' * (pca > 1)} for 95 % of the variance"
+    high = seen.high if seen.beyond_noise is None else seen.dimension
+    if pca > high:
+        return (
+            f"Curvature: {counted}, more than the {seen.dimension} within neighbourhoods: the "
+            "data bend, or are clusters that lie in different directions. " + _unrolled(seen)
+        )
+    if pca < seen.low and seen.pieces > 1:
+        return (
+            f"{counted}, fewer than neighbourhoods show: mostly the directions from one "
+            "cluster to another, beside which the clusters themselves are small."
+        )
+    if pca < seen.low:
+        return (
+            f"Thin directions: {counted}, fewer than neighbourhoods show. Some directions are "
+            "too thin to matter for the variance of the whole: noise, or fine structure."
+        )
+    return f"No curvature to speak of: {counted}; a linear map may do."
+
+
+def _unrolled(seen: Evidence) -> str:
+    if "residual_variance" not in seen.estimates:
+        return ""
+    count = seen.elbow
+    if count is None:
+        return "Unrolled along the graph they show no clear number either."
+    if count <= seen.high:
+        return f"Unrolled along the graph they need {count}."
+    return (
+        f"Even unrolled they need {count}: a closed surface such as a sphere takes one more "
+        "than its dimension, and shortcuts between layers add some."
+    )
+
+
+def _variation(seen: Evidence) -> str:
+    if seen.varies is None:
+        return ""
+    low, high = seen.varies
+    return (
+        f"The dimension varies from {low:.2g} to {high:.2g} over the data: no one number "
+        "describes them all. Colour a map by per_point to see where; the correlation "
+        "dimension is mostly that of the densest part."
+    )
+
+
+def _pieces(seen: Evidence) -> str:
+    if seen.pieces == 1:
+        return ""
+    return (
+        f"Clusters: the neighbour graph falls into {seen.pieces} pieces. Directions between "
+        "them count for PCA and not within neighbourhoods."
+    )
+
+
+def _copies(seen: Evidence) -> str:
+    copies = seen.n_samples - seen.n
+    if copies == 0:
+        return ""
+    return f"{copies} of {seen.n_samples} rows are copies of others; copies count once."
+
+
+def _lattice(seen: Evidence) -> str:
+    if seen.ties <= _TIES:
+        return ""
+    return (
+        f"Rounded values: {seen.ties:.0%} of the points have their two nearest neighbours at "
+        "the same distance, as on a lattice; trust two_nn least."
+    )
+
+
+def _approximate(seen: Evidence) -> str:
+    if seen.recall == 1:
+        return ""
+    return f"Neighbours were searched approximately; {seen.recall:.1%} of them were found."

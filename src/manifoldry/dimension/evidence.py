@@ -1,0 +1,176 @@
+"""What estimates of dimension say together: a consensus, a range, and what tells them apart."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry.dimension.profile import Profile
+from manifoldry.dimension.result import Dimension
+from manifoldry.dimension.source import Source
+
+# Methods that look at small neighbourhoods, and can be expected to agree.
+NEAR = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")
+_DENSEST = "correlation_dimension"  # counts pairs, most of which are in the densest part
+_FALL = 0.15  # relative fall with the scale that is worth a word
+_VARIES = 1.6  # ratio of local dimensions, 95th to 5th percentile, that is
+_EDGES = 0.08  # by which local PCA exceeds the methods that edges lower
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All estimates of one data set, with what tells them apart."""
+
+    estimates: dict[str, Dimension]
+    profile: Profile
+    n: int
+    n_samples: int
+    pieces: int
+    local: Array  # inverse-averaged dimension around every point; empty where unknown
+    ties: float  # share of points whose two nearest neighbours are equally far
+    recall: float  # share of their neighbours that were found
+
+    @classmethod
+    def of(cls, source: Source, estimates: dict[str, Dimension], profile: Profile) -> "Evidence":
+        """Gather what the explanation looks at."""
+        distances = source.nearest(2)[1]
+        return cls(
+            estimates,
+            profile,
+            source.n,
+            source.n_samples,
+            source.graph.components()[0],
+            smoothed(source, estimates),
+            float((distances[:, 0] == distances[:, 1]).mean()),
+            source.graph.recall,
+        )
+
+    @cached_property
+    def near(self) -> list[float]:
+        """What the methods that look at neighbourhoods say."""
+        found = [float(self.estimates[name]) for name in NEAR if name in self.estimates]
+        return found or [float(next(iter(self.estimates.values())))]
+
+    @property
+    def dimension(self) -> int:
+        """Beyond the noise, where there is some to be seen, else the middle of the close methods.
+
+        The elbow has a say where it is clear: edges do not lower it.
+        """
+        if self.beyond_noise is not None:
+            return max(1, round(self.beyond_noise))
+        elbow = [self.elbow] if self.elbow is not None and self.pieces == 1 else []
+        return max(1, round(float(np.median([*self.near, *elbow]))))
+
+    @cached_property
+    def varies(self) -> tuple[float, float] | None:
+        """Low and high local dimensions, where these differ by more than edges and chance do."""
+        if len(self.local) == 0:
+            return None
+        low, high = (float(value) for value in np.percentile(self.local, [5, 95]))
+        return (low, high) if high >= _VARIES * low and round(low) < round(high) else None
+
+    @property
+    def span(self) -> list[float]:
+        """What a range has to cover; where the dimension varies, not the densest part alone."""
+        if self.varies is None:
+            return [self.dimension, *self.near]
+        asked = [float(self.estimates[m]) for m in NEAR if m in self.estimates and m != _DENSEST]
+        return [self.dimension, *self.varies, *asked]
+
+    @property
+    def low(self) -> int:
+        """The lower end of the range, a whole number."""
+        return max(1, round(min(self.span)))
+
+    @property
+    def high(self) -> int:
+        """The upper end of the range, a whole number."""
+        return round(max(self.span))
+
+    @cached_property
+    def falls(self) -> bool:
+        """Whether the dimension is clearly lower at larger scales than at the smallest."""
+        values = self.profile.values
+        if len(values) < 3:
+            return False
+        smallest = min(values, key=float)
+        return smallest < (1 - _FALL) * values[0] and smallest.high < values[0].low
+
+    @cached_property
+    def thins_out(self) -> bool:
+        """Whether the fall is that of noise: some directions are there, but hardly extend."""
+        if not self.falls or "local_pca" not in self.estimates:
+            return self.falls
+        return float(self.estimates["local_pca"]) < 0.95 * float(self.profile.values[0])
+
+    @cached_property
+    def beyond_noise(self) -> float | None:
+        """The dimension beyond the scale of the noise: on the plateau, or of the whole."""
+        if not self.thins_out:
+            return None
+        values = [float(value) for value in self.profile.values]
+        at = self.noise_ends
+        if at == len(values) - 1 and self.elbow != round(values[-1]):
+            return None
+        beyond = float(np.mean(values[at : at + 3]))
+        return beyond if beyond < (1 - _FALL) * values[0] else None
+
+    @property
+    def noise_ends(self) -> int:
+        """The scale beyond the noise: that of the plateau, else the last one."""
+        first, values = self.profile.plateau, [float(value) for value in self.profile.values]
+        return first if first and self._levels_off(values, first) else len(values) - 1
+
+    @staticmethod
+    def _levels_off(values: list[float], first: int) -> bool:
+        """Whether a plateau is much flatter than the way to it: edges lower all scales alike."""
+        three = values[first : first + 3]
+        within = np.log(max(three) / min(three)) / 2
+        before = np.log(values[0] / np.mean(three)) / (first + 1)
+        return bool(before > 2 * within)
+
+    @property
+    def elbow(self) -> int | None:
+        """Coordinates that the unrolled map needs, where maps of parts of the points agree."""
+        found = self.estimates.get("residual_variance")
+        if found is None or found.value.high - found.value.low > 1:
+            return None
+        return round(float(found))
+
+    @cached_property
+    def lowered_by_edges(self) -> tuple[float, float] | None:
+        """What neighbour distances say and what local PCA says, where edges part the two."""
+        names = [name for name in ("two_nn", "maximum_likelihood") if name in self.estimates]
+        values = self.profile.values
+        declines = len(values) > 2 and values[-1] < (1 - _EDGES) * values[0]
+        if "local_pca" not in self.estimates or not names or self.thins_out or not declines:
+            return None
+        by_distance = float(np.mean([float(self.estimates[name]) for name in names]))
+        by_variance = float(self.estimates["local_pca"])
+        return (by_distance, by_variance) if by_variance > (1 + _EDGES) * by_distance else None
+
+    @property
+    def most_to_tell(self) -> float:
+        """About the largest dimension that ratios of neighbour distances can tell with n points."""
+        return 2 * float(np.log10(self.n))
+
+
+def smoothed(source: Source, estimates: dict[str, Dimension]) -> Array:
+    """Dimension around every distinct point, inverses averaged with its neighbours'.
+
+    A single neighbourhood says little; twenty of them tell apart 2 and 5 dimensions.
+    """
+    found = next(
+        (estimates[m].per_point for m in ("local_pca", "maximum_likelihood") if m in estimates),
+        None,
+    )
+    if found is None:
+        return np.empty(0)
+    k = source.resolve_neighbors(None)
+    inverse = 1 / found[source.first]
+    members = np.column_stack([np.arange(source.n), source.nearest(k)[0]])
+    known = (members >= 0) & np.isfinite(inverse)[members]
+    total = np.where(known, inverse[members], 0.0).sum(axis=1)
+    return known.sum(axis=1)[total > 0] / total[total > 0]
