@@ -9,7 +9,9 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.density.mixture_of_factor_analyzers import (
         MixtureOfFactorAnalyzers as MixtureOfFactorAnalyzers,
     )
+    from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
     from manifoldry.extension.conformal import ConformalInverse as ConformalInverse
+    from manifoldry.metrics.assess import assess as assess
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
@@ -49,11 +51,14 @@ _EXPORTS = {
     "ManifoldParzen": "density.manifold_parzen",
     "MixtureOfFactorAnalyzers": "density.mixture_of_factor_analyzers",
     "FromDensity": "density.from_density",
+    "assess": "metrics.assess",
+    "estimate_dimension": "dimension.estimate",
 }
 _SUBMODULES = (
     "affinity",
     "datasets",
     "density",
+    "dimension",
     "eigen",
     "exceptions",
     "metrics",
