@@ -8,16 +8,10 @@ import numpy as np
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.distances import (
-    Frame,
-    expanded_squares,
-    expansion_error,
-    pair_distances,
-    squared_norms,
-)
+from manifoldry.extension.kernels import corrected_squares
+from manifoldry.neighbors.distances import Frame, expansion_error, squared_norms
 
 _ROWS = 1000  # points whose distances to all others are looked at
-_DIGITS = 1e6  # squares smaller than so many rounding errors are computed again
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +66,9 @@ class Pairs:
     def _block(self, queries: Matrix, block: slice) -> Array:
         references = self.frame.apply(self.X[block])
         squares = squared_norms(references)
-        D2 = expanded_squares(queries, references, squares)
-        rounding = expansion_error(squared_norms(queries)[:, None], squares, self.X.shape[1])
-        row, column = np.nonzero(_DIGITS * rounding > D2)
+        error = expansion_error(squared_norms(queries), squares.max(), self.X.shape[1])
+        D2 = corrected_squares(queries, references, squares, error, queries, references, 1.0)
         D = np.sqrt(D2, out=D2)
-        D[row, column] = pair_distances(queries, references, row, column, 1.0)
         itself = np.flatnonzero((self.rows >= block.start) & (self.rows < block.stop))
         D[itself, self.rows[itself] - block.start] = np.inf
         return D
