@@ -65,6 +65,13 @@ def test_a_hole_in_the_map_is_flagged():
     assert model.inverse_with_radius(model.transform(ring[:5])).trusted.all()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_raises_no_flag(dtype):
+    X = noisy_line(400, 0).astype(dtype)
+    model = ConformalInverse(PCA(1)).fit(X[:300])
+    assert model.inverse_with_radius(model.transform(X[300:])).trusted.mean() > 0.9
+
+
 def test_models_fitted_elsewhere_are_calibrated_on_new_data():
     fitted = PCA(1).fit(noisy_line(300, 0))
     before = fitted.embedding_.copy()

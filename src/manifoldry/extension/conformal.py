@@ -28,6 +28,7 @@ from manifoldry.extension.regression import LocalRegression, MapSpacing
 
 _NEAR = 10  # neighbours whose errors make up the local error
 _SHRUNK = 0.1  # share of the mean error that no local error falls below
+_ROUNDING = 1e-5  # share of the map's extent that single precision may lose on the way
 _USUAL = 0.99  # share of held-out points that must not be flagged
 
 
@@ -142,7 +143,9 @@ class ConformalInverse(
         self.errors_ = _lengths(X, back)
         self.factor_ = conformal_quantile(self.errors_ / self._local.at(Z), self.coverage)
         self._farthest = float(np.quantile(self._map.remoteness(Z), _USUAL))
-        self._loosest = float(np.quantile(self._round_trip(Z, back), _USUAL))
+        # Linear maps return to the very place, up to rounding, which must not raise a flag.
+        rounding = _ROUNDING * float(np.abs(self._map.positions).max())
+        self._loosest = max(rounding, float(np.quantile(self._round_trip(Z, back), _USUAL)))
 
     def _prepared(self) -> Any:
         from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
