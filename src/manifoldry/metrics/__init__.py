@@ -6,10 +6,13 @@ from manifoldry.metrics.coranking import CoRanking, coranking, coranking_matrix
 from manifoldry.metrics.distortion import LocalDistortion, local_distortion
 from manifoldry.metrics.held_out import KernelLoss, kernel_loss, reconstruction
 from manifoldry.metrics.labels import knn_accuracy, silhouette
+from manifoldry.metrics.motion import Motion
 from manifoldry.metrics.preservation import continuity, neighbor_preservation, trustworthiness
 from manifoldry.metrics.procrustes import Procrustes, procrustes
 from manifoldry.metrics.redundancy import redundancy
+from manifoldry.metrics.sensitivity import Sensitivity, sensitivity
 from manifoldry.metrics.shepard import Shepard, shepard
+from manifoldry.metrics.stability import Stability, stability
 from manifoldry.metrics.stress import residual_variance, strain, stress
 
 __all__ = [
@@ -18,8 +21,11 @@ __all__ = [
     "Estimate",
     "KernelLoss",
     "LocalDistortion",
+    "Motion",
     "Procrustes",
+    "Sensitivity",
     "Shepard",
+    "Stability",
     "assess",
     "continuity",
     "coranking",
@@ -32,8 +38,10 @@ __all__ = [
     "reconstruction",
     "redundancy",
     "residual_variance",
+    "sensitivity",
     "shepard",
     "silhouette",
+    "stability",
     "strain",
     "stress",
     "trustworthiness",

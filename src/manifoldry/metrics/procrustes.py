@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array, check_consistent_length
 
-from manifoldry._checks import check_option
 from manifoldry._typing import Array
-
-_ALLOW = ("rigid", "similarity", "affine")
+from manifoldry._validation import power_of_two_scale
+from manifoldry.metrics.motion import Motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +22,13 @@ class Procrustes:
     error : float
         What is left of the target: root of the squared distances over the target's own spread.
         0 is a perfect match; 1 no better than its mean.
+    motion : Motion
+        What was done; its ``apply`` takes further points of the same map along.
     """
 
     aligned: Array
     error: float
+    motion: Motion
 
 
 def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procrustes:
@@ -50,26 +52,12 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
     >>> procrustes(turned, X).error < 1e-12, procrustes(turned, X, "rigid").error > 1
     (True, True)
     """
-    check_option("allow", allow, _ALLOW)
     Y = check_array(embedding, dtype=np.float64, input_name="embedding")
     T = check_array(target, dtype=np.float64, input_name="target")
     check_consistent_length(Y, T)
-    middle = T.mean(axis=0)
-    Y, T = Y - Y.mean(axis=0), T - middle
-    if allow == "affine":
-        moved = Y @ np.linalg.lstsq(Y, T, rcond=None)[0]
-    else:
-        moved = _turned(Y, T, scaled=allow == "similarity")
-    spread = float(np.linalg.norm(T))
-    left = float(np.linalg.norm(moved - T))
-    return Procrustes(moved + middle, left / spread if spread > 0 else float(left > 0))
-
-
-def _turned(Y: Array, T: Array, scaled: bool) -> Array:
-    """Centred Y after the rotation or reflection, and factor, that bring it nearest to T."""
-    if Y.shape[1] < T.shape[1]:
-        Y = np.pad(Y, ((0, 0), (0, T.shape[1] - Y.shape[1])))  # turn within the larger space
-    U, strengths, Vt = np.linalg.svd(Y.T @ T, full_matrices=False)
-    size = float((Y**2).sum())
-    factor = strengths.sum() / size if scaled and size > 0 else 1.0
-    return np.asarray(factor * Y @ (U @ Vt))
+    motion = Motion.fit(Y, T, allow)
+    moved = motion.apply(Y)
+    unit = power_of_two_scale(T - motion.target)  # squares of tiny or huge maps have no digits
+    spread = float(np.linalg.norm((T - motion.target) / unit))
+    left = float(np.linalg.norm((moved - T) / unit))
+    return Procrustes(moved, left / spread if spread > 0 else float(left > 0), motion)

@@ -1,0 +1,266 @@
+"""Copies of an estimator fitted on parts of the data, and what came of it in parallel."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse, special
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import _num_samples
+
+from manifoldry._estimate import CONFIDENCE, Estimate
+from manifoldry._progress import progress
+from manifoldry._threads import one_blas_thread
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import check_square, power_of_two_scale, refuse_masked
+from manifoldry._warn import warn
+from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.metrics.motion import Motion
+
+
+@dataclass(frozen=True, eq=False)
+class Refitter:
+    """Fits copies of an estimator on chosen rows of the data.
+
+    Maps have a row for every row of the data, NaN where a point is not on the map.
+    """
+
+    estimator: Any
+    X: Any
+    n: int
+    pairwise: bool  # X holds distances or the like: its columns are points as well
+    threads: int | None  # for estimators that have n_jobs; None leaves it to them
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, n_jobs: int | None) -> Refitter:
+        """Check what can be checked before the first fit."""
+        _check_estimator(estimator)
+        X, pairwise = _readable(X), _is_pairwise(estimator)
+        if pairwise:
+            check_square(X, "values")
+        return cls(estimator, X, _num_samples(X), pairwise, _share(n_jobs))
+
+    def fit(self, rows: IntArray, seed: int) -> Refit:
+        """Fit a copy on some rows."""
+        rows = np.sort(rows)
+        model = _prepared(self.estimator, seed, self.threads)
+        found = model.fit_transform(self._part(rows, rows))
+        return Refit(self, model, rows, self._everywhere(found, rows))
+
+    def place(self, model: Any, fitted: IntArray, rows: IntArray) -> Array:
+        """Let a model fitted on some rows place others."""
+        return self._everywhere(model.transform(self._part(rows, fitted)), rows)
+
+    def _part(self, rows: IntArray, columns: IntArray) -> Any:
+        return self.X[np.ix_(rows, columns)] if self.pairwise else _safe_indexing(self.X, rows)
+
+    def _everywhere(self, found: Any, rows: IntArray) -> Array:
+        Y = np.asarray(found)
+        if Y.ndim != 2 or len(Y) != len(rows) or Y.dtype.kind not in "fiu":
+            raise ValueError(
+                f"{type(self.estimator).__name__} made {type(found).__name__} of shape {Y.shape} "
+                f"of {len(rows)} rows; a map has a row of numbers for each"
+            )
+        whole = np.full((self.n, Y.shape[1]), np.nan)
+        whole[rows] = np.where(np.isfinite(Y).all(axis=1, keepdims=True), Y, np.nan)
+        return whole
+
+
+@dataclass(frozen=True, eq=False)
+class Refit:
+    """A copy fitted on some rows, and their map."""
+
+    refitter: Refitter
+    model: Any
+    rows: IntArray
+    embedding: Array
+
+    @property
+    def can_place(self) -> bool:
+        """Whether the estimator takes new points at all."""
+        return hasattr(self.model, "transform")
+
+    def place(self, rows: IntArray) -> Array:
+        """Where rows that the copy was not fitted on belong on its map."""
+        return self.refitter.place(self.model, self.rows, rows)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a task returned, or why it did not, and the warnings on the way."""
+
+    value: Any = None
+    error: str = ""
+    warnings: frozenset[tuple[type[Warning], str]] = frozenset()
+
+
+def run(
+    task: Callable[..., Any],
+    jobs: Iterable[tuple[Any, ...]],
+    total: int,
+    n_jobs: int | None,
+    verbose: bool,
+) -> Iterator[Outcome]:
+    """Outcomes of a task for all jobs, in their order, by several processes."""
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # it ships no types
+
+    done = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_watched)(task, job) for job in jobs
+    )
+    return progress(done, total, "refits", verbose)
+
+
+def _watched(task: Callable[..., Any], job: tuple[Any, ...]) -> Outcome:
+    # One thread of BLAS whatever n_jobs: more processes would compete for the cores, and sums in
+    # another order are other numbers, which chaotic methods such as t-SNE make visible.
+    with one_blas_thread(), _recorded() as seen:
+        try:
+            outcome = Outcome(task(*job))
+        except Exception as error:
+            outcome = Outcome(error=describe(error))
+    return replace(outcome, warnings=frozenset((w.category, str(w.message)) for w in seen))
+
+
+@contextmanager
+def _recorded() -> Iterator[list[Any]]:
+    """Collect warnings, which would otherwise come once per fit; not where threads share them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for meant_for_others in (DeprecationWarning, PendingDeprecationWarning):
+            warnings.simplefilter("ignore", meant_for_others)
+        yield seen
+
+
+def describe(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {error}"
+
+
+def settle(outcomes: list[Outcome]) -> tuple[str, ...]:
+    """Pass on what went wrong, each thing once; refuse results of which most are missing."""
+    total, failures = len(outcomes), tuple(outcome.error for outcome in outcomes if outcome.error)
+    if 2 * len(failures) > total:
+        raise RuntimeError(
+            f"{len(failures)} of {total} refits failed, too many to say anything; the first: "
+            f"{failures[0]}. Settings that suit all the data may ask too much of a part of them"
+        )
+    if failures:
+        warn(
+            f"{len(failures)} of {total} refits failed and are left out; the first: {failures[0]}",
+            ManifoldryWarning,
+        )
+    counts = Counter(category for o in outcomes for category in {c for c, _ in o.warnings})
+    first = {c: text for o in reversed(outcomes) for c, text in sorted(o.warnings, key=str)}
+    for category, count in counts.items():
+        warn(f"in {count} of {total} refits: {first[category]}", category)
+    return failures
+
+
+def unit_map(Y: Array) -> tuple[Array, Array, float]:
+    """A map in units of its spread, around its centre; centre and spread.
+
+    The spread is the root mean squared distance of the points from their centre.
+    """
+    on_map = Y[np.isfinite(Y).all(axis=1)]
+    if len(on_map) == 0:
+        raise ValueError("no point is on the map; there is nothing to compare")
+    centre = on_map.mean(axis=0)
+    unit = power_of_two_scale(on_map - centre)  # squares of tiny or huge maps have no digits
+    spread = unit * float(np.sqrt((((on_map - centre) / unit) ** 2).sum(axis=1).mean()))
+    if not spread > 0:
+        raise ValueError(
+            f"all {len(on_map)} points have one place on the map; there is nothing to compare"
+        )
+    return (Y - centre) / spread, centre, spread
+
+
+def motion_between(Y: Array, target: Array, allow: str) -> Motion:
+    """The motion of one map onto another by the points on both."""
+    common = np.isfinite(Y).all(axis=1) & np.isfinite(target).all(axis=1)
+    needed = target.shape[1] + 2  # an affine map takes one fewer anywhere
+    if common.sum() < needed:
+        raise ValueError(
+            f"{common.sum()} points are on both maps; {needed} or more tell a change from a "
+            "motion: refit on more points"
+        )
+    return Motion.fit(Y[common], target[common], allow)
+
+
+def distances(Y: Array, target: Array) -> Array:
+    """How far each point is from its place on another map, NaN where it is not on both."""
+    return np.asarray(np.linalg.norm(Y - target, axis=1))
+
+
+def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
+    """The mean of a few independent values, with Student's interval; NaNs were not measured.
+
+    The interval ends at the `least` that the values can be.
+    """
+    values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return Estimate(np.nan)
+    mean = float(values.mean())
+    if len(values) == 1:
+        return Estimate(mean, least, np.inf)
+    quantile = special.stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)
+    half = float(quantile * values.std(ddof=1) / np.sqrt(len(values)))
+    return Estimate(mean, max(least, mean - half), mean + half)
+
+
+def _check_estimator(estimator: Any) -> None:
+    missing = [name for name in ("fit_transform", "get_params") if not hasattr(estimator, name)]
+    if missing or isinstance(estimator, type):
+        raise TypeError(
+            f"estimator={estimator!r} must be an unfitted or fitted scikit-learn estimator with "
+            "fit_transform, such as PCA(); copies of it are fitted"
+        )
+
+
+def _readable(X: Any) -> Any:
+    """Data whose rows can be chosen."""
+    refuse_masked(X)
+    if hasattr(X, "graph") or not (hasattr(X, "__len__") or hasattr(X, "shape")):
+        raise TypeError(f"X is a {type(X).__name__}; pass data, of which parts can be taken")
+    if sparse.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "shape") else np.asarray(X)
+
+
+def _is_pairwise(estimator: Any) -> bool:
+    tagged = hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.pairwise
+    return bool(tagged) or getattr(estimator, "metric", None) == "precomputed"
+
+
+def _share(n_jobs: int | None) -> int | None:
+    """Threads that a fit may use where several run at once."""
+    from joblib import cpu_count, effective_n_jobs
+
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} must be a positive number of processes, -1 for all")
+    workers = effective_n_jobs(n_jobs)
+    return max(1, cpu_count() // workers) if workers > 1 else None
+
+
+def _prepared(estimator: Any, seed: int, threads: int | None) -> Any:
+    """A copy with a seed of its own, where the user gave none, and its share of the cores."""
+    model = clone(estimator)
+    settings: dict[str, Any] = {}
+    for name, value in model.get_params().items():
+        last = name.rsplit("__", 1)[-1]
+        if last == "random_state" and not isinstance(value, Integral):
+            settings[name] = seed
+        elif last == "n_jobs" and value is not None and threads is not None:
+            settings[name] = threads
+    return model.set_params(**settings) if settings else model

@@ -1,0 +1,296 @@
+"""How far points move on a map when it is made again from a part of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from manifoldry._checks import as_generator, check_count, check_option, check_positive
+from manifoldry._estimate import Estimate
+from manifoldry._threads import one_blas_thread
+from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._validation import plan_memory
+from manifoldry._warn import warn
+from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.metrics.motion import MOTIONS
+from manifoldry.metrics.refits import (
+    Outcome,
+    Refitter,
+    describe,
+    distances,
+    mean_estimate,
+    motion_between,
+    run,
+    settle,
+    unit_map,
+)
+
+_FIXED_SEED = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Stability:
+    """How much of a map would come out again.
+
+    All figures are in units of the map's spread, the root mean squared distance of its points
+    from their centre: 0 where a point does not move; about 1 where the refits have nothing in
+    common with the map. Intervals are Student's 95 % over the resamples: they tell what more
+    resamples would change, not what other data would.
+
+    Attributes
+    ----------
+    variability : Estimate
+        Root mean squared distance of points from their place when the map is made again with them.
+    out_of_sample : Estimate or None
+        The same of points that a refit was made without and placed by ``transform``; None where
+        the estimator has none.
+    difference : Estimate or None
+        The first less the second. Well below 0, new points are placed worse than a refit would
+        place them; about 0, just as well.
+    per_point : array of shape (n_samples,)
+        Root mean squared distance of every point over the refits it was part of; NaN where it was
+        never on both maps. Pass it to ``plot_embedding(embedding, color=...)``.
+    per_point_out_of_sample : array of shape (n_samples,), or None
+        The same over the refits that left the point out.
+    counts : array of shape (n_samples,)
+        Number of refits behind each entry of `per_point`.
+    embedding : array of shape (n_samples, n_components)
+        The map of all the data.
+    n_resamples : int
+        Number of refits that worked.
+    failures : tuple of str
+        What those said that did not, and what ``transform`` said where it failed.
+    maps : array of shape (n_resamples, n_samples, n_components), or None
+        The refits moved onto `embedding`, if they were to be kept, left-out points where
+        ``transform`` put them.
+    """
+
+    variability: Estimate
+    out_of_sample: Estimate | None
+    difference: Estimate | None
+    per_point: Array = field(repr=False)
+    per_point_out_of_sample: Array | None = field(repr=False)
+    counts: IntArray = field(repr=False)
+    embedding: Array = field(repr=False)
+    n_resamples: int
+    failures: tuple[str, ...] = field(repr=False)
+    maps: Array | None = field(repr=False)
+
+
+def stability(
+    estimator: Any,
+    X: Any,
+    *,
+    n_resamples: int = 20,
+    fraction: float = 0.8,
+    align: str = "similarity",
+    keep_maps: bool = False,
+    n_jobs: int | None = None,
+    random_state: RandomState = None,
+    verbose: bool = False,
+) -> Stability:
+    """Refit an estimator on parts of the data and measure how far points move on the map.
+
+    Use it before reading anything into a map: what moves as far as the distances one looks at is
+    an accident of the sample. The variability comes beside the error of placing the same points
+    by ``transform``, which tells whether new points need a refit.
+
+    Parts are drawn without replacement, since rows that a bootstrap repeats are their own nearest
+    neighbours. Every point is left out about equally often.
+
+    Parameters
+    ----------
+    estimator : estimator with ``fit_transform``
+        From here, scikit-learn or elsewhere; copies of it are fitted. Without ``transform`` there
+        is no out-of-sample part.
+    X : array, sparse matrix or frame of shape (n_samples, n_features)
+        The data, or square precomputed distances where the estimator takes those.
+    n_resamples : int, default=20
+        Number of refits, beside the one of all the data.
+    fraction : float, default=0.8
+        Share of the points in each refit. Where points move in proportion to 1/√n, the whole
+        map's own sampling error is about √(fraction / (1 - fraction)) times the variability:
+        twice at 0.8, once at 0.5.
+    align : {"similarity", "affine", "rigid"}, default="similarity"
+        What may be undone to bring a refit onto the map. A similarity leaves the shape of a map
+        alone, so what remains is what a reader would see; coordinates that turn into each other
+        are brought back. Affine also undoes stretches along single directions, as in
+        :func:`sensitivity`; rigid leaves the scale, which many methods derive from the number of
+        points. None brings back a direction that the refit does not have.
+    keep_maps : bool, default=False
+        Whether to return all refits.
+    n_jobs : int, default=None
+        Number of processes, -1 for as many as there are cores; None is one. Results do not depend
+        on it. Each fit runs BLAS in one thread; where there are several processes, ``n_jobs`` of
+        the estimator is lowered to its share of the cores.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the parts and, for estimators without one of their own, of the fits; ``None`` is a
+        fixed seed.
+    verbose : bool, default=False
+        Whether to show progress.
+
+    Returns
+    -------
+    Stability
+
+    Examples
+    --------
+    >>> from manifoldry import Isomap
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.metrics import stability
+    >>> X = make_s_curve(300, random_state=0).X
+    >>> found = stability(Isomap(n_neighbors=8), X, n_resamples=5)
+    >>> bool(found.variability < 0.1), found.per_point.shape
+    (True, (300,))
+    """
+    check_option("align", align, MOTIONS)
+    n_resamples = check_count("n_resamples", n_resamples)
+    rng = as_generator(random_state, unset=_FIXED_SEED)
+    seeds = rng.integers(2**31, size=n_resamples + 1)
+    refitter = Refitter.of(estimator, X, n_jobs)
+    with one_blas_thread():
+        embedding = refitter.fit(np.arange(refitter.n), int(seeds[-1])).embedding
+    reference, centre, spread = unit_map(embedding)
+    n_out = _left_out_count(fraction, *reference.shape)
+    if keep_maps:
+        _plan(n_resamples, reference)
+    parts = _parts(refitter.n, n_out, rng)
+    jobs = ((next(parts), int(seed)) for seed in seeds[:-1])
+    tally = _Tally.empty(refitter.n)
+    for outcome in run(
+        _Move(refitter, reference, align, keep_maps), jobs, n_resamples, n_jobs, verbose
+    ):
+        tally.add(outcome)
+    return tally.result(embedding, centre, spread)
+
+
+@dataclass(frozen=True, eq=False)
+class _Moved:
+    """One refit, moved onto the reference."""
+
+    distance: Array  # from the reference, of kept and left-out points
+    left_out: IntArray
+    embedding: Array | None
+    can_place: bool
+    complaint: str  # of transform
+
+
+@dataclass(frozen=True, eq=False)
+class _Move:
+    """Refit without some points, move the map onto the reference, place the points."""
+
+    refitter: Refitter
+    reference: Array
+    align: str
+    keep: bool
+
+    def __call__(self, left_out: IntArray, seed: int) -> _Moved:
+        kept = np.setdiff1d(np.arange(self.refitter.n), left_out)
+        refit = self.refitter.fit(kept, seed)
+        motion = motion_between(refit.embedding, self.reference, self.align)
+        moved, complaint = motion.apply(refit.embedding), ""
+        if refit.can_place:
+            try:
+                moved[left_out] = motion.apply(refit.place(left_out)[left_out])
+            except Exception as error:  # the refit is worth having all the same
+                complaint = f"transform: {describe(error)}"
+        distance = distances(moved, self.reference)
+        embedding = moved if self.keep else None
+        return _Moved(distance, left_out, embedding, refit.can_place, complaint)
+
+
+@dataclass(eq=False)
+class _Tally:
+    """Sums over refits as they come in, so that none has to be kept."""
+
+    squares: Array  # (2, n): sums of squared distances of points kept, and of points left out
+    counts: IntArray
+    errors: list[tuple[float, float]] = field(default_factory=list)  # kept, left out
+    maps: list[Array] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    can_place: bool = False
+
+    @classmethod
+    def empty(cls, n: int) -> _Tally:
+        return cls(np.zeros((2, n)), np.zeros((2, n), dtype=np.intp))
+
+    def add(self, outcome: Outcome) -> None:
+        self.outcomes.append(replace(outcome, value=None))
+        if outcome.error:
+            return
+        moved: _Moved = outcome.value
+        measured = np.isfinite(moved.distance)
+        out = np.zeros(len(measured), dtype=bool)
+        out[moved.left_out] = True
+        roles = np.array([measured & ~out, measured & out])
+        squares = np.where(roles, moved.distance**2, 0.0)
+        self.squares += squares
+        self.counts += roles
+        self.errors.append(tuple(_roots(squares.sum(axis=1), roles.sum(axis=1))))
+        self.can_place |= moved.can_place
+        self.complaints += [moved.complaint] if moved.complaint else []
+        self.maps += [] if moved.embedding is None else [moved.embedding]
+
+    def result(self, embedding: Array, centre: Array, spread: float) -> Stability:
+        failures = settle(self.outcomes) + self._settled_complaints()
+        kept, out = np.array(self.errors).T
+        per_point = _roots(self.squares, self.counts)
+        placed = self.can_place and np.isfinite(out).any()
+        return Stability(
+            mean_estimate(kept, least=0.0),
+            mean_estimate(out, least=0.0) if placed else None,
+            mean_estimate(kept - out) if placed else None,
+            per_point[0],
+            per_point[1] if placed else None,
+            self.counts[0],
+            embedding,
+            len(self.errors),
+            failures,
+            np.stack(self.maps) * spread + centre if self.maps else None,
+        )
+
+    def _settled_complaints(self) -> tuple[str, ...]:
+        if self.complaints:
+            warn(
+                f"transform failed after {len(self.complaints)} of {len(self.errors)} refits, so "
+                f"left-out points were not placed there; the first: {self.complaints[0]}",
+                ManifoldryWarning,
+            )
+        return tuple(self.complaints)
+
+
+def _roots(squares: Array, counts: IntArray) -> Array:
+    """Root means, NaN of nothing."""
+    return np.sqrt(np.divide(squares, counts, out=np.full(squares.shape, np.nan), where=counts > 0))
+
+
+def _left_out_count(fraction: float, n: int, n_components: int) -> int:
+    kept = round(check_positive("fraction", fraction) * n)
+    least = n_components + 2  # that an affine motion cannot bring anywhere
+    if not least <= kept < n:
+        raise ValueError(
+            f"fraction={fraction} keeps {kept} of n_samples={n} points in a refit; it must keep "
+            f"{least} to {n - 1}"
+            + (f": pass {least / n:.3g} to {(n - 1) / n:.3g}" if least < n else ": add points")
+        )
+    return n - kept
+
+
+def _parts(n: int, n_out: int, rng: np.random.Generator) -> Iterator[IntArray]:
+    """Points to leave out, again and again; in each shuffle nobody is left out twice."""
+    while True:
+        order = rng.permutation(n)
+        for start in range(0, n - n_out + 1, n_out):
+            yield order[start : start + n_out]
+
+
+def _plan(n_resamples: int, reference: Array) -> None:
+    plan_memory(
+        2 * 8.0 * n_resamples * reference.size,
+        f"keeping {n_resamples} maps of {len(reference)} points",
+        "pass keep_maps=False or a smaller n_resamples",
+    )

@@ -1,0 +1,91 @@
+"""Draw what exchanging training points does, against the error of placing new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from manifoldry.plotting._style import INK, PALETTE
+from manifoldry.plotting.curves import plot_learning_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from manifoldry.metrics import Sensitivity
+
+
+def plot_sensitivity(
+    sensitivity: Sensitivity | Mapping[str, Sensitivity],
+    *,
+    ax: Axes | None = None,
+    title: str | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw variability less out-of-sample error by the share of the points exchanged.
+
+    Above the line at 0, placing a new point errs less than the exchange changes the map. Bands are
+    95 % intervals; a dot marks where a curve crosses the line, with its interval.
+
+    Parameters
+    ----------
+    sensitivity : Sensitivity, or mapping of str to Sensitivity
+        What :func:`manifoldry.metrics.sensitivity` found, or several by name.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+    title : str, default=None
+        Title of the axes.
+    legend : bool, default=True
+        Whether to name the curves; never done for a single one.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry import PCA
+    >>> from manifoldry.datasets import make_s_curve
+    >>> from manifoldry.metrics import sensitivity
+    >>> from manifoldry.plotting import plot_sensitivity
+    >>> X = make_s_curve(100, random_state=0).X
+    >>> ax = plot_sensitivity(sensitivity(PCA(2), X, n_splits=4, n_left_out=2))
+    >>> ax.get_xlabel()
+    'share of the points exchanged'
+    """
+    results = sensitivity if isinstance(sensitivity, Mapping) else {"": sensitivity}
+    for name, result in results.items():
+        if not hasattr(result, "crossing"):
+            raise TypeError(
+                f"sensitivity{f'[{name!r}]' if name else ''} is a {type(result).__name__}; pass "
+                "what manifoldry.metrics.sensitivity returns"
+            )
+    ax = plot_learning_curve(
+        {name: _curve(result) for name, result in results.items()},
+        ax=ax,
+        xlabel="share of the points exchanged",
+        ylabel="variability − out-of-sample error",
+        title=title,
+        legend=legend,
+    )
+    ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
+    for i, result in enumerate(results.values()):
+        _mark(ax, result, PALETTE[i % len(PALETTE)])
+    return ax
+
+
+def _curve(result: Sensitivity) -> tuple[Any, Any, Any]:
+    y = np.array(result.difference, dtype=float)
+    ends = np.array([[each - each.low, each.high - each] for each in result.difference]).T
+    return result.fractions, y, np.where(np.isfinite(ends), ends, np.nan)
+
+
+def _mark(ax: Any, result: Sensitivity, color: str) -> None:
+    crossing, most = result.crossing, float(result.fractions[-1])
+    if not crossing <= most:
+        return  # NaN, or beyond what was tried
+    ax.plot([crossing.low, min(crossing.high, most)], [0, 0], color=color, linewidth=4, alpha=0.4)
+    ax.plot([float(crossing)], [0], "o", color=color, markersize=5, clip_on=False)
