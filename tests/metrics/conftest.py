@@ -1,6 +1,34 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+
+LOG = []
+
+
+class Recorded(BaseEstimator):
+    """Principal axes by numpy; column 0 numbers the points and is not data."""
+
+    def fit_transform(self, X, y=None):
+        self.mean_ = X[:, 1:].mean(axis=0)
+        self.axes_ = np.linalg.svd(X[:, 1:] - self.mean_, full_matrices=False)[2][:2].T
+        return self._logged("fit", X)
+
+    def transform(self, X):
+        return self._logged("transform", X)
+
+    def _logged(self, what, X):
+        Y = (X[:, 1:] - self.mean_) @ self.axes_
+        LOG.append((what, X[:, 0].astype(int), Y))
+        return Y
+
+
+@pytest.fixture
+def recorded():
+    """The estimator, data for it, and its log: what was asked, of which points, the answer."""
+    LOG.clear()
+    data = np.random.default_rng(0).normal(size=(60, 4)) * [3, 2, 1, 1]
+    return Recorded(), np.column_stack([np.arange(60), data]), LOG
 
 
 @pytest.fixture(scope="session")

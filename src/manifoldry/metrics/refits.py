@@ -168,22 +168,18 @@ def settle(outcomes: list[Outcome]) -> tuple[str, ...]:
     return failures
 
 
-def unit_map(Y: Array) -> tuple[Array, Array, float]:
-    """A map in units of its spread, around its centre; centre and spread.
-
-    The spread is the root mean squared distance of the points from their centre.
-    """
+def spread_of(Y: Array) -> float:
+    """Root mean squared distance of the points on a map from their centre."""
     on_map = Y[np.isfinite(Y).all(axis=1)]
     if len(on_map) == 0:
         raise ValueError("no point is on the map; there is nothing to compare")
-    centre = on_map.mean(axis=0)
-    unit = power_of_two_scale(on_map - centre)  # squares of tiny or huge maps have no digits
-    spread = unit * float(np.sqrt((((on_map - centre) / unit) ** 2).sum(axis=1).mean()))
-    if not spread > 0:
+    if not np.ptp(on_map, axis=0).any():
         raise ValueError(
             f"all {len(on_map)} points have one place on the map; there is nothing to compare"
         )
-    return (Y - centre) / spread, centre, spread
+    offsets = on_map - on_map.mean(axis=0)
+    unit = power_of_two_scale(offsets)  # squares of tiny or huge maps have no digits
+    return unit * float(np.sqrt(((offsets / unit) ** 2).sum(axis=1).mean()))
 
 
 def motion_between(Y: Array, target: Array, allow: str) -> Motion:
@@ -198,9 +194,9 @@ def motion_between(Y: Array, target: Array, allow: str) -> Motion:
     return Motion.fit(Y[common], target[common], allow)
 
 
-def distances(Y: Array, target: Array) -> Array:
+def distances(Y: Array, target: Array, unit: float) -> Array:
     """How far each point is from its place on another map, NaN where it is not on both."""
-    return np.asarray(np.linalg.norm(Y - target, axis=1))
+    return np.asarray(np.linalg.norm((Y - target) / unit, axis=1))
 
 
 def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:

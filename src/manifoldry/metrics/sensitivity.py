@@ -16,6 +16,7 @@ from manifoldry._checks import (
     check_positive,
 )
 from manifoldry._estimate import CONFIDENCE, Estimate
+from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.metrics.motion import MOTIONS
 from manifoldry.metrics.refits import (
@@ -26,7 +27,7 @@ from manifoldry.metrics.refits import (
     motion_between,
     run,
     settle,
-    unit_map,
+    spread_of,
 )
 
 _FIXED_SEED = 0
@@ -156,6 +157,8 @@ def sensitivity(
     sizes = _sizes(fractions, refitter.n)
     left_out = _left_out(n_left_out, refitter.n - 2 * int(sizes[-1]))
     seeds = as_generator(random_state, unset=_FIXED_SEED).integers(2**31, size=n_splits)
+    with one_blas_thread():  # what is wrong with all the data is best told at once
+        spread_of(refitter.fit(np.arange(refitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
     outcomes = list(run(_Exchange(refitter, align, left_out), jobs, len(jobs), n_jobs, verbose))
     failures = settle(outcomes)
@@ -174,23 +177,22 @@ class _Exchange:
     def __call__(self, size: int, seed: int) -> tuple[float, float]:
         order = np.random.default_rng(seed).permutation(self.refitter.n)
         R1, R2, F = np.split(order, [size, 2 * size])
-        first = self.refitter.fit(np.append(F, R1), seed).embedding
-        target = unit_map(first)[0]
-        target[R1] = np.nan  # maps are aligned and compared on F
-        second = self.refitter.fit(np.append(F, R2), seed).embedding
-        moved = motion_between(second, target, self.align).apply(second)
-        variability = float(np.nanmean(distances(moved, target)))
+        first, second = (self.refitter.fit(np.append(F, R), seed).embedding for R in (R1, R2))
+        unit = spread_of(first)
+        first[R1] = np.nan  # maps are aligned and compared on F
+        moved = motion_between(second, first, self.align).apply(second)
+        variability = float(np.nanmean(distances(moved, first, unit)))
         # The last of F, which belong to it at every size.
         tested = F if self.n_left_out is None else F[-self.n_left_out :]
-        errors = [self._misplaced(s, np.append(F, R1), target, seed) for s in tested]
-        return variability, _measured_mean(errors)
+        misplaced = [self._misplaced(s, np.append(F, R1), first, unit, seed) for s in tested]
+        return variability, _measured_mean(misplaced)
 
-    def _misplaced(self, s: int, rows: IntArray, target: Array, seed: int) -> float:
+    def _misplaced(self, s: int, rows: IntArray, target: Array, unit: float, seed: int) -> float:
         """How far from its place point s is put by a model that has not seen it."""
         without = self.refitter.fit(rows[rows != s], seed)
         motion = motion_between(without.embedding, target, self.align)
         placed = motion.apply(without.place(np.array([s]))[[s]])
-        return float(distances(placed, target[[s]])[0])
+        return float(distances(placed, target[[s]], unit)[0])
 
 
 def _measured_mean(errors: list[float]) -> float:

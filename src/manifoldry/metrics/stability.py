@@ -25,7 +25,7 @@ from manifoldry.metrics.refits import (
     motion_between,
     run,
     settle,
-    unit_map,
+    spread_of,
 )
 
 _FIXED_SEED = 0
@@ -152,19 +152,17 @@ def stability(
     seeds = rng.integers(2**31, size=n_resamples + 1)
     refitter = Refitter.of(estimator, X, n_jobs)
     with one_blas_thread():
-        embedding = refitter.fit(np.arange(refitter.n), int(seeds[-1])).embedding
-    reference, centre, spread = unit_map(embedding)
+        reference = refitter.fit(np.arange(refitter.n), int(seeds[-1])).embedding
+    task = _Move(refitter, reference, spread_of(reference), align, keep_maps)
     n_out = _left_out_count(fraction, *reference.shape)
     if keep_maps:
         _plan(n_resamples, reference)
     parts = _parts(refitter.n, n_out, rng)
     jobs = ((next(parts), int(seed)) for seed in seeds[:-1])
     tally = _Tally.empty(refitter.n)
-    for outcome in run(
-        _Move(refitter, reference, align, keep_maps), jobs, n_resamples, n_jobs, verbose
-    ):
+    for outcome in run(task, jobs, n_resamples, n_jobs, verbose):
         tally.add(outcome)
-    return tally.result(embedding, centre, spread)
+    return tally.result(reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +182,7 @@ class _Move:
 
     refitter: Refitter
     reference: Array
+    spread: float
     align: str
     keep: bool
 
@@ -197,7 +196,7 @@ class _Move:
                 moved[left_out] = motion.apply(refit.place(left_out)[left_out])
             except Exception as error:  # the refit is worth having all the same
                 complaint = f"transform: {describe(error)}"
-        distance = distances(moved, self.reference)
+        distance = distances(moved, self.reference, self.spread)
         embedding = moved if self.keep else None
         return _Moved(distance, left_out, embedding, refit.can_place, complaint)
 
@@ -235,7 +234,7 @@ class _Tally:
         self.complaints += [moved.complaint] if moved.complaint else []
         self.maps += [] if moved.embedding is None else [moved.embedding]
 
-    def result(self, embedding: Array, centre: Array, spread: float) -> Stability:
+    def result(self, embedding: Array) -> Stability:
         failures = settle(self.outcomes) + self._settled_complaints()
         kept, out = np.array(self.errors).T
         per_point = _roots(self.squares, self.counts)
@@ -250,7 +249,7 @@ class _Tally:
             embedding,
             len(self.errors),
             failures,
-            np.stack(self.maps) * spread + centre if self.maps else None,
+            np.stack(self.maps) if self.maps else None,
         )
 
     def _settled_complaints(self) -> tuple[str, ...]:
