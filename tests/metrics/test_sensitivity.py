@@ -162,6 +162,8 @@ def test_results_do_not_depend_on_the_number_of_processes():
 def test_small_fractions_exchange_one_point_once():
     found = sensitivity(PCA(2), X, fractions=(0.001, 0.002, 0.1), n_splits=2, n_left_out=1)
     np.testing.assert_allclose(found.fractions, [1 / 80, 8 / 80])
+    one = sensitivity(PCA(2), X, fractions=0.1, n_splits=2, n_left_out=1)
+    assert one.variability[0] == found.variability[1]
 
 
 def test_few_points_leave_out_what_there_are():

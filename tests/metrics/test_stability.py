@@ -15,9 +15,10 @@ from sklearn.manifold import TSNE
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from manifoldry import PCA, ClassicalMDS, LaplacianEigenmaps
+from manifoldry import PCA, ClassicalMDS, Isomap, LaplacianEigenmaps
 from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning
 from manifoldry.metrics import stability
+from manifoldry.metrics.refits import _prepared
 from manifoldry.neighbors import NeighborGraph
 
 X = np.random.default_rng(0).normal(size=(100, 3)) * [3.0, 2.0, 1.0]
@@ -235,6 +236,15 @@ def test_a_seed_of_the_estimators_own_is_kept():
     np.testing.assert_array_equal(found.embedding, expected)
 
 
+def test_copies_get_a_seed_and_their_share_of_the_cores():
+    own = make_pipeline(TSNE(random_state=3), Isomap(n_jobs=-1), Noise())
+    copy = _prepared(own, seed=9, threads=2)
+    assert [step.get_params().get("random_state") for _, step in copy.steps] == [3, 9, 9]
+    assert [step.get_params().get("n_jobs") for _, step in copy.steps] == [None, 2, None]
+    assert _prepared(own, seed=9, threads=None).get_params()["isomap__n_jobs"] == -1
+    assert own.get_params()["noise__random_state"] is None
+
+
 def test_kept_maps():
     found = stability(PCA(2), X, n_resamples=4, keep_maps=True)
     assert found.maps.shape == (4, 100, 2)
@@ -277,7 +287,7 @@ def test_result_pickles_and_is_short():
         lambda: X.tolist(),
         lambda: sparse.csr_matrix(X),
         lambda: sparse.coo_array(X),
-        lambda: pd.DataFrame(X, columns=list("abc")),
+        lambda: pd.DataFrame(X, columns=["a", "graph", "c"]),
     ],
     ids=["float32", "lists", "matrix", "coo", "frame"],
 )
@@ -301,8 +311,13 @@ def test_precomputed_distances():
     found = stability(ClassicalMDS(2, metric="precomputed"), D, n_resamples=3)
     assert found.variability == pytest.approx(expected.variability)
     assert found.out_of_sample == pytest.approx(expected.out_of_sample)
+    frame = pd.DataFrame(D)
+    again = stability(ClassicalMDS(2, metric="precomputed"), frame, n_resamples=3)
+    assert again.variability == found.variability
     with pytest.raises(ValueError, match=r"square matrix; got shape \(100, 3\)"):
         stability(ClassicalMDS(2, metric="precomputed"), X)
+    with pytest.raises(ValueError, match=r"square matrix; got shape \(1, 100\)"):
+        stability(ClassicalMDS(2, metric="precomputed"), X[:, 0])
 
 
 def test_estimators_from_elsewhere():

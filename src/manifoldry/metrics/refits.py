@@ -1,30 +1,19 @@
-"""Copies of an estimator fitted on parts of the data, and what came of it in parallel."""
+"""Copies of an estimator, fitted on parts of the data."""
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy import sparse, special
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
-from manifoldry._estimate import CONFIDENCE, Estimate
-from manifoldry._progress import progress
-from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array, IntArray
-from manifoldry._validation import check_square, power_of_two_scale, refuse_masked
-from manifoldry._warn import warn
-from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.metrics.motion import Motion
+from manifoldry._validation import check_square, refuse_masked
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +35,7 @@ class Refitter:
         _check_estimator(estimator)
         X, pairwise = _readable(X), _is_pairwise(estimator)
         if pairwise:
+            X = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
             check_square(X, "values")
         return cls(estimator, X, _num_samples(X), pairwise, _share(n_jobs))
 
@@ -94,127 +84,6 @@ class Refit:
         return self.refitter.place(self.model, self.rows, rows)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a task returned, or why it did not, and the warnings on the way."""
-
-    value: Any = None
-    error: str = ""
-    warnings: frozenset[tuple[type[Warning], str]] = frozenset()
-
-
-def run(
-    task: Callable[..., Any],
-    jobs: Iterable[tuple[Any, ...]],
-    total: int,
-    n_jobs: int | None,
-    verbose: bool,
-) -> Iterator[Outcome]:
-    """Outcomes of a task for all jobs, in their order, by several processes."""
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # it ships no types
-
-    done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_watched)(task, job) for job in jobs
-    )
-    return progress(done, total, "refits", verbose)
-
-
-def _watched(task: Callable[..., Any], job: tuple[Any, ...]) -> Outcome:
-    # One thread of BLAS whatever n_jobs: more processes would compete for the cores, and sums in
-    # another order are other numbers, which chaotic methods such as t-SNE make visible.
-    with one_blas_thread(), _recorded() as seen:
-        try:
-            outcome = Outcome(task(*job))
-        except Exception as error:
-            outcome = Outcome(error=describe(error))
-    return replace(outcome, warnings=frozenset((w.category, str(w.message)) for w in seen))
-
-
-@contextmanager
-def _recorded() -> Iterator[list[Any]]:
-    """Collect warnings, which would otherwise come once per fit; not where threads share them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield []
-        return
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        for meant_for_others in (DeprecationWarning, PendingDeprecationWarning):
-            warnings.simplefilter("ignore", meant_for_others)
-        yield seen
-
-
-def describe(error: Exception) -> str:
-    """An error in one line."""
-    return f"{type(error).__name__}: {error}"
-
-
-def settle(outcomes: list[Outcome]) -> tuple[str, ...]:
-    """Pass on what went wrong, each thing once; refuse results of which most are missing."""
-    total, failures = len(outcomes), tuple(outcome.error for outcome in outcomes if outcome.error)
-    if 2 * len(failures) > total:
-        raise RuntimeError(
-            f"{len(failures)} of {total} refits failed, too many to say anything; the first: "
-            f"{failures[0]}. Settings that suit all the data may ask too much of a part of them"
-        )
-    if failures:
-        warn(
-            f"{len(failures)} of {total} refits failed and are left out; the first: {failures[0]}",
-            ManifoldryWarning,
-        )
-    counts = Counter(category for o in outcomes for category in {c for c, _ in o.warnings})
-    first = {c: text for o in reversed(outcomes) for c, text in sorted(o.warnings, key=str)}
-    for category, count in counts.items():
-        warn(f"in {count} of {total} refits: {first[category]}", category)
-    return failures
-
-
-def spread_of(Y: Array) -> float:
-    """Root mean squared distance of the points on a map from their centre."""
-    on_map = Y[np.isfinite(Y).all(axis=1)]
-    if len(on_map) == 0:
-        raise ValueError("no point is on the map; there is nothing to compare")
-    if not np.ptp(on_map, axis=0).any():
-        raise ValueError(
-            f"all {len(on_map)} points have one place on the map; there is nothing to compare"
-        )
-    offsets = on_map - on_map.mean(axis=0)
-    unit = power_of_two_scale(offsets)  # squares of tiny or huge maps have no digits
-    return unit * float(np.sqrt(((offsets / unit) ** 2).sum(axis=1).mean()))
-
-
-def motion_between(Y: Array, target: Array, allow: str) -> Motion:
-    """The motion of one map onto another by the points on both."""
-    common = np.isfinite(Y).all(axis=1) & np.isfinite(target).all(axis=1)
-    needed = target.shape[1] + 2  # an affine map takes one fewer anywhere
-    if common.sum() < needed:
-        raise ValueError(
-            f"{common.sum()} points are on both maps; {needed} or more tell a change from a "
-            "motion: refit on more points"
-        )
-    return Motion.fit(Y[common], target[common], allow)
-
-
-def distances(Y: Array, target: Array, unit: float) -> Array:
-    """How far each point is from its place on another map, NaN where it is not on both."""
-    return np.asarray(np.linalg.norm((Y - target) / unit, axis=1))
-
-
-def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
-    """The mean of a few independent values, with Student's interval; NaNs were not measured.
-
-    The interval ends at the `least` that the values can be.
-    """
-    values = values[np.isfinite(values)]
-    if len(values) == 0:
-        return Estimate(np.nan)
-    mean = float(values.mean())
-    if len(values) == 1:
-        return Estimate(mean, least, np.inf)
-    quantile = special.stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)
-    half = float(quantile * values.std(ddof=1) / np.sqrt(len(values)))
-    return Estimate(mean, max(least, mean - half), mean + half)
-
-
 def _check_estimator(estimator: Any) -> None:
     missing = [name for name in ("fit_transform", "get_params") if not hasattr(estimator, name)]
     if missing or isinstance(estimator, type):
@@ -227,7 +96,7 @@ def _check_estimator(estimator: Any) -> None:
 def _readable(X: Any) -> Any:
     """Data whose rows can be chosen."""
     refuse_masked(X)
-    if hasattr(X, "graph") or not (hasattr(X, "__len__") or hasattr(X, "shape")):
+    if not (hasattr(X, "__len__") or hasattr(X, "shape")):
         raise TypeError(f"X is a {type(X).__name__}; pass data, of which parts can be taken")
     if sparse.issparse(X):
         return X.tocsr()
@@ -241,7 +110,7 @@ def _is_pairwise(estimator: Any) -> bool:
 
 def _share(n_jobs: int | None) -> int | None:
     """Threads that a fit may use where several run at once."""
-    from joblib import cpu_count, effective_n_jobs
+    from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} must be a positive number of processes, -1 for all")

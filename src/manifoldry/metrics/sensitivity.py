@@ -18,17 +18,15 @@ from manifoldry._checks import (
 from manifoldry._estimate import CONFIDENCE, Estimate
 from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry.metrics.motion import MOTIONS
-from manifoldry.metrics.refits import (
-    Outcome,
-    Refitter,
+from manifoldry.metrics.displacement import (
     distances,
     mean_estimate,
     motion_between,
-    run,
-    settle,
     spread_of,
 )
+from manifoldry.metrics.motion import MOTIONS
+from manifoldry.metrics.outcomes import Outcome, run, settle
+from manifoldry.metrics.refits import Refitter
 
 _FIXED_SEED = 0
 _DRAWS = 2000
@@ -254,7 +252,8 @@ def _first_zero(x: Array, y: Array) -> float:
 
 def _sizes(fractions: Iterable[float], n: int) -> IntArray:
     """Numbers of points to exchange, each once."""
-    shares = [check_positive("fractions", share) for share in np.ravel(np.asarray(fractions))]
+    given = fractions if isinstance(fractions, Iterable) else [fractions]
+    shares = [check_positive("fractions", share) for share in given]
     if not shares:
         raise ValueError("fractions is empty; pass one or more, such as [0.01, 0.05]")
     sizes = np.unique([max(1, round(share * n)) for share in shares])

@@ -15,18 +15,15 @@ from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry._validation import plan_memory
 from manifoldry._warn import warn
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.metrics.motion import MOTIONS
-from manifoldry.metrics.refits import (
-    Outcome,
-    Refitter,
-    describe,
+from manifoldry.metrics.displacement import (
     distances,
     mean_estimate,
     motion_between,
-    run,
-    settle,
     spread_of,
 )
+from manifoldry.metrics.motion import MOTIONS
+from manifoldry.metrics.outcomes import Outcome, describe, run, settle
+from manifoldry.metrics.refits import Refitter
 
 _FIXED_SEED = 0
 
