@@ -148,6 +148,7 @@ def stability(
     rng = as_generator(random_state, unset=_FIXED_SEED)
     seeds = rng.integers(2**31, size=n_resamples + 1)
     refitter = Refitter.of(estimator, X, n_jobs)
+    _left_out_count(fraction, refitter.n, 1)  # before the first fit, which may take long
     with one_blas_thread():
         reference = refitter.fit(np.arange(refitter.n), int(seeds[-1])).embedding
     task = _Move(refitter, reference, spread_of(reference), align, keep_maps)
@@ -169,7 +170,6 @@ class _Moved:
     distance: Array  # from the reference, of kept and left-out points
     left_out: IntArray
     embedding: Array | None
-    can_place: bool
     complaint: str  # of transform
 
 
@@ -195,7 +195,7 @@ class _Move:
                 complaint = f"transform: {describe(error)}"
         distance = distances(moved, self.reference, self.spread)
         embedding = moved if self.keep else None
-        return _Moved(distance, left_out, embedding, refit.can_place, complaint)
+        return _Moved(distance, left_out, embedding, complaint)
 
 
 @dataclass(eq=False)
@@ -208,7 +208,6 @@ class _Tally:
     maps: list[Array] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
-    can_place: bool = False
 
     @classmethod
     def empty(cls, n: int) -> _Tally:
@@ -227,7 +226,6 @@ class _Tally:
         self.squares += squares
         self.counts += roles
         self.errors.append(tuple(_roots(squares.sum(axis=1), roles.sum(axis=1))))
-        self.can_place |= moved.can_place
         self.complaints += [moved.complaint] if moved.complaint else []
         self.maps += [] if moved.embedding is None else [moved.embedding]
 
@@ -235,7 +233,7 @@ class _Tally:
         failures = settle(self.outcomes) + self._settled_complaints()
         kept, out = np.array(self.errors).T
         per_point = _roots(self.squares, self.counts)
-        placed = self.can_place and np.isfinite(out).any()
+        placed = np.isfinite(out).any()
         return Stability(
             mean_estimate(kept, least=0.0),
             mean_estimate(out, least=0.0) if placed else None,
