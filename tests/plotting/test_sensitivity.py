@@ -27,7 +27,9 @@ NEVER = result([Estimate(-1, -1.5, -0.5)] * 3, Estimate(np.inf, 0.25, np.inf))
 def test_curve_zero_and_crossing():
     ax = plot_sensitivity(RISING, title="Isomap")
     curve, zero, span, dot = ax.lines
-    np.testing.assert_allclose(curve.get_xydata(), [[0.1, -1], [0.2, 1], [0.3, 2]])
+    np.testing.assert_allclose(
+        curve.get_xydata(), [[0.1, -1], [0.15, 0], [0.2, 1], [0.3, 2]], atol=1e-9
+    )
     assert list(zero.get_ydata()) == [0, 0]
     assert list(span.get_xdata()) == [0.12, 0.2]
     assert dot.get_xydata().tolist() == [[0.15, 0]]

@@ -78,9 +78,14 @@ def plot_sensitivity(
 
 
 def _curve(result: Sensitivity) -> tuple[Any, Any, Any]:
-    y = np.array(result.difference, dtype=float)
-    ends = np.array([[each - each.low, each.high - each] for each in result.difference]).T
-    return result.fractions, y, np.where(np.isfinite(ends), ends, np.nan)
+    """The curve and its band, with a corner where it crosses, which log axes would else move."""
+    known, crossing = result.fractions, float(result.crossing)
+    x = np.append(known, crossing) if known[0] < crossing < known[-1] else known
+    x = np.unique(x)
+    ends = np.array([[each - each.low, each.high - each] for each in result.difference])
+    ends = np.where(np.isfinite(ends), ends, np.nan).T
+    y = np.interp(x, known, np.array(result.difference, dtype=float))
+    return x, y, np.array([np.interp(x, known, end) for end in ends])
 
 
 def _mark(ax: Any, result: Sensitivity, color: str) -> None:
