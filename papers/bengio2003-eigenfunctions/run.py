@@ -36,6 +36,9 @@ from manifoldry.plotting import plot_embedding, plot_grid, plot_learning_curve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Lab, main, not_yet, within
+from semisupervised import semisupervised
+from sensitivity import training_set_sensitivity
+from smoothed import smoothed_density
 
 GAMMA = 0.02  # Gaussian width on the roll, whose windings are about 6 apart
 
@@ -502,8 +505,6 @@ def pictures(lab: Lab) -> Iterator[Criterion]:
 
 
 def still_to_come(lab: Lab) -> Iterator[Criterion]:
-    yield not_yet("E1.4", "out-of-sample error against training-set sensitivity", "Isomap, LLE")
-    yield not_yet("E1.6", "eigenfunctions of a smoothed density", "manifold Parzen windows")
     yield not_yet("E1.9", "Lie operator of 1-D translation", "Lie operators")
     yield not_yet("E1.10", "highly curved manifolds of translated images", "Lie operators")
 
@@ -521,6 +522,9 @@ if __name__ == "__main__":
             landmarks,
             clustering,
             pictures,
+            training_set_sensitivity,
+            smoothed_density,
+            semisupervised,
             still_to_come,
         ],
     )

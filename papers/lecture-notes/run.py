@@ -24,6 +24,7 @@ from manifoldry.neighbors.short_circuits import ShortCircuits
 from manifoldry.plotting import plot_learning_curve, plot_spectrum
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from kernels_and_landmarks import data_driven_kernels, landmarks_by_weights
 from report import Criterion, Lab, main, not_yet, within
 
 SIZES = (300, 40)  # more and fewer points than the 64 pixels of a digit
@@ -419,6 +420,8 @@ if __name__ == "__main__":
             dimension,
             shortcut,
             growth,
+            data_driven_kernels,
+            landmarks_by_weights,
             still_to_come,
         ],
     )
