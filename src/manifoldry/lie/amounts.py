@@ -1,0 +1,165 @@
+"""How much of a known transformation lies between the rows of pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from scipy.linalg import expm
+
+from manifoldry._typing import Array
+from manifoldry.lie.flow import Flow, flow_of
+from manifoldry.lie.pairs import products
+
+_LONGEST = 64  # steps of a ray
+_SIGNED = 3  # generators up to which all combinations of signs are rays; beyond, axes only
+_MINIMA = 3  # of those on the rays, from which the bottom is looked for
+# Minima count as equal if they differ by this share, or by this share of the change.
+_EQUAL, _NOTHING = 0.1, 1e-3
+_GOOD = 0.01  # share of the change left unexplained at which no better minimum is looked for
+_NEWTON_STEPS = 30
+_ACCURATE = 1e-7  # relative step at which a pair has arrived
+
+
+@dataclass(frozen=True, eq=False)
+class AmountSearch:
+    """Minimise ‖y − exp(Σᵢ αᵢGᵢ)x‖² + λ‖Σᵢ αᵢGᵢ‖² over the amounts α of every pair.
+
+    There are several minima, as where a pattern repeats. Rays of amounts are followed outwards, in
+    steps short enough not to jump over a minimum, and from the best place found damped
+    Gauss–Newton steps lead to the bottom.
+    """
+
+    G: Array
+    penalty: float = 0.0
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What moves rows."""
+        return flow_of(self.G)
+
+    def find(self, X: Array, Y: Array, reach: Array) -> Array:
+        """Amounts up to about `reach`, (n_generators,), of every pair.
+
+        Of minima that are about equally good, as for a pattern that has turned full circle, the
+        one closest to zero is taken.
+        """
+        found, values = self._minima(X, Y, reach)
+        enough = (1 + _EQUAL) * values.min(axis=0) + _NOTHING * ((Y - X) ** 2).sum(axis=1)
+        size = np.linalg.norm(found / np.where(reach > 0, reach, 1.0), axis=2)
+        chosen = np.where(values <= enough, size, np.inf).argmin(axis=0)
+        return np.asarray(found[chosen, np.arange(len(X))])
+
+    def improve(self, X: Array, Y: Array, reach: Array, amounts: Array) -> Array:
+        """The best amounts known or found, so that no pair is worse off than with `amounts`."""
+        found, values = self._minima(X, Y, reach)
+        known = self.polish(X, Y, amounts)
+        found = np.concatenate([found, known[None]])
+        values = np.vstack([values, self.values(X, Y, known)])
+        return np.asarray(found[values.argmin(axis=0), np.arange(len(X))])
+
+    def values(self, X: Array, Y: Array, amounts: Array) -> Array:
+        """The objective of every pair."""
+        return self._values(Y, self.flow.move(X, amounts), amounts)
+
+    def polish(self, X: Array, Y: Array, amounts: Array) -> Array:
+        """Damped Gauss–Newton steps, each pair by itself, none of which makes a pair worse."""
+        amounts, damping, active = amounts.copy(), np.full(len(X), 1e-4), np.arange(len(X))
+        value, slope, curvature = self._derivatives(X, Y, amounts)
+        for _ in range(_NEWTON_STEPS):
+            step = self._short(_damped_steps(slope, curvature, damping[active]))
+            trial = amounts[active] + step
+            with np.errstate(over="ignore", invalid="ignore"):
+                found = self._derivatives(X[active], Y[active], trial)
+            better = found[0] <= value
+            amounts[active[better]] = trial[better]
+            damping[active] *= np.where(better, 0.1, 10.0)
+            for old, new in zip((value, slope, curvature), found, strict=True):
+                old[better] = new[better]
+            left = np.abs(step).max(axis=1) > _ACCURATE * np.abs(trial).max(axis=1)
+            active, value, slope, curvature = (
+                active[left],
+                value[left],
+                slope[left],
+                curvature[left],
+            )
+            if not len(active):
+                break
+        return amounts
+
+    def _short(self, step: Array) -> Array:
+        """Steps cut to a length within which a row turns no further than to the next minimum."""
+        length = np.abs(step) @ self.flow.norms
+        return step / np.maximum(1.0, length)[:, None]
+
+    def _derivatives(self, X: Array, Y: Array, amounts: Array) -> tuple[Array, Array, Array]:
+        """Of every pair the objective, half its slope and half its Gauss–Newton curvature."""
+        Z, slopes = self.flow.tangents(X, amounts)
+        K = self.penalty * products(self.G)
+        slope = np.einsum("inr,nr->ni", slopes, Z - Y) + amounts @ K
+        curvature = np.einsum("inr,jnr->nij", slopes, slopes) + K
+        return self._values(Y, Z, amounts), slope, curvature
+
+    def _values(self, Y: Array, Z: Array, amounts: Array) -> Array:
+        size = np.einsum("ni,ij,nj->n", amounts, products(self.G), amounts)
+        return ((Z - Y) ** 2).sum(axis=1) + self.penalty * size
+
+    def _minima(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
+        """Amounts at the few lowest minima of every pair, and the objective there."""
+        table, places = self._on_rays(X, Y, reach)
+        lowest = np.argsort(table, axis=0, kind="stable")[:_MINIMA]
+        known = np.isfinite(np.take_along_axis(table, lowest, axis=0))
+        found = places[lowest]  # (_MINIMA, n_pairs, n_generators)
+        values = np.full(known.shape, np.inf)
+        good = _GOOD * ((Y - X) ** 2).sum(axis=1)
+        for k in range(len(found)):
+            # Once a pair is well explained, only smaller amounts are of interest.
+            smaller = np.linalg.norm(found[k], axis=1) < np.linalg.norm(found[0], axis=1)
+            rows = np.flatnonzero(known[k] & ((values[0] > good) | smaller))
+            found[k, rows] = self.polish(X[rows], Y[rows], found[k, rows])
+            values[k, rows] = self.values(X[rows], Y[rows], found[k, rows])
+        return found, values
+
+    def _on_rays(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
+        """The objective of every pair where it is lowest on rays from zero, infinite elsewhere.
+
+        Returns a table (n_places, n_pairs) and the amounts of its places, zero being the first.
+        """
+        unmoved = ((Y - X) ** 2).sum(axis=1)
+        tables: list[Array] = [unmoved[None].copy()]
+        places: list[Array] = [np.zeros((1, len(self.G)))]
+        for direction in _directions(len(self.G)):
+            ray, found = self._along(X, Y, direction * reach)
+            before = np.vstack([unmoved[None], found[:-1]])
+            beyond = np.vstack([found[1:], np.full((1, len(X)), np.inf)])
+            tables[0][0, found[0] < unmoved] = np.inf
+            tables.append(np.where((found < before) & (found <= beyond), found, np.inf))
+            places.append(ray)
+        return np.vstack(tables), np.vstack(places)
+
+    def _along(self, X: Array, Y: Array, end: Array) -> tuple[Array, Array]:
+        """Amounts on the way from zero to `end`, and the objective of all pairs at each."""
+        A = np.tensordot(end, self.G, axes=1)
+        steps = int(min(_LONGEST, np.ceil(np.linalg.norm(A, 2)) + 1))
+        ray = np.arange(1, steps + 1)[:, None] / steps * end
+        step, values = expm(A / steps).T, []
+        for amount in ray:
+            X = X @ step
+            values.append(self._values(Y, X, np.broadcast_to(amount, (len(X), len(end)))))
+        return ray, np.array(values)
+
+
+def _directions(q: int) -> Array:
+    if q <= _SIGNED:
+        return np.array([signs for signs in product((-1.0, 0.0, 1.0), repeat=q) if any(signs)])
+    return np.vstack([np.eye(q), -np.eye(q)])
+
+
+def _damped_steps(slope: Array, curvature: Array, damping: Array) -> Array:
+    """Steps of all pairs; one that nothing moves, such as x = 0, stays where it is."""
+    size = np.einsum("nii->ni", curvature).max(axis=1)
+    ridge = np.where(size > 0, (damping + 1e-14) * size, 1.0)
+    damped = curvature + ridge[:, None, None] * np.eye(slope.shape[1])
+    return np.asarray(-np.linalg.solve(damped, slope[:, :, None])[:, :, 0])

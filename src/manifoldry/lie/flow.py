@@ -1,0 +1,187 @@
+"""exp(Σᵢ αᵢGᵢ)x for many rows x with amounts α of their own, and its derivatives."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import expm
+
+from manifoldry._typing import Array
+
+# Eigenvectors are used up to this condition number; errors of gradients grow with its square.
+_CONDITION = 1e4
+_CLOSE = 1e-5  # eigenvalues times amounts that differ by less count as equal in quotients
+_STEP = 4.0  # norm of an operator whose power series still loses no more than two digits
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(ABC):
+    """Moves rows along a transformation with generators G, (n_generators, r, r)."""
+
+    G: Array
+
+    @abstractmethod
+    def move(self, X: Array, amounts: Array) -> Array:
+        """exp(Σᵢ αᵢGᵢ)x for every row x, with amounts (n_rows, n_generators)."""
+
+    @abstractmethod
+    def tangents(self, X: Array, amounts: Array) -> tuple[Array, Array]:
+        """Moved rows, and their derivatives by each amount, (n_generators, n_rows, r)."""
+
+    @abstractmethod
+    def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
+        """Gradient of Σ ⟨weights, moved rows⟩ with respect to G."""
+
+    @cached_property
+    def norms(self) -> Array:
+        """Largest singular value of each generator."""
+        return np.array([np.linalg.norm(G, 2) for G in self.G])
+
+    def move_alike(self, X: Array, amount: Array) -> Array:
+        """The same amount, (n_generators,), for all rows: one exponential serves them."""
+        return X @ expm(np.tensordot(amount, self.G, axes=1)).T
+
+
+def flow_of(G: Array) -> Flow:
+    """The cheapest exact way: eigenvectors of one generator that has good ones, else series."""
+    if len(G) == 1:
+        eigen = EigenFlow(G)
+        if eigen.condition <= _CONDITION:
+            return eigen
+    return SeriesFlow(G)
+
+
+@dataclass(frozen=True, eq=False)
+class EigenFlow(Flow):
+    """One generator G = VΛV⁻¹: exp(αG)x = V·(e^{αλ} ∘ V⁻¹x), two products for all rows together."""
+
+    @cached_property
+    def eigen(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors."""
+        values, V = np.linalg.eig(self.G[0])
+        return values.astype(np.complex128), V.astype(np.complex128)
+
+    @cached_property
+    def condition(self) -> float:
+        """Condition number of the eigenvectors; infinite where there are not enough of them."""
+        with np.errstate(all="ignore"):
+            found = float(np.linalg.cond(self.eigen[1]))
+        return found if np.isfinite(found) else np.inf
+
+    @cached_property
+    def inverse(self) -> Array:
+        """V⁻¹."""
+        return np.linalg.inv(self.eigen[1])
+
+    @cached_property
+    def halves(self) -> tuple[Array, Array, Array]:
+        """Eigenvalues of one of each conjugate pair, and V⁻¹ and V for them in real numbers."""
+        values, V = self.eigen
+        kept = values.imag >= 0
+        twice = np.where(values[kept].imag > 0, 2.0, 1.0)  # the other one adds the conjugate
+        into, back = self.inverse[kept], V[:, kept] * twice
+        return (
+            values[kept],
+            np.hstack([into.real.T, into.imag.T]),
+            np.vstack([back.real.T, -back.imag.T]),
+        )
+
+    def move(self, X: Array, amounts: Array) -> Array:
+        values, into, back = self.halves
+        U = X @ into
+        U = (U[:, : len(values)] + 1j * U[:, len(values) :]) * np.exp(amounts * values)
+        return np.hstack([U.real, U.imag]) @ back
+
+    def tangents(self, X: Array, amounts: Array) -> tuple[Array, Array]:
+        Z = self.move(X, amounts)
+        return Z, (Z @ self.G[0].T)[None]
+
+    def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
+        # Daletskii–Krein: V⁻ᵀ S Vᵀ with Sᵢⱼ = Σₙ wₙᵢ uₙⱼ (e^{αₙλᵢ} − e^{αₙλⱼ})/(λᵢ − λⱼ), two
+        # products for all pairs together. Equal eigenvalues: αₙe^{αₙλ} in place of the quotient.
+        values, V = self.eigen
+        U, W = X @ self.inverse.T, weights @ V
+        half = np.exp(amounts * values / 2)
+        grown = half**2
+        gap = values[:, None] - values
+        close = np.abs(gap) * np.abs(amounts).max(initial=0.0) < _CLOSE
+        S = ((W * grown).T @ U - W.T @ (U * grown)) / np.where(close, 1.0, gap)
+        S[close] = ((W * half * amounts).T @ (U * half))[close]
+        return np.ascontiguousarray((self.inverse.T @ S @ V.T).real)[None]
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesFlow(Flow):
+    """Any generators: the power series of the exponential, in steps short enough for its digits."""
+
+    def move(self, X: Array, amounts: Array) -> Array:
+        steps, degree, amounts = self._plan(amounts)
+        for _ in range(steps):
+            X = np.sum(self._terms(X, amounts, degree), axis=0)
+        return X
+
+    def tangents(self, X: Array, amounts: Array) -> tuple[Array, Array]:
+        steps, degree, amounts = self._plan(amounts)
+        rows = np.concatenate([X[None], np.zeros((len(self.G), *X.shape))])
+        for _ in range(steps):
+            rows = self._step_with_slopes(rows, amounts, degree)
+        return rows[0], rows[1:] / steps
+
+    def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
+        steps, degree, amounts = self._plan(amounts)
+        starts = [X]
+        for _ in range(steps - 1):
+            starts.append(np.sum(self._terms(starts[-1], amounts, degree), axis=0))
+        gradient = np.zeros_like(self._joined)  # (q·r, r): of Gᵢᵀ below those of Gⱼᵀ
+        for start in reversed(starts):
+            terms, adjoint = self._terms(start, amounts, degree), weights
+            for k in range(degree, 0, -1):  # term k is A/k times term k − 1
+                gradient += _spread(terms[k - 1], amounts / k).T @ adjoint
+                adjoint = weights + _spread(adjoint, amounts / k) @ self._joined_transposed
+            weights = adjoint
+        return gradient.reshape(self.G.shape).transpose(0, 2, 1)
+
+    @cached_property
+    def _joined(self) -> Array:
+        """All Gᵢᵀ below each other: what rows are multiplied with from the right."""
+        return self.G.transpose(0, 2, 1).reshape(-1, self.G.shape[1])
+
+    @cached_property
+    def _joined_transposed(self) -> Array:
+        return self.G.reshape(-1, self.G.shape[1])
+
+    def _plan(self, amounts: Array) -> tuple[int, int, Array]:
+        """Number of steps, degree of the series, and the amounts of one step."""
+        norm = float((np.abs(amounts) @ self.norms).max(initial=0.0))
+        steps = max(1, int(np.ceil(norm / _STEP)))
+        term, degree = 1.0, 0
+        while term > 1e-17 or degree < 2:
+            degree += 1
+            term *= norm / steps / degree
+        return steps, degree, amounts / steps
+
+    def _terms(self, X: Array, amounts: Array, degree: int) -> list[Array]:
+        """Aᵏx/k! for k = 0 to `degree`."""
+        terms = [X]
+        for k in range(1, degree + 1):
+            terms.append(_spread(terms[-1], amounts / k) @ self._joined)
+        return terms
+
+    def _step_with_slopes(self, rows: Array, amounts: Array, degree: int) -> Array:
+        """One step of rows and of their derivatives, (1 + q, n_rows, r), by the step's amounts."""
+        term, out = rows, rows.copy()
+        for k in range(1, degree + 1):
+            slopes = np.stack([term[0] @ each.T for each in self.G]) / k
+            term = _spread(term, amounts / k) @ self._joined
+            term[1:] += slopes
+            out += term
+        return out
+
+
+def _spread(X: Array, amounts: Array) -> Array:
+    """Rows times each of their amounts, side by side: (…, n_rows, n_generators · r)."""
+    spread = amounts[:, :, None] * X[..., None, :]
+    return spread.reshape(*X.shape[:-1], amounts.shape[1] * X.shape[-1])
