@@ -11,7 +11,8 @@ from manifoldry._typing import Array
 from manifoldry.lie.pairs import Pairs, normalised, products
 
 _POWER_STEPS = 30
-_ANNEALED = (1.0, 0.1, 0.01, 0.001)  # penalties, relative to the rows, on the way to a start
+# Penalties, relative to the rows, on the way to a start.
+_ANNEALED = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _SWEEPS = 10  # at each of them
 _SPARE = 4  # directions beyond those wanted that make subspace iteration converge sooner
 
@@ -80,8 +81,8 @@ def annealed(pairs: Pairs, amounts: Array) -> Array:
     """Amounts after sweeps with a strong penalty that is lowered step by step.
 
     With few pairs the start by moments is poor, and from there a generator that explains a single
-    pair is a trap. A strong penalty keeps to what many pairs share: of 20 features it recovered
-    translation from 40 pairs in 7 of 8 samples, against 4 of 8 without.
+    pair is a trap. A strong penalty keeps to what many pairs share: translation of 20 pixels was
+    found from 40 pairs in 20 of 20 samples, in 16 with penalties from 1 down, in half without.
     """
     unit = float((pairs.X**2).mean())
     for share in _ANNEALED:

@@ -9,17 +9,17 @@ from itertools import product
 import numpy as np
 from scipy.linalg import expm
 
-from manifoldry._typing import Array
+from manifoldry._typing import Array, IntArray
 from manifoldry.lie.flow import Flow, flow_of
 from manifoldry.lie.pairs import products
 
 _LONGEST = 64  # steps of a ray
 _SIGNED = 3  # generators up to which all combinations of signs are rays; beyond, axes only
-_MINIMA = 3  # of those on the rays, from which the bottom is looked for
+_LOWEST = 2  # minima on the rays from which the bottom is looked for, besides the nearest to zero
 # Minima count as equal if they differ by this share, or by this share of the change.
 _EQUAL, _NOTHING = 0.1, 1e-3
 _GOOD = 0.01  # share of the change left unexplained at which no better minimum is looked for
-_NEWTON_STEPS = 30
+_NEWTON_STEPS = 15
 _ACCURATE = 1e-7  # relative step at which a pair has arrived
 
 
@@ -107,17 +107,18 @@ class AmountSearch:
         return ((Z - Y) ** 2).sum(axis=1) + self.penalty * size
 
     def _minima(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
-        """Amounts at the few lowest minima of every pair, and the objective there."""
+        """Amounts at a few promising minima of every pair, and the objective there."""
         table, places = self._on_rays(X, Y, reach)
-        lowest = np.argsort(table, axis=0, kind="stable")[:_MINIMA]
-        known = np.isfinite(np.take_along_axis(table, lowest, axis=0))
-        found = places[lowest]  # (_MINIMA, n_pairs, n_generators)
+        distances = np.linalg.norm(places / np.where(reach > 0, reach, 1.0), axis=1)
+        unmoved = ((Y - X) ** 2).sum(axis=1)
+        chosen = _promising(table, distances, unmoved)
+        known = np.isfinite(np.take_along_axis(table, chosen, axis=0))
+        found = places[chosen]  # (n_minima, n_pairs, n_generators)
         values = np.full(known.shape, np.inf)
-        good = _GOOD * ((Y - X) ** 2).sum(axis=1)
         for k in range(len(found)):
             # Once a pair is well explained, only smaller amounts are of interest.
             smaller = np.linalg.norm(found[k], axis=1) < np.linalg.norm(found[0], axis=1)
-            rows = np.flatnonzero(known[k] & ((values[0] > good) | smaller))
+            rows = np.flatnonzero(known[k] & ((values[0] > _GOOD * unmoved) | smaller))
             found[k, rows] = self.polish(X[rows], Y[rows], found[k, rows])
             values[k, rows] = self.values(X[rows], Y[rows], found[k, rows])
         return found, values
@@ -155,6 +156,19 @@ def _directions(q: int) -> Array:
     if q <= _SIGNED:
         return np.array([signs for signs in product((-1.0, 0.0, 1.0), repeat=q) if any(signs)])
     return np.vstack([np.eye(q), -np.eye(q)])
+
+
+def _promising(table: Array, distances: Array, unmoved: Array) -> IntArray:
+    """Of every pair the lowest places of the table, and the nearest that explains half as much.
+
+    Where minima are equally low, how near a place of the grid happens to be decides which look
+    lowest; the nearest to zero has to be among those that are looked at closely.
+    """
+    lowest = np.argsort(table, axis=0, kind="stable")[:_LOWEST]
+    best = table.min(axis=0)
+    low = table <= (best + np.maximum(unmoved, best)) / 2
+    nearest = np.where(low, distances[:, None], np.inf).argmin(axis=0)
+    return np.vstack([lowest, nearest])
 
 
 def _damped_steps(slope: Array, curvature: Array, damping: Array) -> Array:

@@ -1,0 +1,153 @@
+"""The objective: invariances, gradients, and the exact minimisers of the alternation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import check_grad
+
+from manifoldry.lie.alternation import alternate, best_amounts, best_generators
+from manifoldry.lie.amounts import AmountSearch
+from manifoldry.lie.pairs import Pairs, normalised
+from manifoldry.lie.refinement import Units, midpoints
+
+
+@pytest.fixture(params=[1, 2, 3])
+def problem(request):
+    q, rng = request.param, np.random.default_rng(request.param)
+    pairs = Pairs(rng.normal(size=(15, 4)), rng.normal(size=(15, 4)), 0.3)
+    return pairs, 0.5 * rng.normal(size=(q, 4, 4)), rng.normal(size=(15, q))
+
+
+def test_gradient_against_central_differences(problem):
+    pairs, G, amounts = problem
+    _, by_G, by_amounts = pairs.gradient(G, amounts)
+    rng, step = np.random.default_rng(0), 1e-5
+    for _ in range(5):
+        dG, da = rng.normal(size=G.shape), rng.normal(size=amounts.shape)
+        ahead = pairs.value(G + step * dG, amounts + step * da)
+        behind = pairs.value(G - step * dG, amounts - step * da)
+        slope = (by_G * dG).sum() + (by_amounts * da).sum()
+        assert slope == pytest.approx((ahead - behind) / (2 * step), rel=1e-7)
+
+
+def test_gradient_in_the_units_of_the_descent(problem):
+    pairs, G, amounts = problem
+    units = Units.of(pairs, G, amounts)
+    start = units.pack(G, amounts)
+
+    def value(packed):
+        return pairs.gradient(*units.unpack(packed))[0]
+
+    def slope(packed):
+        return units.pull(*pairs.gradient(*units.unpack(packed))[1:])
+
+    size = np.linalg.norm(slope(start))
+    assert check_grad(value, slope, start, epsilon=1e-7) < 1e-4 * size
+
+
+def test_value_is_the_gradients(problem):
+    pairs, G, amounts = problem
+    assert pairs.value(G, amounts) == pytest.approx(pairs.gradient(G, amounts)[0], rel=1e-12)
+
+
+def test_objective_does_not_see_scale_or_mixture(problem):
+    pairs, G, amounts = problem
+    mix = np.random.default_rng(5).normal(size=(len(G), len(G)))
+    mixed, unmixed = np.tensordot(mix, G, axes=1), amounts @ np.linalg.inv(mix)
+    for objective in (pairs.value, pairs.first_order):
+        assert objective(mixed, unmixed) == pytest.approx(objective(G, amounts), rel=1e-9)
+
+
+def test_normalised_keeps_operators_and_fixes_the_rest(problem):
+    _, G, amounts = problem
+    H, a = normalised(G, amounts)
+    operators = [np.tensordot(*each, axes=1) for each in ((amounts, G), (a, H))]
+    np.testing.assert_allclose(*operators, atol=1e-12)
+    flat = H.reshape(len(H), -1)
+    np.testing.assert_allclose(flat @ flat.T, np.eye(len(H)), atol=1e-12)
+    products = a.T @ a
+    np.testing.assert_allclose(products, np.diag(np.diag(products)), atol=1e-12)
+    assert (np.diff(np.diag(products)) <= 0).all()
+    assert (a[np.abs(a).argmax(axis=0), np.arange(len(H))] > 0).all()
+
+
+def test_each_step_is_the_exact_minimiser(problem):
+    pairs, G, amounts = problem
+    rng = np.random.default_rng(3)
+    best_a, best_G = best_amounts(pairs, G), best_generators(pairs, amounts)
+    for _ in range(20):
+        nudge = 1e-3 * rng.normal(size=amounts.shape)
+        assert pairs.first_order(G, best_a) <= pairs.first_order(G, best_a + nudge)
+        nudge = 1e-3 * rng.normal(size=G.shape)
+        assert pairs.first_order(best_G, amounts) <= pairs.first_order(best_G + nudge, amounts)
+
+
+def test_generators_are_ridge_regression_written_out():
+    rng = np.random.default_rng(0)
+    pairs = Pairs(rng.normal(size=(30, 3)), rng.normal(size=(30, 3)), 0.2)
+    a = rng.normal(size=30)
+    change = pairs.Y - pairs.X
+    left = (a[:, None] * change).T @ pairs.X
+    right = (a[:, None] ** 2 * pairs.X).T @ pairs.X + 0.2 * (a @ a) * np.eye(3)
+    np.testing.assert_allclose(best_generators(pairs, a[:, None])[0], left @ np.linalg.inv(right))
+
+
+@pytest.mark.parametrize("q", [1, 2, 4])
+def test_alternation_never_rises(q):
+    rng = np.random.default_rng(q)
+    pairs = Pairs(rng.normal(size=(60, 5)), rng.normal(size=(60, 5)), 1e-3)
+    found = alternate(pairs, q, 100, 1e-9, rng)
+    assert len(found.trace) > 5
+    assert (np.diff(found.trace) <= 1e-13).all()
+    assert found.trace[-1] == pytest.approx(pairs.first_order(found.G, found.amounts), rel=1e-12)
+
+
+def test_penalty_is_what_noise_would_do():
+    rng = np.random.default_rng(0)
+    pairs = Pairs(rng.normal(size=(40, 3)), rng.normal(size=(40, 3)), 0.5)
+    G, amounts = rng.normal(size=(1, 3, 3)), rng.normal(size=(40, 1))
+    plain = replace(pairs, penalty=0.0)
+    noisy = []
+    for _ in range(4000):
+        shift = np.sqrt(0.5) * rng.normal(size=pairs.X.shape)
+        change = amounts * ((pairs.X + shift) @ G[0].T)
+        noisy.append(((pairs.Y - pairs.X - change) ** 2).sum() / plain.moved)
+    assert np.mean(noisy) == pytest.approx(pairs.first_order(G, amounts), rel=0.01)
+
+
+def test_seen_from_the_middle_a_turn_does_not_shrink():
+    # y − x is orthogonal to x + y for any rotation, however far; it is not to x.
+    turn = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]])
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    middle = midpoints(Pairs(X, X @ turn.T, 0.0))
+    np.testing.assert_allclose(((middle.Y - middle.X) * middle.X).sum(axis=1), 0, atol=1e-12)
+
+
+def test_amounts_of_pairs_with_several_minima():
+    # A sinusoid of frequency 3 has a minimum every third of a turn; the one of frequency 1 decides.
+    G = np.zeros((1, 4, 4))
+    G[0, :2, :2], G[0, 2:, 2:] = [[0, -1], [1, 0]], [[0, -3], [3, 0]]
+    X = np.tile([1.0, 0.0, 2.0, 0.0], (9, 1))
+    true = np.linspace(-2.5, 2.5, 9)
+    one, three = true, 3 * true
+    Y = np.column_stack([np.cos(one), np.sin(one), 2 * np.cos(three), 2 * np.sin(three)])
+    search = AmountSearch(G)
+    found = search.find(X, Y, np.array([np.pi]))
+    np.testing.assert_allclose(found[:, 0], true, atol=1e-9)
+    stuck = search.polish(X, Y, np.zeros((9, 1)))[:, 0]
+    assert np.abs(stuck - true).max() > 1  # so the rays are needed
+
+
+def test_of_equal_minima_the_smallest_amount():
+    G = np.array([[[0.0, -1.0], [1.0, 0.0]]])
+    found = AmountSearch(G).find(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([20.0]))
+    assert found[0, 0] == pytest.approx(np.pi / 2)
+
+
+def test_improving_never_makes_a_pair_worse():
+    rng = np.random.default_rng(0)
+    G, X, Y = rng.normal(size=(2, 5, 5)), rng.normal(size=(50, 5)), rng.normal(size=(50, 5))
+    search, amounts = AmountSearch(G, 0.1), rng.normal(size=(50, 2))
+    better = search.improve(X, Y, np.array([1.0, 1.0]), amounts)
+    assert (search.values(X, Y, better) <= search.values(X, Y, amounts) + 1e-12).all()
