@@ -10,7 +10,7 @@ from scipy.linalg import eigh, solve
 from manifoldry._typing import Array
 from manifoldry.lie.pairs import Pairs, normalised, products
 
-_POWER_STEPS = 30
+_POWER_STEPS = 15
 # Penalties, relative to the rows, on the way to a start.
 _ANNEALED = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _SWEEPS = 10  # at each of them

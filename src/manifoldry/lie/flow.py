@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import expm
@@ -77,23 +78,35 @@ class EigenFlow(Flow):
         return np.linalg.inv(self.eigen[1])
 
     @cached_property
-    def halves(self) -> tuple[Array, Array, Array]:
-        """Eigenvalues of one of each conjugate pair, and V⁻¹ and V for them in real numbers."""
-        values, V = self.eigen
-        kept = values.imag >= 0
-        twice = np.where(values[kept].imag > 0, 2.0, 1.0)  # the other one adds the conjugate
-        into, back = self.inverse[kept], V[:, kept] * twice
-        return (
-            values[kept],
-            np.hstack([into.real.T, into.imag.T]),
-            np.vstack([back.real.T, -back.imag.T]),
-        )
+    def kept(self) -> Any:
+        """One of each conjugate pair, which stands for both as rows are real."""
+        return self.eigen[0].imag >= 0
+
+    @cached_property
+    def twice(self) -> Array:
+        """How many eigenvalues each of the kept ones stands for."""
+        return np.where(self.eigen[0][self.kept].imag > 0, 2.0, 1.0)
+
+    @cached_property
+    def into(self) -> Array:
+        """Rows of V⁻¹ kept, transposed: real parts, then imaginary parts."""
+        kept = self.inverse[self.kept]
+        return np.hstack([kept.real.T, kept.imag.T])
+
+    @cached_property
+    def back(self) -> Array:
+        """Columns of V kept, transposed: what turns real and imaginary parts into rows."""
+        kept = self.eigen[1][:, self.kept] * self.twice
+        return np.vstack([kept.real.T, -kept.imag.T])
+
+    def coordinates(self, X: Array) -> Array:
+        """V⁻¹x for every row, the kept entries."""
+        real, imaginary = np.split(X @ self.into, 2, axis=1)
+        return real + 1j * imaginary
 
     def move(self, X: Array, amounts: Array) -> Array:
-        values, into, back = self.halves
-        U = X @ into
-        U = (U[:, : len(values)] + 1j * U[:, len(values) :]) * np.exp(amounts * values)
-        return np.hstack([U.real, U.imag]) @ back
+        U = self.coordinates(X) * np.exp(amounts * self.eigen[0][self.kept])
+        return np.hstack([U.real, U.imag]) @ self.back
 
     def tangents(self, X: Array, amounts: Array) -> tuple[Array, Array]:
         Z = self.move(X, amounts)
@@ -102,15 +115,15 @@ class EigenFlow(Flow):
     def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
         # Daletskii–Krein: V⁻ᵀ S Vᵀ with Sᵢⱼ = Σₙ wₙᵢ uₙⱼ (e^{αₙλᵢ} − e^{αₙλⱼ})/(λᵢ − λⱼ), two
         # products for all pairs together. Equal eigenvalues: αₙe^{αₙλ} in place of the quotient.
-        values, V = self.eigen
-        U, W = X @ self.inverse.T, weights @ V
+        (values, V), kept = self.eigen, self.kept
+        U, W = self.coordinates(X), weights @ V.real + 1j * (weights @ V.imag)
         half = np.exp(amounts * values / 2)
         grown = half**2
-        gap = values[:, None] - values
+        gap = values[:, None] - values[kept]
         close = np.abs(gap) * np.abs(amounts).max(initial=0.0) < _CLOSE
-        S = ((W * grown).T @ U - W.T @ (U * grown)) / np.where(close, 1.0, gap)
-        S[close] = ((W * half * amounts).T @ (U * half))[close]
-        return np.ascontiguousarray((self.inverse.T @ S @ V.T).real)[None]
+        S = ((W * grown).T @ U - W.T @ (U * grown[:, kept])) / np.where(close, 1.0, gap)
+        S[close] = ((W * half * amounts).T @ (U * half[:, kept]))[close]
+        return np.ascontiguousarray((self.inverse.T @ (S * self.twice) @ V[:, kept].T).real)[None]
 
 
 @dataclass(frozen=True, eq=False)
