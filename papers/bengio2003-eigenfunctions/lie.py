@@ -194,7 +194,7 @@ def moved_right(images: Any, pixels: Any) -> Any:
 def curved(lab: Lab) -> Iterator[Criterion]:
     path = np.stack([rolled(bar(), s).ravel() for s in range(SIDE)])
     yield from local_tangents(path)
-    seeds, n, r = lab.seeds(5), lab.choose(1000, 250), lab.choose(200, 60)
+    seeds, n, r = lab.seeds(5), lab.choose(2000, 250), lab.choose(256, 60)
     shifts = lab.choose(range(2, 17), (2, 5, 8))
     x, tangent = path[:1], (path[1:2] - path[-1:]) / 2
     truth = np.stack([path[s] for s in shifts])
@@ -293,10 +293,11 @@ def draw_bar(lab: Lab, curves: Any, shifts: Any, truth: Any, lie: Any, linear: A
     columns = [0, len(shifts) // 2, len(shifts) - 1]
     kinds = {"truth": truth, "Lie": lie, "tangent": linear}
     axes = left.subplots(len(columns), len(kinds))
+    for ax, name in zip(axes[0], kinds, strict=True):
+        ax.set_title(name, fontsize=9)
     for row, column in zip(axes, columns, strict=True):
-        for ax, (name, images) in zip(row, kinds.items(), strict=True):
+        for ax, images in zip(row, kinds.values(), strict=True):
             show(ax, images[column], SIDE, 0, 1)
-            ax.set_title(name if row is axes[0] else "", fontsize=9)
         row[0].set_ylabel(f"{shifts[column]} pixels", fontsize=8)
     plot_learning_curve(
         curves, ax=right.subplots(), xlabel="pixels", ylabel="", title="PSNR of the moved bar, dB"
@@ -434,7 +435,7 @@ def extrapolated(model: LieTransform, unit: float, fresh: Any, family: Family, t
 
 
 def images(lab: Lab) -> Iterator[Criterion]:
-    n, r, seeds = lab.choose(800, 200), lab.choose(150, 50), lab.seeds(5)
+    n, r, seeds = lab.choose(800, 120), lab.choose(150, 30), lab.seeds(5)
     shown = {}
     for name, family in FAMILIES.items():
         results = []
@@ -454,7 +455,7 @@ def images(lab: Lab) -> Iterator[Criterion]:
 
 
 def digit_images(lab: Lab, shown: dict[str, Any]) -> Iterator[Criterion]:
-    n, r, seeds = lab.choose(800, 200), lab.choose(150, 50), lab.seeds(5)
+    n, r, seeds = lab.choose(800, 120), lab.choose(150, 30), lab.seeds(5)
     for name, family in FAMILIES.items():
         results = []
         for seed in seeds:

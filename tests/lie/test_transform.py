@@ -322,6 +322,28 @@ def test_some_pairs_may_stay_or_be_zero_or_repeat():
     assert np.isfinite(model.estimate(X, Y)).all()
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("change", "explained"),
+    [
+        (lambda X: -X, 0.6),  # half a turn does it in a plane; in space a line stays as it is
+        (lambda X: 0 * X, 0.99),
+        (lambda X: 1e6 * X, 0.99),
+        (lambda X: X + 1e-12 * X @ np.diag([1.0, -1.0, 2.0]), 0.99),
+        (lambda X: np.where(np.arange(50)[:, None] < 45, X, 1.1 * X), 0.99),
+        (lambda X: np.random.default_rng(1).normal(size=X.shape), 0.0),
+    ],
+    ids=["opposite", "nothing", "huge growth", "tiny move", "most stay", "unrelated"],
+)
+def test_odd_changes(change, explained):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    Y = change(X)
+    model = LieTransform().fit(X, Y)
+    assert model.loss_ <= 1
+    assert model.score(X, Y) >= explained
+    assert np.isfinite(model.apply(X, model.amounts_)).all()
+
+
 def test_too_few_iterations_are_told(shifts):
     with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
         model = LieTransform(max_iter=1, tol=0.0).fit(shifts.X, shifts.Y)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import eigh, solve
+from scipy.linalg import cho_factor, cho_solve, eigh
 
 from manifoldry._typing import Array
 from manifoldry.lie.pairs import Pairs, normalised, products
@@ -14,6 +14,7 @@ _POWER_STEPS = 15
 # Penalties, relative to the rows, on the way to a start.
 _ANNEALED = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 _SWEEPS = 10  # at each of them
+_ROUNDING = 1e-13
 _SPARE = 4  # directions beyond those wanted that make subspace iteration converge sooner
 
 
@@ -48,7 +49,7 @@ def best_amounts(pairs: Pairs, G: Array) -> Array:
     directions = np.stack([pairs.X @ each.T for each in G])  # (n_generators, n_pairs, r)
     normal = np.einsum("inr,jnr->nij", directions, directions) + pairs.penalty * products(G)
     right = np.einsum("inr,nr->ni", directions, pairs.Y - pairs.X)
-    return np.linalg.solve(normal, right[:, :, None])[:, :, 0]
+    return np.asarray(np.linalg.solve(normal, right[:, :, None])[:, :, 0])
 
 
 def best_generators(pairs: Pairs, amounts: Array) -> Array:
@@ -57,7 +58,10 @@ def best_generators(pairs: Pairs, amounts: Array) -> Array:
     r = pairs.X.shape[1]
     Z = (amounts[:, :, None] * pairs.X[:, None, :]).reshape(n, q * r)
     normal = Z.T @ Z + np.kron(pairs.penalty * (amounts.T @ amounts), np.eye(r))
-    stacked = solve(normal, Z.T @ (pairs.Y - pairs.X), assume_a="pos")  # (q·r, r): Gᵢᵀ below Gⱼᵀ
+    # Where no pair has any amount of a generator, rounding's share of the whole keeps it at zero.
+    normal[np.diag_indices_from(normal)] += _ROUNDING * np.trace(normal) or 1.0
+    factor = cho_factor(normal, overwrite_a=True)
+    stacked = cho_solve(factor, Z.T @ (pairs.Y - pairs.X))  # (q·r, r): Gᵢᵀ below each other
     return np.ascontiguousarray(stacked.reshape(q, r, r).transpose(0, 2, 1))
 
 
@@ -88,7 +92,8 @@ def annealed(pairs: Pairs, amounts: Array) -> Array:
     for share in _ANNEALED:
         strict = replace(pairs, penalty=max(share * unit, pairs.penalty))
         for _ in range(_SWEEPS):
-            amounts = best_amounts(strict, best_generators(strict, amounts))
+            G, _ = normalised(best_generators(strict, amounts), amounts)
+            amounts = best_amounts(strict, G)
     return amounts
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from manifoldry._typing import Array, IntArray
+from manifoldry._validation import row_blocks
 from manifoldry.lie.flow import Flow, flow_of
 from manifoldry.lie.pairs import products
 
@@ -19,6 +20,7 @@ _LOWEST = 2  # minima on the rays from which the bottom is looked for, besides t
 # Minima count as equal if they differ by this share, or by this share of the change.
 _EQUAL, _NOTHING = 0.1, 1e-3
 _GOOD = 0.01  # share of the change left unexplained at which no better minimum is looked for
+_TABLE = 4096  # numbers per pair that are reckoned with when pairs are searched in blocks
 _NEWTON_STEPS = 15
 _ACCURATE = 1e-7  # relative step at which a pair has arrived
 
@@ -40,6 +42,7 @@ class AmountSearch:
         """What moves rows."""
         return flow_of(self.G)
 
+    @np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are tried, and not taken
     def find(self, X: Array, Y: Array, reach: Array) -> Array:
         """Amounts up to about `reach`, (n_generators,), of every pair.
 
@@ -71,8 +74,7 @@ class AmountSearch:
         for _ in range(_NEWTON_STEPS):
             step = self._short(_damped_steps(slope, curvature, damping[active]))
             trial = amounts[active] + step
-            with np.errstate(over="ignore", invalid="ignore"):
-                found = self._derivatives(X[active], Y[active], trial)
+            found = self._derivatives(X[active], Y[active], trial)
             better = found[0] <= value
             amounts[active[better]] = trial[better]
             damping[active] *= np.where(better, 0.1, 10.0)
@@ -108,6 +110,11 @@ class AmountSearch:
 
     def _minima(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
         """Amounts at a few promising minima of every pair, and the objective there."""
+        blocks = [self._minima_of(X[b], Y[b], reach) for b in row_blocks(len(X), _TABLE)]
+        found, values = zip(*blocks, strict=True)
+        return np.concatenate(found, axis=1), np.concatenate(values, axis=1)
+
+    def _minima_of(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
         table, places = self._on_rays(X, Y, reach)
         distances = np.linalg.norm(places / np.where(reach > 0, reach, 1.0), axis=1)
         unmoved = ((Y - X) ** 2).sum(axis=1)

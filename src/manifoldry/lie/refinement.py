@@ -26,6 +26,7 @@ _REFUSED = 1e30  # value of operators whose exponential overflows
 Start: TypeAlias = tuple[Array, Array]
 
 
+@np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are tried, and not taken
 def refine(pairs: Pairs, starts: list[Start], max_iter: int, tol: float) -> Solution:
     """Search all amounts, then descend in generators and amounts together; repeat."""
     G, amounts = min((_searched(pairs, *each) for each in starts), key=lambda s: pairs.value(*s))
@@ -50,7 +51,7 @@ def _searched(pairs: Pairs, G: Array, amounts: Array) -> tuple[Array, Array]:
 def midpoint_start(
     pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Generators from y − x ≈ A(x + y)/2, learned on the pairs that moved least.
+    """Generators from y − x ≈ A(x + y)/2, learned on the pairs that moved, but least.
 
     That is 2·tanh(A/2) in place of A: right to second order, and what turns does not look like
     what shrinks, as it does from x, where large turns make first-order fits settle on −G².
@@ -58,7 +59,7 @@ def midpoint_start(
     length = np.linalg.norm(pairs.X + pairs.Y, axis=1)
     size = np.linalg.norm(pairs.Y - pairs.X, axis=1) / np.where(length > 0, length, 1.0)
     count = max(int(_LEAST * len(size)), _ENOUGH * pairs.X.shape[1])
-    least = np.argsort(size, kind="stable")[:count]
+    least = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:count]
     middle = midpoints(pairs)
     some = Pairs(middle.X[least], middle.Y[least], pairs.penalty)
     G = alternate(some, n_generators, max_iter, tol, rng).G
@@ -78,8 +79,7 @@ def descend(
     units, unit = Units.of(pairs, G, amounts), pairs.value(G, amounts) or 1.0
 
     def objective(packed: Array) -> tuple[float, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            value, by_G, by_amounts = pairs.gradient(*units.unpack(packed))
+        value, by_G, by_amounts = pairs.gradient(*units.unpack(packed))
         if not np.isfinite(value):
             return _REFUSED, np.zeros_like(packed)
         return value / unit, units.pull(by_G, by_amounts) / unit
@@ -112,6 +112,7 @@ class Units:
             Z = column[:, None] * middle
             values, V = eigh(Z.T @ Z + pairs.penalty * (column @ column) * np.eye(Z.shape[1]))
             size = np.sqrt(np.maximum(values, 1e-12 * values[-1]) / pairs.moved)
+            size[size == 0] = 1.0  # no pair has any amount of this generator
             roots.append((V * size) @ V.T)
             inverse.append((V / size) @ V.T)
         moves = [np.linalg.norm(middle @ each.T, axis=1) for each in G]

@@ -64,8 +64,8 @@ class LieTransform(BaseEstimator):
         pairs); what lies outside stays as it is. By default all that the pairs have, 256 at most:
         a generator of images of 32 × 32 pixels would have a million entries otherwise.
     reg : float, default=1e-3
-        Penalty on the size of the operators, relative to the mean square of the rows in a
-        direction: what noise of that share in the rows would do. Raise it for noisy or few pairs.
+        Penalty on the size of the operators, relative to the mean square of X along a direction
+        of the basis: what noise of that share in X would do. Raise it for noisy or few pairs.
     refine : bool, default=True
         Whether to fit the true exponential after the first-order solution.
     max_iter : int, default=300
@@ -278,7 +278,7 @@ class LieTransform(BaseEstimator):
                 "n_components",
                 RankWarning,
             )
-        return Pairs(X, Y, self.reg * float((X**2).mean() + (Y**2).mean()) / 2)
+        return Pairs(X, Y, self.reg * float((X**2).mean()))
 
     def _solve(self, pairs: Pairs, rng: np.random.Generator) -> Solution:
         options = (self.n_generators, self.max_iter, self.tol, rng)
