@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     )
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
     from manifoldry.extension.conformal import ConformalInverse as ConformalInverse
+    from manifoldry.lie.transform import LieTransform as LieTransform
     from manifoldry.metrics.assess import assess as assess
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
@@ -51,6 +52,7 @@ _EXPORTS = {
     "ManifoldParzen": "density.manifold_parzen",
     "MixtureOfFactorAnalyzers": "density.mixture_of_factor_analyzers",
     "FromDensity": "density.from_density",
+    "LieTransform": "lie.transform",
     "assess": "metrics.assess",
     "estimate_dimension": "dimension.estimate",
 }
@@ -61,6 +63,7 @@ _SUBMODULES = (
     "dimension",
     "eigen",
     "exceptions",
+    "lie",
     "metrics",
     "neighbors",
     "nonredundant",
