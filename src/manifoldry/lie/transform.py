@@ -31,6 +31,7 @@ from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.basis import Basis
 from manifoldry.lie.flow import flow_of
 from manifoldry.lie.pairs import Pairs
+from manifoldry.lie.reading import as_amounts, common_unit, explained, refuse_still
 from manifoldry.lie.refinement import midpoint_start, refine
 
 _DIRECTIONS = 256  # a basis as large as that is learned in by default
@@ -151,13 +152,13 @@ class LieTransform(BaseEstimator):
         self._check_parameters()
         rng = as_generator(self.random_state, unset=0)
         X, Y = self._read(X, Y, reset=True)
-        unit = _common_unit(X, Y)
+        unit = common_unit(X, Y)
         X, Y = X / unit, Y / unit
-        _refuse_still(X, Y)
+        refuse_still(X, Y)
         basis = Basis.of(X, Y, self._most_directions(X), rng)
         pairs = self._pairs(basis.shrink(X), basis.shrink(Y))
         self._store(basis, self._solve(pairs, rng))
-        self.loss_ = 1.0 - _explained(X, Y, self._moved(X, self.amounts_))
+        self.loss_ = 1.0 - explained(X, Y, self._moved(X, self.amounts_))
         return self
 
     def apply(self, X: Any, amount: Any) -> Array:
@@ -174,7 +175,7 @@ class LieTransform(BaseEstimator):
         """
         check_is_fitted(self)
         X = self._read_one(X)
-        amounts = _as_amounts(amount, len(X), len(self._flow.G))
+        amounts = as_amounts(amount, len(X), len(self._flow.G))
         unit = power_of_two_scale(X)
         with np.errstate(over="ignore", invalid="ignore"):
             moved = unit * self._moved(X / unit, amounts)
@@ -210,7 +211,7 @@ class LieTransform(BaseEstimator):
         """
         check_is_fitted(self)
         X, Y = self._read(X, Y, reset=False)
-        unit = _common_unit(X, Y)
+        unit = common_unit(X, Y)
         X, Y = X / unit, Y / unit
         amounts = self._estimated(X, Y, largest)
         if not return_residual:
@@ -226,9 +227,9 @@ class LieTransform(BaseEstimator):
         """
         check_is_fitted(self)
         X, Y = self._read(X, Y, reset=False)
-        unit = _common_unit(X, Y)
+        unit = common_unit(X, Y)
         X, Y = X / unit, Y / unit
-        return _explained(X, Y, self._moved(X, self._estimated(X, Y, None)))
+        return explained(X, Y, self._moved(X, self._estimated(X, Y, None)))
 
     @property
     def generators_(self) -> Array:
@@ -320,42 +321,3 @@ class LieTransform(BaseEstimator):
             blocks = row_blocks(len(X), 8 * before.shape[1])
             after = np.vstack([self._flow.move(before[b], amounts[b]) for b in blocks])
         return self._basis.change(X, before, after)
-
-
-def _common_unit(X: Array, Y: Array) -> float:
-    """A power of two of the size of the entries, so that squares neither overflow nor vanish."""
-    return max(power_of_two_scale(X), power_of_two_scale(Y))
-
-
-def _refuse_still(X: Array, Y: Array) -> None:
-    if not X.any():
-        raise ValueError(
-            "all rows of X are zero, which no linear transformation moves; pass others"
-        )
-    if not ((Y - X) ** 2).any():
-        raise ValueError(
-            "X and Y are equal: nothing moves, so there is nothing to learn; pass as Y the rows of "
-            "X after some of the transformation"
-        )
-
-
-def _explained(X: Array, Y: Array, moved: Array) -> float:
-    """Share of Σ‖y − x‖² that moving the rows accounts for."""
-    change = float(((Y - X) ** 2).sum())
-    left = float(((Y - moved) ** 2).sum())
-    return 1.0 - left / change if change else 1.0
-
-
-def _as_amounts(amount: Any, n: int, q: int) -> Array:
-    """Amounts of all rows, (n, q)."""
-    given = np.asarray(amount, dtype=np.float64)
-    if not np.isfinite(given).all():
-        raise ValueError("amount contains NaN or infinity; pass finite numbers")
-    if q == 1 and given.ndim == 1 and len(given) == n:
-        given = given[:, None]  # of one generator, a list has one number per row
-    if given.shape in ((q,), (1, q), (n, q)) or (q == 1 and given.size == 1):
-        return np.broadcast_to(given, (n, q))
-    raise ValueError(
-        f"amount has shape {given.shape}; pass one number per generator ({q}), or shape ({n}, {q}) "
-        "with one row of amounts for every row of X"
-    )
