@@ -35,7 +35,8 @@ from manifoldry.datasets import make_swiss_roll
 from manifoldry.plotting import plot_embedding, plot_grid, plot_learning_curve
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from report import Criterion, Lab, main, not_yet, within
+from lie import curved, images, together, translation
+from report import Criterion, Lab, main, within
 from semisupervised import semisupervised
 from sensitivity import training_set_sensitivity
 from smoothed import smoothed_density
@@ -504,11 +505,6 @@ def pictures(lab: Lab) -> Iterator[Criterion]:
     )
 
 
-def still_to_come(lab: Lab) -> Iterator[Criterion]:
-    yield not_yet("E1.9", "Lie operator of 1-D translation", "Lie operators")
-    yield not_yet("E1.10", "highly curved manifolds of translated images", "Lie operators")
-
-
 if __name__ == "__main__":
     main(
         __file__,
@@ -524,7 +520,10 @@ if __name__ == "__main__":
             pictures,
             training_set_sensitivity,
             smoothed_density,
+            translation,
+            curved,
             semisupervised,
-            still_to_come,
+            images,
+            together,
         ],
     )
