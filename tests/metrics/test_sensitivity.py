@@ -180,7 +180,7 @@ def test_units_do_not_matter():
 
 
 def test_some_failures_are_told_and_left_out():
-    with pytest.warns(ManifoldryWarning, match="refits failed .* not today"):
+    with pytest.warns(ManifoldryWarning, match="splits failed .* not today"):
         found = sensitivity(Moody(0.1), X, fractions=[0.1], n_left_out=1)
     missing = np.isnan(found.variabilities)
     assert 0 < missing.sum() == len(found.failures) < 20
@@ -188,13 +188,13 @@ def test_some_failures_are_told_and_left_out():
 
 
 def test_mostly_failures_are_an_error():
-    with pytest.raises(RuntimeError, match=r"20 of 20 refits failed.*not today"):
+    with pytest.raises(RuntimeError, match=r"20 of 20 splits failed.*not today"):
         sensitivity(Moody(1.0), X, fractions=[0.1], n_left_out=1)
 
 
 def test_progress(capsys):
     sensitivity(PCA(2), X, fractions=[0.1], n_splits=2, n_left_out=1, verbose=True)
-    assert "refits" in capsys.readouterr().err
+    assert "splits" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

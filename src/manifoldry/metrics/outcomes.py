@@ -31,6 +31,7 @@ def run(
     total: int,
     n_jobs: int | None,
     verbose: bool,
+    what: str = "refits",
 ) -> Iterator[Outcome]:
     """Outcomes of a task for all jobs, in their order, by several processes."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]  # it ships no types
@@ -38,7 +39,7 @@ def run(
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_watched)(task, job) for job in jobs
     )
-    return progress(done, total, "refits", verbose)
+    return progress(done, total, what, verbose)
 
 
 def _watched(task: Callable[..., Any], job: tuple[Any, ...]) -> Outcome:
@@ -70,21 +71,21 @@ def describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def settle(outcomes: list[Outcome]) -> tuple[str, ...]:
+def settle(outcomes: list[Outcome], what: str = "refits") -> tuple[str, ...]:
     """Pass on what went wrong, each thing once; refuse results of which most are missing."""
     total, failures = len(outcomes), tuple(outcome.error for outcome in outcomes if outcome.error)
     if 2 * len(failures) > total:
         raise RuntimeError(
-            f"{len(failures)} of {total} refits failed, too many to say anything; the first: "
+            f"{len(failures)} of {total} {what} failed, too many to say anything; the first: "
             f"{failures[0]}. Settings that suit all the data may ask too much of a part of them"
         )
     if failures:
         warn(
-            f"{len(failures)} of {total} refits failed and are left out; the first: {failures[0]}",
+            f"{len(failures)} of {total} {what} failed and are left out; the first: {failures[0]}",
             ManifoldryWarning,
         )
     counts = Counter(category for o in outcomes for category in {c for c, _ in o.warnings})
     first = {c: text for o in reversed(outcomes) for c, text in sorted(o.warnings, key=str)}
     for category, count in counts.items():
-        warn(f"in {count} of {total} refits: {first[category]}", category)
+        warn(f"in {count} of {total} {what}: {first[category]}", category)
     return failures

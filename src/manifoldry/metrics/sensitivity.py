@@ -158,8 +158,9 @@ def sensitivity(
     with one_blas_thread():  # what is wrong with all the data is best told at once
         spread_of(refitter.fit(np.arange(refitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
-    outcomes = list(run(_Exchange(refitter, align, left_out), jobs, len(jobs), n_jobs, verbose))
-    failures = settle(outcomes)
+    task = _Exchange(refitter, align, left_out)
+    outcomes = list(run(task, jobs, len(jobs), n_jobs, verbose, what="splits"))
+    failures = settle(outcomes, what="splits")
     found = np.array([_pair(outcome) for outcome in outcomes]).reshape(len(sizes), n_splits, 2)
     return _summarised(sizes / refitter.n, found[..., 0], found[..., 1], failures)
 
