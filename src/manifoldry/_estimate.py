@@ -4,11 +4,16 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import stdtrit
 
 from manifoldry._typing import Array
 
 CONFIDENCE = 0.95
-_NORMAL = 1.959963984540054  # half-width of the central 95 % of a standard normal
+
+
+def _student(freedom: int) -> float:
+    """Half the width of the central 95 % of Student's distribution."""
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 class Estimate(float):
@@ -52,7 +57,7 @@ class Estimate(float):
         if n < 2:
             return cls(mean, -np.inf, np.inf)
         left = 1.0 if population is None else (population - n) / (population - 1)
-        half = _NORMAL * float(values.std(ddof=1)) * np.sqrt(left / n)
+        half = _student(n - 1) * float(values.std(ddof=1)) * np.sqrt(left / n)
         return cls(mean, mean - half, mean + half)
 
     @classmethod
@@ -62,7 +67,7 @@ class Estimate(float):
         """``statistic(rows)`` of all n rows; the interval from as many rows drawn repeatedly."""
         value = float(statistic(np.arange(n)))
         drawn = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
-        half = _NORMAL * float(drawn.std(ddof=1))
+        half = _student(n - 1) * float(drawn.std(ddof=1))
         return cls(value, value - half, value + half)
 
     @property

@@ -343,3 +343,13 @@ def test_rows_left_off_the_map_are_left_out():
     assert np.isfinite(drawn).all(axis=1).sum() == 4
     with pytest.raises(ValueError, match="NaN everywhere"):
         plot_embedding(np.full((3, 2), np.nan))
+
+
+def test_points_left_off_the_map_need_no_colour():
+    Y = np.random.default_rng(0).normal(size=(20, 2))
+    values = np.linspace(0, 1, 20)
+    Y[3], values[3] = np.nan, np.nan
+    ax = plot_embedding(Y, values)
+    assert len(ax.collections[0].get_offsets()) == 19
+    with pytest.raises(ValueError, match="NaN"):
+        plot_embedding(np.nan_to_num(Y), values)

@@ -1,9 +1,8 @@
 """How far points of one map are from their places on another."""
 
 import numpy as np
-from scipy import special
 
-from manifoldry._estimate import CONFIDENCE, Estimate
+from manifoldry._estimate import Estimate
 from manifoldry._typing import Array
 from manifoldry._validation import power_of_two_scale
 from manifoldry.metrics.motion import Motion
@@ -48,9 +47,5 @@ def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
     values = values[np.isfinite(values)]
     if len(values) == 0:
         return Estimate(np.nan)
-    mean = float(values.mean())
-    if len(values) == 1:
-        return Estimate(mean, least, np.inf)
-    quantile = special.stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)
-    half = float(quantile * values.std(ddof=1) / np.sqrt(len(values)))
-    return Estimate(mean, max(least, mean - half), mean + half)
+    found = Estimate.of_mean(values)
+    return Estimate(found, max(least, found.low), found.high)

@@ -92,7 +92,7 @@ def plot_embedding(
     >>> ax = plot_embedding(coordinates, coordinates[:, 0], color_label="arc length")
     >>> ax.figure.savefig("map.png")  # doctest: +SKIP
     """
-    points = points_of(embedding, components)
+    points, color = _on_map(points_of(embedding, components), color)
     n, dimensions = points.shape
     coloring = resolve_color(color, n, categorical)
     ax = axes_or_new(ax, dimensions=dimensions, size=_figure_size(dimensions, coloring))
@@ -107,6 +107,15 @@ def plot_embedding(
         add_legend(ax, coloring, drawn, color_label)
     set_title(ax, title)
     return ax
+
+
+def _on_map(points: Array, color: Any) -> tuple[Array, Any]:
+    """Leave out points that a policy left off the map; their colours may be unknown too."""
+    kept = ~np.isnan(points).all(axis=1)
+    listed = color is not None and not isinstance(color, str)
+    if kept.all() or (listed and len(color) != len(points)):
+        return points, color
+    return points[kept], np.asarray(color)[kept] if listed else color
 
 
 def wants_legend(coloring: Coloring, legend: bool | None) -> bool:
