@@ -43,3 +43,33 @@ def test_intervals_by_bootstrap_cover_the_truth():
 
 def test_one_value_says_nothing_of_its_error():
     assert Estimate.of_mean(np.ones(1)).high == np.inf
+
+
+def test_what_was_sampled_is_never_exact():
+    assert not Estimate.of_mean(np.zeros(2000), population=70_000).exact
+    assert not Estimate.of_share(np.zeros(2000, bool), population=70_000).exact
+    assert pickle.loads(pickle.dumps(Estimate(3.0))).exact
+
+
+@pytest.mark.parametrize("share", [0.001, 0.02, 0.5, 0.999])
+def test_intervals_of_shares_cover_the_truth_and_stay_inside(share):
+    rng = np.random.default_rng(0)
+    found = [Estimate.of_share(rng.random(2000) < share) for _ in range(400)]
+    assert 0.91 <= np.mean([each.low <= share <= each.high for each in found]) <= 1
+    assert all(0 <= each.low <= each <= each.high <= 1 for each in found)
+
+
+def test_few_values_get_students_interval():
+    from scipy.stats import t
+
+    values = np.array([1.0, 2.0, 4.0])
+    expected = t.interval(0.95, 2, values.mean(), values.std(ddof=1) / np.sqrt(3))
+    found = Estimate.of_mean(values)
+    np.testing.assert_allclose([found.low, found.high], expected)
+    assert Estimate.of_mean(values, within=(0, 3)).low == 0
+
+
+def test_digits_tell_the_ends_apart():
+    assert repr(Estimate(0.99962, 0.99951, 0.99973)) == "0.9996 [0.9995, 0.9997]"
+    assert repr(Estimate(0.5, 0.5, 0.5)) == "0.5 [0.5, 0.5]"
+    assert repr(Estimate(1234.5, 1200.0, 1300.0)) == "1.23e+03 [1.2e+03, 1.3e+03]"

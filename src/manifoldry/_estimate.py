@@ -4,16 +4,14 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from manifoldry._typing import Array
 
 CONFIDENCE = 0.95
-
-
-def _student(freedom: int) -> float:
-    """Half the width of the central 95 % of Student's distribution."""
-    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+ANYWHERE = (-np.inf, np.inf)
+SHARE = (0.0, 1.0)
 
 
 class Estimate(float):
@@ -24,28 +22,50 @@ class Estimate(float):
     value : float
         The figure.
     low, high : float
-        Ends of the interval; by default the figure itself, which is then exact.
+        Ends of the interval; without them the figure is exact.
 
     Examples
     --------
     >>> figure = Estimate(0.9712, 0.9680, 0.9744)
     >>> figure
     0.971 [0.968, 0.974]
-    >>> figure > 0.95, figure.low, round(figure, 2)
-    (True, 0.968, 0.97)
+    >>> figure > 0.95, figure.low, figure.exact, Estimate(2).exact
+    (True, 0.968, False, True)
     """
 
     low: float
     high: float
+    exact: bool  # whether nothing was left to chance
 
     def __new__(cls, value: float, low: float | None = None, high: float | None = None) -> Self:
         self = super().__new__(cls, value)
+        self.exact = low is None or high is None
         self.low = float(value if low is None else low)
         self.high = float(value if high is None else high)
         return self
 
     @classmethod
-    def of_mean(cls, values: Array, population: int | None = None) -> Self:
+    def with_error(
+        cls,
+        value: float,
+        error: float,
+        freedom: float = np.inf,
+        within: tuple[float, float] = ANYWHERE,
+    ) -> Self:
+        """A figure and its standard error, known from so many degrees of freedom.
+
+        The interval is Student's, and ends where values `within` the possible ones end.
+        """
+        half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+        return cls(value, max(value - half, within[0]), min(value + half, within[1]))
+
+    @classmethod
+    def of_mean(
+        cls,
+        values: Array,
+        population: int | None = None,
+        within: tuple[float, float] = ANYWHERE,
+    ) -> Self:
         """The mean of `values`, which were drawn without replacement from so many.
 
         Where they are all there are, it is exact; without a `population` there are always more.
@@ -55,10 +75,20 @@ class Estimate(float):
         if population is not None and n >= population:
             return cls(mean)
         if n < 2:
-            return cls(mean, -np.inf, np.inf)
-        left = 1.0 if population is None else (population - n) / (population - 1)
-        half = _student(n - 1) * float(values.std(ddof=1)) * np.sqrt(left / n)
-        return cls(mean, mean - half, mean + half)
+            return cls(mean, *within)
+        left = _left(n, population)
+        return cls.with_error(mean, float(values.std(ddof=1)) * np.sqrt(left / n), n - 1, within)
+
+    @classmethod
+    def of_share(cls, hits: NDArray[np.bool_], population: int | None = None) -> Self:
+        """The share of true entries; Wilson's interval, which is right near 0 and 1 too."""
+        share, n = float(np.mean(hits)), len(hits)
+        if population is not None and n >= population:
+            return cls(share)
+        z2 = float(stdtrit(np.inf, (1 + CONFIDENCE) / 2)) ** 2 * _left(n, population) / n
+        middle = (share + z2 / 2) / (1 + z2)
+        half = np.sqrt(z2 * share * (1 - share) + z2**2 / 4) / (1 + z2)
+        return cls(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
 
     @classmethod
     def of_bootstrap(
@@ -67,20 +97,28 @@ class Estimate(float):
         """``statistic(rows)`` of all n rows; the interval from as many rows drawn repeatedly."""
         value = float(statistic(np.arange(n)))
         drawn = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
-        half = _student(n - 1) * float(drawn.std(ddof=1))
-        return cls(value, value - half, value + half)
-
-    @property
-    def exact(self) -> bool:
-        """Whether nothing was left to chance."""
-        return self.low == self.high
+        return cls.with_error(value, float(drawn.std(ddof=1)), n - 1)
 
     def __repr__(self) -> str:
         if self.exact:
-            return f"{float(self):.3g}"
-        return f"{float(self):.3g} [{self.low:.3g}, {self.high:.3g}]"
+            return f"{float(self):.4g}"
+        digits = self._digits()
+        return f"{float(self):.{digits}g} [{self.low:.{digits}g}, {self.high:.{digits}g}]"
+
+    def _digits(self) -> int:
+        """As many as it takes to tell the ends of the interval apart."""
+        width, size = self.high - self.low, max(abs(self), abs(self.low), abs(self.high))
+        if not 0 < width <= size < np.inf:
+            return 3
+        return max(3, int(np.floor(np.log10(size)) - np.floor(np.log10(width))) + 1)
 
     __str__ = __repr__
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (float(self), self.low, self.high)
+        ends = () if self.exact else (self.low, self.high)
+        return type(self), (float(self), *ends)
+
+
+def _left(n: int, population: int | None) -> float:
+    """Share of the variance that is left where n of a finite population were looked at."""
+    return 1.0 if population is None else (population - n) / (population - 1)

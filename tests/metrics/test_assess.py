@@ -8,6 +8,7 @@ from sklearn.manifold import trustworthiness as reference
 
 from manifoldry import PCA, LaplacianEigenmaps, NeighborGraph
 from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics import assess, continuity, coranking, knn_accuracy, shepard, stress
 
 X, y = load_iris(return_X_y=True)
@@ -40,6 +41,12 @@ def test_values_per_point_average_to_the_figures(found):
 def test_the_verdict_prefers_pca_where_it_is_better(found):
     assert "A linear map (PCA) keeps more neighbours" in found.verdict
     assert "A linear map (PCA)" in str(found)
+    assert found.gains["rnx_area"].high < 0
+
+
+def test_pca_keeps_as_many_neighbours_as_itself():
+    same = PCA(2).fit_transform(X)[:, ::-1]
+    assert "as many neighbours as a linear map" in assess(X, same).verdict
 
 
 def test_the_verdict_of_good_and_random_maps():
@@ -48,15 +55,45 @@ def test_the_verdict_of_good_and_random_maps():
     good = assess(data, TSNE(2, random_state=0).fit_transform(data), labels)
     assert "Points that are close on this map are close in the data." in good.verdict
     assert "keeps more neighbours than a linear map" in good.verdict
+    assert "Labels are as well apart as in the data" in good.verdict
     noise = assess(data, np.random.default_rng(0).normal(size=(600, 2)), labels)
-    assert "means little" in noise.verdict
-    assert "among strangers" in noise.verdict
-    assert "Labels are mixed" in noise.verdict
+    assert "no better than a random one" in noise.verdict
+    flat = assess(data, PCA(2).fit(data), labels)
+    assert "means little" in flat.verdict
+    assert "far from them in the data" in flat.verdict
+    assert "Labels are mixed" in flat.verdict
 
 
 def test_redundant_coordinates_are_named():
     strip = make_strip(500, aspect=6, random_state=0).X
-    assert "repeats those before it" in assess(strip, LaplacianEigenmaps(2).fit(strip)).verdict
+    model = LaplacianEigenmaps(2).fit(strip)
+    assert "repeats those before it" in assess(strip, model).verdict
+    # Coordinates of an array have no order, and may be turned.
+    assert "redundancy" not in assess(strip, model.embedding_).figures
+
+
+def test_odd_maps_are_told():
+    with pytest.warns(ManifoldryWarning, match="the data come first"):
+        assess(Y, X)
+    assert "a hint" in assess(X[::10], Y[::10]).verdict
+    many = np.random.default_rng(0).normal(size=(200, 30))
+    assert np.isfinite(assess(many, many[:, :20]).figures["magnification"])
+    copies = np.vstack([np.zeros((20, 2)), np.random.default_rng(0).normal(size=(40, 2))])
+    assert np.isfinite(assess(copies, copies).figures["magnification"])
+
+
+def test_frames_of_different_order_are_refused():
+    pandas = pytest.importorskip("pandas")
+    frame, shuffled = pandas.DataFrame(X), pandas.DataFrame(Y).sample(frac=1, random_state=0)
+    with pytest.raises(ValueError, match="different names"):
+        assess(frame, shuffled)
+    assert assess(frame, shuffled.loc[frame.index]).figures == assess(X, Y).figures
+
+
+@pytest.mark.parametrize("labels", [np.zeros(150), np.arange(150), X[:, 0] + np.arange(150)])
+def test_what_is_no_label_is_refused(labels):
+    with pytest.raises(ValueError, match="labels name groups"):
+        assess(X, Y, labels)
 
 
 def test_annotated_data_like_those_of_scanpy():
@@ -65,8 +102,11 @@ def test_annotated_data_like_those_of_scanpy():
     )
     by_name, plain = assess(cells, "X_umap", "kind"), assess(X, Y, y)
     assert by_name.figures == plain.figures
+    assert 'obsm["X_pca"]' in str(by_name)
     with pytest.raises(ValueError, match="obsm has no 'X_tsne'; it has 'X_pca', 'X_umap'"):
         assess(cells, "X_tsne")
+    with pytest.raises(ValueError, match="obs has no 'sort'; it has 'kind'"):
+        assess(cells, "X_umap", "sort")
     cells.obsm.pop("X_pca")
     assert assess(cells, "X_umap").figures["stress"] == pytest.approx(plain.figures["stress"])
 

@@ -28,6 +28,20 @@ def test_units_do_not_matter_where_the_map_is_rescaled(data):
         assert stress(1e150 * X, 1e-3 * Y, kind=kind) == pytest.approx(stress(X, Y, kind=kind))
 
 
+@pytest.mark.parametrize("size", [1e155, 1e-155])
+def test_extreme_sizes_come_out_right(data, size):
+    X, Y = data
+    for figure in (stress, residual_variance):
+        assert figure(size * X, Y) == pytest.approx(figure(X, Y))
+        assert figure(X, size * Y) == pytest.approx(figure(X, Y))
+    assert stress(size * X, size * Y, scale=False) == pytest.approx(stress(X, Y, scale=False))
+    np.testing.assert_allclose(
+        stress(size * X, Y, per_point=True), stress(X, Y, per_point=True), rtol=1e-9
+    )
+    assert strain(size * X, Y, scale=True) == pytest.approx(strain(X, Y, scale=True))
+    assert strain(X, size * Y, scale=True) == pytest.approx(strain(X, Y, scale=True))
+
+
 def test_kruskal_sees_only_the_order(data):
     X, _ = data
     line = np.sort(np.random.default_rng(0).normal(size=60))[:, None]
@@ -66,6 +80,7 @@ def test_samples_of_pairs_cover_the_figures_of_all():
         assert not figures[0].exact
         covered += [f.low <= t <= f.high for f, t in zip(figures, truth, strict=True)]
     assert np.mean(covered) >= 0.8
+    assert len(diagram.batches) == 20
     assert diagram.pearson.high - diagram.pearson.low < 0.02
 
 

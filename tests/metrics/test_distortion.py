@@ -42,6 +42,16 @@ def test_more_coordinates_than_features_and_duplicates():
     found = local_distortion(X, np.hstack([X, X, X]), n_neighbors=10)
     assert found.stretch.shape == (60, 3)
     np.testing.assert_allclose(found.stretch[:, 0], np.sqrt(3))
+    assert np.isnan(found.stretch[:, 1:]).all()  # the data have one direction
+    np.testing.assert_allclose(found.scale, np.sqrt(3))
+    np.testing.assert_allclose(found.shear, 1)
+
+
+def test_copies_have_no_distortion():
+    X = np.vstack([np.zeros((30, 2)), np.random.default_rng(0).normal(size=(30, 2)) + 5])
+    found = local_distortion(X, 2 * X, n_neighbors=8)
+    assert np.isnan(found.scale[:30]).all()
+    np.testing.assert_allclose(found.scale[30:], 2)
 
 
 def test_points_left_off_the_map_are_missing():

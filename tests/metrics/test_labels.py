@@ -50,7 +50,9 @@ def test_sampled_silhouettes_cover_the_exact():
         (y[:-1], "one for each of 150"),
         (np.zeros(150), "1 different values"),
         (np.arange(150), "fewer than points"),
-        (np.full(150, np.nan), "NaN"),
+        (np.full(150, np.nan), "missing"),
+        (["a", None, "b"] * 50, "missing .* for 50 of 150"),
+        (np.array(["a", np.nan, "b"] * 50, dtype=object), "missing"),
     ],
 )
 def test_bad_labels_are_named(labels, message):
@@ -61,3 +63,12 @@ def test_bad_labels_are_named(labels, message):
 def test_too_many_neighbours():
     with pytest.raises(ValueError, match="n_neighbors=150 must be less than the 150"):
         knn_accuracy(X, y, n_neighbors=150)
+
+
+def test_labels_of_two_types_differ_and_sparse_data_are_read():
+    from scipy import sparse
+
+    line = np.arange(4.0)[:, None]
+    assert knn_accuracy(line, np.array([1, "1", 1, "1"], dtype=object), n_neighbors=1) == 0
+    assert knn_accuracy(sparse.csr_array(X), y) == knn_accuracy(X, y)
+    assert knn_accuracy(line[:3], [0, 0, 0]) == 1  # as many voters as there are

@@ -106,6 +106,21 @@ def test_ties_are_broken_by_position_on_both_sides():
         assert figure(np.vstack([grid, grid]), np.vstack([grid, grid])) == 1
 
 
+def test_whole_numbers_have_exact_ties():
+    rng = np.random.default_rng(0)
+    for features in (8, 40):
+        X = rng.integers(0, 2, size=(60, features)).astype(float)
+        for moved in (2 * X + 0.1, X - 7, np.asfortranarray(X)):
+            assert neighbor_preservation(X, moved) == 1
+        assert trustworthiness(X + 0.1, X[:, :3]) == trustworthiness(X, X[:, :3])
+
+
+def test_pieces_of_a_graph_have_no_ranks():
+    Z = np.vstack([np.random.default_rng(0).normal(size=(20, 2)) + far for far in (0, 100)])
+    with pytest.raises(ValueError, match="several pieces"):
+        trustworthiness(NeighborGraph.build(Z, 4), Z)
+
+
 def test_along_a_graph():
     X = np.linspace(0, 1.9 * np.pi, 60)
     ring = np.column_stack([np.cos(X), np.sin(X)])
@@ -136,6 +151,10 @@ def test_fitted_estimators_and_points_left_off_the_map(data):
         ({"embedding": np.zeros((149, 2))}, "150 rows and the map has 149"),
         ({"embedding": np.full((150, 2), np.nan)}, "0 of 150 points are on the map"),
         ({"embedding": "X_umap"}, "obsm"),
+        ({"embedding": np.where(np.eye(150, 2), np.nan, 1.0)}, "some coordinates of 2 rows"),
+        ({"X": sparse.eye_array(150, format="csr"), "metric": "precomputed"}, "sparse matrix of"),
+        ({"X": np.triu(np.ones((150, 150)), 1), "metric": "precomputed"}, "symmetric"),
+        ({"X": np.ones((150, 150)), "metric": "precomputed"}, "zero diagonal"),
         ({"X": np.full((150, 6), np.inf)}, "infinity"),
         ({"X": np.zeros((0, 6))}, "0 sample"),
         ({"X": np.zeros((1, 6)), "embedding": np.zeros((1, 2))}, "minimum of 3"),

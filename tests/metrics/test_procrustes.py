@@ -58,7 +58,7 @@ def test_bad_input():
         procrustes([[1.0], [2.0]], [[1.0], [2.0]], "free")
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         procrustes([[1.0], [2.0]], [[1.0]])
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(ValueError, match="1 points are on both maps"):
         procrustes([[1.0], [np.nan]], [[1.0], [2.0]])
 
 
@@ -66,3 +66,26 @@ def test_a_target_of_one_place():
     """It can be shrunk to, not moved onto."""
     assert procrustes([[1.0], [2.0]], [[3.0], [3.0]]).error == 0.0
     assert procrustes([[1.0], [2.0]], [[3.0], [3.0]], "rigid").error == 1.0
+
+
+def test_more_columns_than_the_target():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
+    target = X[:, :2] + 0.1 * np.random.default_rng(2).normal(size=(60, 2))
+    for allow in ("rigid", "similarity", "affine"):
+        assert procrustes(X @ turn, X[:, :2], allow).error < 1e-6
+    errors = [procrustes(X @ turn, target, allow).error for allow in ("rigid", "similarity")]
+    assert procrustes(X @ turn, target, "affine").error <= errors[1] <= errors[0] < 0.2
+
+
+def test_estimators_lines_and_points_left_off():
+    from manifoldry import PCA
+
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = PCA(2).fit(X)
+    assert procrustes(model, model.embedding_ @ [[0, 1], [1, 0]]).error < 1e-12
+    assert procrustes(np.arange(5.0), -np.arange(5.0)).error < 1e-12
+    Y = model.embedding_.copy()
+    Y[3] = np.nan
+    assert procrustes(Y, model).error < 1e-12
+    assert np.isnan(procrustes(Y, model).aligned[3]).all()

@@ -50,7 +50,7 @@ def test_points_left_off_and_graphs_are_drawn():
     Y[:5] = np.nan
     plot_assessment(assess(X, Y))[0].figure.canvas.draw()
     along = plot_assessment(assess(NeighborGraph.build(X, 6), SHEET))
-    assert along[1].get_title(loc="left") == "neighbours are still there"
+    assert along[1].get_title(loc="left") == "continuity of each point"
 
 
 @pytest.mark.parametrize("plot", [plot_assessment, plot_coranking, plot_shepard])

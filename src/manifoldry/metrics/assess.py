@@ -6,25 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._estimate import Estimate
+from manifoldry._estimate import SHARE, Estimate
 from manifoldry._typing import Array, RandomState
-from manifoldry.metrics.coranking import CoRanking, coranking_of
+from manifoldry.metrics.coranking import Comparison, CoRanking, compare
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
-from manifoldry.metrics.pair import Pair, sample_points
+from manifoldry.metrics.pair import Pair, described, sample_points
 from manifoldry.metrics.ranks import NeighborRanks
 from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.shepard import Shepard, shepard_of
-from manifoldry.metrics.verdict import table, verdict
+from manifoldry.metrics.verdict import DOUBTFUL, Findings, table, verdict
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.graph import NeighborGraph
 
 _NEIGHBORS = 15
-_DOUBTFUL = 0.9  # a point's own trustworthiness below which its place is in doubt
 
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """What :func:`assess` found; ``print`` it for the verdict in words.
+
+    It keeps the data and the map, for `per_point`.
 
     Parameters
     ----------
@@ -32,22 +34,32 @@ class Assessment:
         The figures by name; see :func:`assess`.
     baseline : dict of str to Estimate
         The same of a principal component map of as many dimensions; empty where there is none.
+    gains : dict of str to Estimate
+        By how much the map exceeds that baseline in neighbours, point by point; the interval is
+        about other points of the same kind.
     curves : dict of str to CoRanking
         Neighbours kept at every size of neighbourhood, by ``"this map"`` and ``"PCA"``.
     shepard : Shepard
         Distances on the map against those in the data.
+    distortion : LocalDistortion or None
+        Stretching at the points on the map; None where coordinates of the data are not known.
     n_neighbors : int
         Size of the neighbourhoods of the figures that need one.
     pair : Pair
         The data and the map.
+    data : str
+        Which data those are.
     """
 
     figures: dict[str, Estimate]
     baseline: dict[str, Estimate]
+    gains: dict[str, Estimate]
     curves: dict[str, CoRanking]
     shepard: Shepard
+    distortion: LocalDistortion | None
     n_neighbors: int
     pair: Pair
+    data: str
 
     @property
     def embedding(self) -> Array:
@@ -57,12 +69,19 @@ class Assessment:
     @property
     def verdict(self) -> str:
         """What the figures mean, in sentences."""
-        return " ".join(verdict(self.figures, self.baseline))
+        return " ".join(self._sentences)
+
+    @property
+    def _sentences(self) -> list[str]:
+        along = isinstance(self.pair.X, NeighborGraph)
+        return verdict(Findings(self.figures, self.gains, self.pair.n, along))
 
     def __str__(self) -> str:
-        head = f"A map of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates"
-        lines = [head, "", *table(self.figures, self.baseline), ""]
-        return "\n".join([*lines, *verdict(self.figures, self.baseline)])
+        head = (
+            f"A map of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
+            f"{self.data}; neighbourhoods of {self.n_neighbors}"
+        )
+        return "\n".join([head, "", *table(self.figures, self.baseline), "", *self._sentences])
 
     __repr__ = __str__
 
@@ -84,16 +103,10 @@ class Assessment:
             "continuity": 1 - of_data.intrusion(k),
             "neighbors_kept": of_map.within(k),
         }
-        out = {name: self.pair.for_all_rows(each) for name, each in values.items()}
-        if self._distortion is not None:
-            local = self._distortion
-            out["magnification"] = self.pair.for_all_rows(local.relative_scale)
-            out["shear"] = self.pair.for_all_rows(local.shear)
-        return out
-
-    @cached_property
-    def _distortion(self) -> LocalDistortion | None:
-        return distortion_of(self.pair, self.n_neighbors)
+        if self.distortion is not None:
+            values["magnification"] = self.distortion.relative_scale
+            values["shear"] = self.distortion.shear
+        return {name: self.pair.for_all_rows(each) for name, each in values.items()}
 
 
 def assess(
@@ -121,7 +134,8 @@ def assess(
     - ``stress``: what is lost of the distances, after the best rescaling;
     - ``shear``, ``magnification``: how unevenly small pieces are drawn, median over the points and
       ratio of the ninth to the first decile;
-    - ``redundancy``: how much of the most redundant coordinate is new, 1 for all;
+    - ``redundancy``: how much of the most redundant coordinate is new, 1 for all; only of fitted
+      spectral estimators, whose coordinates have an order;
     - ``label_accuracy``, ``label_accuracy_in_data``: how many points have the label of most of
       their neighbours, on the map and in the data, where labels are given.
 
@@ -152,49 +166,83 @@ def assess(
     (500,)
     """
     if isinstance(labels, str) and hasattr(X, "obs"):
-        labels = X.obs[labels]
+        labels = _column(X.obs, labels)
     pair = Pair.of(X, embedding, metric, least=4)
     k = pair.check_neighbors(n_neighbors, default=_NEIGHBORS, largest=1 / 2)
     points = sample_points(pair.n, sample, random_state)
-    curves, diagram = {"this map": coranking_of(pair, points)}, shepard_of(pair, random_state)
-    figures = _of_neighbors(pair, k, curves["this map"], diagram) | _of_shape(pair, k)
+    flat = pair.principal_map()
+    maps = [pair.on_plane] if flat is None else [pair.on_plane, flat.on_plane]
+    mine, *theirs = compare(pair, maps, points, k)
+    diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
+    figures = _of_neighbors(mine, pair.n) | _of_distances(diagram)
+    figures |= _of_shape(distortion) | _of_coordinates(embedding, pair.Y)
     if labels is not None:
         figures |= _of_labels(pair, k, labels)
-    flat, baseline = pair.principal_map(), {}
+    curves, baseline, gains = {"this map": mine.coranking}, {}, {}
     if flat is not None:
-        curves["PCA"] = coranking_of(flat, points)
-        baseline = _of_neighbors(flat, k, curves["PCA"], shepard_of(flat, random_state))
-    return Assessment(figures, baseline, curves, diagram, k, pair)
+        curves["PCA"] = theirs[0].coranking
+        baseline = _of_neighbors(theirs[0], pair.n) | _of_distances(shepard_of(flat, random_state))
+        gains = _gains(mine, theirs[0])
+    return Assessment(
+        figures, baseline, gains, curves, diagram, distortion, k, pair, described(X, pair)
+    )
 
 
-def _of_neighbors(pair: Pair, k: int, curve: CoRanking, diagram: Shepard) -> dict[str, Estimate]:
-    of_map = NeighborRanks.of_map(pair, k, curve.points)
-    of_data = NeighborRanks.of_data(pair, k, curve.points)
-    trust = 1 - of_map.intrusion(k)
-    values = {
-        "trustworthiness": trust,
-        "doubtful": (trust < _DOUBTFUL).astype(float),
-        "continuity": 1 - of_data.intrusion(k),
-        "neighbors_kept": of_map.within(k),
-        "rnx_area": curve.area_per_point,
+def _of_neighbors(found: Comparison, n: int) -> dict[str, Estimate]:
+    return {
+        "trustworthiness": Estimate.of_mean(found.trust, n, SHARE),
+        "doubtful": Estimate.of_share(found.trust < DOUBTFUL, n),
+        "continuity": Estimate.of_mean(found.continuity, n, SHARE),
+        "neighbors_kept": Estimate.of_mean(found.kept, n, SHARE),
+        "rnx_area": found.coranking.area,
     }
-    figures = {name: Estimate.of_mean(each, pair.n) for name, each in values.items()}
-    return figures | {"distance_order": diagram.spearman, "stress": diagram.stress()}
 
 
-def _of_shape(pair: Pair, k: int) -> dict[str, Estimate]:
-    figures = {"redundancy": Estimate(float(redundancy(pair.Y).min()))}
-    local = distortion_of(pair, k)
-    if local is not None:
-        low, high = np.nanquantile(local.scale, [0.1, 0.9])
-        figures["shear"] = Estimate(float(np.median(local.shear)))
-        figures["magnification"] = Estimate(high / low if low > 0 else np.inf)
-    return figures
+def _of_distances(diagram: Shepard) -> dict[str, Estimate]:
+    return {"distance_order": diagram.spearman, "stress": diagram.stress()}
+
+
+def _of_shape(distortion: LocalDistortion | None) -> dict[str, Estimate]:
+    if distortion is None or np.isnan(distortion.scale).all():
+        return {}
+    low, high = np.nanquantile(distortion.scale, [0.1, 0.9])
+    return {
+        "shear": Estimate(float(np.nanmedian(distortion.shear))),
+        "magnification": Estimate(high / low if low > 0 else np.inf),
+    }
+
+
+def _of_coordinates(embedding: Any, Y: Array) -> dict[str, Estimate]:
+    """Redundancy of spectral coordinates; on other maps their order and directions mean nothing."""
+    if not hasattr(embedding, "eigenvalues_"):
+        return {}
+    return {"redundancy": Estimate(float(redundancy(Y).min()))}
+
+
+def _gains(mine: Comparison, other: Comparison) -> dict[str, Estimate]:
+    """How much more of its neighbours each point keeps than on another map."""
+    area = mine.coranking.area_per_point - other.coranking.area_per_point
+    return {
+        "neighbors_kept": Estimate.of_mean(mine.kept - other.kept),
+        "rnx_area": Estimate.of_mean(area),
+    }
 
 
 def _of_labels(pair: Pair, k: int, labels: Any) -> dict[str, Estimate]:
     codes = label_codes(labels, pair.n_rows)[pair.on_map]
+    several = len(np.unique(codes))
+    if several < 2 or several > pair.n / 2:
+        raise ValueError(
+            f"labels has {several} different values for {pair.n} points; labels name groups of "
+            "several points each. Bin values first, or leave them out"
+        )
     return {
         "label_accuracy": accuracy_of(choose_index(pair.Y).others(pair.Y, k).indices, codes),
         "label_accuracy_in_data": accuracy_of(pair.neighbors(k), codes),
     }
+
+
+def _column(obs: Any, name: str) -> Any:
+    if name not in obs:
+        raise ValueError(f"obs has no {name!r}; it has {', '.join(map(repr, obs)) or 'nothing'}")
+    return obs[name]

@@ -1,14 +1,14 @@
 """The co-ranking of data and map: which neighbours are kept, at every size of neighbourhood."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry._validation import plan_memory
-from manifoldry.metrics.distance_rows import map_rows
+from manifoldry.metrics.distance_rows import DistanceRows, map_rows
 from manifoldry.metrics.pair import Pair, sample_points
 from manifoldry.metrics.ranks import NeighborRanks
 
@@ -68,7 +68,7 @@ class CoRanking:
     @property
     def area(self) -> Estimate:
         """Area under R_NX over the logarithm of k, so that small neighbourhoods count most."""
-        return Estimate.of_mean(self.area_per_point, self.n)
+        return Estimate.of_mean(self.area_per_point, self.n, within=(-1.0, 1.0))
 
     @property
     def turning_point(self) -> int:
@@ -114,19 +114,57 @@ def coranking(
     return coranking_of(pair, sample_points(pair.n, sample, random_state))
 
 
+class Comparison(NamedTuple):
+    """What one pass over the ranks of some points tells of a map."""
+
+    trust: Array  # (n_points,), trustworthiness of each
+    continuity: Array  # (n_points,)
+    kept: Array  # (n_points,), share of the k nearest on the map that are so in the data
+    coranking: CoRanking
+
+
 def coranking_of(pair: Pair, points: IntArray) -> CoRanking:
     """The co-ranking of a pair of data and map, on some of its points."""
+    return compare(pair, [pair.on_plane], points, 1)[0].coranking
+
+
+def compare(pair: Pair, maps: list[DistanceRows], points: IntArray, k: int) -> list[Comparison]:
+    """Compare the data of a pair with several maps, ranking the data once."""
     n, credit = pair.n, _credit(pair.n)
 
-    def block(rows: IntArray) -> tuple[IntArray, Array]:
+    def block(rows: IntArray) -> list[tuple[Any, ...]]:
         in_data = all_ranks(pair.in_data.nearest_first(rows))
-        larger = np.maximum(in_data, all_ranks(pair.on_plane.nearest_first(rows)), out=in_data)
-        # A point comes last in its own row, as the n-th, where it adds nothing.
-        return np.bincount(larger.ravel(), minlength=n + 1)[1:n], credit[larger].sum(axis=1)
+        return [_compared(in_data, all_ranks(m.nearest_first(rows)), k, credit) for m in maps]
 
-    counts, areas = zip(*map_rows(block, points, n, _BUDGET), strict=True)
+    found = zip(*map_rows(block, points, n, _BUDGET), strict=True)
+    return [_comparison(blocks, points, n, k) for blocks in found]
+
+
+def _compared(in_data: IntArray, on_map: IntArray, k: int, credit: Array) -> tuple[Any, ...]:
+    """Intrusions, extrusions and kept neighbours, histogram of larger ranks, credit for each."""
+    n = in_data.shape[1]
+    near, there = in_data <= k, on_map <= k
+    larger = np.maximum(in_data, on_map)
+    return (
+        np.where(there & ~near, in_data - k, 0).sum(axis=1),
+        np.where(near & ~there, on_map - k, 0).sum(axis=1),
+        (near & there).sum(axis=1),
+        # A point comes last in its own row, as the n-th, where it adds nothing.
+        np.bincount(larger.ravel(), minlength=n + 1)[1:n],
+        credit[larger].sum(axis=1),
+    )
+
+
+def _comparison(blocks: Any, points: IntArray, n: int, k: int) -> Comparison:
+    intruded, extruded, kept, counts, areas = zip(*blocks, strict=True)
+    worst = k * (2 * n - 3 * k - 1) / 2
     q_nx = np.cumsum(np.sum(counts, axis=0)) / (len(points) * np.arange(1, n))
-    return CoRanking(q_nx, np.concatenate(areas) - _chance(n), points, n)
+    return Comparison(
+        1 - np.concatenate(intruded) / worst,
+        1 - np.concatenate(extruded) / worst,
+        np.concatenate(kept) / k,
+        CoRanking(q_nx, np.concatenate(areas) - _chance(n), points, n),
+    )
 
 
 def coranking_matrix(

@@ -47,5 +47,4 @@ def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
     values = values[np.isfinite(values)]
     if len(values) == 0:
         return Estimate(np.nan)
-    found = Estimate.of_mean(values)
-    return Estimate(found, max(least, found.low), found.high)
+    return Estimate.of_mean(values, within=(least, np.inf))

@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 
 _FEW_FEATURES = 12  # up to here subtracting is as fast as a matrix product
 _BUDGET = 2**22  # numbers in a block of rows
+_GRAIN, _CLOSE = 2**10, 16  # of the rounding error; squares below so many grains keep all digits
 
 
 class DistanceRows(ABC):
@@ -53,6 +54,11 @@ class DistanceRows(ABC):
     def nearest_first(self, rows: IntArray) -> Array:
         """`keys` with every point infinitely far from itself."""
         keys = self.keys(rows)
+        if np.isinf(keys).any():
+            raise ValueError(
+                "the graph has several pieces, between which there is no distance to rank by; "
+                "raise n_neighbors until it is one, or judge each piece by itself"
+            )
         keys[np.arange(len(rows)), rows] = np.inf
         return keys
 
@@ -89,25 +95,45 @@ class EuclideanRows(DistanceRows):
         return int(self.X.shape[0])
 
     def keys(self, rows: IntArray) -> Array:
-        if self.X.shape[1] <= _FEW_FEATURES and not sparse.issparse(self.X):
+        if self._few:
             return np.asarray(cdist(self._framed[rows], self._framed, "sqeuclidean"))
+        keys = self._products(rows, slice(None))
+        # Equal distances come out a few roundings apart; on a grid wider than that they are ties.
+        snapped = np.rint(keys / self._grain) * self._grain
+        return np.where(keys > _CLOSE * self._grain, snapped, keys)
+
+    def _products(self, rows: Any, columns: Any) -> Array:
+        """Squared distances by a matrix product, close ones by subtraction."""
+        A, B = self._framed[rows], self._framed[columns]
         error = expansion_error(self._squares[rows], self._squares.max(), self.X.shape[1])
-        return corrected_squares(
-            self._framed[rows], self._framed, self._squares, error, self.X[rows], self.X, self._unit
-        )
+        X, Y = self.X[rows], self.X[columns]
+        return corrected_squares(A, B, self._squares[columns], error, X, Y, self._unit)
+
+    @property
+    def _few(self) -> bool:
+        return bool(self.X.shape[1] <= _FEW_FEATURES and not sparse.issparse(self.X))
+
+    @cached_property
+    def _grain(self) -> float:
+        """A power of two some thousand times the rounding error of the products."""
+        largest = float(self._squares.max())
+        error = float(expansion_error(np.array([largest]), largest, self.X.shape[1])[0])
+        return float(2.0 ** np.ceil(np.log2(_GRAIN * error)))
 
     def distances(self, rows: IntArray) -> Array:
         squares = self.keys(rows)
         return np.sqrt(squares, out=squares) * self._unit
 
     def among(self, points: IntArray) -> Array:
-        rows = self._framed[points]
-        rows = rows.toarray() if sparse.issparse(rows) else rows
-        return np.asarray(cdist(rows, rows)) * self._unit
+        if self._few:
+            return np.asarray(cdist(self._framed[points], self._framed[points])) * self._unit
+        return np.sqrt(self._products(points, points)) * self._unit
 
     @cached_property
     def _frame(self) -> Frame:
-        return Frame.of(self.X)
+        # Differences of numbers in another unit are exact, so where they are taken nothing is
+        # centred: whole numbers then have exact ties.
+        return Frame.at_zero(self.X) if self._few else Frame.of(self.X)
 
     @property
     def _unit(self) -> float:

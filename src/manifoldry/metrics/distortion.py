@@ -24,7 +24,8 @@ class LocalDistortion:
     ----------
     stretch : array of shape (n_samples, n_components)
         Factors by which a step on the data grows on the map, along the local principal
-        directions of the map, largest first; NaN for points left off the map.
+        directions of the map, largest first; NaN for points left off the map and for directions
+        in which the data around a point do not extend.
 
     Examples
     --------
@@ -43,13 +44,15 @@ class LocalDistortion:
     def shear(self) -> Array:
         """Largest over smallest factor at every point: 1 where the map keeps angles."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(self.stretch[:, 0] / self.stretch[:, -1])
+            return np.asarray(self.stretch[:, 0] / np.fmin.reduce(self.stretch, axis=1))
 
     @property
     def scale(self) -> Array:
         """Geometric mean of the factors at every point: constant where it keeps areas."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.exp(np.log(self.stretch).mean(axis=1)))
+        known = np.isfinite(self.stretch)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.where(known, self.stretch, 1.0)).sum(axis=1)
+            return np.asarray(np.exp(logs / known.sum(axis=1)))
 
     @property
     def relative_scale(self) -> Array:
@@ -81,8 +84,7 @@ def local_distortion(
     LocalDistortion
     """
     pair = Pair.of(X, embedding, metric)
-    default = max(_NEIGHBORS, 2 * pair.Y.shape[1])
-    found = distortion_of(pair, pair.check_neighbors(n_neighbors, default, largest=1))
+    found = distortion_of(pair, n_neighbors)
     if found is None:
         raise ValueError("distances alone have no directions to measure along; pass the data")
     return LocalDistortion(
@@ -90,10 +92,12 @@ def local_distortion(
     )
 
 
-def distortion_of(pair: Pair, k: int) -> LocalDistortion | None:
+def distortion_of(pair: Pair, n_neighbors: int | None = None) -> LocalDistortion | None:
     """Distortion at the points of a pair; None where coordinates of the data are not known."""
     if isinstance(pair.X, NeighborGraph) or pair.precomputed:
         return None
+    default = max(_NEIGHBORS, 2 * pair.Y.shape[1])
+    k = pair.check_neighbors(n_neighbors, default, largest=1)
     return LocalDistortion(_stretches(pair.X, pair.Y, pair.neighbors(k)))
 
 
@@ -125,4 +129,5 @@ def _factors(A: Array, B: Array) -> Array:
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=extends)
     J = (B.transpose(0, 2, 1) @ U) * (inverse / size[:, :, 0])[:, None, :]
     factors = np.linalg.svd(J, compute_uv=False)
-    return np.pad(factors, ((0, 0), (0, d - factors.shape[1])))
+    factors = np.pad(factors, ((0, 0), (0, d - factors.shape[1])))
+    return np.where(np.arange(d) < extends.sum(axis=1)[:, None], factors, np.nan)

@@ -3,17 +3,21 @@
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry._checks import check_count
 from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import row_blocks
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
-from manifoldry.metrics.pair import read_map, sample_points
+from manifoldry.metrics.pair import read_data, read_map, sample_points
 from manifoldry.neighbors.choose import choose_index
+
+_VOTERS = 5
 
 
 def knn_accuracy(
-    embedding: Any, labels: Any, *, n_neighbors: int = 5, per_point: bool = False
+    embedding: Any, labels: Any, *, n_neighbors: int | None = None, per_point: bool = False
 ) -> Estimate | Array:
     """Share of points whose label most of their neighbours on the map have.
 
@@ -26,8 +30,8 @@ def knn_accuracy(
         The map, or the data themselves, for comparison.
     labels : array of shape (n_samples,)
         Labels; strings or numbers.
-    n_neighbors : int, default=5
-        Neighbours that vote.
+    n_neighbors : int, default=None
+        Neighbours that vote; by default 5, or what there are.
     per_point : bool, default=False
         Return for every point the share of its neighbours that have its label.
 
@@ -39,11 +43,12 @@ def knn_accuracy(
     1.0
     """
     Y, codes, rows = _labelled(embedding, labels)
-    k = check_count("n_neighbors", n_neighbors)
-    if k >= len(Y):
+    n = Y.shape[0]
+    k = min(_VOTERS, n - 1) if n_neighbors is None else check_count("n_neighbors", n_neighbors)
+    if k >= n:
         raise ValueError(
-            f"n_neighbors={k} must be less than the {len(Y)} points on the map; "
-            f"pass n_neighbors={len(Y) - 1} or fewer"
+            f"n_neighbors={k} must be less than the {n} points on the map; "
+            f"pass n_neighbors={n - 1} or fewer"
         )
     members = choose_index(Y).others(Y, k).indices
     if per_point:
@@ -53,7 +58,12 @@ def knn_accuracy(
 
 def accuracy_of(members: IntArray, codes: IntArray) -> Estimate:
     """Share of points whose code most of their neighbours (n, k) have."""
-    return Estimate.of_mean((_winners(codes[members]) == codes).astype(float))
+    hits = [_winners(codes[members[block]]) == codes[block] for block in _blocks(members)]
+    return Estimate.of_share(np.concatenate(hits))
+
+
+def _blocks(members: IntArray) -> list[slice]:
+    return row_blocks(len(members), members.shape[1] ** 2)
 
 
 def silhouette(
@@ -77,19 +87,21 @@ def silhouette(
     """
     Y, codes, rows = _labelled(embedding, labels)
     counts = np.bincount(codes)
-    if len(counts) < 2 or len(counts) >= len(Y):
+    if len(counts) < 2 or len(counts) >= Y.shape[0]:
         raise ValueError(
-            f"labels has {len(counts)} different values for {len(Y)} points; silhouettes need at "
-            "least 2, and fewer than points"
+            f"labels has {len(counts)} different values for {Y.shape[0]} points; silhouettes need "
+            "at least 2, and fewer than points"
         )
     if per_point:
-        return _for_all_rows(_silhouettes(Y, codes, counts, np.arange(len(Y))), rows, labels)
-    points = sample_points(len(Y), sample, random_state)
-    return Estimate.of_mean(_silhouettes(Y, codes, counts, points), len(Y))
+        return _for_all_rows(_silhouettes(Y, codes, counts, np.arange(Y.shape[0])), rows, labels)
+    points = sample_points(Y.shape[0], sample, random_state)
+    values = _silhouettes(Y, codes, counts, points)
+    return Estimate.of_mean(values, Y.shape[0], within=(-1.0, 1.0))
 
 
-def _silhouettes(Y: Array, codes: IntArray, counts: IntArray, points: IntArray) -> Array:
-    distances, member = distance_rows(Y), np.eye(len(counts))[codes]
+def _silhouettes(Y: Matrix, codes: IntArray, counts: IntArray, points: IntArray) -> Array:
+    distances = distance_rows(Y)
+    member = sparse.csr_array((np.ones(len(codes)), (np.arange(len(codes)), codes)))
 
     def block(rows: IntArray) -> Array:
         own = codes[rows]
@@ -103,7 +115,7 @@ def _silhouettes(Y: Array, codes: IntArray, counts: IntArray, points: IntArray) 
         values = np.divide(outside - inside, larger, out=np.zeros(len(rows)), where=larger > 0)
         return np.where(counts[own] > 1, values, 0.0)
 
-    return np.concatenate(map_rows(block, points, len(Y)))
+    return np.concatenate(map_rows(block, points, len(codes)))
 
 
 def _winners(votes: IntArray) -> IntArray:
@@ -112,11 +124,15 @@ def _winners(votes: IntArray) -> IntArray:
     return np.take_along_axis(votes, same.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def _labelled(embedding: Any, labels: Any) -> tuple[Array, IntArray, IntArray]:
+def _labelled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
     """Positions on the map, their labels as 0, 1, …, and which rows they are."""
-    Y = read_map(embedding)
-    codes = label_codes(labels, len(Y))
-    rows = np.flatnonzero(np.isfinite(Y).all(axis=1))
+    if sparse.issparse(embedding):
+        Y = read_data(embedding, least=2)
+        rows = np.arange(Y.shape[0])
+    else:
+        Y = read_map(embedding)
+        rows = np.flatnonzero(~np.isnan(Y).any(axis=1))
+    codes = label_codes(labels, Y.shape[0])
     if len(rows) < 2:
         raise ValueError(f"{len(rows)} points are on the map; at least 2 are needed")
     return Y[rows], np.unique(codes[rows], return_inverse=True)[1].ravel(), rows
@@ -125,12 +141,17 @@ def _labelled(embedding: Any, labels: Any) -> tuple[Array, IntArray, IntArray]:
 def label_codes(labels: Any, n: int) -> IntArray:
     """Labels of n points as whole numbers from 0."""
     names = np.asarray(labels)
+    names = names[:, 0] if names.shape == (n, 1) else names
     if names.shape != (n,):
         raise ValueError(f"labels has shape {names.shape}; pass one for each of {n} points")
-    if names.dtype.kind == "f" and np.isnan(names).any():
-        raise ValueError("labels has NaN; drop the points whose label is unknown")
-    if names.dtype.kind == "O":
-        names = names.astype(str)
+    unknown = np.array([name is None or name != name for name in names.tolist()])
+    if unknown.any():
+        raise ValueError(
+            f"labels are missing (None or NaN) for {unknown.sum()} of {n} points; drop those, or "
+            "give them a label"
+        )
+    if names.dtype.kind == "O":  # 1 and "1" are two labels
+        names = np.array([f"{type(name).__name__} {name}" for name in names])
     return np.asarray(np.unique(names, return_inverse=True)[1]).ravel()
 
 

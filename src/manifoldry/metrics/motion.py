@@ -10,6 +10,7 @@ from manifoldry._typing import Array
 from manifoldry._validation import power_of_two_scale
 
 MOTIONS = ("rigid", "similarity", "affine")
+_TURNS, _SETTLED = 1000, 1e-12  # most turns, and the change below which they end
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +64,12 @@ class Motion:
         if allow == "affine":
             matrix = np.linalg.lstsq(Y, T, rcond=None)[0]
         elif allow == "similarity":
-            matrix = _stretch(Y, T) * _turn(Y, T)
+            matrix = _turned(Y.T @ Y, Y.T @ T, stretch=True)
         else:
-            matrix, units = _turn(Y, T), (1.0, 1.0)
+            # One unit for both: their ratio is what a rigid motion must not change.
+            unit = max(units)
+            Y, T, units = Y * (units[0] / unit), T * (units[1] / unit), (1.0, 1.0)
+            matrix = _turned(Y.T @ Y, Y.T @ T, stretch=False)
         return cls(source, goal, matrix, *units)
 
     def apply(self, embedding: Array) -> Array:
@@ -74,15 +78,34 @@ class Motion:
         return np.asarray(turned * self.target_unit + self.target)
 
 
-def _turn(Y: Array, T: Array) -> Array:
-    """The rotation or reflection that brings centred Y nearest to T."""
-    C = np.zeros((max(Y.shape[1], T.shape[1]), T.shape[1]))  # a line may turn within a plane
-    C[: Y.shape[1]] = Y.T @ T
-    U, _, Vt = np.linalg.svd(C, full_matrices=False)
-    return np.asarray((U @ Vt)[: Y.shape[1]])
+def _turned(YY: Array, YT: Array, stretch: bool) -> Array:
+    """The rotation or reflection R, and factor c, that bring centred Y nearest to T: c·R.
+
+    From YᵀY and YᵀT. Where Y has more columns than T, which of them to leave out is part of the
+    question and has no closed form: T is filled up with what the present turn says, and turned onto
+    again, which never makes it worse.
+    """
+    p, q = YT.shape
+    if p <= q:
+        U, strengths, Vt = np.linalg.svd(YT, full_matrices=False)
+        size = float(np.trace(YY))
+        return np.asarray((strengths.sum() / size if stretch and size > 0 else 1.0) * U @ Vt)
+    R = _nearest_rotation(np.hstack([YT, np.zeros((p, p - q))]))
+    factor = 1.0
+    for _ in range(_TURNS):
+        factor = _factor(YY, YT, R[:, :q]) if stretch else 1.0
+        before, R = R, _nearest_rotation(np.hstack([YT, factor * YY @ R[:, q:]]))
+        if np.abs(R - before).max() < _SETTLED:
+            break
+    return (_factor(YY, YT, R[:, :q]) if stretch else 1.0) * R[:, :q]
 
 
-def _stretch(Y: Array, T: Array) -> float:
-    """The factor that goes with that turn."""
-    size = float((Y**2).sum())
-    return float(np.linalg.svd(Y.T @ T, compute_uv=False).sum()) / size if size > 0 else 1.0
+def _nearest_rotation(C: Array) -> Array:
+    U, _, Vt = np.linalg.svd(C)
+    return np.asarray(U @ Vt)
+
+
+def _factor(YY: Array, YT: Array, R: Array) -> float:
+    """The stretch that goes with a turn."""
+    size = float(np.trace(R.T @ YY @ R))
+    return float(np.trace(R.T @ YT)) / size if size > 0 else 1.0

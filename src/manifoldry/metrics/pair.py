@@ -2,17 +2,26 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_array
 
 from manifoldry._checks import as_generator, check_count
-from manifoldry._estimate import Estimate
+from manifoldry._estimate import SHARE, Estimate
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import canonical, check_square, refuse_masked
+from manifoldry._validation import (
+    canonical,
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    refuse_masked,
+)
+from manifoldry._warn import warn
+from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
@@ -55,6 +64,7 @@ class Pair:
             return cls._along(X, Y, least)
         data = read_data(X, least)
         _check_rows(data.shape[0], Y)
+        _check_order(X, embedding)
         n_rows, on_map = len(Y), np.flatnonzero(~np.isnan(Y).all(axis=1))
         if len(on_map) < least:
             raise ValueError(
@@ -62,8 +72,14 @@ class Pair:
             )
         Y = check_array(Y[on_map], dtype=np.float64, input_name="embedding")
         pair = cls(data, Y, metric, on_map, n_rows)
+        if Y.shape[1] > data.shape[1]:
+            warn(
+                f"the map has {Y.shape[1]} columns and the data have {data.shape[1]}: the data "
+                "come first, then the map",
+                ManifoldryWarning,
+            )
         if pair.precomputed:
-            check_square(data, "distances")
+            _check_distances(data)
         if len(on_map) == n_rows:
             return pair
         return replace(pair, X=data[on_map][:, on_map] if pair.precomputed else data[on_map])
@@ -99,15 +115,27 @@ class Pair:
 
     def neighbors(self, k: int) -> IntArray:
         """The k nearest of every point in the data, (n, k)."""
-        if isinstance(self.X, NeighborGraph):
-            rows = np.arange(self.n)
-            nearest = map_rows(self._nearest_along(k), rows, self.n)
-            return np.concatenate(nearest)
-        graph = NeighborGraph.build(self.X, k, metric=self.metric, copy=False)
-        return graph.indices.reshape(self.n, k)
+        if k not in self._nearest:
+            self._nearest[k] = self._find_neighbors(k)
+        return self._nearest[k]
 
-    def _nearest_along(self, k: int) -> Callable[[IntArray], IntArray]:
-        return lambda rows: smallest_entries(self.in_data.nearest_first(rows), k)[0]
+    @cached_property
+    def _nearest(self) -> dict[int, IntArray]:
+        return {}
+
+    def _find_neighbors(self, k: int) -> IntArray:
+        if not isinstance(self.X, NeighborGraph):
+            graph = NeighborGraph.build(self.X, k, metric=self.metric, copy=False)
+            return graph.indices.reshape(self.n, k)
+
+        def nearest(rows: IntArray) -> IntArray:
+            return smallest_entries(self.in_data.nearest_first(rows), k)[0]
+
+        return np.concatenate(map_rows(nearest, np.arange(self.n), self.n))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was given; what was derived from it is made again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def principal_map(self) -> "Pair | None":
         """The same data with their principal components as map; None without coordinates."""
@@ -124,11 +152,12 @@ class Pair:
         sample: Any,
         per_point: bool,
         random_state: RandomState,
+        within: tuple[float, float] = SHARE,
     ) -> Estimate | Array:
         """The mean of a figure that every point has, on a sample of them; or all the values."""
         if not per_point:
             points = sample_points(self.n, sample, random_state)
-            return Estimate.of_mean(values_of(points), self.n)
+            return Estimate.of_mean(values_of(points), self.n, within)
         return self.for_all_rows(values_of(np.arange(self.n)))
 
     def for_all_rows(self, values: Array) -> Array:
@@ -149,6 +178,27 @@ class Pair:
                 f"pass n_neighbors={bound} or fewer"
             )
         return k
+
+
+def _check_order(X: Any, embedding: Any) -> None:
+    """Frames know their rows by name; refuse those of two different orders."""
+    names: list[Any] = [getattr(each, "index", None) for each in (X, embedding)]
+    if all(hasattr(each, "equals") for each in names) and not names[0].equals(names[1]):
+        raise ValueError(
+            "the rows of X and of the map have different names (index); bring them into one order, "
+            "for example map.loc[X.index]"
+        )
+
+
+def _check_distances(D: Matrix) -> None:
+    if sparse.issparse(D):
+        raise TypeError(
+            "a sparse matrix of distances does not have all of them; pass NeighborGraph.build(X, "
+            'metric="precomputed") for distances along its graph, or a dense matrix'
+        )
+    check_square(D, "distances")
+    check_symmetric(D, "distances")
+    check_zero_diagonal(D)
 
 
 def _check_rows(n: int, Y: Array) -> None:
@@ -187,6 +237,18 @@ def _annotated_data(annotated: Any) -> Any:
     return annotated.obsm.get("X_pca", annotated.X)
 
 
+def described(X: Any, pair: Pair) -> str:
+    """Which data a pair has, in words."""
+    if isinstance(pair.X, NeighborGraph):
+        return "distances along a graph"
+    if pair.precomputed:
+        return "given distances"
+    where = ""
+    if hasattr(X, "obsm"):
+        where = ' of obsm["X_pca"]' if "X_pca" in X.obsm else " of X"
+    return f"{pair.X.shape[1]} features{where}"
+
+
 def read_data(X: Any, least: int) -> Matrix:
     """Finite rows, dense or CSR."""
     refuse_masked(X)
@@ -207,4 +269,12 @@ def read_map(embedding: Any) -> Array:
     Y = np.asarray(Y)
     Y = Y[:, None] if Y.ndim == 1 else Y
     options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": "embedding"}
-    return np.asarray(check_array(Y, **options))
+    Y = np.asarray(check_array(Y, **options))
+    missing = np.isnan(Y)
+    broken = np.flatnonzero(missing.any(axis=1) & ~missing.all(axis=1))
+    if len(broken):
+        raise ValueError(
+            f"embedding has NaN in some coordinates of {len(broken)} rows (first: row "
+            f"{broken[0]}); a point is on the map with all of them, or left off with none"
+        )
+    return Y

@@ -41,8 +41,8 @@ def trustworthiness(
     per_point : bool, default=False
         Return one figure for each point, to colour the map by; NaN for points left off the map.
         They are all computed, whatever `sample`.
-    random_state : int, Generator or None, default=None
-        Seed of the sample.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the sample; ``None`` is a fixed one, so that the same call gives the same figure.
 
     Returns
     -------

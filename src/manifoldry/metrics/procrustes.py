@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 
 from manifoldry._typing import Array
 from manifoldry._validation import power_of_two_scale
 from manifoldry.metrics.motion import Motion
+from manifoldry.metrics.pair import read_map
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +37,11 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
 
     Parameters
     ----------
-    embedding : array of shape (n_samples, n_components)
+    embedding : array of shape (n_samples, n_components), or a fitted estimator
         The map to move.
-    target : array of shape (n_samples, n_target)
-        Where to, for example the true coordinates of a sheet.
+    target : array of shape (n_samples, n_target), or a fitted estimator
+        Where to, for example the true coordinates of a sheet. If it has fewer columns, the map is
+        turned so that its others can be left out. Rows of NaN in either are left out.
     allow : {"rigid", "similarity", "affine"}, default="similarity"
         Rotation, reflection and shift; one change of scale as well; or any linear map and shift.
 
@@ -52,12 +54,14 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
     >>> procrustes(turned, X).error < 1e-12, procrustes(turned, X, "rigid").error > 1
     (True, True)
     """
-    Y = check_array(embedding, dtype=np.float64, input_name="embedding")
-    T = check_array(target, dtype=np.float64, input_name="target")
+    Y, T = read_map(embedding), read_map(target)
     check_consistent_length(Y, T)
-    motion = Motion.fit(Y, T, allow)
-    moved = motion.apply(Y)
+    common = ~np.isnan(Y).any(axis=1) & ~np.isnan(T).any(axis=1)
+    if common.sum() < 2:
+        raise ValueError(f"{common.sum()} points are on both maps (not NaN); at least 2 are needed")
+    motion = Motion.fit(Y[common], T[common], allow)
+    moved, Y, T = motion.apply(Y), Y[common], T[common]
     unit = power_of_two_scale(T - motion.target)  # squares of tiny or huge maps have no digits
     spread = float(np.linalg.norm((T - motion.target) / unit))
-    left = float(np.linalg.norm((moved - T) / unit))
+    left = float(np.linalg.norm((moved[common] - T) / unit))
     return Procrustes(moved, left / spread if spread > 0 else float(left > 0), motion)

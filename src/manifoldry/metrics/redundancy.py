@@ -8,6 +8,7 @@ from sklearn.utils import check_array
 from manifoldry._rows import RowLookup
 from manifoldry._typing import Array
 from manifoldry.extension.regression import LocalRegression
+from manifoldry.metrics.pair import read_map
 
 
 def redundancy(embedding: Any) -> Array:
@@ -22,7 +23,7 @@ def redundancy(embedding: Any) -> Array:
     Parameters
     ----------
     embedding : array of shape (n_samples, n_components), or a fitted estimator
-        A map, made here or elsewhere.
+        A map, made here or elsewhere; rows of NaN are left out.
 
     Returns
     -------
@@ -37,8 +38,8 @@ def redundancy(embedding: Any) -> Array:
     >>> redundancy(np.column_stack([np.cos(x), np.cos(2 * x), rng.normal(size=300)])).round(1)
     array([1., 0., 1.])
     """
-    embedding = getattr(embedding, "embedding_", embedding)
-    Y = check_array(embedding, dtype=np.float64, ensure_min_samples=3, input_name="embedding")
+    Y = read_map(embedding)
+    Y = check_array(Y[~np.isnan(Y).any(axis=1)], ensure_min_samples=3, input_name="embedding")
     return np.array([1.0, *(unpredictable(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
 

@@ -81,7 +81,7 @@ def sensitivity(
     fractions: Iterable[float] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2),
     n_splits: int = 20,
     n_left_out: int | Literal["all"] | None = None,
-    align: str = "affine",
+    allow: str = "affine",
     n_jobs: int | None = None,
     random_state: RandomState = None,
     verbose: bool = False,
@@ -111,7 +111,7 @@ def sensitivity(
         Points of F, drawn at random, that are left out one by one in each split, each at the price
         of a fit; by default ten, or what there are. The publication leaves out all of them; the
         mean over a few is as right, only less exact, as the intervals tell.
-    align : {"affine", "similarity", "rigid"}, default="affine"
+    allow : {"affine", "similarity", "rigid"}, default="affine"
         What may be undone to bring one map onto another; affine is the publication's choice.
     n_jobs : int, default=None
         Number of processes, -1 for as many as there are cores; None is one. Results do not depend
@@ -144,7 +144,7 @@ def sensitivity(
     >>> bool(found.variability[1] > found.variability[0])
     True
     """
-    check_option("align", align, MOTIONS)
+    check_option("allow", allow, MOTIONS)
     n_splits = check_count("n_splits", n_splits)
     refitter = Refitter.of(estimator, X, n_jobs)
     if not hasattr(estimator, "transform"):
@@ -158,7 +158,7 @@ def sensitivity(
     with one_blas_thread():  # what is wrong with all the data is best told at once
         spread_of(refitter.fit(np.arange(refitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
-    task = _Exchange(refitter, align, left_out)
+    task = _Exchange(refitter, allow, left_out)
     outcomes = list(run(task, jobs, len(jobs), n_jobs, verbose, what="splits"))
     failures = settle(outcomes, what="splits")
     found = np.array([_pair(outcome) for outcome in outcomes]).reshape(len(sizes), n_splits, 2)
@@ -170,7 +170,7 @@ class _Exchange:
     """Variability and out-of-sample error of one split."""
 
     refitter: Refitter
-    align: str
+    allow: str
     n_left_out: int | None
 
     def __call__(self, size: int, seed: int) -> tuple[float, float]:
@@ -179,7 +179,7 @@ class _Exchange:
         first, second = (self.refitter.fit(np.append(F, R), seed).embedding for R in (R1, R2))
         unit = spread_of(first)
         first[R1] = np.nan  # maps are aligned and compared on F
-        moved = motion_between(second, first, self.align).apply(second)
+        moved = motion_between(second, first, self.allow).apply(second)
         variability = float(np.nanmean(distances(moved, first, unit)))
         # The last of F, which belong to it at every size.
         tested = F if self.n_left_out is None else F[-self.n_left_out :]
@@ -189,7 +189,7 @@ class _Exchange:
     def _misplaced(self, s: int, rows: IntArray, target: Array, unit: float, seed: int) -> float:
         """How far from its place point s is put by a model that has not seen it."""
         without = self.refitter.fit(rows[rows != s], seed)
-        motion = motion_between(without.embedding, target, self.align)
+        motion = motion_between(without.embedding, target, self.allow)
         placed = motion.apply(without.place(np.array([s]))[[s]])
         return float(distances(placed, target[[s]], unit)[0])
 

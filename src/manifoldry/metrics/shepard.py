@@ -12,6 +12,7 @@ from manifoldry._checks import as_generator
 from manifoldry._estimate import Estimate
 from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._validation import power_of_two_scale
 from manifoldry.metrics.pair import Pair
 
 _ALL_PAIRS = 3000  # points up to which every pair is looked at
@@ -28,8 +29,9 @@ class Shepard:
     ----------
     data, map : arrays of shape (n_pairs,)
         The distances.
-    exact : bool
-        Whether these are all pairs there are; else they come in batches drawn at random.
+    batches : tuple of int
+        Where batches of pairs that were drawn independently begin; empty where these are all the
+        pairs there are.
 
     Examples
     --------
@@ -45,41 +47,52 @@ class Shepard:
 
     data: Array
     map: Array
-    exact: bool
+    batches: tuple[int, ...] = ()
 
     @cached_property
     def pearson(self) -> Estimate:
         """Linear correlation of the two distances."""
-        return self.estimate(_correlation)
+        return self._estimate(_correlation, within=(-1.0, 1.0))
 
     @cached_property
     def spearman(self) -> Estimate:
         """Correlation of their ranks: 1 if farther in the data is always farther on the map."""
-        return self.estimate(lambda a, b: _correlation(rankdata(a), rankdata(b)))
+        return self._estimate(
+            lambda a, b: _correlation(rankdata(a), rankdata(b)), within=(-1.0, 1.0)
+        )
 
     def stress(self, scale: bool = True) -> Estimate:
         """Root of Σ(d − δ)² / Σδ² of distances d on the map and δ in the data; see `stress`."""
-        size = float(self.map @ self.map)
-        factor = float(self.map @ self.data) / size if scale and size > 0 else 1.0
-        return self.estimate(
-            lambda data, on_map: float(
-                np.linalg.norm(factor * on_map - data) / np.linalg.norm(data)
-            )
+        if scale:
+            data, on_map = self._unitless
+            factor = float(on_map @ data) / float(on_map @ on_map)
+        else:
+            factor = power_of_two_scale(self.map) / power_of_two_scale(self.data)
+        return self._estimate(
+            lambda a, b: float(np.linalg.norm(factor * b - a) / np.linalg.norm(a)),
+            within=(0.0, np.inf),
         )
 
     def kruskal(self) -> Estimate:
         """Stress against the best increasing function of the distances in the data."""
-        return self.estimate(_kruskal)
+        return self._estimate(_kruskal, within=(0.0, 1.0))
 
-    def estimate(self, statistic: Callable[[Array, Array], float]) -> Estimate:
+    @cached_property
+    def _unitless(self) -> tuple[Array, Array]:
+        """Both distances in units of their own, whose squares are in range."""
+        return self.data / power_of_two_scale(self.data), self.map / power_of_two_scale(self.map)
+
+    def _estimate(
+        self, statistic: Callable[[Array, Array], float], within: tuple[float, float]
+    ) -> Estimate:
         """A statistic of the two distances, its error from how much batches of pairs differ."""
-        value = statistic(self.data, self.map)
-        if self.exact:
+        value = statistic(*self._unitless)
+        if not self.batches:
             return Estimate(value)
-        parts = zip(*(np.array_split(d, _BATCHES) for d in (self.data, self.map)), strict=True)
-        spread = Estimate.of_mean(np.array([statistic(a, b) for a, b in parts]))
-        half = (spread.high - spread.low) / 2
-        return Estimate(value, value - half, value + half)
+        parts = zip(*(np.split(d, self.batches[1:]) for d in self._unitless), strict=True)
+        found = np.array([statistic(a, b) for a, b in parts if a.any()])
+        error = float(found.std(ddof=1)) / np.sqrt(len(found))
+        return Estimate.with_error(value, error, len(found) - 1, within)
 
 
 def shepard(
@@ -96,8 +109,8 @@ def shepard(
     ----------
     X, embedding, metric
         As for :func:`trustworthiness`.
-    random_state : int, Generator or None, default=None
-        Seed of the sample.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the sample; ``None`` is a fixed one.
 
     Returns
     -------
@@ -108,23 +121,28 @@ def shepard(
 
 def shepard_of(pair: Pair, random_state: RandomState = None) -> Shepard:
     """The Shepard diagram of a pair of data and map."""
-    if pair.n <= _ALL_PAIRS:
-        groups = [np.arange(pair.n)]
-    else:
-        rng = as_generator(random_state, unset=_FIXED_SEED)
-        groups = [rng.choice(pair.n, _GROUP, False) for _ in range(pair.in_data.n_groups)]
+    exact = pair.n <= _ALL_PAIRS
+    groups = [np.arange(pair.n)] if exact else _groups(pair, random_state)
 
     def distances(points: IntArray) -> tuple[Array, Array]:
         upper = np.triu_indices(len(points), 1)
-        return pair.in_data.among(points)[upper], pair.on_plane.among(points)[upper]
+        data, on_map = pair.in_data.among(points)[upper], pair.on_plane.among(points)[upper]
+        finite = np.isfinite(data)  # pieces of a graph are infinitely far from each other
+        return data[finite], on_map[finite]
 
-    data, on_map = map(np.concatenate, zip(*map_threads(distances, groups), strict=True))
-    finite = np.isfinite(data)  # pieces of a graph are infinitely far from each other
-    data, on_map = data[finite], on_map[finite]
+    found = map_threads(distances, groups)
+    data, on_map = map(np.concatenate, zip(*found, strict=True))
     if not data.any() or not on_map.any():
         where = "on the map" if data.any() else "of X"
         raise ValueError(f"all points {where} coincide; there are no distances to compare")
-    return Shepard(data, on_map, pair.n <= _ALL_PAIRS)
+    starts = np.cumsum([0, *(len(a) for a, _ in found)])
+    chosen = np.linspace(0, len(groups), min(_BATCHES, len(groups)), endpoint=False).astype(int)
+    return Shepard(data, on_map, () if exact else tuple(starts[chosen].tolist()))
+
+
+def _groups(pair: Pair, random_state: RandomState) -> list[IntArray]:
+    rng = as_generator(random_state, unset=_FIXED_SEED)
+    return [rng.choice(pair.n, _GROUP, False) for _ in range(pair.in_data.n_groups)]
 
 
 def _kruskal(data: Array, on_map: Array) -> float:

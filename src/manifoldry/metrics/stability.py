@@ -83,7 +83,7 @@ def stability(
     *,
     n_resamples: int = 20,
     fraction: float = 0.8,
-    align: str = "similarity",
+    allow: str = "similarity",
     keep_maps: bool = False,
     n_jobs: int | None = None,
     random_state: RandomState = None,
@@ -111,7 +111,7 @@ def stability(
         Share of the points in each refit. Where points move in proportion to 1/√n, the whole
         map's own sampling error is about √(fraction / (1 - fraction)) times the variability:
         twice at 0.8, once at 0.5.
-    align : {"similarity", "affine", "rigid"}, default="similarity"
+    allow : {"similarity", "affine", "rigid"}, default="similarity"
         What may be undone to bring a refit onto the map. A similarity leaves the shape of a map
         alone, so what remains is what a reader would see; coordinates that turn into each other
         are brought back. Affine also undoes stretches along single directions, as in
@@ -143,7 +143,7 @@ def stability(
     >>> bool(found.variability < 0.1), found.per_point.shape
     (True, (300,))
     """
-    check_option("align", align, MOTIONS)
+    check_option("allow", allow, MOTIONS)
     n_resamples = check_count("n_resamples", n_resamples)
     rng = as_generator(random_state, unset=_FIXED_SEED)
     seeds = rng.integers(2**31, size=n_resamples + 1)
@@ -151,7 +151,7 @@ def stability(
     _left_out_count(fraction, refitter.n, 1)  # before the first fit, which may take long
     with one_blas_thread():
         reference = refitter.fit(np.arange(refitter.n), int(seeds[-1])).embedding
-    task = _Move(refitter, reference, spread_of(reference), align, keep_maps)
+    task = _Move(refitter, reference, spread_of(reference), allow, keep_maps)
     n_out = _left_out_count(fraction, *reference.shape)
     if keep_maps:
         _plan(n_resamples, reference)
@@ -180,13 +180,13 @@ class _Move:
     refitter: Refitter
     reference: Array
     spread: float
-    align: str
+    allow: str
     keep: bool
 
     def __call__(self, left_out: IntArray, seed: int) -> _Moved:
         kept = np.setdiff1d(np.arange(self.refitter.n), left_out)
         refit = self.refitter.fit(kept, seed)
-        motion = motion_between(refit.embedding, self.reference, self.align)
+        motion = motion_between(refit.embedding, self.reference, self.allow)
         moved, complaint = motion.apply(refit.embedding), ""
         if refit.can_place:
             try:

@@ -7,11 +7,13 @@ from scipy import sparse
 
 from manifoldry._checks import check_option
 from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.metrics.distance_rows import map_rows
 from manifoldry.metrics.pair import Pair, sample_points
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.neighbors.distances import Frame
+from manifoldry.neighbors.graph import NeighborGraph
 
 _PARTNERS = 1000  # points that each is compared with for its own stress
 
@@ -41,8 +43,8 @@ def stress(
         without this the figure says mainly how large the map is.
     per_point : bool, default=False
         Return the metric stress of every point, from its distances to 1000 others.
-    random_state : int, Generator or None, default=None
-        Seed of the sample.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the sample; ``None`` is a fixed one.
 
     Returns
     -------
@@ -68,9 +70,12 @@ def stress(
 def _stress_of_points(pair: Pair, scale: bool, random_state: RandomState) -> Array:
     partners = sample_points(pair.n, min(pair.n, _PARTNERS), random_state)
 
+    units = _units(pair, partners)
+
     def sums(points: IntArray) -> Array:
-        """Σδ², Σδd and Σd² of every point with these, (3, n)."""
-        data, on_map = pair.in_data.distances(points), pair.on_plane.distances(points)
+        """Σδ², Σδd and Σd² of every point with these, (3, n), in units of their own."""
+        data = pair.in_data.distances(points) / units[0]
+        on_map = pair.on_plane.distances(points) / units[1]
         apart = ~np.isfinite(data)
         data[apart] = on_map[apart] = 0.0
         return np.array([np.einsum("ij,ij->j", *two) for two in _products(data, on_map)])
@@ -78,9 +83,17 @@ def _stress_of_points(pair: Pair, scale: bool, random_state: RandomState) -> Arr
     data, mixed, own = np.sum(map_rows(sums, partners, pair.n), axis=0)
     if not data.any():
         raise ValueError("all points of X coincide; there are no distances to keep")
-    factor = mixed.sum() / own.sum() if scale and own.any() else 1.0
+    best = mixed.sum() / own.sum() if own.any() else 1.0
+    factor = best if scale else units[1] / units[0]
     left = np.maximum(data - 2 * factor * mixed + factor**2 * own, 0.0)
     return np.sqrt(np.divide(left, data, out=np.zeros(pair.n), where=data > 0))
+
+
+def _units(pair: Pair, partners: IntArray) -> tuple[float, float]:
+    """Sizes of the distances in the data and on the map, so that squares are in range."""
+    some = partners[:: max(1, len(partners) // 10)]
+    data, on_map = pair.in_data.distances(some), pair.on_plane.distances(some)
+    return power_of_two_scale(data[np.isfinite(data)]), power_of_two_scale(on_map)
 
 
 def _products(a: Array, b: Array) -> tuple[tuple[Array, Array], ...]:
@@ -112,15 +125,18 @@ def residual_variance(
     """
     diagram = shepard_of(Pair.of(X, embedding, metric), random_state)
     rho = diagram.pearson
-    ends = sorted((1 - rho.low**2, 1 - rho.high**2))
-    return Estimate(1 - rho**2, *(ends if not rho.exact else ()))
+    if rho.exact:
+        return Estimate(1 - rho**2)
+    ends = [1 - rho.low**2, 1 - rho.high**2]
+    least = 1.0 if rho.low < 0 < rho.high else max(ends)  # nothing is explained in between
+    return Estimate(1 - rho**2, min(ends), least)
 
 
-def strain(X: Any, embedding: Any, *, scale: bool = False) -> float:
+def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     """What is lost of the inner products of centred data, relative to them.
 
     Root of ‖B − YYᵀ‖² / ‖B‖², with B the Gram matrix of the centred data and Y the centred map:
-    what classical MDS makes least. Computed through the features, so no matrix of all pairs.
+    what classical MDS makes least. No matrix of all pairs is kept.
 
     Parameters
     ----------
@@ -140,28 +156,38 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> float:
     True
     """
     pair = Pair.of(X, embedding)
+    if isinstance(pair.X, NeighborGraph):
+        raise TypeError("strain takes data, not a NeighborGraph")
     frame = Frame.of(pair.X)
-    A, Y = frame.apply(pair.X), (pair.Y - pair.Y.mean(axis=0)) / frame.unit
-    mean = np.asarray(A.mean(axis=0)).ravel()
+    A, Y = frame.apply(pair.X), pair.Y - pair.Y.mean(axis=0)
+    unit = power_of_two_scale(Y)
+    Y = Y / unit
     cross = np.asarray(A.T @ Y)  # Y is centred, so centring A changes nothing
-    data, mixed, own = _gram_norm(A, mean), float((cross**2).sum()), float(((Y.T @ Y) ** 2).sum())
+    data, mixed, own = _gram_norm(A), (cross**2).sum(), ((Y.T @ Y) ** 2).sum()
     if data == 0:
         raise ValueError("all points of X coincide, so that strain is 0/0; nothing to keep")
-    if scale:
-        left = 1 - (mixed**2 / own if own > 0 else 0.0) / data
-    else:
-        left = 1 - (2 * mixed - own) / data
-    return float(np.sqrt(max(left, 0.0)))
+    square = mixed / own if scale and own > 0 else np.square(np.float64(unit) / frame.unit)
+    left = 1 - square * (2 * mixed - square * own) / data
+    return Estimate(float(np.sqrt(max(left, 0.0))))
 
 
-def _gram_norm(A: Any, mean: Array) -> float:
-    """‖B‖² of the Gram matrix of centred rows, through the smaller side."""
+def _gram_norm(A: Matrix) -> float:
+    """‖B‖² of the Gram matrix of centred rows, through the smaller side, some rows at a time."""
+    mean = np.asarray(A.mean(axis=0)).ravel()
     n, n_features = A.shape
+    total = 0.0
     if n_features <= n:
-        product = A.T @ A
-        dense = product.toarray() if sparse.issparse(product) else product
-        return float(((dense - n * np.outer(mean, mean)) ** 2).sum())
-    product = A @ A.T
-    B = product.toarray() if sparse.issparse(product) else product
-    B = B - B.mean(axis=0) - B.mean(axis=1)[:, None] + B.mean()
-    return float((B**2).sum())
+        columns = A.T.tocsr() if sparse.issparse(A) else A.T
+        for block in row_blocks(n_features, n_features):
+            part = _dense(columns[block] @ A) - n * np.outer(mean[block], mean)
+            total += float((part**2).sum())
+        return total
+    along = np.asarray(A @ mean).ravel()
+    for block in row_blocks(n, n):
+        part = _dense(A[block] @ A.T) - along[block, None] - along + mean @ mean
+        total += float((part**2).sum())
+    return total
+
+
+def _dense(product: Matrix) -> Array:
+    return np.asarray(product.toarray() if sparse.issparse(product) else product)

@@ -1,10 +1,25 @@
 """What the figures of a map mean, in words."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from manifoldry._estimate import Estimate
 
 Figures = dict[str, Estimate]
+
+DOUBTFUL = 0.9  # a point's own trustworthiness below which its place is in doubt
+
+
+class Findings(NamedTuple):
+    """What the sentences are about."""
+
+    figures: Figures
+    gains: Figures
+    """By how much the map exceeds a principal component map, point by point."""
+    n: int
+    along: bool
+    """Whether distances in the data run along a graph."""
+
 
 _MEANINGS = {
     "trustworthiness": "neighbours on the map are neighbours in the data",
@@ -24,9 +39,12 @@ _MEANINGS = {
 _NEIGHBORS = (0.95, 0.85)
 _ORDER = (0.9, 0.6)
 _REPEATED = 0.3
-_UNEVEN = 5.0
+_SHEARED, _UNEVEN, _FLAT = 5.0, 6.0, 1e4
 _LOST = 0.05
-_SOME = 0.02
+_SOME, _MANY = 0.02, 0.1
+_MATTERS = 0.01  # share of neighbours below which a difference is none
+_RANDOM, _CHANCE = 0.6, 0.02
+_ROUGH = 30
 
 
 def table(figures: Figures, baseline: Figures) -> list[str]:
@@ -45,25 +63,29 @@ def _short(figure: Estimate | None) -> str:
     return "" if figure is None else f"{float(figure):.3g}"
 
 
-def verdict(figures: Figures, baseline: Figures) -> list[str]:
+def verdict(found: Findings) -> list[str]:
     """Sentences, one per finding."""
-    findings = (_neighbors, _against_baseline, _distances, _coordinates, _areas, _labels)
-    return [sentence for find in findings for sentence in find(figures, baseline)]
+    figures = found.figures
+    if figures["trustworthiness"] < _RANDOM and figures["rnx_area"] < _CHANCE:
+        return ["This map is no better than a random one. Are its rows in the order of the data's?"]
+    findings = (_neighbors, _against_pca, _distances, _coordinates, _shapes, _labels, _few)
+    return [sentence for find in findings for sentence in find(found)]
 
 
-def _neighbors(figures: Figures, baseline: Figures) -> Iterator[str]:
-    believed = _grade(figures["trustworthiness"], _NEIGHBORS)
+def _neighbors(found: Findings) -> Iterator[str]:
+    trust, doubtful = found.figures["trustworthiness"], found.figures["doubtful"]
+    believed = max(_grade(trust, _NEIGHBORS), int(doubtful > _MANY))
     yield (
         "Points that are close on this map are close in the data.",
         "Most points that are close on this map are close in the data, not all.",
         "Being close on this map means little: many such points are far apart in the data.",
     )[believed]
-    if figures["doubtful"] > _SOME:
+    if doubtful > _SOME:
         yield (
-            f"{figures['doubtful']:.0%} of the points are among strangers: "
-            "per_point['trustworthiness'] shows which."
+            f"{doubtful:.0%} of the points lie among others that are far from them in the data "
+            f"(own trustworthiness below {DOUBTFUL}): per_point['trustworthiness'] shows which."
         )
-    torn = _grade(figures["continuity"], _NEIGHBORS)
+    torn = _grade(found.figures["continuity"], _NEIGHBORS)
     yield (
         "Few neighbourhoods are torn apart.",
         "Some neighbourhoods are torn apart: that two points are far apart here proves little.",
@@ -71,58 +93,78 @@ def _neighbors(figures: Figures, baseline: Figures) -> Iterator[str]:
     )[torn]
 
 
-def _against_baseline(figures: Figures, baseline: Figures) -> Iterator[str]:
-    if "rnx_area" not in baseline:
+def _against_pca(found: Findings) -> Iterator[str]:
+    if not found.gains:
         return
-    mine, flat = figures["rnx_area"], baseline["rnx_area"]
-    if mine.low > flat.high:
-        yield f"It keeps more neighbours than a linear map (PCA): {mine:.2f} against {flat:.2f}."
-    elif mine.high < flat.low:
-        yield (
-            f"A linear map (PCA) keeps more neighbours: {flat:.2f} against {mine:.2f}; "
-            "prefer that, or other settings."
-        )
-    else:
+    near, all_sizes = (_sign(found.gains[name]) for name in ("neighbors_kept", "rnx_area"))
+    if near == all_sizes == 0:
         yield "It keeps as many neighbours as a linear map (PCA) does."
+    elif near >= 0 and all_sizes >= 0:
+        yield "It keeps more neighbours than a linear map (PCA) does."
+    elif near <= 0 and all_sizes <= 0:
+        yield "A linear map (PCA) keeps more neighbours: prefer that, or other settings."
+    elif near > 0:
+        yield "It keeps more near neighbours than a linear map (PCA), less of the large structure."
+    else:
+        yield "A linear map (PCA) keeps more near neighbours, less of the large structure."
 
 
-def _distances(figures: Figures, baseline: Figures) -> Iterator[str]:
-    order = _grade(figures["distance_order"], _ORDER)
+def _sign(gain: Estimate) -> int:
+    """1 or -1 where a gain is larger than chance and matters, else 0."""
+    if gain.low <= 0 <= gain.high or abs(gain) < _MATTERS:
+        return 0
+    return 1 if gain > 0 else -1
+
+
+def _distances(found: Findings) -> Iterator[str]:
+    order = _grade(found.figures["distance_order"], _ORDER)
     yield (
         "Large distances can be compared.",
         "Large distances are roughly in order.",
-        "Large distances, and the places of clusters relative to each other, mean little.",
+        "Large distances, and the places of clusters relative to each other, mean little"
+        + ("." if found.along else "; along the data they may: pass NeighborGraph.build(X) as X."),
     )[order]
 
 
-def _coordinates(figures: Figures, baseline: Figures) -> Iterator[str]:
-    if figures["redundancy"] < _REPEATED:
+def _coordinates(found: Findings) -> Iterator[str]:
+    if found.figures.get("redundancy", 1.0) < _REPEATED:
         yield (
             "A coordinate repeats those before it: NonRedundant would say more in as many, or "
             "fewer coordinates as much."
         )
 
 
-def _areas(figures: Figures, baseline: Figures) -> Iterator[str]:
-    uneven = figures.get("magnification")
-    if uneven is not None and uneven > _UNEVEN:
+def _shapes(found: Findings) -> Iterator[str]:
+    shear, uneven = (found.figures.get(name, 1.0) for name in ("shear", "magnification"))
+    if shear > _SHEARED:
         yield (
-            f"Some regions are drawn {uneven:.0f} times larger than others of the same extent: "
-            "sizes and gaps on the map are not those of the data."
+            "Around the typical point one direction is squeezed "
+            + (f"{shear:.0f} times more than another." if shear < _FLAT else "flat.")
+        )
+    if uneven > _UNEVEN:
+        yield (
+            "Some regions are drawn "
+            + (f"{uneven:.0f} times larger than" if uneven < _FLAT else "far larger than")
+            + " others of the same extent: sizes and gaps on the map are not those of the data."
         )
 
 
-def _labels(figures: Figures, baseline: Figures) -> Iterator[str]:
-    if "label_accuracy" not in figures:
+def _labels(found: Findings) -> Iterator[str]:
+    if "label_accuracy" not in found.figures:
         return
-    on_map, in_data = figures["label_accuracy"], figures["label_accuracy_in_data"]
+    on_map, in_data = (found.figures[f"label_accuracy{end}"] for end in ("", "_in_data"))
+    compared = f"{on_map:.2f} of the points have the label of their neighbours here, {in_data:.2f}"
     if on_map.high < in_data.low - _LOST:
-        yield (
-            f"Labels are mixed that the data keep apart: {on_map:.2f} of points have the label "
-            f"of their neighbours here, {in_data:.2f} in the data."
-        )
+        yield f"Labels are mixed that the data keep apart: {compared} in the data."
+    elif on_map.low > in_data.high + _LOST:
+        yield f"Labels are more apart than in the data: {compared} there."
     else:
-        yield f"Labels are as far apart as in the data ({on_map:.2f} against {in_data:.2f})."
+        yield f"Labels are as well apart as in the data: {compared} there."
+
+
+def _few(found: Findings) -> Iterator[str]:
+    if found.n < _ROUGH:
+        yield f"All this is from {found.n} points, which is few: take it as a hint."
 
 
 def _grade(value: float, bounds: tuple[float, float]) -> int:

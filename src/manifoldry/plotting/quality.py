@@ -144,12 +144,12 @@ def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
     figure = new_figure(2 * size + 1, 2 * size)
     projection = "3d" if Y.shape[1] == 3 else None
     maps = [figure.add_subplot(2, 2, i, projection=projection) for i in (1, 2)]
-    _draw_map(maps[0], Y, values["trustworthiness"], "neighbours can be believed", (0.5, 1.0))
+    _draw_map(maps[0], Y, values["trustworthiness"], "trustworthiness of each point", (0.5, 1.0))
     if "magnification" in values:
-        scale = np.log2(np.clip(values["magnification"], 1e-3, 1e3))
+        scale = np.log2(np.clip(values["magnification"], 2.0**-9, 2.0**9))
         _draw_map(maps[1], Y, scale, "magnification, powers of two", (-3.0, 3.0))
     else:
-        _draw_map(maps[1], Y, values["continuity"], "neighbours are still there", (0.5, 1.0))
+        _draw_map(maps[1], Y, values["continuity"], "continuity of each point", (0.5, 1.0))
     below = [figure.add_subplot(2, 2, i) for i in (3, 4)]
     plot_coranking(assessment.curves, ax=below[0])
     plot_shepard(assessment.shepard, ax=below[1])
