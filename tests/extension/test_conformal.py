@@ -55,6 +55,9 @@ def test_positions_off_the_data_are_flagged():
     span = np.ptp(model.embedding_, axis=0)
     outside = model.embedding_.max(axis=0) + [[1, 1], [3, 0], [0, 9]] * span
     assert not model.inverse_with_radius(outside).trusted.any()
+    usual = np.median(model.inverse_with_radius(model.embedding_).radius)
+    far = model.embedding_.max(axis=0) + [[1e3, 1e3]] * span
+    assert model.inverse_with_radius(far).radius[0] > 1e3 * usual
 
 
 def test_a_hole_in_the_map_is_flagged():
@@ -77,8 +80,19 @@ def test_models_fitted_elsewhere_are_calibrated_on_new_data():
     before = fitted.embedding_.copy()
     model = ConformalInverse(FrozenEstimator(fitted)).fit(noisy_line(400, 1))
     np.testing.assert_array_equal(fitted.embedding_, before)
+    assert len(model.held_out_) == 200
+    fewer = ConformalInverse(FrozenEstimator(fitted), calibration=0.1).fit(noisy_line(400, 1))
+    assert len(fewer.held_out_) == 40
     error, radius, _ = errors(model, noisy_line(2000, 2))
     assert 0.84 < (error <= radius).mean() < 0.96
+
+
+def test_models_fitted_on_frames_miss_no_names(recwarn):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(noisy_line(300, 0), columns=["a", "b"])
+    model = ConformalInverse(FrozenEstimator(PCA(1).fit(frame)), coverage=np.float32(0.8))
+    model.fit(frame).inverse_with_radius(model.transform(frame[:5]))
+    assert not [w for w in recwarn if "feature names" in str(w.message)]
 
 
 def test_quantile_is_that_of_one_more_score():

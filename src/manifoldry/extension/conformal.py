@@ -1,7 +1,9 @@
 """A way back from the map that says how far off it may be, and where it should not be trusted."""
 
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -67,8 +69,9 @@ class ConformalInverse(
     coverage : float, default=0.9
         Probability with which the radius holds the true point. At least ``coverage / (1 -
         coverage)`` points must be held out, 9 for 0.9, else radii are infinite, with a warning.
-    calibration : float, default=0.25
-        Share of the data that is held out.
+    calibration : float, default=None
+        Share of the data that is held out; by default a quarter, of data for a model that is fitted
+        already half. The others tell the local errors.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the split; ``None`` is a fixed seed.
 
@@ -102,7 +105,7 @@ class ConformalInverse(
         self,
         estimator: Any = None,
         coverage: float = 0.9,
-        calibration: float = 0.25,
+        calibration: float | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
@@ -121,13 +124,14 @@ class ConformalInverse(
             Present for scikit-learn's sake.
         """
         _check_share("coverage", self.coverage)
-        _check_share("calibration", self.calibration)
+        if self.calibration is not None:
+            _check_share("calibration", self.calibration)
         estimator = self._prepared()
         data = check_data(self, X, reset=True, ensure_min_samples=4)
         seen, held_out = self._split(data.shape[0], as_generator(self.random_state, unset=0))
         if not isinstance(estimator, FrozenEstimator):
             estimator.fit(data[seen])
-        Z = np.asarray(estimator.transform(data), dtype=np.float64)
+        Z = _placed(estimator, data)
         usable = np.asarray(np.isfinite(Z).all(axis=1))
         seen, held_out = seen[usable[seen]], held_out[usable[held_out]]
         self._check_enough(len(held_out))
@@ -141,8 +145,8 @@ class ConformalInverse(
     def _calibrate(self, Z: Array, X: Matrix) -> None:
         back = self._back(Z)
         self.errors_ = _lengths(X, back)
-        self.factor_ = conformal_quantile(self.errors_ / self._local.at(Z), self.coverage)
-        self._farthest = float(np.quantile(self._map.remoteness(Z), _USUAL))
+        self._farthest = float(np.quantile(self._map.remoteness(Z), _USUAL)) or 1.0
+        self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Linear maps return to the very place, up to rounding, which must not raise a flag.
         rounding = _ROUNDING * float(np.abs(self._map.positions).max())
         self._loosest = max(rounding, float(np.quantile(self._round_trip(Z, back), _USUAL)))
@@ -166,7 +170,8 @@ class ConformalInverse(
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Rows that local errors come from, and rows that are held out."""
-        share = 0.5 if isinstance(self.estimator, FrozenEstimator) else self.calibration
+        share = 0.5 if isinstance(self.estimator, FrozenEstimator) else 0.25
+        share = share if self.calibration is None else self.calibration
         count = min(max(1, round(share * n)), n - 3)
         order = rng.permutation(n)
         return np.sort(order[count:]), np.sort(order[:count])
@@ -188,7 +193,7 @@ class ConformalInverse(
         """Place points on the map, as the estimator does."""
         check_is_fitted(self)
         data = check_data(self, X, reset=False)
-        return np.asarray(self.estimator_.transform(data))
+        return _placed(self.estimator_, data).astype(data.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Array:
         """Turn map positions into data, as the estimator does."""
@@ -212,14 +217,18 @@ class ConformalInverse(
         Z, back = np.asarray(X, dtype=np.float64), np.asarray(data, dtype=np.float64)
         near = self._map.remoteness(Z) <= self._farthest
         returns = self._round_trip(Z, back) <= self._loosest
-        return Inverted(data, self.factor_ * self._local.at(Z), near & returns)
+        return Inverted(data, self.factor_ * self._error_at(Z), near & returns)
+
+    def _error_at(self, Z: Array) -> Array:
+        """Local error, growing with the distance where a position is far from all data."""
+        return self._local.at(Z) * np.maximum(1.0, self._map.remoteness(Z) / self._farthest)
 
     def _back(self, Z: Array) -> Array:
         return np.asarray(self.estimator_.inverse_transform(Z), dtype=np.float64)
 
     def _round_trip(self, Z: Array, back: Array) -> Array:
         """How far from where it was a position comes back after going to the data."""
-        returned = np.asarray(self.estimator_.transform(back), dtype=np.float64)
+        returned = _placed(self.estimator_, back)
         distance = _lengths(returned, Z)
         return np.where(np.isfinite(distance), distance, np.inf)
 
@@ -297,6 +306,13 @@ def _lengths(X: Matrix, Y: Array) -> Array:
     return out
 
 
+def _placed(estimator: Any, X: Any) -> Array:
+    """Coordinates of plain rows; a model that was fitted on a frame misses no names here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*valid feature names.*")
+        return np.asarray(estimator.transform(X), dtype=np.float64)
+
+
 def _check_share(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name}={value!r} must lie between 0 and 1, both excluded")

@@ -51,10 +51,13 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
     >>> reconstruction(Isomap(1, n_neighbors=8).fit(X), X_new) < 0.95
     True
     """
-    check_is_fitted(estimator)
     for needed in ("transform", "inverse_transform"):
         if not hasattr(estimator, needed):
-            raise TypeError(f"{type(estimator).__name__} has no {needed}, which this figure needs")
+            raise TypeError(
+                f"{type(estimator).__name__} has no {needed}, which this figure needs; pass the "
+                "fitted estimator first, then the data"
+            )
+    check_is_fitted(estimator)
     data = read_data(X, least=2)
     left, whole = _squared_errors(data, _there_and_back(estimator, X, data))
     if not whole.any():
@@ -147,12 +150,12 @@ def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> 
     >>> found.best, found.losses[2] < 0.01
     (2, True)
     """
-    check_is_fitted(estimator)
     if not hasattr(estimator, "_held_out"):
         raise TypeError(
             f"{type(estimator).__name__} has no kernel between new points; "
-            "pass a fitted PCA, ClassicalMDS or KernelPCA"
+            "pass a fitted PCA, ClassicalMDS or KernelPCA first, then the data"
         )
+    check_is_fitted(estimator)
     data = estimator._read(X, reset=False)
     if data.shape[0] < 3:
         raise ValueError(f"X has {data.shape[0]} rows; at least 3 are needed for pairs of them")
