@@ -26,6 +26,7 @@ from manifoldry.metrics.outcomes import Outcome, describe, run, settle
 from manifoldry.metrics.refits import Refitter
 
 _FIXED_SEED = 0
+_MOVES = (0.1, 0.3)  # shares of the map's spread from which points move some, and much
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,27 @@ class Stability:
     n_resamples: int
     failures: tuple[str, ...] = field(repr=False)
     maps: Array | None = field(repr=False)
+
+    def __str__(self) -> str:
+        return "\n".join(self._sentences())
+
+    def _sentences(self) -> Iterator[str]:
+        moves = sum(self.variability > bound for bound in _MOVES)
+        yield (
+            "The map comes out again: ",
+            "The map comes out again in the main: ",
+            "Much of the map is an accident of the sample: ",
+        )[moves] + (
+            f"made from parts of the data, its points move by {self.variability} of its spread "
+            f"({self.n_resamples} refits)."
+        )
+        if self.out_of_sample is None or self.difference is None:
+            return
+        worse = self.difference.high < 0
+        yield (
+            f"Placed by transform instead, they are {self.out_of_sample} off: "
+            + ("a refit places them better." if worse else "as good as a refit.")
+        )
 
 
 def stability(
@@ -142,6 +164,8 @@ def stability(
     >>> found = stability(Isomap(n_neighbors=8), X, n_resamples=5)
     >>> bool(found.variability < 0.1), found.per_point.shape
     (True, (300,))
+    >>> print(found)  # doctest: +ELLIPSIS
+    The map comes out again: made from parts of the data, its points move by ...
     """
     check_option("allow", allow, MOTIONS)
     n_resamples = check_count("n_resamples", n_resamples)

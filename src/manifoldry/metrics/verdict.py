@@ -60,7 +60,7 @@ def table(figures: Figures, baseline: Figures) -> list[str]:
 
 
 def _short(figure: Estimate | None) -> str:
-    return "" if figure is None else f"{float(figure):.3g}"
+    return "" if figure is None else f"{float(figure):.4g}"
 
 
 def verdict(found: Findings) -> list[str]:
