@@ -26,7 +26,7 @@ METHODS = (
     "correlation_dimension",
     "local_pca",
     "diffusion_slope",
-    "residual_variance",
+    "residual_variance_elbow",
     "pca_dimension",
     "gram_rank",
 )

@@ -11,7 +11,7 @@ from manifoldry.dimension import (
     local_pca,
     maximum_likelihood,
     pca_dimension,
-    residual_variance,
+    residual_variance_elbow,
     two_nn,
 )
 
@@ -23,7 +23,7 @@ METHODS = {
         correlation_dimension,
         local_pca,
         diffusion_slope,
-        residual_variance,
+        residual_variance_elbow,
         pca_dimension,
         gram_rank,
     )

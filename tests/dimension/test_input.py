@@ -16,7 +16,7 @@ from manifoldry.dimension import (
     local_pca,
     maximum_likelihood,
     pca_dimension,
-    residual_variance,
+    residual_variance_elbow,
     scale_profile,
     two_nn,
 )
@@ -133,7 +133,7 @@ def test_options_out_of_range(sheet):
     with pytest.raises(ValueError, match="share=0 must be greater than 0"):
         local_pca(sheet, share=0)
     with pytest.raises(ValueError, match="n_components=300 must be at most 299"):
-        residual_variance(sheet, n_components=300)
+        residual_variance_elbow(sheet, n_components=300)
     with pytest.raises(TypeError, match="LaplacianEigenmaps has no computed_eigenvalues_"):
         gram_rank(manifoldry.LaplacianEigenmaps().fit(sheet))
     with pytest.raises(TypeError, match="random_state='seven' must be a whole number"):
@@ -174,7 +174,7 @@ def test_distances_alone(sheet):
     """What needs neighbours only works; what needs points says so."""
     D = np.linalg.norm(sheet[:, None] - sheet[None], axis=2)
     graph = NeighborGraph.build(D, 20, metric="precomputed")
-    for method in (two_nn, maximum_likelihood, residual_variance):
+    for method in (two_nn, maximum_likelihood, residual_variance_elbow):
         assert float(method(graph)) == pytest.approx(float(method(sheet)), rel=1e-9)
     for method in (correlation_dimension, local_pca, pca_dimension):
         with pytest.raises(ValueError, match=r"needs the points.*metric='precomputed'"):

@@ -12,7 +12,7 @@ from manifoldry.dimension import (
     local_pca,
     maximum_likelihood,
     pca_dimension,
-    residual_variance,
+    residual_variance_elbow,
     two_nn,
 )
 
@@ -69,14 +69,15 @@ def test_diffusion_slope():
 
 def test_the_elbow_unrolls_what_pca_does_not():
     X = roll(1000)
-    assert [round(m(X)) for m in (residual_variance, pca_dimension, gram_rank)] == [2, 3, 3]
-    assert round(residual_variance(cube(5, 1000))) == 5
+    methods = (residual_variance_elbow, pca_dimension, gram_rank)
+    assert [round(m(X)) for m in methods] == [2, 3, 3]
+    assert round(residual_variance_elbow(cube(5, 1000))) == 5
     line = np.outer(np.linspace(0, 1, 200) ** 2, np.ones(3))
-    assert [round(m(line)) for m in (residual_variance, pca_dimension, gram_rank)] == [1, 1, 1]
+    assert [round(m(line)) for m in methods] == [1, 1, 1]
 
 
 def test_a_closed_surface_takes_one_more_coordinate():
-    assert round(residual_variance(sphere(2, 1000))) == 3
+    assert round(residual_variance_elbow(sphere(2, 1000))) == 3
 
 
 def test_digits_lie_between_what_has_been_published():
@@ -138,7 +139,7 @@ def test_extreme_scales(method, sheet):
 
 def test_the_same_seed_gives_the_same_figures(sheet):
     X = np.repeat(sheet, 5, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(1500, 4))
-    for method in (two_nn, correlation_dimension, diffusion_slope, residual_variance):
+    for method in (two_nn, correlation_dimension, diffusion_slope, residual_variance_elbow):
         one, same, other = (method(X, random_state=seed).value for seed in (1, 1, 2))
         assert (one, one.low, one.high) == (same, same.low, same.high)
-        assert method is residual_variance or (one, one.low) != (other, other.low)
+        assert method is residual_variance_elbow or (one, one.low) != (other, other.low)

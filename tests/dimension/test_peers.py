@@ -15,10 +15,10 @@ from manifoldry.dimension import (
     local_pca,
     maximum_likelihood,
     pca_dimension,
-    residual_variance,
+    residual_variance_elbow,
     two_nn,
 )
-from manifoldry.dimension.residual_variance import unroll
+from manifoldry.dimension.residual_variance_elbow import unroll
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.neighbors.geodesics import Geodesics
 
@@ -103,7 +103,7 @@ def test_pca(X):
         assert float(gram_rank(X, share=1 - share)) == (variances > 1 - share).sum()
 
 
-def test_residual_variance():
+def test_residual_variance_elbow():
     X = roll(400)
     theirs = Isomap(n_neighbors=10, n_components=5).fit(X)
     pairs = np.triu_indices(len(X), 1)
@@ -121,7 +121,7 @@ def test_residual_variance():
     D = Geodesics.of(NeighborGraph.build(X, 10)).distances
     found = unroll(D, 5, np.random.default_rng(0)).residuals
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
-    assert f"{found[0]:.2g}, {found[1]:.2g}" in residual_variance(X).note
+    assert f"{found[0]:.2g}, {found[1]:.2g}" in residual_variance_elbow(X).note
 
 
 def test_diffusion_slope():

@@ -9,7 +9,7 @@ from manifoldry.dimension.maximum_likelihood import maximum_likelihood
 from manifoldry.dimension.pca import pca_dimension
 from manifoldry.dimension.profile import Profile, scale_profile
 from manifoldry.dimension.report import DimensionReport
-from manifoldry.dimension.residual_variance import residual_variance
+from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.two_nn import two_nn
 
@@ -24,7 +24,7 @@ __all__ = [
     "local_pca",
     "maximum_likelihood",
     "pca_dimension",
-    "residual_variance",
+    "residual_variance_elbow",
     "scale_profile",
     "two_nn",
 ]

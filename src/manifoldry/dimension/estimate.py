@@ -17,7 +17,7 @@ from manifoldry.dimension.maximum_likelihood import maximum_likelihood
 from manifoldry.dimension.pca import pca_dimension
 from manifoldry.dimension.profile import scale_profile
 from manifoldry.dimension.report import DimensionReport
-from manifoldry.dimension.residual_variance import residual_variance
+from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.dimension.two_nn import two_nn
@@ -29,11 +29,11 @@ _METHODS: dict[str, Callable[..., Dimension]] = {
     "correlation_dimension": correlation_dimension,
     "local_pca": local_pca,
     "diffusion_slope": diffusion_slope,
-    "residual_variance": residual_variance,
+    "residual_variance_elbow": residual_variance_elbow,
     "pca_dimension": pca_dimension,
     "gram_rank": gram_rank,
 }
-_DRAWING = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_variance")
+_DRAWING = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_variance_elbow")
 
 
 def estimate_dimension(

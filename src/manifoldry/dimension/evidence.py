@@ -134,7 +134,7 @@ class Evidence:
     @property
     def elbow(self) -> int | None:
         """Coordinates that the unrolled map needs, where maps of parts of the points agree."""
-        found = self.estimates.get("residual_variance")
+        found = self.estimates.get("residual_variance_elbow")
         if found is None or found.value.high - found.value.low > 1:
             return None
         return round(float(found))

@@ -102,7 +102,7 @@ def _curvature(seen: Evidence) -> str:
 
 
 def _unrolled(seen: Evidence) -> str:
-    if "residual_variance" not in seen.estimates:
+    if "residual_variance_elbow" not in seen.estimates:
         return ""
     count = seen.elbow
     if count is None:

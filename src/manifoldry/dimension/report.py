@@ -9,6 +9,7 @@ from manifoldry.dimension.profile import Profile
 from manifoldry.dimension.result import Dimension
 
 _WIDTH = 88
+_NAMES = 24  # characters for the name of a method, and a space
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +83,11 @@ class DimensionReport:
         span = "" if self.low == self.high else f" (between {self.low} and {self.high})"
         yield f"Dimension of {self.n_samples} points{features}: about {self.dimension}{span}"
         yield ""
-        yield f"{'method':<22}{'estimate':>9}  {'95 % interval':<14}  what it saw"
+        yield f"{'method':<{_NAMES}}{'estimate':>9}  {'95 % interval':<14}  what it saw"
         for method, found in self.estimates.items():
             yield from _row(method, found)
         for method, why in self.skipped.items():
-            yield from _hung(f"{method:<22}{'–':>9}  {'':<14}  ", why)
+            yield from _hung(f"{method:<{_NAMES}}{'–':>9}  {'':<14}  ", why)
         yield ""
         for reason in self.reasons:
             yield from _hung("- ", reason)
@@ -103,7 +104,7 @@ _FOOTNOTE = (
 def _row(method: str, found: Dimension) -> Iterator[str]:
     value = found.value
     interval = "" if value.exact else f"{value.low:.3g} to {value.high:.3g}"
-    yield from _hung(f"{method:<22}{float(value):>9.3g}  {interval:<14}  ", found.note)
+    yield from _hung(f"{method:<{_NAMES}}{float(value):>9.3g}  {interval:<14}  ", found.note)
 
 
 def _hung(start: str, text: str) -> list[str]:

@@ -33,7 +33,7 @@ class Unrolled(NamedTuple):
     eigenvalues: Array  # (k,), in units of their own
 
 
-def residual_variance(
+def residual_variance_elbow(
     X: Any,
     *,
     n_neighbors: int | None = None,
@@ -68,8 +68,8 @@ def residual_variance(
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll
-    >>> from manifoldry.dimension import residual_variance
-    >>> residual_variance(make_swiss_roll(800, random_state=0).X).value
+    >>> from manifoldry.dimension import residual_variance_elbow
+    >>> residual_variance_elbow(make_swiss_roll(800, random_state=0).X).value
     2
     """
     source = Source.of(X)
@@ -87,7 +87,7 @@ def residual_variance(
     whole = unroll(D, k, rng)
     dimension, bend = elbow(whole.residuals)
     value = Estimate(dimension, *_range(D, k, dimension, rng))
-    return Dimension(value, "residual_variance", _note(whole, bend, len(members), source.n))
+    return Dimension(value, "residual_variance_elbow", _note(whole, bend, len(members), source.n))
 
 
 def largest_piece(graph: NeighborGraph, first: IntArray | None) -> IntArray:
