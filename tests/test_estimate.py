@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from manifoldry._estimate import Estimate
 
@@ -39,6 +40,16 @@ def test_intervals_by_bootstrap_cover_the_truth():
         ratio = Estimate.of_bootstrap(lambda rows, X=drawn: X[rows].std(), 100, rng, draws=50)
         covered.append(ratio.low <= 1 <= ratio.high)
     assert 0.88 < np.mean(covered) < 0.99
+
+
+def test_intervals_of_positive_numbers():
+    """As wide as scipy's quantiles on either side where small, never below zero, and even."""
+    narrow = Estimate.positive(2.0, 1e-4)
+    assert narrow.high - 2 == pytest.approx(stats.norm.ppf(0.975) * 1e-4, rel=1e-3)
+    wide = Estimate.positive(2.0, 5.0, freedom=4)
+    assert 0 < wide.low < 0.1
+    assert np.log(wide.high / 2) == pytest.approx(np.log(2 / wide.low))
+    assert np.log(wide.high / 2) == pytest.approx(stats.t.ppf(0.975, 4) * 2.5)
 
 
 def test_one_value_says_nothing_of_its_error():

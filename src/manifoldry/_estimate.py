@@ -14,6 +14,11 @@ ANYWHERE = (-np.inf, np.inf)
 SHARE = (0.0, 1.0)
 
 
+def half_width(freedom: float = np.inf) -> float:
+    """Half the width of the central 95 % of Student's distribution; of the normal, by default."""
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
 class Estimate(float):
     """A number, to be used like any other, that knows its 95 % confidence interval.
 
@@ -56,7 +61,7 @@ class Estimate(float):
 
         The interval is Student's, and ends where values `within` the possible ones end.
         """
-        half = float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+        half = half_width(freedom) * error
         return cls(value, max(value - half, within[0]), min(value + half, within[1]))
 
     @classmethod
@@ -85,7 +90,7 @@ class Estimate(float):
         share, n = float(np.mean(hits)), len(hits)
         if population is not None and n >= population:
             return cls(share)
-        z2 = float(stdtrit(np.inf, (1 + CONFIDENCE) / 2)) ** 2 * _left(n, population) / n
+        z2 = half_width() ** 2 * _left(n, population) / n
         middle = (share + z2 / 2) / (1 + z2)
         half = np.sqrt(z2 * share * (1 - share) + z2**2 / 4) / (1 + z2)
         return cls(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
@@ -98,6 +103,16 @@ class Estimate(float):
         value = float(statistic(np.arange(n)))
         drawn = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
         return cls.with_error(value, float(drawn.std(ddof=1)), n - 1)
+
+    @classmethod
+    def positive(cls, value: float, error: float, freedom: float = np.inf) -> Self:
+        """A positive number with this standard error; the interval is one of its logarithm.
+
+        It is that of the number itself where the error is small, and stays positive where it is
+        not.
+        """
+        factor = float(np.exp(half_width(freedom) * error / value))
+        return cls(value, value / factor, value * factor)
 
     def __repr__(self) -> str:
         if self.exact:

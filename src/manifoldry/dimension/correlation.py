@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from manifoldry._checks import as_generator, check_count
+from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, RandomState
 from manifoldry.dimension.pairs import Pairs
-from manifoldry.dimension.result import Dimension, error_of_pairs, with_error
+from manifoldry.dimension.result import Dimension, error_of_pairs
 from manifoldry.dimension.source import Source
 
 _NEIGHBORS = (10, 20)
@@ -61,7 +62,7 @@ def correlation_dimension(
         raise ValueError(f"no pair lies between {radii[0]:.3g} and {radii[1]:.3g} apart")
     rows = counts @ np.array([-1, 1] / mean) / span
     pair_variance = float(1 / mean[0] - 1 / mean[1]) * (pairs.n - 1) / span**2
-    value = with_error(slope, error_of_pairs(rows, pair_variance, pairs.n))
+    value = Estimate.positive(slope, error_of_pairs(rows, pair_variance, pairs.n))
     note = f"radii {radii[0]:.3g} to {radii[1]:.3g}, {int(counts[:, 1].sum())} pairs"
     return Dimension(value, "correlation_dimension", note)
 

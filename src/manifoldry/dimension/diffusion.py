@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from manifoldry._checks import as_generator
+from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, RandomState
 from manifoldry.affinity.growth import kernel_growth
 from manifoldry.dimension.pairs import Pairs
-from manifoldry.dimension.result import Dimension, error_of_pairs, with_error
+from manifoldry.dimension.result import Dimension, error_of_pairs
 from manifoldry.dimension.source import Source
 
 # Distances are gathered in bins of 2 % of their size, from 2¹⁶ times the spread of the data down.
@@ -59,7 +60,7 @@ def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
     pair_variance = float(counts.sum(axis=0) @ terms) / m * (pairs.n - 1) / float(sums.mean()) ** 2
     error = error_of_pairs(rows, pair_variance, pairs.n)
     note = f"steepest at a width √ε of {np.sqrt(width) * pairs.frame.unit:.3g}"
-    return Dimension(with_error(2 * slope, 2 * error), "diffusion_slope", note)
+    return Dimension(Estimate.positive(2 * slope, 2 * error), "diffusion_slope", note)
 
 
 def _histogram(pairs: Pairs) -> tuple[Array, Array]:

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry._checks import check_below, check_positive
-from manifoldry._estimate import Estimate
-from manifoldry.dimension.result import NORMAL, Dimension
+from manifoldry._estimate import Estimate, half_width
+from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 
 
@@ -47,7 +47,7 @@ def gram_rank(X: Any, *, share: float = 0.01) -> Dimension:
     if hasattr(X, "fit"):
         return _of_estimator(X, share)
     spectrum = Source.of(X).spectrum("gram_rank")
-    reach = NORMAL * spectrum.errors
+    reach = half_width() * spectrum.errors
     count, low, high = (int((spectrum.shares + z > share).sum()) for z in (0, -reach, reach))
     return Dimension(Estimate(count, low, high), "gram_rank", _note(spectrum.shares, count, share))
 

@@ -10,7 +10,7 @@ from manifoldry._estimate import Estimate
 from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.dimension.result import Dimension, error_of_mean, with_error
+from manifoldry.dimension.result import Dimension, error_of_mean
 from manifoldry.dimension.source import Source
 from manifoldry.neighbors.neighborhoods import gathered
 
@@ -70,7 +70,7 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
         found = 1 / found
         note = f"effective directions among {k} neighbours"
     else:
-        value = with_error(float(found.mean()), error * float(found.mean()))
+        value = Estimate.positive(float(found.mean()), error * float(found.mean()))
         note = f"directions that hold {share:.0%} of the variance of {k} neighbours"
     per_point = np.full(source.n, np.nan)
     per_point[full] = found
@@ -91,7 +91,7 @@ def _relative_error(found: Array, k: int, n: int) -> float:
 def _capped(value: float, error: float, X: Matrix) -> Estimate:
     """The estimate with its interval; not beyond chance more than there are features that vary."""
     bound = float(min(X.shape[0] - 1, _varying(X)))
-    free = with_error(value, error * value)
+    free = Estimate.positive(value, error * value)
     return Estimate(bound, bound, free.high) if free.low > bound else free
 
 

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from manifoldry._checks import check_count
+from manifoldry._estimate import Estimate
 from manifoldry._typing import Array
-from manifoldry.dimension.result import Dimension, error_of_mean, with_error
+from manifoldry.dimension.result import Dimension, error_of_mean
 from manifoldry.dimension.source import Source
 
 _NEIGHBORS = (10, 20)
@@ -59,7 +60,7 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     dimensions = 1 / inverse.mean(axis=0)  # of every k
     # To first order, what each point contributes to the mean of these dimensions.
     influence = -(inverse * dimensions**2).mean(axis=1)
-    value = with_error(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))
+    value = Estimate.positive(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))
     note = f"{full.sum()} points, {low} to {high} neighbours"
     per_point = np.full(source.n, np.nan)
     per_point[full] = _per_point(inverse, low)

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from manifoldry._checks import check_at_most, check_positive
-from manifoldry._estimate import Estimate
+from manifoldry._estimate import Estimate, half_width
 from manifoldry._typing import Array
-from manifoldry.dimension.result import NORMAL, Dimension
+from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.spectral.base import eigengap
 
@@ -46,7 +46,8 @@ def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
     spectrum = Source.of(X).spectrum("pca_dimension")
     held, error = spectrum.held
     reached = share * (1 - 1e-12)
-    counts = [_first(held + z * error >= reached) for z in (0, NORMAL, -NORMAL)]
+    reach = half_width() * error
+    counts = [_first(held + z >= reached) for z in (0, reach, -reach)]
     at = min(counts[0], len(held)) - 1
     gap = _largest_gap(spectrum.shares)
     note = f"holding {held[at]:.1%} of the variance; largest gap after {gap}"

@@ -9,7 +9,7 @@ from scipy.special import digamma
 from manifoldry._checks import as_generator
 from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry.dimension.result import error_of_mean, with_error
+from manifoldry.dimension.result import error_of_mean
 from manifoldry.dimension.source import Source, positive
 from manifoldry.neighbors.base import without_self
 from manifoldry.neighbors.choose import choose_index
@@ -118,4 +118,4 @@ def _between(distances: Array, k: int, n: int) -> Estimate | None:
         return None
     mean = float(logs.mean())
     value = float(digamma(2 * k) - digamma(k)) / mean
-    return with_error(value, value * error_of_mean(logs, n) / mean)
+    return Estimate.positive(value, value * error_of_mean(logs, n) / mean)

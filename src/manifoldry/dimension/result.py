@@ -7,8 +7,6 @@ import numpy as np
 from manifoldry._estimate import Estimate
 from manifoldry._typing import Array
 
-NORMAL = 1.959963984540054  # half-width of the central 95 % of a standard normal
-
 
 @dataclass(frozen=True, eq=False)
 class Dimension:
@@ -51,15 +49,6 @@ class Dimension:
 
     def __round__(self, digits: int | None = None) -> float:
         return round(float(self.value), digits)
-
-
-def with_error(value: float, error: float) -> Estimate:
-    """A positive number with this standard error; the interval is one of its logarithm.
-
-    It is that of the number itself where the error is small, and stays positive where it is not.
-    """
-    factor = float(np.exp(NORMAL * error / value))
-    return Estimate(value, value / factor, value * factor)
 
 
 def error_of_mean(values: Array, n: int, shared: float = 2.0) -> float:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from manifoldry._checks import as_generator, check_below, check_nonnegative, check_option
-from manifoldry._estimate import Estimate
+from manifoldry._estimate import Estimate, half_width
 from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry.dimension.result import NORMAL, Dimension, with_error
+from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 
 _DISCARD = 0.1  # largest ratios left out of the line, as in the paper
@@ -114,5 +114,5 @@ def _interval(
         return slope(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # ascending again
 
     found = Estimate.of_bootstrap(drawn, n, as_generator(random_state, unset=0), _DRAWS)
-    error = (found.high - found.low) / (2 * NORMAL)
-    return with_error(float(found), error * float(np.sqrt(_SHARED)))
+    error = (found.high - found.low) / (2 * half_width(n - 1))
+    return Estimate.positive(float(found), error * float(np.sqrt(_SHARED)), n - 1)
