@@ -149,8 +149,27 @@ def test_graphs_that_do_not_do(method, sheet):
 def test_a_graph_with_too_few_neighbors(sheet):
     few = NeighborGraph.build(sheet, 2)
     assert float(two_nn(few)) == float(two_nn(sheet))
-    with pytest.raises(ValueError, match=r"n_neighbors=2 must be between 3 and 2.*build it with"):
+    with pytest.raises(ValueError, match=r"at most 2 distinct .* at least 3 are needed; build it"):
         maximum_likelihood(few)
+    with pytest.raises(ValueError, match=r"n_neighbors=3 must be between 2 and 2 \(the graph"):
+        correlation_dimension(few, n_neighbors=(1, 3))
+
+
+def test_a_graph_whose_neighbors_are_mostly_copies(sheet):
+    """Of 20 neighbours 3 are copies of the point, and the others 5 points: what those tell."""
+    graph = NeighborGraph.build(np.repeat(sheet, 4, axis=0), 20)
+    five = maximum_likelihood(sheet, n_neighbors=(3, 5))
+    assert float(maximum_likelihood(graph)) == pytest.approx(float(five), rel=1e-9)
+    assert float(local_pca(graph)) == pytest.approx(float(local_pca(sheet, n_neighbors=5)))
+    assert estimate_dimension(graph).skipped == {}
+
+
+def test_neighbors_that_only_some_points_have(sheet):
+    """Most points have eight copies, so that few know twenty others: most are to have a say."""
+    graph = NeighborGraph.build(np.concatenate([sheet, np.repeat(sheet[:200], 8, axis=0)]), 30)
+    found = maximum_likelihood(graph)
+    assert np.isfinite(found.per_point).mean() > 0.5
+    assert float(found) == pytest.approx(2, abs=0.5)
 
 
 def test_a_simplex_has_no_finite_dimension():

@@ -53,7 +53,8 @@ def residual_variance_elbow(
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data; copies of a row count once.
     n_neighbors : int, default=None
-        Neighbours that paths may go through; by default 10, or what there are.
+        Neighbours that paths may go through; by default 10, or what there are, and all of a graph
+        with copies.
     n_components : int, default=None
         Coordinates to try; by default 20, or what the data allow. The elbow comes before the last.
     random_state : int, RandomState, Generator or None, default=None
@@ -127,10 +128,12 @@ def elbow(residuals: Array) -> tuple[int, float]:
 
 def _graph(source: Source, n_neighbors: int | None) -> NeighborGraph:
     graph = source.graph
-    if graph.n_neighbors is None:
+    copies = graph.n_query > source.n  # they take places of neighbours that paths could go through
+    if graph.n_neighbors is None or (copies and n_neighbors is None):
         return graph
-    k = min(DEFAULT_NEIGHBORS, graph.k) if n_neighbors is None else n_neighbors
-    source.resolve_neighbors(k)
+    k = min(DEFAULT_NEIGHBORS, graph.k)
+    if n_neighbors is not None:
+        k = source.resolve_neighbors(n_neighbors)
     if k > graph.k:
         return NeighborGraph.build(source.points, k, copy=False)
     return graph.truncate(k)

@@ -121,40 +121,76 @@ class Source:
             shape = (self.n, -1)
             indices, distances = graph.indices.reshape(shape), graph.distances.reshape(shape)
             return indices[:, :k], positive(distances[:, :k])
-        return self._from_graph(self.given, k)
+        return self._edges.nearest(k)
 
-    def _from_graph(self, graph: NeighborGraph, k: int) -> tuple[IntArray, Array]:
-        is_first = np.zeros(self.n_samples, dtype=bool)
-        is_first[self.first] = True
-        rows = graph.rows
-        keep = is_first[rows] & is_first[graph.indices]
-        rows, columns = self.place[rows[keep]], self.place[graph.indices[keep]]
-        lengths = graph.distances[keep]
-        counts = np.bincount(rows, minlength=self.n)
-        order = np.lexsort((lengths, rows))
-        rank = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        indices, distances = np.full((self.n, k), -1), np.full((self.n, k), np.inf)
-        near = order[rank < k]
-        indices[rows[near], rank[rank < k]] = columns[near]
-        distances[rows[near], rank[rank < k]] = lengths[near]
-        return indices, distances
+    @cached_property
+    def _edges(self) -> "Edges":
+        assert self.given is not None
+        return Edges.of(self.given, self.place, self.n)
 
     def resolve_neighbors(self, n_neighbors: int | None, least: int = 1) -> int:
-        """Neighbours to use: what was asked for, or twenty, or what there are."""
-        bound, why = self.n - 1, f"one less than the distinct points, of which there are {self.n}"
-        known = bound if self.given is None else int(np.diff(self.given.indptr).max())
-        if known < bound:
-            bound, why = known, f"the graph was built with {known}; build it with more"
-        if n_neighbors is None:
-            k = min(NEIGHBORS, bound)
-        else:
-            k = check_count("n_neighbors", n_neighbors, minimum=least)
-        if k > bound or k < least:
+        """Neighbours to use: what was asked for, or twenty, or what most points have."""
+        most, usual = (self.n - 1,) * 2 if self.given is None else self._edges.known
+        if most < least:
             raise ValueError(
-                f"n_neighbors={k} must be between {least} and {bound} ({why})"
-                + (f"; pass n_neighbors={bound} or fewer" if bound >= least else "")
+                f"the graph knows at most {most} distinct neighbours of a point, and at least "
+                f"{least} are needed; build it with more"
+            )
+        if n_neighbors is None:
+            return max(least, min(NEIGHBORS, usual))
+        k = check_count("n_neighbors", n_neighbors, minimum=least)
+        if k > most:
+            raise ValueError(
+                f"n_neighbors={k} must be between {least} and {most} ({self._why(most)}); pass "
+                f"n_neighbors={most} or fewer"
             )
         return k
+
+    def _why(self, most: int) -> str:
+        if most == self.n - 1:
+            return f"one less than the distinct points, of which there are {self.n}"
+        return f"the graph knows no more than {most} distinct neighbours; build it with more"
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Edges of a graph between distinct points, every pair once, by point and length."""
+
+    rows: IntArray
+    columns: IntArray
+    lengths: Array
+    counts: IntArray  # (n,), of every point
+
+    @classmethod
+    def of(cls, graph: NeighborGraph, place: IntArray, n: int) -> "Edges":
+        """Those of the graph, where ``place`` is the distinct point of every sample.
+
+        A point's copies know the same neighbours, but not the same copies of those: all are asked.
+        """
+        rows, columns, lengths = place[graph.rows], place[graph.indices], graph.distances
+        order = np.lexsort((lengths, columns, rows))
+        order = order[rows[order] != columns[order]]
+        pairs = rows[order] * n + columns[order]
+        order = order[np.diff(pairs, prepend=-1) != 0]
+        order = order[np.lexsort((lengths[order], rows[order]))]
+        counts = np.bincount(rows[order], minlength=n)
+        return cls(rows[order], columns[order], lengths[order], counts)
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """How many neighbours the best known point has, and how many more than half have."""
+        ascending = np.sort(self.counts)
+        return int(ascending[-1]), int(ascending[(len(ascending) - 1) // 2])
+
+    def nearest(self, k: int) -> tuple[IntArray, Array]:
+        """The k nearest of every point and their distances; -1 and infinity where not known."""
+        n, starts = len(self.counts), np.cumsum(self.counts) - self.counts
+        rank = np.arange(len(self.rows)) - starts[self.rows]
+        near = rank < k
+        indices, distances = np.full((n, k), -1), np.full((n, k), np.inf)
+        indices[self.rows[near], rank[near]] = self.columns[near]
+        distances[self.rows[near], rank[near]] = self.lengths[near]
+        return indices, distances
 
 
 def positive(distances: Array) -> Array:
