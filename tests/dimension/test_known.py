@@ -60,11 +60,14 @@ def test_local_pca_is_hardly_lowered_by_high_dimensions():
 
 
 def test_diffusion_slope():
-    """Its bias is documented: low, the more so the higher the dimension."""
+    """Its bias is documented: low where there are edges, high where the data bend."""
     assert abs(float(diffusion_slope(cube(1))) - 1) < 0.1
     assert abs(float(diffusion_slope(cube(2))) - 2) < 0.3
     assert abs(float(diffusion_slope(sphere(2))) - 2) < 0.1
     assert 3.5 < float(diffusion_slope(cube(5))) < 5
+    turns = 2 * np.pi * cube(2, 400)
+    torus = np.hstack([np.cos(turns), np.sin(turns)])
+    assert 2.3 < float(diffusion_slope(torus)) < 2.5
 
 
 def test_the_elbow_unrolls_what_pca_does_not():

@@ -46,7 +46,7 @@ def correlation_dimension(
     >>> from manifoldry.dimension import correlation_dimension
     >>> square = np.random.default_rng(0).uniform(size=(1000, 2))
     >>> correlation_dimension(square)
-    correlation_dimension: 1.94 [1.88, 1.99] (radii 0.057 to 0.082, 19404 pairs)
+    correlation_dimension: 1.94 [1.88 to 1.99 by chance alone] (radii 0.057 to 0.082, 19404 pairs)
     """
     source = Source.of(X)
     points = source.require_points("correlation_dimension")

@@ -51,7 +51,7 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
     >>> from manifoldry.dimension import local_pca
     >>> X = np.random.default_rng(0).uniform(size=(1000, 5))
     >>> local_pca(X)
-    local_pca: 4.82 [4.75, 4.9] (effective directions among 20 neighbours)
+    local_pca: 4.82 [4.75 to 4.9 by chance alone] (effective directions among 20 neighbours)
     """
     source = Source.of(X)
     points = source.require_points("local_pca")

@@ -31,7 +31,7 @@ class Dimension:
     >>> from manifoldry._estimate import Estimate
     >>> found = Dimension(Estimate(2.04, 1.95, 2.13), "two_nn", "2000 points")
     >>> found
-    two_nn: 2.04 [1.95, 2.13] (2000 points)
+    two_nn: 2.04 [1.95 to 2.13 by chance alone] (2000 points)
     >>> float(found), round(found)
     (2.04, 2)
     """
@@ -42,7 +42,13 @@ class Dimension:
     per_point: Array | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        return f"{self.method}: {self.value}" + (f" ({self.note})" if self.note else "")
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.method}: {float(self.value):.3g}{self._chance()}{note}"
+
+    def _chance(self) -> str:
+        """The interval, with what it does not cover in mind: bias may be larger."""
+        low, high = self.value.low, self.value.high
+        return "" if self.value.exact else f" [{low:.3g} to {high:.3g} by chance alone]"
 
     def __float__(self) -> float:
         return float(self.value)

@@ -51,7 +51,7 @@ def two_nn(
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import two_nn
     >>> two_nn(make_swiss_roll(2000, random_state=0).X)
-    two_nn: 2.04 [1.89, 2.19] (2000 points)
+    two_nn: 2.04 [1.89 to 2.19 by chance alone] (2000 points)
     """
     source = Source.of(X)
     check_option("fit", fit, ("line", "likelihood"))
