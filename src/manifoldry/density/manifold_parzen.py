@@ -203,10 +203,9 @@ class ManifoldParzen(DensityEstimator):
         """The mixture that sums no more windows than needed, and what that loses."""
         if self.n_nearest is None:
             return mixture.truncated()
-        mixture = replace(
-            mixture, n_nearest=min(check_count("n_nearest", self.n_nearest), mixture.n)
-        )
-        return mixture, mixture.lost()
+        count = min(check_count("n_nearest", self.n_nearest), mixture.n)
+        lost = 0.0 if count == mixture.n else float(mixture.lost(np.array([count]))[0])
+        return replace(mixture, n_nearest=count), lost
 
     def _store(self, trials: list[Trial], best: Trial) -> None:
         """Evidence, in the units of the data."""

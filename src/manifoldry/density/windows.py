@@ -1,16 +1,16 @@
 """Gaussian windows that are stretched along the data, and the log density of their mixture."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from manifoldry._typing import Array, IntArray
 from manifoldry._validation import row_blocks
-from manifoldry.neighbors.distances import squared_norms
 
 # Variance below this share of the largest around a point is rounding.
 _NO_EXTENT = 1e-12
+_BATCH = 2**17  # numbers that points of a batch of windows have, few enough for the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +36,25 @@ class Windows:
 
     def terms(self, X: Array, members: IntArray | None = None) -> "Terms":
         """What the density at `X` needs, for all windows or some for every row, (n_query, m)."""
-        everything = slice(0, len(self.centers))
-        return measure(X, members, [(everything, self)], self.variances.shape)
+        n, d = self.variances.shape
+        if members is not None:
+            return measure(X, members, [(slice(0, n), self)], (n, d))
+        across, along = np.empty((len(X), n)), np.empty((d, len(X), n))
+        for block in row_blocks(n, len(X) * X.shape[1], _BATCH):
+            squares, projected = self.squares(block, X)
+            across[:, block], along[:, :, block] = squares.T, projected.T
+        return Terms(across, along, self.variances.T, None, X.shape[1])
+
+    def squares(self, some: slice | IntArray, points: Array) -> tuple[Array, Array]:
+        """Squared distances from the planes of some windows, (w, r), and along axes, (w, r, d).
+
+        `points` are (w, r, n_features), r for every window, or (r, n_features), the same for all.
+        """
+        axes = self.axes[some]
+        delta = points - self.centers[some][:, None]
+        projected = delta @ axes.transpose(0, 2, 1)
+        delta -= projected @ axes  # a difference of squares would cancel near the plane
+        return np.einsum("wrf,wrf->wr", delta, delta), projected**2
 
 
 def windows_around(X: Array, neighbors: IntArray, d: int) -> Iterator[tuple[slice, Windows]]:
@@ -109,40 +126,56 @@ class Terms:
 
 def measure(
     X: Array,
-    members: IntArray | None,
+    members: IntArray,
     pieces: Iterable[tuple[slice, Windows]],
-    shape: tuple[int, ...],
+    shape: tuple[int, int],
 ) -> Terms:
     """Terms of `X` for windows that come in pieces, (n_windows, d) in all, so that few are kept."""
     n, d = shape
-    m = n if members is None else members.shape[1]
-    across, along = np.empty((len(X), m)), np.empty((d, len(X), m))
-    variances, places = np.empty((d, n)), _places(members, n)
+    across, along = np.empty(members.shape), np.empty((d, *members.shape))
+    variances, places = np.empty((d, n)), Places.of(members, n)
     for block, windows in pieces:
         variances[:, block] = windows.variances.T
-        for i, window in enumerate(range(block.start, block.stop)):
-            rows, columns = places(window)
-            delta = X[rows] - windows.centers[i]
-            projected = delta @ windows.axes[i].T
-            delta -= projected @ windows.axes[i]
-            across[rows, columns] = squared_norms(delta)
-            along[:, rows, columns] = (projected**2).T
+        for some, rows, columns in places.batches(block, X.shape[1]):
+            squares, projected = windows.squares(some, X[rows])
+            across[rows, columns] = squares
+            along[:, rows, columns] = np.moveaxis(projected, 2, 0)
     return Terms(across, along, variances, members, X.shape[1])
 
 
-def _places(members: IntArray | None, n: int) -> Callable[[int], tuple[slice | IntArray, ...]]:
-    """Rows and columns of `members` where a window stands."""
-    if members is None:
-        return lambda window: (slice(None), window)  # type: ignore[return-value]  # one column
-    order = np.argsort(members, axis=None, kind="stable")
-    starts = np.searchsorted(members.ravel()[order], np.arange(n + 1))
-    rows, columns = np.divmod(order, members.shape[1])
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Rows and columns of a table of windows, (n_query, m), at which every window stands."""
 
-    def places(window: int) -> tuple[IntArray, IntArray]:
-        part = slice(starts[window], starts[window + 1])
-        return rows[part], columns[part]
+    rows: IntArray  # by window
+    columns: IntArray
+    starts: IntArray  # (n + 1,), of every window in these
 
-    return places
+    @classmethod
+    def of(cls, members: IntArray, n: int) -> "Places":
+        """Places of n windows."""
+        order = np.argsort(members, axis=None, kind="stable")
+        starts = np.append(0, np.cumsum(np.bincount(members.ravel(), minlength=n)))
+        return cls(*np.divmod(order, members.shape[1]), starts)
+
+    def batches(
+        self, block: slice, n_features: int
+    ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Windows of the block that occur, as counted from its start, with their places, (w, r).
+
+        Those that stand at up to r places, a power of two, come together; where one has fewer, its
+        last is repeated.
+        """
+        starts = self.starts[block.start : block.stop + 1]
+        counts = np.diff(starts)
+        sizes = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.intp)
+        for size in np.unique(sizes[counts > 0]):
+            alike = np.flatnonzero((sizes == size) & (counts > 0))
+            for part in row_blocks(len(alike), 2**size * n_features, _BATCH):
+                some = alike[part]
+                within = np.minimum(np.arange(2**size), counts[some, None] - 1)
+                at = starts[some, None] + within
+                yield some, self.rows[at], self.columns[at]
 
 
 def log_sum(log_terms: Array) -> Array:
