@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.neighbors import KernelDensity
 
-from manifoldry.density import ManifoldParzen, leave_one_out, window_mixture
+from manifoldry.density import ManifoldParzen, leave_one_out, window_mixture, windows
 from manifoldry.exceptions import RankWarning
 
 
@@ -25,12 +25,16 @@ def nearest(X, k):
     return np.argsort(D, axis=1)[:, 1 : k + 1]
 
 
-def by_definition(X, points, d, k, noise):
+def by_definition(X, points, d, k, noise, n_nearest=None):
     N = nearest(X, k)
-    logs = [
-        multivariate_normal(X[i], covariance(X, i, N[i], d, noise)).logpdf(points)
-        for i in range(len(X))
-    ]
+    logs = np.array(
+        [
+            multivariate_normal(X[i], covariance(X, i, N[i], d, noise)).logpdf(points)
+            for i in range(len(X))
+        ]
+    )
+    far = np.argsort(np.linalg.norm(X[:, None] - points, axis=2), axis=0)[n_nearest or len(X) :]
+    np.put_along_axis(logs, far, -np.inf, axis=0)
     return logsumexp(logs, axis=0) - np.log(len(X))
 
 
@@ -55,6 +59,31 @@ def test_density_is_that_of_the_definition(rng, n_features, d, k):
     points = np.vstack([X[:5], rng.normal(size=(20, n_features))])
     expected = by_definition(X, points, d, k, 0.15)
     np.testing.assert_allclose(model.score_samples(points), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("batch", [1, 100, 2**17])
+@pytest.mark.parametrize("n_nearest", [1, 7, 40])
+def test_nearest_windows_are_those_of_the_definition(rng, monkeypatch, n_nearest, batch):
+    """Some windows are near all points, others near none, and come in batches of any size."""
+    monkeypatch.setattr(windows, "_BATCH", batch)
+    X = rng.normal(size=(40, 3)) * [1, 1, 0.1]
+    points = np.vstack([X[:5], 0.1 * rng.normal(size=(30, 3)), [[8.0, 8.0, 8.0]]])
+    model = ManifoldParzen(2, 6, 0.15, n_nearest=n_nearest).fit(X)
+    expected = by_definition(X, points, 2, 6, 0.15, n_nearest)
+    np.testing.assert_allclose(model.score_samples(points), expected, rtol=1e-9)
+    one_by_one = [model.score_samples(point[None])[0] for point in points]
+    np.testing.assert_allclose(one_by_one, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_nearest", [3, 20])
+def test_truncation_is_what_the_other_windows_would_add(rng, monkeypatch, n_nearest):
+    X = rng.normal(size=(40, 3))
+    monkeypatch.setattr(window_mixture, "_DRAWS", 3000)
+    model = ManifoldParzen(2, 6, 0.3, n_nearest=n_nearest).fit(X)
+    points = model.sample(3000, random_state=1)
+    whole = by_definition(X, points, 2, 6, 0.3)
+    missed = whole - by_definition(X, points, 2, 6, 0.3, n_nearest)
+    assert model.truncation_ == pytest.approx(missed.mean(), abs=5 * missed.std() / np.sqrt(3000))
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 20])

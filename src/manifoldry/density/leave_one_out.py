@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -48,6 +49,7 @@ class Points:
     X: Array
     counts: IntArray
     index: NeighborIndex
+    widest: int = 0  # neighbours that are searched for, once
 
     @property
     def n(self) -> int:
@@ -55,8 +57,21 @@ class Points:
         return len(self.X)
 
     def neighbors(self, k: int) -> IntArray:
-        """The k nearest other points of every point, (n, k); k may be 0."""
-        return self.index.others(self.X, k).indices if k else np.empty((self.n, 0), np.intp)
+        """The k nearest other points of every point, (n, k), no more than the widest; may be 0."""
+        return self._nearest[:, :k]
+
+    @cached_property
+    def _nearest(self) -> IntArray:
+        if self.widest == 0:
+            return np.empty((self.n, 0), np.intp)
+        return self.index.others(self.X, self.widest).indices
+
+    @cached_property
+    def left_out(self) -> tuple[IntArray, IntArray]:
+        """Points to leave out, and the others around each, the nearest if they are many."""
+        rows = spread_rows(self.n, _LEFT_OUT)
+        m = min(self.n - 1, _WINDOWS)
+        return rows, self.index.nearest_but(self.X[rows], m, rows)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +92,7 @@ class LeftOut:
     @classmethod
     def of(cls, points: Points, neighbors: IntArray, d: int) -> "LeftOut":
         """Leave out some of the points (all, if they are few) from windows with `d` axes."""
-        rows = spread_rows(points.n, _LEFT_OUT)
-        others = _others(points, rows)
+        rows, others = points.left_out
         rest = points.counts.sum() - points.counts[rows, None]
         log_weights = np.log(points.counts[others] / rest)
         members, owners, dropped = _without_themselves(rows, others, neighbors)
@@ -132,12 +146,6 @@ def search(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Tr
 def candidate_noises(lowest: float, highest: float) -> Array:
     """Values of the noise to try, evenly spaced in their logarithm."""
     return np.geomspace(lowest, max(highest, 2 * lowest), _STEPS)
-
-
-def _others(points: Points, rows: IntArray) -> IntArray:
-    """The other points, the nearest if they are many, for every row, (n_left_out, m)."""
-    m = min(points.n - 1, _WINDOWS)
-    return points.index.nearest_but(points.X[rows], m, rows)[0]
 
 
 def _without_themselves(

@@ -119,9 +119,13 @@ class ManifoldParzen(DensityEstimator):
 
     def _learn(self, data: Array) -> WindowMixture:
         points = self._distinct(data)
-        trials = self._trials(points)
+        noises, grid = self._noises(points), self._grid(points)
+        points = replace(points, widest=max(grid))
+        trials = _trials(points, grid, noises)
         best = max(trials, key=lambda trial: trial.loglikelihood)
-        mixture, self.truncation_ = self._nearest(self._mixed(points, best))
+        if self.noise is None and best.noise <= 1.1 * noises[0]:
+            _warn_of_a_plane(best.n_components, points.X.shape[1])
+        mixture, self.truncation_ = self._nearest(_mixed(points, best))
         self.n_nearest_ = mixture.n_nearest
         self._store(trials, best)
         return mixture
@@ -131,12 +135,6 @@ class ManifoldParzen(DensityEstimator):
         first, counts = np.unique(RowLookup.of(data).find(data), return_counts=True)
         X = self._points(data[first])
         return Points(X, counts, choose_index(X))
-
-    def _trials(self, points: Points) -> list[Trial]:
-        noises, grid = self._noises(points), self._grid(points)
-        if points.n == 1:  # nobody is left to predict it
-            return [Trial(0, 0, float(noises[0]), Estimate(-np.inf))]
-        return search(points, grid, noises)
 
     def _grid(self, points: Points) -> dict[int, list[int]]:
         """Numbers of axes to try for every number of neighbours."""
@@ -189,16 +187,6 @@ class ManifoldParzen(DensityEstimator):
             )
         return candidate_noises(_least_noise(points), np.sqrt(points.X.var(axis=0).mean()))
 
-    def _mixed(self, points: Points, best: Trial) -> WindowMixture:
-        d, n_features = best.n_components, points.X.shape[1]
-        if self.noise is None and d < n_features and best.noise <= 1.1 * _least_noise(points):
-            _warn_of_a_plane(d)
-        needed = 16.0 * points.n * d * n_features
-        plan_memory(needed, f"{points.n} windows of {d} axes", "pass a smaller n_components")
-        windows = Windows.join(windows_around(points.X, points.neighbors(best.n_neighbors), d))
-        weights = points.counts / points.counts.sum()
-        return WindowMixture(windows, weights, best.noise, points.index, points.n)
-
     def _nearest(self, mixture: WindowMixture) -> tuple[WindowMixture, float]:
         """The mixture that sums no more windows than needed, and what that loses."""
         if self.n_nearest is None:
@@ -216,13 +204,30 @@ class ManifoldParzen(DensityEstimator):
         self.noise_, self.loglikelihood_ = best.noise, best.loglikelihood
 
 
+def _trials(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
+    if points.n == 1:  # nobody is left to predict it
+        return [Trial(0, 0, float(noises[0]), Estimate(-np.inf))]
+    return search(points, grid, noises)
+
+
+def _mixed(points: Points, best: Trial) -> WindowMixture:
+    d = best.n_components
+    needed = 16.0 * points.n * d * points.X.shape[1]
+    plan_memory(needed, f"{points.n} windows of {d} axes", "pass a smaller n_components")
+    windows = Windows.join(windows_around(points.X, points.neighbors(best.n_neighbors), d))
+    weights = points.counts / points.counts.sum()
+    return WindowMixture(windows, weights, best.noise, points.index, points.n)
+
+
 def _least_noise(points: Points) -> float:
     """The smallest noise to try: far below what separates neighbours."""
     gaps = points.index.others(points.X, 1).distances
     return float(_LEAST_NOISE * np.median(gaps) / np.sqrt(points.X.shape[1]))
 
 
-def _warn_of_a_plane(d: int) -> None:
+def _warn_of_a_plane(d: int, n_features: int) -> None:
+    if d == n_features:
+        return
     warn(
         f"the data seem to lie exactly on a surface of {d} dimensions, on which the density is "
         "infinite: the noise stopped at a thousandth of the distance between neighbours; pass "

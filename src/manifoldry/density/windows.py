@@ -121,7 +121,7 @@ class Terms:
         return squares
 
     def _of_members(self, values: Array) -> Array:
-        return values if self.members is None else values[self.members]
+        return values if self.members is None else values.take(self.members)
 
 
 def measure(
