@@ -114,6 +114,11 @@ class Estimate(float):
         factor = float(np.exp(half_width(freedom) * error / value))
         return cls(value, value / factor, value * factor)
 
+    def shifted(self, by: float) -> Self:
+        """The same figure, counted from another origin."""
+        ends = () if self.exact else (self.low + by, self.high + by)
+        return type(self)(self + by, *ends)
+
     def __repr__(self) -> str:
         if self.exact:
             return f"{float(self):.4g}"

@@ -38,7 +38,7 @@ class Trial(NamedTuple):
     def scaled(self, unit: float, log_unit: float) -> "Trial":
         """In other units of length, which add to every log density."""
         ell = self.loglikelihood
-        moved = Estimate(ell + log_unit, ell.low + log_unit, ell.high + log_unit)
+        moved = ell.shifted(log_unit)
         return self._replace(noise=self.noise * unit, loglikelihood=moved)
 
 

@@ -43,7 +43,7 @@ class DimensionReport:
     >>> report = estimate_dimension(make_swiss_roll(1000, random_state=0).X)
     >>> report.dimension, report.low, report.high
     (2, 2, 2)
-    >>> report["pca_dimension"].value
+    >>> int(report["pca_dimension"].value)
     3
     """
 

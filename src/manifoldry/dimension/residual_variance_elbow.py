@@ -70,7 +70,7 @@ def residual_variance_elbow(
     --------
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import residual_variance_elbow
-    >>> residual_variance_elbow(make_swiss_roll(800, random_state=0).X).value
+    >>> int(residual_variance_elbow(make_swiss_roll(800, random_state=0).X).value)
     2
     """
     source = Source.of(X)
