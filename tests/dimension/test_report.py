@@ -18,7 +18,8 @@ def test_a_flat_square():
     report, text = said(cube(2, 1000))
     assert (report.dimension, report.low, report.high) == (2, 2, 2)
     assert "agree on 2" in text
-    assert "No curvature" in text
+    assert "fill all their 2 features" in text
+    assert "No curvature" in said(np.hstack([cube(2, 1000), np.zeros((1000, 3))]))[1]
     assert "Noise" not in text
     assert "varies" not in text
 

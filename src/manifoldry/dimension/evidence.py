@@ -30,6 +30,7 @@ class Evidence:
     local: Array  # inverse-averaged dimension around every point; empty where unknown
     ties: float  # share of points whose two nearest neighbours are equally far
     recall: float  # share of their neighbours that were found
+    n_features: float  # infinite where only a graph was given
 
     @classmethod
     def of(cls, source: Source, estimates: dict[str, Dimension], profile: Profile) -> "Evidence":
@@ -44,6 +45,7 @@ class Evidence:
             smoothed(source, estimates),
             float((distances[:, 0] == distances[:, 1]).mean()),
             source.graph.recall,
+            np.inf if source.points is None else source.points.shape[1],
         )
 
     @cached_property

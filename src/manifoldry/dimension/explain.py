@@ -39,7 +39,8 @@ def _scale(seen: Evidence) -> str:
     if not seen.thins_out:
         return ""
     k, values = seen.profile.n_neighbors, seen.profile.values
-    close = f"up close, between a point's nearest neighbours, {float(values[0]):.2g} dimensions"
+    nearest = min(float(values[0]), seen.n_features)  # on lattices it can come out larger
+    close = f"up close, between a point's nearest neighbours, {nearest:.2g} dimensions"
     if seen.beyond_noise is None:
         return (
             f"Scale: {close}, {float(values[-1]):.2g} among {2 * k[-1]} neighbours, and no "
@@ -97,6 +98,10 @@ def _curvature(seen: Evidence) -> str:
         return (
             f"Thin directions: {counted}, fewer than neighbourhoods show. Some directions are "
             "too thin to matter for the variance of the whole: noise, or fine structure."
+        )
+    if pca >= seen.n_features:
+        return (
+            f"The data fill all their {pca} features: fewer coordinates lose some."
         )
     return f"No curvature to speak of: {counted}; a linear map may do."
 
