@@ -13,9 +13,7 @@ from manifoldry._typing import RandomState
 def check_count(name: str, value: Any, minimum: int = 1) -> int:
     """Return ``value`` as an int of at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(
-            f"{name}={value!r} must be a whole number (int); pass {name}={minimum} or more"
-        )
+        raise TypeError(f"{name}={value!r} must be a whole number; pass {name}={minimum} or more")
     if value < minimum:
         raise ValueError(
             f"{name}={value} must be at least {minimum}; pass {name}={minimum} or more"
