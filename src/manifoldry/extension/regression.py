@@ -16,7 +16,7 @@ _NEIGHBORS = 48  # neighbours a prediction may draw on; the bandwidth decides ho
 _SPACING = 5  # the neighbour whose distance is the local spacing of the map
 _BANDWIDTHS = 2.0 ** np.arange(-2, 4)  # in units of the local spacing
 _SAMPLE = 1000  # points on which the bandwidth is chosen
-_FARTHEST = 5.0  # standard deviations of the neighbours beyond which no line is extrapolated
+_FARTHEST = 5.0  # weighted standard deviations of the neighbours beyond which no line goes on
 _FADE = 1e-6  # share of the local variance below which a direction counts as having none
 
 
@@ -203,8 +203,9 @@ def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
 
     The fit's value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with m the weighted mean of the neighbours, cᵢ
     their offsets from it and C their covariance. In directions in which the neighbours have next
-    to no spread, C⁻¹ fades to zero and the fit to a local constant; far outside the neighbours it
-    stops at the edge of their spread.
+    to no spread, C⁻¹ fades to zero and the fit to a local constant. A line through few points runs
+    away from the data between them too, so in each direction of C, z counts as no farther from m
+    than a few of its standard deviations: the value then stays within as many of those of the xᵢ.
     """
     origin = neighbors[:, :1]  # the nearest: differences to it keep their digits far from zero
     unit = np.abs(neighbors - origin).max(axis=(1, 2), keepdims=True)
@@ -212,25 +213,14 @@ def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
     local = (neighbors - origin) / unit  # (n_query, k, n_components)
     mean = np.einsum("qk,qkl->ql", weights, local)
     centered = local - mean[:, None, :]
-    target = _supported(local, (Z - origin[:, 0]) / unit[:, 0]) - mean
     C = centered.transpose(0, 2, 1) @ (weights[:, :, None] * centered)
-    trace = np.trace(C, axis1=1, axis2=2)[:, None, None]
+    trace = np.trace(C, axis1=1, axis2=2)[:, None]
     scale = np.where(trace > 1e-100, trace, np.inf)  # else one neighbour has all the weight
-    R = C / scale
+    shares, axes = np.linalg.eigh(C / scale[:, :, None])
+    shares = np.maximum(shares, 0.0)
+    farthest = _FARTHEST * np.sqrt(shares * np.where(np.isinf(scale), 0.0, scale))
+    offset = (Z - origin[:, 0]) / unit[:, 0] - mean
+    along = np.clip(np.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
     # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
-    regular = R @ R + _FADE**2 * np.eye(R.shape[1])
-    slope = np.linalg.solve(regular, R @ target[:, :, None]) / scale
-    return weights * (1 + (centered @ slope)[:, :, 0])
-
-
-def _supported(local: Array, target: Array) -> Array:
-    """Positions pulled back to the edge of what their neighbours support.
-
-    A line through neighbours that all lie on one side runs away from the data. Beyond _FARTHEST
-    standard deviations of the neighbours, each direction counted in its own, it stops.
-    """
-    middle = local.mean(axis=1)
-    _, S, axes = np.linalg.svd(local - middle[:, None, :], full_matrices=False)
-    along = np.einsum("qml,ql->qm", axes, target - middle)
-    farthest = _FARTHEST * S / np.sqrt(local.shape[1])
-    return middle + np.einsum("qml,qm->ql", axes, np.clip(along, -farthest, farthest))
+    slope = np.einsum("qlm,qm->ql", axes, along * shares / (shares**2 + _FADE**2)) / scale
+    return weights * (1 + (centered @ slope[:, :, None])[:, :, 0])
