@@ -128,7 +128,8 @@ def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> 
     its feature space, so that every further one lowers the loss, if ever so little; only with
     indefinite kernels, as classical MDS of other than Euclidean distances has, may it rise. And
     it must not choose the kernel or its width: the wider a Gaussian, the nearer to linear and the
-    easier to reproduce.
+    easier to reproduce. Nor does ``best`` tell the dimension of the data: it counts directions in
+    the kernel's feature space that are more than chance, of which a curved line has many already.
 
     Parameters
     ----------

@@ -1,0 +1,127 @@
+"""Where the held-out score misleads, made on purpose: ``python docs/studies/score_failures.py``.
+
+Prints three tables of docs/choosing.md: a map bent out of shape that scores as before; neighbours
+chosen on parts of the data; and the kernel reconstruction loss, which widens every kernel.
+"""
+
+import argparse
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import KFold, cross_val_score
+
+from manifoldry import LTSA, Isomap, KernelPCA
+from manifoldry.datasets import make_s_curve, make_strip, make_swiss_roll
+from manifoldry.metrics import coranking, kernel_loss, procrustes, reconstruction
+
+SHEETS = {
+    "S-curve": make_s_curve,
+    "noisy strip in 20 dimensions": lambda n, **kw: make_strip(
+        n, aspect=4.0, curl=np.pi, n_features=20, noise=0.05, **kw
+    ),
+}
+
+
+class Bent(BaseEstimator):
+    """A fitted map whose first coordinate is bent into a horseshoe, and its exact way back."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def fit(self, X, y=None):
+        """Take the map's extent."""
+        Y = self.model.embedding_
+        self.low_, self.size_ = Y.min(axis=0), np.ptp(Y, axis=0)
+        return self
+
+    def transform(self, X):
+        """Length becomes an angle of up to 300 degrees, width a radius."""
+        along, across = ((self.model.transform(X) - self.low_) / self.size_).T
+        radius, angle = 1.1 + across, 5.2 * along
+        return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+    def inverse_transform(self, Z):
+        """Undo it, then as the model does."""
+        angle = np.mod(np.arctan2(Z[:, 1], Z[:, 0]) + 0.5, 2 * np.pi) - 0.5
+        unit = np.column_stack([angle / 5.2, np.linalg.norm(Z, axis=1) - 1.1])
+        return self.model.inverse_transform(unit * self.size_ + self.low_)
+
+
+def print_bent(n):
+    """A score sees nothing of what can be undone."""
+    print("\n### An S-curve, and the same map bent into a horseshoe\n")
+    X, truth = make_s_curve(n, random_state=0)
+    X_new, _ = make_s_curve(n, random_state=1)
+    model = LTSA(2, n_neighbors=12).fit(X)
+    head("map", "score", "R_NX", "affine error")
+    for name, each in (("LTSA", model), ("bent", Bent(model).fit(X))):
+        Y = each.transform(X)
+        area, error = coranking(X, Y).area, procrustes(Y, truth, "affine").error
+        row(name, f"{reconstruction(each, X_new):.4f}", f"{area:.2f}", f"{error:.2f}")
+
+
+def print_folds(n, seeds):
+    """Neighbours chosen on two thirds of the data are not those for all of them."""
+    print("\n### Isomap of the roll of aspect 4: three folds and ten\n")
+    head("neighbours", "score, 3 folds", "score, 10 folds", "R_NX", "affine error")
+    for k in (4, 5, 6, 7, 8, 10):
+        figures = []
+        for seed in seeds:
+            X, truth = make_swiss_roll(n, aspect=4, random_state=seed)
+            model = Isomap(2, n_neighbors=k)
+            folds = [KFold(m, shuffle=True, random_state=seed) for m in (3, 10)]
+            scores = [cross_val_score(model, X, cv=cv).mean() for cv in folds]
+            Y = model.fit_transform(X)
+            error = procrustes(Y, truth, "affine").error
+            figures.append([*scores, coranking(X, Y).area, error])
+        row(k, *(f"{value:.3f}" for value in np.mean(figures, axis=0)))
+
+
+def print_kernel_loss(n, seeds):
+    """The loss falls with the width whatever the map; `best` counts what generalises."""
+    print("\n### Kernel PCA by width: held-out kernel loss of 2 coordinates, best of 12, score\n")
+    head("data", "gamma", "loss", "best", "score", "affine error")
+    for name, draw in SHEETS.items():
+        for factor in (64, 16, 4, 1, 1 / 4, 1 / 16):
+            figures = []
+            for seed in seeds:
+                X, truth = draw(n, random_state=seed)
+                train, test = np.arange(n) < 2 * n // 3, np.arange(n) >= 2 * n // 3
+                gamma = factor * KernelPCA(1).fit(X[train]).gamma_
+                found = kernel_loss(KernelPCA(12, gamma=gamma).fit(X[train]), X[test])
+                model = KernelPCA(2, gamma=gamma).fit(X[train])
+                error = procrustes(model.embedding_, truth[train], "affine").error
+                score = model.score(X[test])
+                figures.append([float(found.losses[2]), found.best, score, error])
+            loss, best, score, error = np.mean(figures, axis=0)
+            row(name, f"{factor:g}", f"{loss:.3f}", f"{best:.0f}", f"{score:.2f}", f"{error:.2f}")
+
+
+def row(*cells):
+    """One line of a table."""
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def head(*names):
+    """The first lines of a table."""
+    row(*names)
+    print("|" + "---|" * len(names))
+
+
+def main():
+    """Print all tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=500)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="one seed, few points")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    n, seeds = (200, range(1)) if options.quick else (options.n, range(options.seeds))
+    print_bent(n)
+    print_folds(n, seeds)
+    print_kernel_loss(n, seeds)
+
+
+if __name__ == "__main__":
+    main()
