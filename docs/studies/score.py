@@ -3,7 +3,7 @@
 On data of known coordinates every candidate is scored by three-fold cross-validation, then fitted
 to all points and compared with the truth. Prints the tables of docs/choosing.md: how many
 coordinates the score finds, how far its choice of method and setting is from the best, and where
-it was worst. About eight minutes on one core. Failures made on purpose are in score_failures.py.
+it was worst. About nine minutes on one core. Failures made on purpose are in score_failures.py.
 """
 
 import argparse
