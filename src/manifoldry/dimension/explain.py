@@ -100,9 +100,7 @@ def _curvature(seen: Evidence) -> str:
             "too thin to matter for the variance of the whole: noise, or fine structure."
         )
     if pca >= seen.n_features:
-        return (
-            f"The data fill all their {pca} features: fewer coordinates lose some."
-        )
+        return f"The data fill all their {pca} features: fewer coordinates lose some."
     return f"No curvature to speak of: {counted}; a linear map may do."
 
 
