@@ -1,108 +1,361 @@
-"""Short circuits: found where there is one (E4.10), not where there is none."""
+"""Short circuits: found where there is one (E4.10), not where there is none, and mended."""
+
+import pickle
+import warnings
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
+from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 
-from manifoldry import Isomap, NeighborGraph
+from manifoldry import LLE, LTSA, HessianLLE, Isomap, LaplacianEigenmaps, NeighborGraph
 from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_roll
 from manifoldry.exceptions import ShortCircuitWarning
-from manifoldry.neighbors.geodesics import edge_lengths
-from manifoldry.neighbors.short_circuits import ShortCircuits, _load
+from manifoldry.metrics import procrustes
+from manifoldry.neighbors import ShortCircuits, find_short_circuits
+from manifoldry.neighbors.edge_list import EdgeList
+from manifoldry.neighbors.geodesics import Geodesics
+
+ESTIMATORS = [Isomap, LaplacianEigenmaps, LLE, HessianLLE, LTSA]
 
 
-def bridged_roll(n, seed):
-    """A roll, and one more point half-way between two of its layers."""
+def stray_roll(n, seed, offsets=((0.5, 0.0),)):
+    """A roll, its coordinates, and points in one gap: so far across it, so far along the axis."""
     X, coordinates = make_swiss_roll(n, random_state=seed)
     arc, height = coordinates.T
     middle = np.argsort(np.abs(height - np.median(height)))[: n // 5]
-    D = np.linalg.norm(X[middle][:, None] - X[middle][None], axis=2)
+    D = cdist(X[middle], X[middle])
     D[np.abs(arc[middle][:, None] - arc[middle][None]) < 25] = np.inf
     i, j = middle[list(np.unravel_index(np.argmin(D), D.shape))]
-    return X, np.vstack([X, (X[i] + X[j]) / 2])
+    stray = [X[i] + across * (X[j] - X[i]) + [0, along, 0] for across, along in offsets]
+    return np.vstack([X, stray]), coordinates
+
+
+def horseshoe(ends=0.2):
+    angle = np.linspace(ends, 2 * np.pi - ends, 200)
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+def crosses(edges, coordinates):
+    """Whether the arc lengths of the ends differ by far more than an edge is long."""
+    arc = coordinates[:, 0]
+    return np.abs(arc[edges[:, 0]] - arc[edges[:, 1]]) > 20
+
+
+# ── what is found ────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_edges_of_a_bridging_point_are_found(seed):
-    _, X = bridged_roll(800, seed)
-    found = ShortCircuits.of(NeighborGraph.build(X, 10))
-    assert (found.edges == 800).any(axis=1).all()
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        [(0.5, 0.0)],
+        [(0.5, 0.0), (0.5, 1.0)],
+        [(0.5, -1.0), (0.5, 0.0), (0.5, 1.0)],
+        [(1 / 3, 0.0), (2 / 3, 0.0)],
+        [(0.25, 0.0), (0.5, 0.0), (0.75, 0.0)],
+    ],
+    ids=["one", "two", "three", "chain of two", "chain of three"],
+)
+def test_stray_points_in_a_gap_are_found(seed, offsets):
+    X, _ = stray_roll(800, seed, offsets)
+    found = find_short_circuits(X, 10)
+    assert len(found) > 0
+    assert (found.edges >= 800).any(axis=1).all()
     assert found.changed > 0.1
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        make_swiss_roll(800, random_state=1).X,
-        make_swiss_roll(800, hole=True, random_state=1).X,
-        make_swiss_roll(800, noise=0.3, random_state=1).X,
-        make_s_curve(500, random_state=0).X,
-        make_strip(500, random_state=0).X,
-        make_ring(500, random_state=0).X,
-    ],
-    ids=["roll", "hole", "noise", "s-curve", "strip", "ring"],
-)
-def test_sound_graphs_raise_no_alarm(data):
-    found = ShortCircuits.of(NeighborGraph.build(data, 10))
-    assert found.changed == 0
-    assert found.sound_neighbors is None
+@pytest.mark.parametrize(("noise", "k"), [(0.0, 20), (0.0, 30), (0.0, 60), (0.5, 15), (0.5, 40)])
+def test_all_edges_between_layers_are_found(noise, k):
+    """From a dozen edges across the gap to thousands, and no other."""
+    X, coordinates = make_swiss_roll(800, noise=noise, random_state=11)
+    graph = NeighborGraph.build(X, k)
+    true = crosses(EdgeList.of(graph).ends, coordinates).sum()
+    found = ShortCircuits.of(graph)
+    assert true > 0
+    assert crosses(found.edges, coordinates).all()
+    assert len(found) > 0.9 * true
+
+
+@pytest.mark.parametrize("k", [4, 6, 10])
+def test_the_point_that_closes_a_horseshoe(k):
+    found = find_short_circuits(np.vstack([horseshoe(), [[1.0, 0.0]]]), k)
+    assert len(found) > 0
+    assert (found.edges == 200).any(axis=1).all()
+    assert list(found.points) == [200]
+    # Half the circle instead of across the gap.
+    assert found.detour.max() > 20
+
+
+def test_evidence_against_its_definition():
+    """Ways round and the effect, from all shortest paths; loads are shares of them."""
+    X, _ = stray_roll(300, 1, [(0.5, 0.0), (0.5, 1.0)])
+    graph = NeighborGraph.build(X, 8)
+    found = ShortCircuits.of(graph)
+    A = graph.matrix().toarray()
+    A = np.maximum(A, A.T)
+    before = dijkstra(csr_array(A))
+    i, j = found.edges.T
+    edge = A[i, j].copy()
+    A[i, j] = A[j, i] = 0
+    after = dijkstra(csr_array(A))
+    assert np.allclose(found.detour, after[i, j] / edge)
+    pairs = ~np.eye(len(X), dtype=bool)
+    changed = (after[pairs] > 1.1 * before[pairs]).mean()
+    assert found.changed.low <= changed <= found.changed.high
+    assert found.effect() == found.changed
+    assert found.effect(0) == 0
+    assert (found.load >= 0).all()
+    # Each path crosses at most once, and one that changes had crossed.
+    assert found.load.sum() >= 0.9 * found.changed
+
+
+def test_most_harmful_first():
+    """Two gaps bridged: the crossings stand one after the other, each ranked by score."""
+    X, _ = stray_roll(800, 1, [(0.5, 0.0), (0.5, 1.0)])
+    found = find_short_circuits(X, 10)
+    assert (np.diff(found.score) <= 0).all()
+    effects = [float(found.effect(m)) for m in range(len(found) + 1)]
+    assert (np.diff(effects) >= 0).all()
+
+
+# ── what is not ──────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
     ("data", "k"),
     [
-        (make_swiss_roll(2000, random_state=1).X, 20),
-        (make_s_curve(500, random_state=0).X, 40),
-        (make_ring(500, random_state=0).X, 40),
-        (load_digits().data, 40),
-        (np.random.default_rng(0).normal(size=(500, 50)), 40),
+        (make_swiss_roll(800, random_state=11).X, 10),
+        (make_swiss_roll(800, hole=True, random_state=11).X, 8),
+        (make_swiss_roll(800, noise=0.3, random_state=11).X, 8),
+        (make_swiss_roll(2000, random_state=11).X, 20),
+        (make_s_curve(500, random_state=11).X, 10),
+        (make_strip(500, random_state=11).X, 5),
+        (make_ring(500, random_state=11).X, 10),
+        (make_ring(500, random_state=11).X, 40),
+        (np.random.default_rng(1).exponential(size=(800, 2)), 10),
+        (np.random.default_rng(1).standard_t(2, size=(800, 2)), 10),
+        (np.random.default_rng(1).normal(size=(500, 50)), 10),
+        (np.random.default_rng(1).normal(size=(500, 50)), 40),
+        (load_digits().data, 10),
     ],
-    ids=["roll", "s-curve", "ring", "digits", "cloud"],
+    ids=[
+        "roll",
+        "hole",
+        "noise",
+        "many neighbours",
+        "s-curve",
+        "strip",
+        "ring",
+        "ring, many neighbours",
+        "density falling off",
+        "heavy tails",
+        "cloud",
+        "cloud, many neighbours",
+        "digits",
+    ],
 )
-def test_many_neighbours_are_no_crime(data, k):
-    assert ShortCircuits.of(NeighborGraph.build(data, k)).sound_neighbors is None
+def test_sound_graphs_raise_no_alarm(data, k):
+    found = find_short_circuits(data, k)
+    assert len(found) == 0
+    assert found.changed == 0
+    assert "no sign" in str(found)
 
 
-@pytest.mark.parametrize(("noise", "k"), [(0.0, 15), (0.0, 30), (0.0, 60), (0.5, 15), (0.5, 40)])
-def test_neighbours_on_other_layers_are_noticed(noise, k):
-    """From 7 edges across the gap to 5500; fewer neighbours show what they cut short."""
-    X, coordinates = make_swiss_roll(800, noise=noise, random_state=1)
-    graph = NeighborGraph.build(X, k)
-    arc = coordinates[:, 0]
-    assert (np.abs(arc[graph.rows] - arc[graph.indices]) > 25).any()
-    found = ShortCircuits.of(graph)
-    assert found.doubled > 0.05
-    with pytest.warns(ShortCircuitWarning, match="short circuits|Pass fewer neighbours"):
-        Isomap(n_neighbors=k).fit(X)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_circle_is_no_short_circuit(seed):
+    """Wherever it is cut the way round is long, and no worse than what was cut."""
+    angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 200)
+    assert len(find_short_circuits(np.column_stack([np.cos(angle), np.sin(angle)]), 6)) == 0
 
 
-def test_a_bridge_is_no_short_circuit():
-    """Two blobs joined by one point: there is no longer way round."""
+@pytest.mark.parametrize("length", [1, 5])
+def test_a_bridge_is_no_short_circuit(length):
+    """Two blobs joined by a few points: there is no longer way round."""
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 80, 2))
-    X = np.vstack([first, second + np.array([9, 0]), [[4.5, 0]]])
-    assert len(ShortCircuits.of(NeighborGraph.build(X, 8)).edges) == 0
+    bridge = np.column_stack([np.linspace(3, 6, length + 2)[1:-1], np.zeros(length)])
+    X = np.vstack([first, second + np.array([9, 0]), bridge])
+    assert len(find_short_circuits(X, 8)) == 0
 
 
-def test_isomap_warns_and_the_map_suffers():
-    plain, bridged = bridged_roll(800, 1)
-    sound = Isomap(2, n_neighbors=10).fit(plain)
-    with pytest.warns(ShortCircuitWarning, match=r"edges .*800.*short circuits.*n_neighbors"):
-        broken = Isomap(2, n_neighbors=10).fit(bridged)
-    assert broken.residual_variance_[1] > 3 * sound.residual_variance_[1]
+# ── the graph without them ───────────────────────────────────────────────────────────────────
 
 
-def test_load_counts_the_paths_through_every_point():
-    """Against walking every path; duplicates make paths of length zero."""
+@pytest.mark.parametrize("offsets", [[(0.5, 0.0)], [(0.5, 0.0), (0.5, 1.0), (0.5, 2.0)]])
+def test_the_pruned_graph_mends_isomap(offsets):
+    X, coordinates = stray_roll(800, 1, offsets)
+    found = find_short_circuits(X, 10)
+    with pytest.warns(ShortCircuitWarning, match=r"edges .*80\d.*short circuits.*prune"):
+        broken = Isomap(2, n_neighbors=10).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mended = Isomap(2).fit(found.prune())
+    assert procrustes(broken.embedding_[:800], coordinates).error > 0.3
+    assert procrustes(mended.embedding_[:800], coordinates).error < 0.06
+    assert broken.residual_variance_[1] > 3 * mended.residual_variance_[1]
+    # New points on both layers, near the crossing and elsewhere, land on theirs.
+    new, where = make_swiss_roll(800, random_state=12)
+    together = np.vstack([mended.embedding_[:800], mended.transform(new)])
+    assert procrustes(together, np.vstack([coordinates, where])).error < 0.06
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_every_estimator_takes_the_pruned_graph(estimator):
+    X, _ = stray_roll(400, 1, [(0.5, 0.0), (0.5, 1.0)])
+    found = find_short_circuits(X, 9)
+    assert len(found) > 0
+    model = estimator(2).fit(found.prune())
+    assert np.isfinite(model.embedding_).all()
+    assert np.allclose(model.transform(X), model.embedding_)
+    assert np.isfinite(model.transform(X + 0.01)).all()
+
+
+def test_pruning_takes_out_those_edges_and_no_path():
+    """Every other path is as it was, and every point has its k neighbours, nearest first."""
+    X, _ = stray_roll(400, 1, [(0.5, 0.0), (0.5, 1.0)])
+    graph = NeighborGraph.build(X, 9)
+    found = ShortCircuits.of(graph)
+    pruned = found.prune()
+    A = graph.matrix().toarray()
+    A = np.maximum(A, A.T)
+    i, j = found.edges.T
+    A[i, j] = A[j, i] = 0
+    assert np.allclose(Geodesics.of(pruned).distances, dijkstra(csr_array(A)))
+    assert (np.diff(pruned.indptr) == 9).all()
+    assert (np.diff(pruned.distances.reshape(-1, 9), axis=1) >= 0).all()
+    B = pruned.matrix().toarray()
+    assert not B[i, j].any()
+    assert not B[j, i].any()
+    assert np.array_equal(found.prune(0).indices, graph.indices)
+    assert len(ShortCircuits.of(pruned)) == 0
+
+
+def test_new_points_do_not_bridge_the_gap_again():
+    X = np.vstack([horseshoe(), [[1.0, 0.0]]])
+    pruned = find_short_circuits(X, 6).prune()
+    kept = {int(j) for j in pruned.indices[-6:]}
+    own, back = pruned.query(np.array([[0.999, 0.0], [0.98, 0.19], [0.98, -0.19]]))
+    for row, graph in [(row, graph) for row in range(3) for graph in (own, back)]:
+        mine = graph.indices[graph.indptr[row] : graph.indptr[row + 1]]
+        sides = {X[j, 1] > 0 for j in mine if j < 200}
+        assert len(sides) <= 1
+        if row == 0:
+            assert set(mine.tolist()) <= kept | {200}
+
+
+def test_a_pruned_radius_graph():
+    X, coordinates = stray_roll(800, 1)
+    found = find_short_circuits(X, radius=3.3)
+    assert len(found) > 0
+    assert (found.edges == 800).any(axis=1).all()
+    assert "smaller radius" in found.advice
+    pruned = found.prune()
+    assert len(pruned.indices) == len(found.graph.indices) - 2 * len(found)
+    mended = Isomap(2).fit(pruned)
+    assert procrustes(mended.embedding_[:800], coordinates).error < 0.06
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_name_edges_effect_and_remedy():
+    found = find_short_circuits(np.vstack([horseshoe(), [[1.0, 0.0]]]), 6)
+    words = str(found)
+    assert f"{found.edges[0, 0]}-{found.edges[0, 1]}" in words
+    assert f"{found.changed:.0%}" in words
+    assert "drop the points they meet in (200)" in words
+    assert "prune" in words
+
+
+def test_fewer_neighbours_are_advised_where_they_help():
+    X, coordinates = make_swiss_roll(800, random_state=11)
+    found = find_short_circuits(X, 30)
+    k = found.fewer_neighbors
+    assert f"n_neighbors={k} or fewer" in str(found)
+    edges = EdgeList.of(NeighborGraph.build(X, k)).ends
+    more = EdgeList.of(NeighborGraph.build(X, k + 1)).ends
+    assert not crosses(edges, coordinates).any()
+    assert crosses(more, coordinates).any()
+
+
+# ── odd input ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_graph_in_pieces():
+    """Short circuits of one piece; between pieces there is nothing to cut short."""
+    X = np.vstack([horseshoe(), [[1.0, 0.0]], horseshoe() + 100])
+    found = find_short_circuits(X, 5)
+    assert NeighborGraph.build(X, 5).components()[0] == 2
+    assert (found.edges == 200).any(axis=1).all()
+    assert found.graph.components()[0] == found.prune().components()[0] == 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_precomputed_distances(sparse):
+    X = np.vstack([horseshoe(), [[1.0, 0.0]]])
+    D = cdist(X, X)
+    given = NeighborGraph.build(X, 12).matrix() if sparse else D
+    expected = find_short_circuits(X, 6)
+    found = find_short_circuits(given, 6, metric="precomputed")
+    assert np.array_equal(found.edges, expected.edges)
+    pruned = found.prune()
+    embedding = Isomap(2, metric="precomputed").fit(pruned).embedding_
+    assert np.allclose(embedding, Isomap(2).fit(expected.prune()).embedding_)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_units_do_not_matter(scale):
+    X = np.vstack([horseshoe(), [[1.0, 0.0]]])
+    expected = find_short_circuits(X, 6)
+    found = find_short_circuits(scale * X, 6)
+    assert np.array_equal(found.edges, expected.edges)
+    assert np.allclose(found.detour, expected.detour)
+    assert np.allclose(found.prune().distances, scale * expected.prune().distances, atol=0)
+
+
+@pytest.mark.parametrize("copies", [2, 5, 12])
+def test_copies_of_points(copies):
+    """They change nothing but the number of neighbours; edges of no length are sound."""
     rng = np.random.default_rng(0)
-    X = np.repeat(rng.uniform(size=(40, 2)), 2, axis=0)
-    lengths, _ = edge_lengths(NeighborGraph.build(X, 6))
-    _, predecessors = dijkstra(lengths, indices=[0, 31, 70], return_predecessors=True)
-    walked = np.zeros(len(X))
-    for parent in predecessors:
-        for point in np.flatnonzero(parent >= 0):
-            while parent[point] >= 0:
-                walked[point] += 1
-                point = parent[point]
-    assert np.array_equal(_load(predecessors), walked)
+    X = np.repeat(np.column_stack([rng.uniform(0, 3, 60), rng.uniform(size=60)]), copies, axis=0)
+    assert len(find_short_circuits(X, 10)) == 0
+    horse = np.vstack([np.repeat(horseshoe(), copies, axis=0), [[1.0, 0.0]]])
+    found = find_short_circuits(horse, 4 * copies)
+    assert len(found) > 0
+    assert (found.edges == 200 * copies).any(axis=1).all()
+    assert (np.diff(found.prune().indptr) == 4 * copies).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7])
+def test_tiny_graphs(n):
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    found = find_short_circuits(X)
+    assert len(found) == 0
+    assert np.array_equal(found.prune().indices, found.graph.indices)
+    assert len(find_short_circuits(np.ones((n, 2)))) == 0
+
+
+def test_a_ready_graph_is_cut_to_fewer_neighbours():
+    X, _ = stray_roll(400, 1)
+    graph = NeighborGraph.build(X, 12)
+    found = find_short_circuits(graph, 9)
+    assert found.graph.n_neighbors == 9
+    assert np.array_equal(found.edges, find_short_circuits(X, 9).edges)
+    again = pickle.loads(pickle.dumps(found))
+    assert str(again) == str(found)
+
+
+def test_bad_input_is_named():
+    X = horseshoe()
+    graph = NeighborGraph.build(X, 5)
+    with pytest.raises(ValueError, match="7 query points among 200"):
+        find_short_circuits(graph.query(X[:7] + 0.001)[0])
+    with pytest.raises(ValueError, match="count=-1 must be at least 0"):
+        find_short_circuits(graph).prune(-1)
+    with pytest.raises(ValueError, match="n_neighbors=300"):
+        find_short_circuits(X, 300)
+    with pytest.raises(ValueError, match="NaN"):
+        find_short_circuits(np.full((10, 2), np.nan))

@@ -11,7 +11,7 @@ from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.regression import LocalRegression
-from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
@@ -63,7 +63,8 @@ class Barycentric(LocalWeights):
     """Weights that reproduce a new point from its neighbours, applied to their coordinates.
 
     This is the limit of LLE's equivalent kernel in which its free parameter goes to infinity.
-    Neighbours on another piece of the map than the nearest one get no weight.
+    Neighbours on another piece of the map than the nearest one, or across a cut of the graph, get
+    no weight.
     """
 
     reg: float
@@ -76,6 +77,9 @@ class Barycentric(LocalWeights):
         differences = gathered(index.points, indices) - gathered(X, np.arange(X.shape[0])[:, None])
         unit = np.where(distances[:, -1] > 0, distances[:, -1], 1.0)[:, None, None]
         elsewhere = self.labels[indices] != self.labels[indices[:, :1]]
+        if self.graph.cuts is not None:
+            edges = Edges.of(indices, distances)
+            elsewhere |= self.graph.cuts.across(edges).reshape(indices.shape)
         return indices, barycentric_weights(differences / unit, self.reg, elsewhere)
 
 

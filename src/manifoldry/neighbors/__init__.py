@@ -1,8 +1,17 @@
-"""Neighbour graphs: exact search, radius and k-nearest graphs, disconnected graphs."""
+"""Neighbour graphs: search, radius and k-nearest graphs, separate pieces, short circuits."""
 
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.short_circuits import ShortCircuits, find_short_circuits
 
-__all__ = ["DisconnectedPolicy", "Edges", "NeighborGraph", "NeighborIndex", "choose_index"]
+__all__ = [
+    "DisconnectedPolicy",
+    "Edges",
+    "NeighborGraph",
+    "NeighborIndex",
+    "ShortCircuits",
+    "choose_index",
+    "find_short_circuits",
+]

@@ -23,6 +23,7 @@ from manifoldry._validation import (
 )
 from manifoldry.neighbors.base import Edges, NeighborIndex, without
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.cuts import Cuts
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
 DEFAULT_NEIGHBORS = 10
@@ -59,6 +60,8 @@ class NeighborGraph:
     recall : float
         Share of true neighbours among those found: 1 for an exact search, else measured on a
         sample of points.
+    cuts : Cuts or None
+        Edges that were removed, see :class:`ShortCircuits`, and which no new point may bridge.
 
     Examples
     --------
@@ -82,6 +85,7 @@ class NeighborGraph:
     metric: Any = "euclidean"
     feature_names: Any = None
     recall: float = 1.0
+    cuts: Cuts | None = None
 
     def __repr__(self) -> str:
         rule = f"radius={self.radius}" if self.n_neighbors is None else f"k={self.n_neighbors}"
@@ -217,7 +221,10 @@ class NeighborGraph:
         else:
             own = Edges.of(*self.index.nearest_but(X, self.k, known))
         back = without(self.index.within(X, self.reach), known)
-        return replace_edges(self, own), replace_edges(self, back.keep(self._chose(back, known)))
+        back = back.keep(self._chose(back, known))
+        if self.cuts is not None:
+            own, back = self.cuts.apply(own, back, known)
+        return replace_edges(self, own), replace_edges(self, back)
 
     def _chose(self, back: Edges, known: IntArray) -> Any:
         """Whether the training point of each edge would have taken the query point as neighbour.

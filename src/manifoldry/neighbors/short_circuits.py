@@ -1,162 +1,272 @@
-"""Find edges that short-circuit a manifold: few edges that many shortest paths depend on."""
+"""Edges that short-circuit a manifold: found, ranked, explained and removed."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.csgraph import dijkstra
 
+from manifoldry._checks import check_count
+from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, IntArray
-from manifoldry._validation import canonical, spread_rows
-from manifoldry.neighbors.geodesics import edge_lengths
+from manifoldry._validation import spread_rows
+from manifoldry.neighbors.crossings import find_crossings, joined_edges
+from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.paths import PathTrees
+from manifoldry.neighbors.pruning import without_edges
 
 _SOURCES = 16  # starting points of the paths that are looked at
-_CANDIDATES = 12  # busiest points whose removal is tried
-_DETOUR = 5.0  # a way round this many times as long means that a gap was crossed
-_CHANGE = 0.1  # relative change of a geodesic that counts when single edges are removed
-_CROWD = 100  # a point with more neighbours is on too many paths to mean anything
+_CHANGE = 0.1  # relative growth of a geodesic that counts
+_HARMLESS = 0.01  # share of geodesics that must grow, else nothing is reported
 _FEWEST = 4  # neighbours below which sheets come apart by chance
-# Fewer neighbours lengthen all geodesics a little; crossings of a gap show in a few that double.
-_DOUBLED, _USUAL, _UNREACHED = 0.05, 1.3, 0.02
+_SHOWN = 5  # edges named in words
 
 
-@dataclass(frozen=True, eq=False)
-class ShortCircuits:
-    """Edges across gaps, and what leaving them out would do.
+def find_short_circuits(
+    X: Any,
+    n_neighbors: int | None = None,
+    *,
+    radius: float | None = None,
+    metric: Any = "euclidean",
+    metric_params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+) -> "ShortCircuits":
+    """Find the edges of a neighbour graph that cut a manifold short, and what removing them does.
 
-    A point that alone joins two layers is found among those that many shortest paths run through;
-    a multitude of crossings by comparing with the same graph cut down to fewer neighbours. Two or
-    three stray points side by side in one gap escape both.
+    An edge from one layer of a rolled-up sheet to the next ruins every distance along the graph,
+    and with it Isomap, which therefore calls this in each fit and warns. Call it yourself to see
+    which edges those are, and to embed the graph without them: print the result, and pass what
+    its :meth:`~ShortCircuits.prune` returns to the estimator instead of the data.
+
+    An edge is a short circuit if, with all others like it gone, the way round is at least five
+    times as long, and worse than the edge in no other respect: made of much shorter steps, or far
+    less crowded by shortest paths. So a bridge between clusters is none, for there is no way
+    round, and neither is any part of a ring. Only what many shortest paths use is looked at.
 
     Parameters
     ----------
-    edges : array of shape (n_edges, 2)
-        Single suspicious edges.
-    changed : float
-        Share of geodesics that change by more than a tenth when those edges are removed.
-    sound_neighbors : int or None
-        A number of neighbours with which many geodesics are more than twice as long, though most
-        hardly change; None if there is none.
-    doubled : float
-        The share of geodesics that are.
+    X : NeighborGraph, array, sparse matrix or frame of shape (n_samples, n_features)
+        A ready graph, or data to build one on; see :meth:`NeighborGraph.build`.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 10, or all that a ready graph has.
+    radius, metric, metric_params, n_jobs
+        As in :meth:`NeighborGraph.build`, for data.
+
+    Returns
+    -------
+    ShortCircuits
 
     Examples
     --------
-    A horseshoe whose ends almost touch, and one point in the gap:
+    A horseshoe whose ends almost touch, and two stray points in the gap:
 
     >>> import numpy as np
-    >>> from manifoldry.neighbors import NeighborGraph
+    >>> from manifoldry.neighbors import find_short_circuits
     >>> angle = np.linspace(0.2, 2 * np.pi - 0.2, 200)
-    >>> X = np.vstack([np.column_stack([np.cos(angle), np.sin(angle)]), [[1.0, 0.0]]])
-    >>> int(ShortCircuits.of(NeighborGraph.build(X, 4)).edges.max())
-    200
+    >>> horseshoe = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.vstack([horseshoe, [[1.0, 0.05], [1.0, -0.05]]])
+    >>> found = find_short_circuits(X, n_neighbors=4)
+    >>> bool((found.edges >= 200).any(axis=1).all()), found.changed > 0.1
+    (True, True)
+    >>> print(find_short_circuits(found.prune()))
+    no sign of short circuits among 410 edges between 202 points
+    """
+    if not isinstance(X, NeighborGraph):
+        X = NeighborGraph.build(
+            X,
+            n_neighbors,
+            radius=radius,
+            metric=metric,
+            metric_params=metric_params,
+            n_jobs=n_jobs,
+        )
+    elif n_neighbors is not None and n_neighbors != X.n_neighbors:
+        X = X.truncate(n_neighbors)
+    return ShortCircuits.of(X)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShortCircuits:
+    """Edges that cut a manifold short, the most harmful first; see :func:`find_short_circuits`.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        Where they were found.
+    edges : array of shape (n_edges, 2)
+        Their ends.
+    score : array of shape (n_edges,)
+        What they are ranked by: the length that shortest paths save by the edge, as a share of
+        the length of all shortest paths; then by their detour. Edges that cross a gap in the same
+        place stand together, the crossing that saves most first: only all of it gone has effect.
+    detour : array of shape (n_edges,)
+        Length of the way between the ends when all these edges are gone, relative to the edge.
+    load : array of shape (n_edges,)
+        Share of shortest paths that run through the edge.
+    changed : Estimate
+        Share of the distances along the graph that grow by more than a tenth without all edges.
     """
 
-    edges: IntArray
-    changed: float
-    sound_neighbors: int | None
-    doubled: float
+    graph: NeighborGraph
+    edges: IntArray = field(default_factory=lambda: np.empty((0, 2), dtype=np.intp))
+    score: Array = field(default_factory=lambda: np.empty(0))
+    detour: Array = field(default_factory=lambda: np.empty(0))
+    load: Array = field(default_factory=lambda: np.empty(0))
+    changed: Estimate = field(default_factory=lambda: Estimate(0.0))
 
     @classmethod
     def of(cls, graph: NeighborGraph) -> "ShortCircuits":
-        """Look for short circuits in a connected graph."""
-        lengths, unit = edge_lengths(graph)
-        sources = spread_rows(graph.n_query, _SOURCES)
-        before, predecessors = dijkstra(lengths, indices=sources, return_predecessors=True)
-        sound, doubled = _with_fewer_neighbors(graph, sources, before * unit)
-        busiest = np.argsort(-_load(predecessors), kind="stable")[:_CANDIDATES]
-        found = [edge for point in busiest for edge in _crossings(lengths, int(point))]
-        if not found:
-            return cls(np.empty((0, 2), dtype=np.intp), 0.0, sound, doubled)
-        edges = np.unique(np.sort(np.array(found), axis=1), axis=0)
-        after = dijkstra(_without_edges(lengths, edges), indices=sources)
-        return cls(edges, _changed(before, after), sound, doubled)
+        """Look for short circuits in the graph of the training points among themselves."""
+        if graph.n_query != graph.n_reference:
+            raise ValueError(
+                f"short circuits are sought in the graph of the training points; this one has "
+                f"{graph.n_query} query points among {graph.n_reference}"
+            )
+        if not graph.distances.any():
+            return cls(graph)
+        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, _SOURCES)
+        everything = np.ones(len(edges.ends), dtype=bool)
+        trees = PathTrees.of(edges.matrix(everything), sources)
+        found = find_crossings(edges, trees, sources)
+        if not found.any():
+            return cls(graph)
+        return cls._ranked(graph, edges, found, trees, sources)
+
+    @classmethod
+    def _ranked(
+        cls, graph: NeighborGraph, edges: EdgeList, found: Any, trees: PathTrees, sources: IntArray
+    ) -> "ShortCircuits":
+        rest, rows = edges.matrix(~found), np.flatnonzero(found)
+        changed = _growing(trees.distances, dijkstra(rest, indices=sources), graph.n_query)
+        if changed < _HARMLESS:
+            return cls(graph)
+        lengths, around = edges.lengths[rows], edges.around(rows, rest)
+        paths = trees.edge_load(edges.ends[rows])
+        total = trees.distances[np.isfinite(trees.distances)].sum()
+        score, detour = paths * (around - lengths) / total, around / lengths
+        crossing = joined_edges(edges, rows, rest)
+        together = np.bincount(crossing, weights=score)[crossing]
+        order = np.lexsort((-detour, -score, crossing, -together))
+        load = paths / trees.n_paths
+        ends = edges.ends[rows].astype(np.intp)
+        return cls(graph, ends[order], score[order], detour[order], load[order], changed)
+
+    def __len__(self) -> int:
+        return len(self.edges)
+
+    def prune(self, count: int | None = None) -> NeighborGraph:
+        """The graph without the first `count` of these edges, by default without any.
+
+        All estimators take it in place of data. A point that loses a neighbour gets the next along
+        the graph instead, at its distance along the graph, so that k stays k and no path changes.
+        New points find their neighbours in the data as ever, but where two of them are the ends of
+        a removed edge the farther is dropped; one so far between two layers that none of its
+        neighbours is such an end can still be placed on the wrong one, or between them.
+
+        Parameters
+        ----------
+        count : int, default=None
+            How many edges, from the most harmful on.
+        """
+        return without_edges(self.graph, self.edges[: self._count(count)])
+
+    def effect(self, count: int | None = None) -> Estimate:
+        """Share of distances along the graph that grow by a tenth without the first `count` edges.
+
+        Estimated on a few points, from which all distances are computed.
+        """
+        count = self._count(count)
+        if count == len(self):
+            return self.changed
+        edges, sources = self._list, spread_rows(self.graph.n_query, _SOURCES)
+        gone = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
+        after = dijkstra(edges.matrix(~gone), indices=sources)
+        return _growing(self._before, after, self.graph.n_query)
+
+    def _count(self, count: int | None) -> int:
+        return len(self) if count is None else min(check_count("count", count, 0), len(self))
+
+    @cached_property
+    def _list(self) -> EdgeList:
+        return EdgeList.of(self.graph)
+
+    @cached_property
+    def _before(self) -> Array:
+        everything = np.ones(len(self._list.ends), dtype=bool)
+        sources = spread_rows(self.graph.n_query, _SOURCES)
+        return np.asarray(dijkstra(self._list.matrix(everything), indices=sources))
+
+    @property
+    def points(self) -> IntArray:
+        """The few points that all these edges meet in, such as stray ones; none if they do not."""
+        left = self.edges
+        points: list[int] = []
+        while len(left) and len(points) < _SHOWN:
+            points.append(int(np.bincount(left.ravel()).argmax()))
+            left = left[(left != points[-1]).all(axis=1)]
+        meet = len(left) == 0 and 2 * len(points) <= len(self)
+        return np.array(sorted(points) if meet else [], dtype=np.intp)
+
+    @property
+    def fewer_neighbors(self) -> int | None:
+        """The most neighbours with which none of these edges would be there; None if too few."""
+        if self.graph.n_neighbors is None or len(self) == 0:
+            return None
+        k = int(best_rank(self.graph, self.edges).min())
+        if k < _FEWEST:
+            return None
+        whole = self.graph.truncate(k).components()[0] == self.graph.components()[0]
+        return k if whole else None
+
+    @property
+    def advice(self) -> str:
+        """What to do, in words."""
+        ways = []
+        if self.fewer_neighbors is not None:
+            ways.append(f"pass n_neighbors={self.fewer_neighbors} or fewer")
+        elif self.graph.radius is not None:
+            ways.append("pass a smaller radius")
+        if len(self.points):
+            named = ", ".join(map(str, self.points))
+            ways.append(f"drop the points they meet in ({named})")
+        ways.append("fit to find_short_circuits(...).prune(), the graph without them")
+        return ", or ".join(ways)
+
+    def __repr__(self) -> str:
+        return f"ShortCircuits({len(self)} edges, {self.changed:.0%} of distances changed)"
+
+    def __str__(self) -> str:
+        total = f"{len(self._list.ends)} edges between {self.graph.n_query} points"
+        if len(self) == 0:
+            return f"no sign of short circuits among {total}"
+        return "\n".join(
+            [
+                f"short circuits: {len(self)} of {total}",
+                f"without them {self.changed:.0%} of the distances along the graph grow by more "
+                "than a tenth",
+                *self._table(),
+                f"remedy: {self.advice}",
+            ]
+        )
+
+    def _table(self) -> Iterator[str]:
+        yield f"{'edge':>15} {'score':>7} {'detour':>7} {'load':>7} {'grow without these':>19}"
+        for row in range(min(_SHOWN, len(self))):
+            i, j = self.edges[row]
+            yield (
+                f"{f'{i}-{j}':>15} {self.score[row]:7.3f} {self.detour[row]:7.1f} "
+                f"{self.load[row]:7.1%} {self.effect(row + 1):19.0%}"
+            )
+        if len(self) > _SHOWN:
+            yield f"{f'and {len(self) - _SHOWN} more':>15} {self.changed:43.0%}"
 
 
-def _with_fewer_neighbors(
-    graph: NeighborGraph, sources: IntArray, before: Array
-) -> tuple[int | None, float]:
-    """The most neighbours, of half as many, a quarter, ..., without which gaps were crossed."""
-    k = (graph.n_neighbors or 0) // 2
-    while k >= _FEWEST:
-        lengths, unit = edge_lengths(graph.truncate(k))
-        known = np.isfinite(before) & (before > 0)
-        stretch = dijkstra(lengths, indices=sources)[known] * unit / before[known]
-        reached = np.isfinite(stretch)
-        if reached.mean() < 1 - _UNREACHED or np.median(stretch[reached]) > _USUAL:
-            break
-        doubled = float((stretch[reached] > 2).mean())
-        if doubled > _DOUBLED:
-            return k, doubled
-        k //= 2
-    return None, 0.0
-
-
-def _load(predecessors: IntArray) -> Array:
-    """How many of the shortest paths run through or end in every point.
-
-    The paths from one source are a tree; all trees are gone through together, from the outermost
-    level inwards, each point passing its count to its parent.
-    """
-    n_trees, n = predecessors.shape
-    itself = np.arange(n_trees * n)
-    offset = np.repeat(np.arange(n_trees) * n, n)
-    parent = np.where(predecessors.ravel() >= 0, predecessors.ravel() + offset, itself)
-    depth = _depth(parent)
-    count = np.ones(n_trees * n)
-    levels = np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])
-    for level in levels[:0:-1]:
-        np.add.at(count, parent[level], count[level])
-    return np.asarray(np.where(depth > 0, count, 0.0).reshape(n_trees, n).sum(axis=0))
-
-
-def _depth(parent: IntArray) -> IntArray:
-    """Steps from every node of a forest to its root, which is its own parent."""
-    depth = (parent != np.arange(len(parent))).astype(np.intp)
-    while (beyond := depth[parent]).any():
-        depth, parent = depth + beyond, parent[parent]
-    return depth
-
-
-def _crossings(lengths: sparse.csr_array, point: int) -> list[tuple[int, int]]:
-    """Edges from a point to those of its neighbours that are far from the others without it."""
-    part = slice(lengths.indptr[point], lengths.indptr[point + 1])
-    neighbors, steps = lengths.indices[part], lengths.data[part]
-    if len(neighbors) > _CROWD:
-        return []
-    rest = _without_point(lengths, point)
-    through = steps[:, None] + steps[None, :]
-    around = dijkstra(rest, indices=neighbors, limit=_DETOUR * through.max())[:, neighbors]
-    far = around > _DETOUR * through
-    if not far.any():
-        return []
-    # Two sides of a gap: whoever is near the nearest neighbour, and the others.
-    side = ~far[int(np.argmin(steps))]
-    component = connected_components(rest, directed=False)[1][neighbors]
-    if not np.intersect1d(component[side], component[~side]).size:
-        return []  # a bridge: without the point the graph falls apart, so nothing is cut short
-    fewer = side if side.sum() < (~side).sum() else ~side
-    return [(point, int(other)) for other in neighbors[fewer]]
-
-
-def _without_point(lengths: sparse.csr_array, point: int) -> sparse.csr_array:
-    keep = np.ones(lengths.shape[0])
-    keep[point] = 0.0
-    out = sparse.csr_array(sparse.diags_array(keep) @ lengths @ sparse.diags_array(keep))
-    out.eliminate_zeros()
-    return canonical(out)
-
-
-def _without_edges(lengths: sparse.csr_array, edges: IntArray) -> sparse.csr_array:
-    out = lengths.tolil(copy=True)
-    out[edges[:, 0], edges[:, 1]] = 0.0
-    out[edges[:, 1], edges[:, 0]] = 0.0
-    pruned = sparse.csr_array(out)
-    pruned.eliminate_zeros()
-    return pruned
-
-
-def _changed(before: Array, after: Array) -> float:
+def _growing(before: Array, after: Array, n: int) -> Estimate:
+    """Share of finite distances, (n_sources, n), that are much longer after than before."""
     known = np.isfinite(before) & (before > 0)
-    return float((after[known] > (1 + _CHANGE) * before[known]).mean())
+    grown = known & (after > (1 + _CHANGE) * before)
+    counts = known.sum(axis=1)
+    return Estimate.of_mean((grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0], n)

@@ -159,18 +159,11 @@ class Isomap(GraphEmbedder):
         found = ShortCircuits.of(graph)
         if found.changed > _MANY:
             shown = ", ".join(f"{i}-{j}" for i, j in found.edges[:5])
-            more = ", ..." if len(found.edges) > 5 else ""
+            more = ", ..." if len(found) > 5 else ""
             warn(
-                f"edges {shown}{more} look like short circuits: without those {len(found.edges)}, "
+                f"edges {shown}{more} look like short circuits: without those {len(found)}, "
                 f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "
-                "Lower n_neighbors, or drop the points that lie between the layers",
-                ShortCircuitWarning,
-            )
-        elif found.sound_neighbors is not None:
-            warn(
-                f"n_neighbors={graph.n_neighbors} seems to join layers that lie close together: "
-                f"with n_neighbors={found.sound_neighbors}, {found.doubled:.0%} of the distances "
-                "along the graph are more than twice as long. Pass fewer neighbours",
+                f"To mend that {found.advice} (manifoldry.neighbors)",
                 ShortCircuitWarning,
             )
 

@@ -1,0 +1,162 @@
+"""The edges of a neighbour graph one by one: which to trust, and how far it is round them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
+
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import canonical, row_blocks, split_by_label
+from manifoldry.neighbors.geodesics import edge_lengths
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.paths import Mask
+
+_NEAREST = 7  # neighbours that choose each other among so many belong together
+_WORK = 1e8  # products that are faster than looking for paths
+_TINY = 1e-3  # share of the usual spacing below which points count as copies
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """Every edge of a graph once, whichever end chose it.
+
+    Parameters
+    ----------
+    ends : array of shape (n_edges, 2)
+        The two points, the lower one first; edges in ascending order.
+    lengths : array of shape (n_edges,)
+        How far they are apart, in a unit of their own.
+    spacing : array of shape (n_edges,)
+        What a way round is compared with: the length, but no less than the distance at which the
+        end in the denser place has its seventh neighbour.
+    trusted : array of shape (n_edges,)
+        Whether each end is among the seven nearest of the other, or both coincide: edges that
+        reach across a gap hardly ever are, for there one end finds plenty of neighbours nearby.
+    n : int
+        Number of points.
+    """
+
+    ends: IntArray
+    lengths: Array
+    spacing: Array
+    trusted: Mask
+    n: int
+
+    @classmethod
+    def of(cls, graph: NeighborGraph) -> "EdgeList":
+        """List the edges of the graph of the training points."""
+        matrix, unit = edge_lengths(graph)
+        upper = sparse.coo_array(sparse.triu(matrix, 1))
+        ends = np.column_stack([upper.row, upper.col]).astype(np.int64)
+        own = _seventh_distance(graph) / unit
+        usual = np.median(own[own > 0]) if own.any() else 1.0
+        denser = np.maximum(own, _TINY * usual)[ends].min(axis=1)
+        trusted = _mutual(graph, ends) | (upper.data <= _TINY * denser)
+        return cls(ends, upper.data, np.maximum(upper.data, denser), trusted, graph.n_query)
+
+    def matrix(self, kept: Mask, lengths: Array | None = None) -> sparse.csr_array:
+        """Symmetric lengths of the edges that are kept."""
+        i, j = self.ends[kept].T
+        data = (self.lengths if lengths is None else lengths)[kept]
+        entries = (np.concatenate([data, data]), (np.concatenate([i, j]), np.concatenate([j, i])))
+        return canonical(sparse.csr_array(sparse.coo_array(entries, shape=(self.n, self.n))))
+
+    def spanning(self, trusted: Mask, kept: Mask) -> Mask:
+        """Trusted edges, and of the other kept ones the shortest that connect what those do not."""
+        weights = np.where(trusted, self.lengths.min() * 1e-6, self.lengths)
+        tree = sparse.coo_array(minimum_spanning_tree(self.matrix(kept, weights)))
+        joints = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
+        return np.asarray((trusted & kept) | np.isin(self.codes, self.codes_of(joints)))
+
+    def beyond_steps(self, rows: IntArray, along: sparse.csr_array, most: int) -> IntArray:
+        """Those of some edges whose ends are more than so many steps apart along a graph.
+
+        Where every point has many neighbours fewer steps are tried: looking for paths is faster.
+        """
+        ones = np.ones(along.nnz, dtype=np.float32)
+        step = sparse.csr_array((ones, along.indices, along.indptr), shape=along.shape)
+        for steps in range(2, most + 1):
+            if len(rows) * (along.nnz / self.n) ** steps <= _WORK:
+                rows = rows[~self._within(rows, step, steps)]
+        return rows
+
+    def _within(self, rows: IntArray, step: sparse.csr_array, steps: int) -> Mask:
+        """Whether just so many steps lead from one end to the other."""
+        out = np.zeros(len(rows), dtype=bool)
+        degree = step.nnz / self.n
+        for block in row_blocks(len(rows), int(degree**steps) + 1):
+            reached = step[self.ends[rows[block], 0]]
+            for _ in range(steps - 1):
+                reached = reached @ step
+            places = np.arange(reached.shape[0])
+            out[block] = np.asarray(reached[places, self.ends[rows[block], 1]]).ravel() > 0
+        return out
+
+    def around(self, rows: IntArray, along: sparse.csr_array, limit: float = np.inf) -> Array:
+        """Length of the way between the ends of some edges along a graph; infinite past `limit`.
+
+        The limit counts in units of each edge's spacing.
+        """
+        out = np.full(len(rows), np.inf)
+        if len(rows) == 0:
+            return out
+        start, end = self._oriented(rows)
+        sources, label = np.unique(start, return_inverse=True)
+        members = split_by_label(label)
+        for block in row_blocks(len(sources), self.n, budget=2**22):
+            part = np.concatenate(members[block])
+            farthest = limit * self.spacing[rows[part]].max()
+            D = dijkstra(along, indices=sources[block], limit=farthest)
+            out[part] = D[label[part] - block.start, end[part]]
+        return np.where(out <= limit * self.spacing[rows], out, np.inf)
+
+    def _oriented(self, rows: IntArray) -> tuple[IntArray, IntArray]:
+        """Ends of some edges, first the one that more of them share: there are fewer such."""
+        i, j = self.ends[rows].T
+        shared = np.bincount(self.ends[rows].ravel(), minlength=self.n)
+        swap = shared[j] > shared[i]
+        return np.where(swap, j, i), np.where(swap, i, j)
+
+    @cached_property
+    def codes(self) -> IntArray:
+        """A number for every edge."""
+        return self.codes_of(self.ends)
+
+    def codes_of(self, ends: IntArray) -> IntArray:
+        """Numbers of edges given by their ends, the lower first."""
+        return np.asarray(ends[:, 0].astype(np.int64) * self.n + ends[:, 1])
+
+
+def _rank(graph: NeighborGraph) -> IntArray:
+    """Place of every edge in its row, the nearest neighbour's being 0."""
+    return np.asarray(np.arange(len(graph.indices)) - graph.indptr[:-1][graph.rows])
+
+
+def _seventh_distance(graph: NeighborGraph) -> Array:
+    """Distance from every point to its seventh neighbour, or to the last; 0 without any."""
+    counts = np.diff(graph.indptr)
+    place = graph.indptr[:-1] + np.minimum(counts, _NEAREST) - 1
+    out = np.zeros(graph.n_query)
+    out[counts > 0] = graph.distances[place[counts > 0]]
+    return out
+
+
+def best_rank(graph: NeighborGraph, ends: IntArray) -> IntArray:
+    """Place of some edges in the row, of the two, in which they come first; the nearest's is 0."""
+    n, rank = graph.n_query, _rank(graph)
+    i, j = np.minimum(graph.rows, graph.indices), np.maximum(graph.rows, graph.indices)
+    order = np.lexsort((rank, i * n + j))
+    codes = (i * n + j)[order]
+    return np.asarray(rank[order][np.searchsorted(codes, ends[:, 0] * n + ends[:, 1])])
+
+
+def _mutual(graph: NeighborGraph, ends: IntArray) -> Mask:
+    """Which edges have each end among the nearest of the other."""
+    near = _rank(graph) < _NEAREST
+    i, j = graph.rows[near].astype(np.int64), graph.indices[near].astype(np.int64)
+    n = graph.n_query
+    there, back = ends[:, 0] * n + ends[:, 1], ends[:, 1] * n + ends[:, 0]
+    chosen = i * n + j
+    return np.asarray(np.isin(there, chosen) & np.isin(back, chosen))

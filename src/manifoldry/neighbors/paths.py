@@ -1,0 +1,114 @@
+"""Trees of shortest paths from a few points: how many paths run through every point and edge."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from manifoldry._typing import Array, IntArray
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class PathTrees:
+    """The shortest paths from some sources to all points they reach.
+
+    Parameters
+    ----------
+    distances : array of shape (n_sources, n)
+        How long the paths are; infinite where there is none.
+    predecessors : array of shape (n_sources, n)
+        The point before the last on every path; negative at the source and where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> chain = sparse.csr_array(np.diag([1.0, 2.0, 4.0], 1) + np.diag([1.0, 2.0, 4.0], -1))
+    >>> trees = PathTrees.of(chain, np.array([0]))
+    >>> trees.distances[0], trees.load()
+    (array([0., 1., 3., 7.]), array([0., 3., 2., 1.]))
+    """
+
+    distances: Array
+    predecessors: IntArray
+
+    @classmethod
+    def of(cls, lengths: sparse.csr_array, sources: IntArray) -> "PathTrees":
+        """Find the shortest paths along symmetric edge lengths."""
+        return cls(*dijkstra(lengths, indices=sources, return_predecessors=True))
+
+    @property
+    def n_paths(self) -> int:
+        """Number of paths: pairs of a source and another point that it reaches."""
+        return int((self.predecessors >= 0).sum())
+
+    def load(self, counted: Mask | None = None) -> Array:
+        """How many of the paths run through or end in every point, all or those `counted`."""
+        return np.asarray(self._carried(counted).reshape(self._shape).sum(axis=0))
+
+    def edge_load(self, ends: IntArray) -> Array:
+        """How many of the paths run through each of some edges, (n_edges, 2)."""
+        tree, child = np.nonzero(self.predecessors >= 0)
+        codes = self._codes(self.predecessors[tree, child], child)
+        wanted, place = np.unique(self._codes(*ends.T), return_inverse=True)
+        if len(wanted) == 0:
+            return np.zeros(0)
+        at = np.minimum(np.searchsorted(wanted, codes), len(wanted) - 1)
+        hit = wanted[at] == codes
+        carried = self._carried(None).reshape(self._shape)[tree[hit], child[hit]]
+        return np.asarray(np.bincount(at[hit], weights=carried, minlength=len(wanted))[place])
+
+    def using(self, ends: IntArray) -> Mask:
+        """Which of the paths, (n_sources, n), run through one of some edges, (n_edges, 2)."""
+        child = np.broadcast_to(np.arange(self._shape[1]), self._shape)
+        crossing = np.isin(self._codes(self.predecessors, child), self._codes(*ends.T))
+        crossing &= self.predecessors >= 0
+        used: Mask = crossing.ravel()
+        for level in self._levels[1:]:  # from the sources outwards
+            used[level] |= used[self._parents[level]]
+        return used.reshape(self._shape)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        n_trees, n = self.predecessors.shape
+        return n_trees, n
+
+    def _codes(self, one: IntArray, other: IntArray) -> IntArray:
+        """A number for every edge, whichever way it is gone along."""
+        n = self._shape[1]
+        return np.asarray(np.minimum(one, other).astype(np.int64) * n + np.maximum(one, other))
+
+    def _carried(self, counted: Mask | None) -> Array:
+        """Paths through every node of the trees; none where a tree begins.
+
+        All trees are gone through together, from the outermost level inwards, each node passing
+        its count to its parent.
+        """
+        ends = np.ones(self._shape) if counted is None else counted.astype(np.float64)
+        count = ends.ravel()
+        for level in self._levels[:0:-1]:
+            np.add.at(count, self._parents[level], count[level])
+        count[self._levels[0]] = 0.0
+        return count
+
+    @cached_property
+    def _parents(self) -> IntArray:
+        """Parent of every node of all trees, numbered through; a root is its own."""
+        n_trees, n = self._shape
+        offset = (np.arange(n_trees) * n)[:, None]
+        flat = np.where(self.predecessors >= 0, self.predecessors + offset, np.arange(n) + offset)
+        return np.asarray(flat.ravel())
+
+    @cached_property
+    def _levels(self) -> list[IntArray]:
+        """Nodes of all trees by their number of steps from the root."""
+        ancestor = self._parents
+        depth = (ancestor != np.arange(ancestor.size)).astype(np.intp)
+        while (beyond := depth[ancestor]).any():
+            depth, ancestor = depth + beyond, ancestor[ancestor]
+        return np.split(np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1])

@@ -1,0 +1,75 @@
+"""A neighbour graph without some of its edges."""
+
+from dataclasses import replace
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import row_blocks
+from manifoldry.neighbors.base import Edges, compress
+from manifoldry.neighbors.cuts import Cuts
+from manifoldry.neighbors.geodesics import edge_lengths
+from manifoldry.neighbors.graph import NeighborGraph, replace_edges
+
+_WIDER = 2.0  # the search goes on so much farther where too few points were seen
+_COPIES = 1e-200  # lengths below are those of edges between copies of a point
+
+
+def without_edges(graph: NeighborGraph, pairs: IntArray) -> NeighborGraph:
+    """The graph of the training points without some edges, whichever end chose them.
+
+    Points that lose one of their k neighbours get the next along the graph instead, at its
+    distance along the graph: all points keep k neighbours, as local methods need, and no shortest
+    path changes. In a radius graph neighbours just become fewer.
+    """
+    if len(pairs) == 0:
+        return graph
+    n = graph.n_query
+    gone = np.concatenate([pairs[:, 0] * n + pairs[:, 1], pairs[:, 1] * n + pairs[:, 0]])
+    edges = Edges(graph.indptr, graph.indices, graph.distances)
+    left = edges.keep(~np.isin(edges.rows * n + edges.indices, gone))
+    cuts = Cuts(pairs) if graph.cuts is None else graph.cuts.joined_with(pairs)
+    pruned = replace(replace_edges(graph, left), cuts=cuts)
+    if graph.n_neighbors is None:
+        return pruned
+    return replace_edges(pruned, _refilled(pruned, np.diff(graph.indptr)))
+
+
+def _refilled(graph: NeighborGraph, counts: IntArray) -> Edges:
+    """The edges, and for rows that have fewer than `counts` says the next along the graph."""
+    lengths, unit = edge_lengths(graph)
+    short = np.flatnonzero(np.diff(graph.indptr) < counts)
+    rows, columns, found = [graph.rows], [graph.indices], [graph.distances]
+    for block in row_blocks(len(short), graph.n_query, budget=2**22):
+        reach = float(graph.reach[short[block]].max()) / unit
+        paths = _paths_to_some(lengths, short[block], counts[short[block]], reach)
+        for i, D in zip(short[block], paths, strict=True):
+            new = _next_along(graph, i, D, int(counts[i]))
+            rows.append(np.full(len(new), i))
+            columns.append(new)
+            found.append(np.where(D[new] < _COPIES, 0.0, D[new]) * unit)
+    distances: Array = np.concatenate(found)
+    return compress(np.concatenate(rows), np.concatenate(columns), distances, graph.n_query)
+
+
+def _paths_to_some(
+    lengths: sparse.csr_array, rows: IntArray, counts: IntArray, reach: float
+) -> Array:
+    """Distances along the graph from some points, to twice as many others as `counts` says."""
+    limit, farthest = _WIDER * reach, float(lengths.sum())
+    while True:
+        D = np.asarray(dijkstra(lengths, indices=rows, limit=limit))
+        if limit > farthest or (np.isfinite(D).sum(axis=1) > 2 * counts).all():
+            return D
+        limit *= _WIDER
+
+
+def _next_along(graph: NeighborGraph, i: int, D: Array, count: int) -> IntArray:
+    """Points nearest to `i` along the graph, but for its neighbours and those parted from it."""
+    mine = graph.indices[graph.indptr[i] : graph.indptr[i + 1]]
+    assert graph.cuts is not None  # those just made
+    nearest = np.argsort(D, kind="stable")
+    free = ~np.isin(nearest, np.concatenate([[i], mine, graph.cuts.parted_from(i)]))
+    return nearest[free & np.isfinite(D[nearest])][: count - len(mine)]
