@@ -4,7 +4,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._typing import IntArray
+from manifoldry._typing import Array, IntArray
 from manifoldry._validation import split_by_label
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
@@ -12,7 +12,7 @@ from manifoldry.neighbors.paths import Mask, PathTrees
 # Found on seeds 0 to 2 of the sheets in docs/studies/short_circuits.py, which draws others.
 _DETOUR = 5.0  # a way round this many times as long means that a gap was crossed,
 _MILD = 3.0  # and beside such an edge, this many times
-_USED = 0.01  # share of all paths that run through a crossing worth the name
+_USED = 0.03  # share of all paths that run through a crossing worth the name
 _LONGER = 1.6  # it is so much longer than every step on the way round,
 _CROWDED = 1.3  # or so much more crowded,
 _BROAD = 0.5  # or no more than this share of its paths meet anywhere on the way round,
@@ -20,7 +20,6 @@ _FARTHER = 2.0  # which then must be longer by this factor once more
 _PASSES = 3  # times that edges with a short way round are put back
 _ROUNDS = 5  # searches, from the second on without trust in the busiest points,
 _BUSY, _FEWEST = 0.01, 3  # which are this share of all, and at least so many
-_THRESHOLDS = 32  # lengths that the steps on ways round are compared with
 
 
 def find_crossings(edges: EdgeList, trees: PathTrees, sources: IntArray) -> Mask:
@@ -33,33 +32,40 @@ def find_crossings(edges: EdgeList, trees: PathTrees, sources: IntArray) -> Mask
     a gap consists of edges that look like any other, but is on every path across.
     """
     removed = np.zeros(len(edges.ends), dtype=bool)
-    left_out = np.zeros(edges.n, dtype=bool)
+    trusted = edges.trusted
     for number in range(_ROUNDS):
-        suspects = _suspects(edges, removed, left_out, trees)
-        found, after = _judged(edges, removed, suspects, trees, sources)
+        suspects = _suspects(edges, removed, trusted, trees)
+        found, trees = _judged(edges, removed, suspects, trees, sources)
         if number > 0 and not found.any():
             break
-        removed, trees = removed | found, after
-        busiest = np.argsort(-trees.load(), kind="stable")[: max(_FEWEST, int(_BUSY * edges.n))]
-        left_out = np.isin(np.arange(edges.n), busiest)
+        removed = removed | found
+        trusted = _away_from_the_crowd(edges, trees.load())
     return removed
 
 
-def _suspects(edges: EdgeList, removed: Mask, left_out: Mask, trees: PathTrees) -> Mask:
+def _away_from_the_crowd(edges: EdgeList, load: Array) -> Mask:
+    """All edges but those at the busiest points and, around them, those not trusted before."""
+    count = max(_FEWEST, int(_BUSY * edges.n))
+    busiest = np.argsort(-load, kind="stable")[:count]
+    at_one = _mask(busiest, edges.n)[edges.ends].any(axis=1)
+    around = _mask(edges.ends[at_one].ravel(), edges.n)[edges.ends].any(axis=1)
+    return np.asarray(~at_one & (edges.trusted | ~around))
+
+
+def _suspects(edges: EdgeList, removed: Mask, trusted: Mask, trees: PathTrees) -> Mask:
     """Edges with a long way round, if all of them go, that enough paths use."""
-    trusted = edges.trusted & ~removed & ~left_out[edges.ends].any(axis=1)
-    sketch = edges.spanning(trusted, ~removed)
+    sketch = edges.spanning(trusted & ~removed, ~removed)
     # A step along the sketch is hardly longer than the spacing there: count steps first.
     others: IntArray = np.flatnonzero(~sketch & ~removed)
     rows = edges.beyond_steps(others, edges.matrix(sketch), int(_DETOUR))
-    rest = edges.matrix(~removed & ~_mask(rows, removed))
+    rest = edges.matrix(~removed & ~_mask(rows, len(removed)))
     rows = edges.beyond_steps(rows, rest, int(_MILD))
-    found = _used(edges, removed, _mask(rows, removed), trees)
+    found = _used(edges, removed, _mask(rows, len(removed)), trees)
     return _used(edges, removed, _with_long_ways_round(edges, removed, found), trees)
 
 
-def _mask(rows: IntArray, like: Mask) -> Mask:
-    out = np.zeros_like(like)
+def _mask(rows: IntArray, n: int) -> Mask:
+    out = np.zeros(n, dtype=bool)
     out[rows] = True
     return out
 
@@ -69,7 +75,7 @@ def _used(edges: EdgeList, removed: Mask, found: Mask, trees: PathTrees) -> Mask
     rows = np.flatnonzero(found)
     share = trees.edge_load(edges.ends[rows]) / max(1, trees.n_paths)
     joined = joined_edges(edges, rows, edges.matrix(~removed & ~found))
-    return _mask(rows[np.bincount(joined, weights=share)[joined] > _USED], removed)
+    return _mask(rows[np.bincount(joined, weights=share)[joined] > _USED], len(removed))
 
 
 def _with_long_ways_round(edges: EdgeList, removed: Mask, found: Mask) -> Mask:
@@ -82,7 +88,7 @@ def _with_long_ways_round(edges: EdgeList, removed: Mask, found: Mask) -> Mask:
         rest = edges.matrix(~found & ~removed)
         beyond = edges.beyond_steps(rows, rest, int(_MILD))
         far = beyond[np.isinf(edges.around(beyond, rest, _MILD))]
-        found = _mask(far, removed)
+        found = _mask(far, len(removed))
         if len(far) in (0, len(rows)):
             break
     return found
@@ -100,22 +106,31 @@ def _judged(
     """
     while found.any():
         rest = edges.matrix(~found & ~removed)
-        after = PathTrees.of(rest, sources)
         groups = _groups(edges, np.flatnonzero(found), rest)
-        longer = _longer_than_the_way_round(edges, found, rest)
-        sound = [
-            (detour, group)
-            for group, detour in groups
-            if not (detour >= _DETOUR and np.mean(longer[group]) >= 0.5)
-            and not (detour >= _FARTHER * _DETOUR and _narrower(edges, group, before, after))
-        ]
-        if not sound:
+        long = [(d, g) for g, d in groups if d >= _DETOUR]
+        after = PathTrees.of(rest, sources) if long else before
+        sound = [(d, g) for d, g in long if not _is_worse(edges, g, d, rest, before, after)]
+        if len(long) == len(groups) and not sound:
             return found, after
-        last = max(_FARTHER * _DETOUR, float(np.median([detour for detour, _ in sound])))
-        back = [group for detour, group in sound if detour <= last]
-        found = found & ~_mask(np.concatenate(back), removed)
+        last = max(_FARTHER * _DETOUR, float(np.median([d for d, _ in sound] or [0.0])))
+        back = [g for g, d in groups if d < _DETOUR] + [g for d, g in sound if d <= last]
+        found = found & ~_mask(np.concatenate(back), len(removed))
         found = _with_long_ways_round(edges, removed, found)
     return found, before
+
+
+def _is_worse(
+    edges: EdgeList,
+    group: IntArray,
+    detour: float,
+    rest: sparse.csr_array,
+    before: PathTrees,
+    after: PathTrees,
+) -> bool:
+    """Whether edges across a gap are longer than the steps round it, or more crowded."""
+    if _longer(edges, group, rest):
+        return True
+    return detour >= _FARTHER * _DETOUR and _narrower(edges, group, before, after)
 
 
 def _groups(
@@ -147,18 +162,14 @@ def joined_edges(edges: EdgeList, rows: IntArray, rest: sparse.csr_array) -> Int
     return labels
 
 
-def _longer_than_the_way_round(edges: EdgeList, found: Mask, rest: sparse.csr_array) -> Mask:
-    """Which suspects are longer, by far, than every step of some way round them."""
-    out = np.zeros_like(found)
-    rows = np.flatnonzero(found)
-    order = rows[np.argsort(edges.lengths[rows], kind="stable")]
-    for part in np.array_split(order, min(_THRESHOLDS, len(order))):
-        steps = rest.copy()
-        steps.data[steps.data > edges.lengths[part[0]] / _LONGER] = 0.0
-        steps.eliminate_zeros()
-        labels = connected_components(steps, directed=False)[1]
-        out[part] = labels[edges.ends[part, 0]] == labels[edges.ends[part, 1]]
-    return out
+def _longer(edges: EdgeList, group: IntArray, rest: sparse.csr_array) -> bool:
+    """Whether a way round most of some edges has much shorter steps only."""
+    steps = rest.copy()
+    steps.data[steps.data > np.median(edges.lengths[group]) / _LONGER] = 0.0
+    steps.eliminate_zeros()
+    labels = connected_components(steps, directed=False)[1]
+    i, j = edges.ends[group].T
+    return bool(np.mean(labels[i] == labels[j]) >= 0.5)
 
 
 def _narrower(edges: EdgeList, group: IntArray, before: PathTrees, after: PathTrees) -> bool:

@@ -53,8 +53,10 @@ class EdgeList:
         own = _seventh_distance(graph) / unit
         usual = np.median(own[own > 0]) if own.any() else 1.0
         denser = np.maximum(own, _TINY * usual)[ends].min(axis=1)
-        trusted = _mutual(graph, ends) | (upper.data <= _TINY * denser)
-        return cls(ends, upper.data, np.maximum(upper.data, denser), trusted, graph.n_query)
+        spacing, copies = np.maximum(upper.data, denser), upper.data <= _TINY * denser
+        edges = cls(ends, upper.data, spacing, copies, graph.n_query)
+        edges.trusted[np.searchsorted(edges.codes, edges.codes_of(_mutual(graph)))] = True
+        return edges
 
     def matrix(self, kept: Mask, lengths: Array | None = None) -> sparse.csr_array:
         """Symmetric lengths of the edges that are kept."""
@@ -68,7 +70,9 @@ class EdgeList:
         weights = np.where(trusted, self.lengths.min() * 1e-6, self.lengths)
         tree = sparse.coo_array(minimum_spanning_tree(self.matrix(kept, weights)))
         joints = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
-        return np.asarray((trusted & kept) | np.isin(self.codes, self.codes_of(joints)))
+        joined = trusted & kept
+        joined[np.searchsorted(self.codes, self.codes_of(joints))] = True
+        return joined
 
     def beyond_steps(self, rows: IntArray, along: sparse.csr_array, most: int) -> IntArray:
         """Those of some edges whose ends are more than so many steps apart along a graph.
@@ -152,11 +156,9 @@ def best_rank(graph: NeighborGraph, ends: IntArray) -> IntArray:
     return np.asarray(rank[order][np.searchsorted(codes, ends[:, 0] * n + ends[:, 1])])
 
 
-def _mutual(graph: NeighborGraph, ends: IntArray) -> Mask:
-    """Which edges have each end among the nearest of the other."""
-    near = _rank(graph) < _NEAREST
-    i, j = graph.rows[near].astype(np.int64), graph.indices[near].astype(np.int64)
-    n = graph.n_query
-    there, back = ends[:, 0] * n + ends[:, 1], ends[:, 1] * n + ends[:, 0]
-    chosen = i * n + j
-    return np.asarray(np.isin(there, chosen) & np.isin(back, chosen))
+def _mutual(graph: NeighborGraph) -> IntArray:
+    """Pairs of points, the lower first, each of which is among the nearest of the other."""
+    near = graph.matrix((_rank(graph) < _NEAREST).astype(np.float64))
+    near.eliminate_zeros()
+    both = sparse.coo_array(sparse.triu(near.multiply(near.T), 1))
+    return np.column_stack([both.row, both.col])
