@@ -260,8 +260,8 @@ def real(former):
             steps = np.abs(np.diff(edges, axis=1)).ravel() if alarm else np.zeros(0)
             apart += list(5 * np.minimum(steps, 72 - steps))
     print(f"| COIL-20, 20 rings | 60 | {alarms} | {earlier if former else '–'} |")
-    print(f"\n{np.mean(np.array(apart) > 45):.0%} of {len(apart)} edges found on COIL-20 join views")
-    print(f"more than 45° apart; the median is {np.median(apart):.0f}°.")
+    far = np.mean(np.array(apart) > 45)
+    print(f"\n{far:.0%} of the {len(apart)} edges found on COIL-20 join views more than 45° apart.")
 
 
 def main():

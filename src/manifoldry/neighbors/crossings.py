@@ -9,10 +9,11 @@ from manifoldry._validation import split_by_label
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
 
+GROWTH = 1.1  # a distance that grows by more than a tenth is another one
 # Found on seeds 0 to 2 of the sheets in docs/studies/short_circuits.py, which draws others.
 _DETOUR = 5.0  # a way round this many times as long means that a gap was crossed,
 _MILD = 3.0  # and beside such an edge, this many times
-_USED = 0.03  # share of all paths that run through a crossing worth the name
+_USED = 0.03  # share of all paths that a crossing worth the name is on, and makes shorter
 _LONGER = 1.6  # it is so much longer than every step on the way round,
 _CROWDED = 1.3  # or so much more crowded,
 _BROAD = 0.5  # or no more than this share of its paths meet anywhere on the way round,
@@ -127,10 +128,14 @@ def _is_worse(
     before: PathTrees,
     after: PathTrees,
 ) -> bool:
-    """Whether edges across a gap are longer than the steps round it, or more crowded."""
+    """Whether edges change enough, and are longer than the steps round them or more crowded."""
+    across = before.using(edges.ends[group])
+    grown = after.distances[across] > GROWTH * before.distances[across]
+    if grown.sum() < _USED * before.n_paths:
+        return False
     if _longer(edges, group, rest):
         return True
-    return detour >= _FARTHER * _DETOUR and _narrower(edges, group, before, after)
+    return detour >= _FARTHER * _DETOUR and _narrower(edges, group, across, before, after)
 
 
 def _groups(
@@ -172,9 +177,10 @@ def _longer(edges: EdgeList, group: IntArray, rest: sparse.csr_array) -> bool:
     return bool(np.mean(labels[i] == labels[j]) >= 0.5)
 
 
-def _narrower(edges: EdgeList, group: IntArray, before: PathTrees, after: PathTrees) -> bool:
+def _narrower(
+    edges: EdgeList, group: IntArray, across: Mask, before: PathTrees, after: PathTrees
+) -> bool:
     """Whether the paths across go through a narrow place, and spread out on the way round."""
-    across = before.using(edges.ends[group])
     at_crossing = before.load(across)[np.unique(edges.ends[group])].max()
     around = after.load(across).max()
     return bool(at_crossing > _CROWDED * around or around < _BROAD * across.sum())

@@ -12,14 +12,13 @@ from manifoldry._checks import check_count
 from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, IntArray
 from manifoldry._validation import spread_rows
-from manifoldry.neighbors.crossings import find_crossings, joined_edges
+from manifoldry.neighbors.crossings import GROWTH, find_crossings, joined_edges
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import PathTrees
 from manifoldry.neighbors.pruning import without_edges
 
 _SOURCES = 16  # starting points of the paths that are looked at
-_CHANGE = 0.1  # relative growth of a geodesic that counts
 _HARMLESS = 0.01  # share of geodesics that must grow, else nothing is reported
 _FEWEST = 4  # neighbours below which sheets come apart by chance
 _SHOWN = 5  # edges named in words
@@ -41,10 +40,11 @@ def find_short_circuits(
     which edges those are, and to embed the graph without them: print the result, and pass what
     its :meth:`~ShortCircuits.prune` returns to the estimator instead of the data.
 
-    An edge is a short circuit if, with all others like it gone, the way round is at least five
-    times as long, and worse than the edge in no other respect: made of much shorter steps, or far
-    less crowded by shortest paths. So a bridge between clusters is none, for there is no way
-    round, and neither is any part of a ring. Only what many shortest paths use is looked at.
+    An edge is a short circuit if, with all others like it gone, the way round is several times as
+    long and yet the better road: made of much shorter steps, or less crowded by shortest paths. So
+    a bridge between clusters is none, for there is no way round, and neither is any part of a
+    ring. Edges that few shortest paths use are let be. Where noise is as large as the gaps, layers
+    merge and many crossings are missed.
 
     Parameters
     ----------
@@ -267,6 +267,6 @@ class ShortCircuits:
 def _growing(before: Array, after: Array, n: int) -> Estimate:
     """Share of finite distances, (n_sources, n), that are much longer after than before."""
     known = np.isfinite(before) & (before > 0)
-    grown = known & (after > (1 + _CHANGE) * before)
+    grown = known & (after > GROWTH * before)
     counts = known.sum(axis=1)
     return Estimate.of_mean((grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0], n)
