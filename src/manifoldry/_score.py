@@ -23,10 +23,12 @@ class ReconstructionScoreMixin:
     def score(self, X: Any, y: Any = None) -> float:
         """How well data are found again after going to the map and back: R² in data space.
 
-        1 is perfect, 0 no better than the mean of `X`. It compares methods, settings and numbers
-        of coordinates alike, in :class:`~sklearn.model_selection.GridSearchCV` too, as long as
-        `X` was held out: training rows know their place on the map. See
-        :func:`manifoldry.metrics.reconstruction` for its confidence interval.
+        1 is perfect, 0 no better than the mean of `X`. It compares settings and methods, in
+        :class:`~sklearn.model_selection.GridSearchCV` too, as long as `X` was held out: training
+        rows know their place on the map. It does not see the shape of a map, so look at
+        :func:`manifoldry.metrics.coranking` beside it; further coordinates seldom lower it, so
+        take the fewest that come near the best (``docs/choosing.md``). For its confidence interval
+        see :func:`manifoldry.metrics.reconstruction`.
 
         Parameters
         ----------
