@@ -10,10 +10,11 @@ from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
 
 GROWTH = 1.1  # a distance that grows by more than a tenth is another one
-# Found on seeds 0 to 2 of the sheets in docs/studies/short_circuits.py, which draws others.
+# Found on seeds below 20 of such data as docs/studies/short_circuits.py has, which draws others.
 _DETOUR = 5.0  # a way round this many times as long means that a gap was crossed,
 _MILD = 3.0  # and beside such an edge, this many times
-_USED = 0.03  # share of all paths that a crossing worth the name is on, and makes shorter
+_USED = 0.03  # share of all paths that a crossing worth the name is on,
+_NEEDED = 0.6  # most of which are much longer without it;
 _LONGER = 1.6  # it is so much longer than every step on the way round,
 _CROWDED = 1.3  # or so much more crowded,
 _BROAD = 0.5  # or no more than this share of its paths meet anywhere on the way round,
@@ -128,10 +129,10 @@ def _is_worse(
     before: PathTrees,
     after: PathTrees,
 ) -> bool:
-    """Whether edges change enough, and are longer than the steps round them or more crowded."""
+    """Whether paths need some edges that are longer than the steps round them or more crowded."""
     across = before.using(edges.ends[group])
     grown = after.distances[across] > GROWTH * before.distances[across]
-    if grown.sum() < _USED * before.n_paths:
+    if grown.sum() <= _NEEDED * len(grown):
         return False
     if _longer(edges, group, rest):
         return True
