@@ -10,7 +10,7 @@ from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
 
 GROWTH = 1.1  # a distance that grows by more than a tenth is another one
-# Found on seeds below 20 of such data as docs/studies/short_circuits.py has, which draws others.
+# Found on seeds below 30 of such data as docs/studies/short_circuits.py has, which draws others.
 _DETOUR = 5.0  # a way round this many times as long means that a gap was crossed,
 _MILD = 3.0  # and beside such an edge, this many times
 _USED = 0.03  # share of all paths that a crossing worth the name is on,
