@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.lie.transform import LieTransform as LieTransform
     from manifoldry.metrics.assess import assess as assess
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
+    from manifoldry.neighbors.short_circuits import find_short_circuits as find_short_circuits
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
     from manifoldry.spectral.diffusion_maps import DiffusionMaps as DiffusionMaps
@@ -55,6 +56,7 @@ _EXPORTS = {
     "LieTransform": "lie.transform",
     "assess": "metrics.assess",
     "estimate_dimension": "dimension.estimate",
+    "find_short_circuits": "neighbors.short_circuits",
 }
 _SUBMODULES = (
     "affinity",
