@@ -3,7 +3,7 @@
 from typing import Any
 
 from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
+from manifoldry._typing import Array, RandomState
 from manifoldry.metrics.pair import Pair
 from manifoldry.metrics.ranks import NeighborRanks
 
@@ -62,11 +62,12 @@ def trustworthiness(
     """
     pair = Pair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=5, largest=1 / 2)
-
-    def values(points: IntArray) -> Array:
-        return 1 - NeighborRanks.of_map(pair, k, points).intrusion(k)
-
-    return pair.pointwise(values, sample, per_point, random_state)
+    return pair.pointwise(
+        lambda points: 1 - NeighborRanks.of_map(pair, k, points).intrusion(k),
+        sample,
+        per_point,
+        random_state,
+    )
 
 
 def continuity(
@@ -86,11 +87,12 @@ def continuity(
     """
     pair = Pair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=5, largest=1 / 2)
-
-    def values(points: IntArray) -> Array:
-        return 1 - NeighborRanks.of_data(pair, k, points).intrusion(k)
-
-    return pair.pointwise(values, sample, per_point, random_state)
+    return pair.pointwise(
+        lambda points: 1 - NeighborRanks.of_data(pair, k, points).intrusion(k),
+        sample,
+        per_point,
+        random_state,
+    )
 
 
 def neighbor_preservation(
@@ -110,8 +112,9 @@ def neighbor_preservation(
     """
     pair = Pair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=15, largest=1)
-
-    def values(points: IntArray) -> Array:
-        return NeighborRanks.of_map(pair, k, points).within(k)
-
-    return pair.pointwise(values, sample, per_point, random_state)
+    return pair.pointwise(
+        lambda points: NeighborRanks.of_map(pair, k, points).within(k),
+        sample,
+        per_point,
+        random_state,
+    )
