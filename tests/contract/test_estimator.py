@@ -14,6 +14,7 @@ import pytest
 from scipy.linalg import subspace_angles
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -21,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.metrics import reconstruction
 
 SOLVERS = ["dense", "lanczos", "randomized", "lobpcg", "shift_invert"]
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
@@ -364,6 +366,21 @@ class TestInverse:
         together = model.inverse_transform(Z)
         one_by_one = np.vstack([model.inverse_transform(z[None]) for z in Z])
         assert np.abs(one_by_one - together).max() <= 1e-7 * np.abs(together).max()
+
+
+class TestScore:
+    """Data that go to the map and back."""
+
+    def test_it_is_the_share_of_the_variance_that_comes_back(self, data_method, X, X_new):
+        model = data_method.make().fit(X)
+        back = model.inverse_transform(model.transform(X_new))
+        expected = r2_score(X_new, back, multioutput="variance_weighted")
+        assert model.score(X_new) == pytest.approx(expected)
+        found = reconstruction(model, X_new)
+        assert found.low < found < found.high
+
+    def test_precomputed_values_have_none(self, matrix_method):
+        assert not hasattr(matrix_method.make(), "score")
 
 
 class TestEigenproblem:
