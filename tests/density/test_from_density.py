@@ -32,7 +32,10 @@ DENSITIES = [
 
 @pytest.mark.parametrize("given", DENSITIES, ids=lambda given: type(given).__name__)
 def test_any_density_will_do(X, given):
-    make = lambda: FromDensity(KernelPCA(2), given, n_draws=300, random_state=3)  # noqa: E731
+
+    def make():
+        return FromDensity(KernelPCA(2), given, n_draws=300, random_state=3)
+
     model = make().fit(X)
     assert model.estimator_.embedding_.shape == (300, 2)
     assert np.array_equal(model.embedding_, make().fit(X).embedding_)  # the seed decides

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import skdim
 from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 from sklearn.manifold import Isomap
@@ -24,7 +25,6 @@ from manifoldry.neighbors.geodesics import Geodesics
 
 from .conftest import cube, roll, sphere
 
-skdim = pytest.importorskip("skdim")
 SETS = {"square": cube(2, 400), "sphere": sphere(2, 401), "cube": cube(6, 300), "roll": roll(500)}
 sets = pytest.mark.parametrize("X", SETS.values(), ids=SETS.keys())
 

@@ -1,6 +1,7 @@
 import pickle
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from sklearn.frozen import FrozenEstimator
@@ -88,7 +89,6 @@ def test_models_fitted_elsewhere_are_calibrated_on_new_data():
 
 
 def test_models_fitted_on_frames_miss_no_names(recwarn):
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(noisy_line(300, 0), columns=["a", "b"])
     model = ConformalInverse(FrozenEstimator(PCA(1).fit(frame)), coverage=np.float32(0.8))
     model.fit(frame).inverse_with_radius(model.transform(frame[:5]))

@@ -1,6 +1,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.manifold import TSNE
@@ -83,7 +84,6 @@ def test_odd_maps_are_told():
 
 
 def test_frames_of_different_order_are_refused():
-    pandas = pytest.importorskip("pandas")
     frame, shuffled = pandas.DataFrame(X), pandas.DataFrame(Y).sample(frac=1, random_state=0)
     with pytest.raises(ValueError, match="different names"):
         assess(frame, shuffled)

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
@@ -77,7 +78,6 @@ def test_metrics_and_precomputed_distances_agree(data):
 
 
 def test_sparse_data_and_frames_are_read(data):
-    pandas = pytest.importorskip("pandas")
     X, Y = data
     expected = trustworthiness(X, Y)
     assert trustworthiness(sparse.csr_array(X), Y) == pytest.approx(expected)

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from scipy import sparse
 from scipy.spatial import procrustes as scipys
@@ -299,7 +300,6 @@ def test_kinds_of_data(given):
 
 
 def test_polars_and_set_output():
-    polars = pytest.importorskip("polars")
     model = PCA(2).set_output(transform="polars")
     found = stability(model, polars.DataFrame(X, schema=list("abc")), n_resamples=3)
     assert found.variability == pytest.approx(stability(PCA(2), X, n_resamples=3).variability)

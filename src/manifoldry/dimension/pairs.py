@@ -8,8 +8,12 @@ import numpy as np
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks
-from manifoldry.extension.kernels import corrected_squares
-from manifoldry.neighbors.distances import Frame, expansion_error, squared_norms
+from manifoldry.neighbors.distances import (
+    Frame,
+    corrected_squares,
+    expansion_error,
+    squared_norms,
+)
 
 _ROWS = 1000  # points whose distances to all others are looked at
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -108,6 +108,19 @@ class Spectrum:
         # 0 / 0 is the zero operator, solved exactly; any other NaN is a failure.
         ratio[self.residuals == 0] = 0.0
         return np.where(np.isnan(ratio), np.inf, ratio)
+
+    def first(self, k: int) -> Spectrum:
+        """The first k pairs of a spectrum that may have more."""
+        if self.k == k:
+            return self
+        return replace(
+            self,
+            values=self.values[:k],
+            vectors=self.vectors[:, :k],
+            residuals=self.residuals[:k],
+            gaps=self.gaps[:k],
+            next_value=float(self.values[k]),
+        )
 
     def summary(self) -> str:
         """Return one line: who solved it, why, and the worst residual with its gap."""

@@ -13,9 +13,8 @@ from manifoldry._validation import row_blocks
 from manifoldry.eigen import Spectrum
 from manifoldry.neighbors.distances import (
     Frame,
-    expanded_squares,
+    corrected_squares,
     expansion_error,
-    pair_distances,
     squared_norms,
 )
 
@@ -27,8 +26,6 @@ UNKNOWN_AMONG = (
 )
 # Below this many multiplications subtracting every pair outright costs next to nothing.
 _DIRECT = 2e8
-# Squares below this multiple of their possible error have lost too many digits.
-_CLOSE = 1e4
 
 
 def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Array:
@@ -53,16 +50,6 @@ def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Ar
 
     with one_blas_thread():
         map_threads(fill, row_blocks(len(D2), D2.shape[1], budget=2**18))
-    return D2
-
-
-def corrected_squares(
-    A: Matrix, B: Matrix, squares: Array, error: Array, X: Matrix, Y: Matrix, unit: float
-) -> Array:
-    """Squared distances of A to B, which are X and Y in a frame; small ones by subtraction."""
-    D2 = expanded_squares(A, B, squares)
-    i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
-    D2[i, j] = (pair_distances(X, Y, i, j, unit) / unit) ** 2
     return D2
 
 

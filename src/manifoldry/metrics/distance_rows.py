@@ -14,8 +14,12 @@ from scipy.spatial.distance import cdist
 from manifoldry._threads import map_threads, one_blas_thread
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import check_non_negative, row_blocks
-from manifoldry.extension.kernels import corrected_squares
-from manifoldry.neighbors.distances import Frame, expansion_error, squared_norms
+from manifoldry.neighbors.distances import (
+    Frame,
+    corrected_squares,
+    expansion_error,
+    squared_norms,
+)
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 

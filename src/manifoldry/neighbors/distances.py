@@ -13,6 +13,8 @@ from manifoldry._validation import largest_modulus, power_of_two_scale, row_bloc
 # Squares of larger numbers, or sums of such squares, leave the range of double precision.
 _FARTHEST = 1e150
 _MODEST = 1e60  # magnitudes whose squares are far from both ends of the range of numbers
+# Squares below this multiple of their possible error have lost too many digits.
+_CLOSE = 1e4
 _CACHED = 2**17  # numbers that stay in the processor's cache while they are worked on
 
 
@@ -141,3 +143,13 @@ def expansion_error(
     """
     info = np.finfo(precision)
     return (n_features + 8) * (float(info.eps) * (x_squares + y_squares) + float(info.tiny))
+
+
+def corrected_squares(
+    A: Matrix, B: Matrix, squares: Array, error: Array, X: Matrix, Y: Matrix, unit: float
+) -> Array:
+    """Squared distances of A to B, which are X and Y in a frame; small ones by subtraction."""
+    D2 = expanded_squares(A, B, squares)
+    i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
+    D2[i, j] = (pair_distances(X, Y, i, j, unit) / unit) ** 2
+    return D2

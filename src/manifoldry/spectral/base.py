@@ -1,7 +1,6 @@
 """What all spectral estimators share: pose a problem, solve it, map points both ways."""
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -282,7 +281,7 @@ class SpectralEmbedder(
         spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=_FIXED_SEED))
         computed = np.append(spectrum.values, spectrum.next_value)
         self.computed_eigenvalues_ = computed[np.isfinite(computed)]
-        return _first(spectrum, k)
+        return spectrum.first(k)
 
     def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
         if problem.scale == "sqrt_eigenvalue":
@@ -362,20 +361,6 @@ def _float_dtype(data: Any) -> Any:
 def _significant(spectrum: Spectrum) -> Any:
     """Which eigenvalues are positive beyond rounding, so that they have a square root."""
     return spectrum.values > RANK_TOLERANCE * np.abs(spectrum.values).max()
-
-
-def _first(spectrum: Spectrum, k: int) -> Spectrum:
-    """The first k pairs of a spectrum that has more."""
-    if spectrum.k == k:
-        return spectrum
-    return replace(
-        spectrum,
-        values=spectrum.values[:k],
-        vectors=spectrum.vectors[:, :k],
-        residuals=spectrum.residuals[:k],
-        gaps=spectrum.gaps[:k],
-        next_value=float(spectrum.values[k]),
-    )
 
 
 def eigengap(values: Array, end: str) -> int:
