@@ -9,7 +9,6 @@ import argparse
 import warnings
 
 import numpy as np
-from score import head, row  # the study beside this one
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -114,6 +113,17 @@ def print_kernel_loss(n, seeds):
                 figures.append([float(found.losses[2]), found.best, score, error])
             loss, best, score, error = np.mean(figures, axis=0)
             row(name, f"{factor:g}", f"{loss:.3f}", f"{best:.0f}", f"{score:.2f}", f"{error:.2f}")
+
+
+def row(*cells):
+    """One line of a table."""
+    print("| " + " | ".join(map(str, cells)) + " |", flush=True)
+
+
+def head(*names):
+    """The first lines of a table."""
+    row(*names)
+    print("|" + "---|" * len(names))
 
 
 def main():
