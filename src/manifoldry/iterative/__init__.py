@@ -1,0 +1,1 @@
+"""Estimators whose map minimises an objective step by step."""

@@ -1,0 +1,55 @@
+"""What every objective offers to an optimiser."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array
+
+# Central differences of a gradient: the step that balances truncation against rounding.
+_STEP = float(np.finfo(float).eps ** (1 / 3))
+
+
+class Objective(ABC):
+    """A function E(Y) of the coordinates of n points, (n, d).
+
+    Maps that are moved or turned have the same value, so every column of the gradient sums to
+    zero. Gradients have the type of `Y`; values are sums in double precision.
+    """
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of points."""
+
+    @abstractmethod
+    def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        """E(Y) and its gradient, (n, d)."""
+
+    def value(self, Y: Array) -> float:
+        """E(Y)."""
+        return self.value_and_gradient(Y)[0]
+
+    @property
+    @abstractmethod
+    def attraction(self) -> sparse.csr_array:
+        """Symmetric weights W ≥ 0 whose Laplacian, times four, is the curvature of attraction.
+
+        Exact where attraction is Σ Wᵢⱼ‖yᵢ − yⱼ‖², else its value at the collapsed map; an
+        objective without such a term gives the neighbour graph that it is meant to respect.
+        """
+
+    @abstractmethod
+    def diagonal_curvature(self, Y: Array) -> Array:
+        """Positive part of the Hessian's diagonal, (n, d)."""
+
+    def hessian_product(self, Y: Array, V: Array) -> Array:
+        """The Hessian at `Y` times `V`, (n, d), by central differences of the gradient."""
+        Y, V = np.asarray(Y, float), np.asarray(V, float)
+        length = float(np.abs(V).max())
+        if length == 0:
+            return np.zeros_like(V)
+        h = _STEP * max(float(np.abs(Y).max()), 1.0) / length
+        forward, backward = (self.value_and_gradient(Y + s * V)[1] for s in (h, -h))
+        return (forward - backward) / (2 * h)

@@ -1,0 +1,1 @@
+"""Minimising objectives: filters of the gradient, search directions, line searches."""

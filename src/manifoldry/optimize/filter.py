@@ -1,0 +1,63 @@
+"""Filters: positive semidefinite operators on gradients, which may change as a search goes on."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from manifoldry._typing import Array
+from manifoldry.objectives.base import Objective
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a search stands, for filters whose schedule follows it."""
+
+    iteration: int
+    """Steps taken."""
+    value: float
+    decrease: float
+    """Share of the value that the last step took away; infinite before the first step."""
+
+
+class BoundFilter(ABC):
+    """A filter at work on one objective."""
+
+    @abstractmethod
+    def apply(self, G: Array, Y: Array) -> Array:
+        """The operator times each column of `G`, (n, d), at the map `Y`."""
+
+    def advance(self, progress: Progress) -> bool:
+        """Move on in the schedule; True if the operator is another one now."""
+        return False
+
+    @property
+    def settled(self) -> bool:
+        """Whether the schedule has run its course, so that a search may stop."""
+        return True
+
+
+class Filter(ABC):
+    """A choice of filter; `bind` it to an objective to get the operator.
+
+    The direction of a search is −F·G. It descends for any positive semidefinite F, and the line
+    search always tests the true slope of the true objective.
+    """
+
+    newton_like: bool = False
+    """Whether a step of length one is the natural one."""
+
+    @abstractmethod
+    def bind(self, objective: Objective) -> BoundFilter:
+        """The operator for `objective`, at the start of its schedule."""
+
+
+@dataclass(frozen=True)
+class Identity(Filter):
+    """No filter: the direction is the gradient's own."""
+
+    def bind(self, objective: Objective) -> BoundFilter:
+        return _Unchanged()
+
+
+class _Unchanged(BoundFilter):
+    def apply(self, G: Array, Y: Array) -> Array:
+        return G
