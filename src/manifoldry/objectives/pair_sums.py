@@ -14,7 +14,7 @@ class PairSums(NamedTuple):
     mass: Array
     """Σₘ aₘ κ(d²), (n_targets,), in double precision."""
     force: Array
-    """Σₘ aₘ κ′(d²)·(yₙ − yₘ), (n_targets, d), with κ′ = κ (Gaussian) or κ·(1 + d²/α)⁻¹ (Student)."""
+    """Σₘ aₘ κ′(d²)·(yₙ − yₘ), (n_targets, d); κ′ = κ, for Student's kernel κ·(1 + d²/α)⁻¹."""
 
 
 def gaussian_sums(
