@@ -1,13 +1,13 @@
 """Estimators on a neighbour graph: reading it, and embedding its components."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._checks import check_count
+from manifoldry._graph_reader import GraphReader
 from manifoldry._typing import Array, IntArray
 from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum
@@ -28,27 +28,7 @@ from manifoldry.spectral.base import SpectralEmbedder
 _NEGLIGIBLE = 1e-14
 
 
-@dataclass(frozen=True, eq=False)
-class GraphInput:
-    """A ready graph passed to ``fit`` in place of data; looks like data to the base class."""
-
-    graph: NeighborGraph
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of the data behind the graph."""
-        points = self.graph.index.points
-        n = self.graph.n_reference
-        return (n, n) if points is None else (n, points.shape[1])
-
-    @property
-    def dtype(self) -> Any:
-        """Type of the data behind the graph."""
-        points = self.graph.index.points
-        return np.dtype(np.float64) if points is None else points.dtype
-
-
-class GraphEmbedder(SpectralEmbedder):
+class GraphEmbedder(GraphReader, SpectralEmbedder):
     """Base of the estimators that see the data only through their neighbour graph.
 
     Attributes
@@ -59,12 +39,7 @@ class GraphEmbedder(SpectralEmbedder):
 
     search_: str
 
-    n_neighbors: int | None
-    radius: float | None
-    metric: Any
-    metric_params: dict[str, Any] | None
     disconnected: Any
-    n_jobs: int | None
 
     # What a user may pass as `disconnected`; what falls apart where the graph does not.
     _policies: tuple[str, ...] = OPTIONS
@@ -74,25 +49,6 @@ class GraphEmbedder(SpectralEmbedder):
     def _policy(self) -> DisconnectedPolicy:
         return DisconnectedPolicy(self.disconnected, self._policies)
 
-    def _read(self, X: Any, reset: bool) -> Any:
-        if isinstance(X, NeighborGraph):
-            return self._read_graph(X, reset)
-        return super()._read(X, reset)
-
-    def _read_graph(self, graph: NeighborGraph, reset: bool) -> GraphInput:
-        if not reset:
-            raise TypeError("transform takes data, not a NeighborGraph")
-        if graph.n_query != graph.n_reference:
-            raise ValueError(
-                f"fit needs the graph of the training points among themselves; this one has "
-                f"{graph.n_query} query points and {graph.n_reference} reference points"
-            )
-        given = GraphInput(graph)
-        self.n_features_in_ = given.shape[1]
-        if graph.feature_names is not None:
-            self.feature_names_in_ = graph.feature_names
-        return given
-
     def _graph(self, data: Any) -> NeighborGraph:
         """The neighbour graph of the data, connected if the policy says so."""
         graph = self._policy.connect(self._unconnected(data), distances=self._dense_distances(data))
@@ -100,35 +56,10 @@ class GraphEmbedder(SpectralEmbedder):
         self.search_ = graph.search
         return graph
 
-    def _unconnected(self, data: Any) -> NeighborGraph:
-        if isinstance(data, GraphInput):
-            return self._cut(data.graph)
-        n_neighbors = self.n_neighbors
-        if n_neighbors is None and not (self._is_precomputed and sparse.issparse(data)):
-            n_neighbors = self._default_neighbors(data.shape[0])
-        return NeighborGraph.build(
-            data,
-            n_neighbors,
-            radius=self.radius,
-            metric=self.metric,
-            metric_params=self.metric_params,
-            n_jobs=self.n_jobs,
-            copy=False,  # `_read` has made one
-        )
-
-    def _default_neighbors(self, n: int) -> int | None:
-        """Neighbours of `n` points where none were asked for; None leaves it to the graph."""
-        return None
-
     @property
     def _in_data_units(self) -> bool:
         """Whether coordinates are lengths in the data, so that pieces keep their size."""
         return False
-
-    def _dense_distances(self, data: Any) -> Array | None:
-        """All distances, where the user passed them."""
-        given = isinstance(data, np.ndarray) and self._is_precomputed
-        return data if given else None
 
     def _geometry(self, data: Any, rows: list[IntArray]) -> Geometry:
         """Sizes and positions of pieces in the data, as far as they are known."""
@@ -137,30 +68,6 @@ class GraphEmbedder(SpectralEmbedder):
             return Geometry.of_distances(distances, rows)
         points = self._points(data)
         return Geometry.unknown(rows) if points is None else Geometry.of_points(points, rows)
-
-    def _points(self, data: Any) -> Any:
-        """The data behind the graph, or None where only pairs of them were ever seen."""
-        if isinstance(data, GraphInput):
-            return data.graph.index.points
-        return None if self._is_precomputed else data
-
-    @property
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.metric, str) and self.metric == "precomputed"
-
-    def _cut(self, graph: NeighborGraph) -> NeighborGraph:
-        """A ready graph, cut down to ``n_neighbors`` where the user asked for fewer."""
-        if self.radius is not None and self.radius != graph.radius:
-            raise ValueError(
-                f"radius={self.radius} was asked for, but the graph passed to fit was built with "
-                f"radius={graph.radius}; build it with radius={self.radius}"
-            )
-        if self.metric not in ("euclidean", graph.metric):
-            raise ValueError(
-                f"metric={self.metric!r} was asked for, but the graph passed to fit was built with "
-                f"metric={graph.metric!r}; build it with metric={self.metric!r}"
-            )
-        return graph if self.n_neighbors is None else cut(graph, self.n_neighbors)
 
     def _cause(self, labels: IntArray) -> Cause:
         """What fell apart: the graph itself, or only the weights on it."""
@@ -227,12 +134,6 @@ class GraphEmbedder(SpectralEmbedder):
         elif points is not None:
             self._inverse = LocalRegression(self.embedding_, points)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self._is_precomputed
-        tags.input_tags.positive_only = self._is_precomputed
-        return tags
-
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         return self._lay_out(data, super()._coordinates(data, problem, spectrum))
 
@@ -244,12 +145,6 @@ class GraphEmbedder(SpectralEmbedder):
             geometry = self._geometry(data, piece_rows(self.piece_labels_))
             self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry, self._in_data_units)
         return self._pieces.place(Y, self.piece_labels_)
-
-
-def cut(graph: NeighborGraph, n_neighbors: int) -> NeighborGraph:
-    """A ready graph with only `n_neighbors` of every point."""
-    k = check_count("n_neighbors", n_neighbors)
-    return graph if k == graph.n_neighbors else graph.truncate(k)
 
 
 def with_training_rows(rows: Any, known: IntArray, K: Any) -> sparse.csr_array:

@@ -6,13 +6,14 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._checks import check_count, check_option, check_positive
+from manifoldry._graph_reader import GraphInput, cut
 from manifoldry._typing import Matrix, RandomState
 from manifoldry._validation import plan_memory
 from manifoldry.affinity import Affinity, Binary
 from manifoldry.extension.laplacian import KernelWeights, Normalization
 from manifoldry.extension.preimage import median_rbf
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import GraphInput, all_coincide, cut
+from manifoldry.spectral.graph_embedder import all_coincide
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
