@@ -64,7 +64,8 @@ class GraphReader(Embedder):
         if isinstance(data, GraphInput):
             return self._cut(data.graph)
         n_neighbors = self.n_neighbors
-        if n_neighbors is None and not (self._is_precomputed and sparse.issparse(data)):
+        given = self.radius is not None or (self._is_precomputed and sparse.issparse(data))
+        if n_neighbors is None and not given:
             n_neighbors = self._default_neighbors(data.shape[0])
         return NeighborGraph.build(
             data,

@@ -2,7 +2,8 @@
 
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.affinity.binary import Binary
+from manifoldry.affinity.entropic import Entropic
 from manifoldry.affinity.gaussian import Gaussian
 from manifoldry.affinity.self_tuning import SelfTuning
 
-__all__ = ["Affinity", "Binary", "Gaussian", "SelfTuning", "Weights"]
+__all__ = ["Affinity", "Binary", "Entropic", "Gaussian", "SelfTuning", "Weights"]

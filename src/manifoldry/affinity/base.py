@@ -35,6 +35,10 @@ class Affinity(ABC):
     def fit(self, graph: NeighborGraph) -> "Weights":
         """Settle what depends on the training graph."""
 
+    def neighbors(self, n: int) -> int | None:
+        """Neighbours that the rule wants in a graph of `n` points; None leaves it to the graph."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Weights(ABC):
@@ -45,6 +49,13 @@ class Weights(ABC):
     @abstractmethod
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
         """−log weight of every edge of `graph`, whose query points are those of `own`."""
+
+    def reverse_exponents(self, own: NeighborGraph, back: NeighborGraph) -> Array:
+        """−log weight of the edges `back`, by which training points chose the query points.
+
+        The same as that of edges in the other direction, unless it matters who chose whom.
+        """
+        return self.exponents(own, back)
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
@@ -57,7 +68,7 @@ class Weights(ABC):
         Rows are scaled so that their largest weight is one: far from all data the raw weights
         underflow, while their ratios, which is all an extension needs, stay well defined.
         """
-        exponents = [self.exponents(own, graph) for graph in (own, back)]
+        exponents = [self.exponents(own, own), self.reverse_exponents(own, back)]
         smallest = np.full(own.n_query, np.inf)
         for graph, other, values in zip((own, back), (back, own), exponents, strict=True):
             counts = _shared(graph, other) if self.symmetrize == "and" else slice(None)

@@ -10,6 +10,7 @@ from manifoldry._rows import RowLookup
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import check_non_negative, check_square, check_symmetric
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
+from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.self_tuning import SelfTuningWeights
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.base import KernelExtension
@@ -52,7 +53,8 @@ class LaplacianEigenmaps(GraphEmbedder):
     n_components : int, default=None
         Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point; by default 10, or half the points if those are fewer.
+        Neighbours per point; by default what `affinity` wants, if it is an object that does,
+        else 10, or half the points if those are fewer.
     radius : float, default=None
         Take all neighbours within this distance instead.
     metric : str or callable, default="euclidean"
@@ -189,6 +191,9 @@ class LaplacianEigenmaps(GraphEmbedder):
         with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
             return weights.matrix(graph)
 
+    def _default_neighbors(self, n: int) -> int | None:
+        return self.affinity.neighbors(n) if isinstance(self.affinity, Affinity) else None
+
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         if self.affinity is None:
             return SelfTuning() if self.gamma is None else Gaussian(gamma=self.gamma)
@@ -209,7 +214,8 @@ class LaplacianEigenmaps(GraphEmbedder):
         if self._is_precomputed_affinity:
             return GIVEN_WEIGHTS
         cause = super()._cause(labels)
-        local = isinstance(getattr(self._source, "weights", None), SelfTuningWeights)
+        weights = getattr(self._source, "weights", None)
+        local = isinstance(weights, SelfTuningWeights | EntropicWeights)
         return LOCAL_WIDTH if cause == VANISHING_WEIGHTS and local else cause
 
     @property

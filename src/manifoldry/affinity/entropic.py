@@ -1,0 +1,144 @@
+"""Probabilities of neighbours whose perplexity is the same at every point."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._checks import check_at_most, check_positive
+from manifoldry._typing import Array
+from manifoldry.affinity.bandwidths import Bandwidths
+from manifoldry.affinity.base import Affinity, Symmetrization, Weights
+from manifoldry.neighbors.graph import NeighborGraph
+
+DEFAULT_PERPLEXITY = 30.0
+_NEIGHBORS_PER_PERPLEXITY = 3  # beyond those, weights at the usual perplexities are negligible
+
+
+@dataclass(frozen=True)
+class Entropic(Affinity):
+    """Probabilities p(j|i) ∝ exp(−βᵢ·d²) of the neighbours j of i, each βᵢ set by the perplexity.
+
+    The perplexity, e to the entropy of p(·|i), is the number of neighbours that effectively
+    count. These are the affinities of stochastic neighbour embedding, t-SNE and the elastic
+    embedding; use them elsewhere, too, where the density of the data varies.
+
+    Points that have no more neighbours than the perplexity, as may happen in a radius graph, give
+    all of them the same probability. So do, among the nearest alone, points with that many
+    neighbours tied for the nearest place, such as copies.
+
+    Parameters
+    ----------
+    perplexity : float, default=None
+        Effective number of neighbours, at least one and at most those in the graph, which
+        should have three times as many; see :func:`neighbors_for`. By default 30, or a third of
+        the neighbours in the graph if that is less.
+    symmetrize : {"or", "and", "mean"}, default="mean"
+        See :class:`Affinity`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.neighbors import NeighborGraph
+    >>> graph = NeighborGraph.build(np.array([[0.0], [1.0], [2.0], [4.0]]), n_neighbors=3)
+    >>> P = Entropic(perplexity=2).fit(graph).conditional(graph)
+    >>> P.toarray().round(2)
+    array([[0.  , 0.67, 0.31, 0.01],
+           [0.5 , 0.  , 0.5 , 0.  ],
+           [0.11, 0.77, 0.  , 0.11],
+           [0.04, 0.22, 0.74, 0.  ]])
+    """
+
+    perplexity: float | None = None
+    symmetrize: Symmetrization = field(default="mean", kw_only=True)
+
+    def neighbors(self, n: int) -> int:
+        return neighbors_for(self.perplexity, n)
+
+    def fit(self, graph: NeighborGraph) -> "EntropicWeights":
+        counts = np.diff(graph.indptr)
+        if self.perplexity is None:
+            perplexity = default_perplexity(float(np.median(counts)))
+        else:
+            perplexity = _check(self.perplexity)
+            why = (
+                f"the neighbours of a point; build the graph with n_neighbors={_wanted(perplexity)}"
+            )
+            check_at_most("perplexity", perplexity, int(counts.max()), why)
+        return EntropicWeights(self.symmetrize, perplexity, Bandwidths.of(graph, perplexity))
+
+
+@dataclass(frozen=True, eq=False)
+class EntropicWeights(Weights):
+    """Probabilities of neighbours with the training points' bandwidths settled.
+
+    New points get a bandwidth by the same rule, and so their own probabilities p(j|x). In p(x|j)
+    the bandwidth and the sum over the neighbours are those that the training point j has, so that
+    a training point asked again has its training weights.
+    """
+
+    perplexity: float
+    settled: Bandwidths
+
+    @property
+    def widths(self) -> Array:
+        """1/√β of every training point, in units of the data, (n_reference,)."""
+        return self.settled.widths
+
+    @property
+    def precisions(self) -> Array:
+        """β of every training point; it may overflow where `widths` do not."""
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.asarray(1 / self.widths**2)
+
+    def conditional(self, own: NeighborGraph) -> sparse.csr_array:
+        """Probabilities p(j|i), (n_query, n_reference), for training points or new ones.
+
+        Rows sum to one, save those of points without a neighbour.
+        """
+        return own.matrix(np.exp(-self.exponents(own, own)))
+
+    def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
+        mine = Bandwidths.of(own, self.perplexity)
+        return mine.exponents(graph.distances, graph.rows)
+
+    def reverse_exponents(self, own: NeighborGraph, back: NeighborGraph) -> Array:
+        return self.settled.exponents(back.distances, back.indices)
+
+
+def neighbors_for(perplexity: float | None, n: int) -> int:
+    """Neighbours that a graph of `n` points should have: three times the perplexity, or all others.
+
+    Parameters
+    ----------
+    perplexity : float or None
+        None for the default, see :class:`Entropic`.
+    n : int
+        Number of points.
+
+    Examples
+    --------
+    >>> neighbors_for(30, 1000), neighbors_for(30, 50), neighbors_for(None, 10)
+    (90, 49, 9)
+    """
+    value = default_perplexity(n - 1) if perplexity is None else _check(perplexity)
+    check_at_most("perplexity", value, n - 1, f"the others of n_samples={n}")
+    return min(_wanted(value), n - 1)
+
+
+def default_perplexity(candidates: float) -> float:
+    """The perplexity where none was asked for, every point having `candidates` to choose from."""
+    return min(DEFAULT_PERPLEXITY, max(1.0, candidates / _NEIGHBORS_PER_PERPLEXITY))
+
+
+def _wanted(perplexity: float) -> int:
+    return int(np.ceil(_NEIGHBORS_PER_PERPLEXITY * perplexity))
+
+
+def _check(perplexity: float) -> float:
+    value = check_positive("perplexity", perplexity)
+    if value < 1:
+        raise ValueError(
+            f"perplexity={perplexity} must be at least 1 (one neighbour); pass perplexity=1 or more"
+        )
+    return value
