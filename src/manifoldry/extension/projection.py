@@ -1,0 +1,187 @@
+"""New points by orthogonal projection onto the surface that a map describes in data space."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+
+from manifoldry._checks import check_count
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import power_of_two_scale, row_blocks
+from manifoldry.extension.base import Extension
+from manifoldry.extension.kernel_regression import KernelRegressionMap
+from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.choose import choose_index
+
+_STARTS = 5
+_MARGIN = 0.1  # share of the map's extent by which positions may leave it
+_ITERATIONS = 200
+_TOLERANCE = 1e-11  # steps that short end a search, in extents of the map
+_ROUNDING = 1e-13  # share of the squares by which a cost may rise without being refused
+_DAMPING = 1e-3  # to begin with, relative to the largest curvature
+_FARTHEST = 1e6  # sizes of the data beyond which a point is projected as from there
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+class Projected(NamedTuple):
+    """Where new points fall on a map."""
+
+    positions: Array
+    """(n_new, n_components)."""
+    residuals: Array
+    """Distances of the points from the surface, (n_new,)."""
+    converged: Array
+    """Whether the search for a position came to its end, (n_new,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrthogonalProjection(Extension):
+    """The position z that minimises ‖x − f(z)‖ for every new point x, f a kernel regression map.
+
+    Damped Newton steps (Levenberg and Marquardt's rule) from the training positions whose images
+    are nearest; the best end counts. Positions stay within the map's bounding box, widened by a
+    tenth: beyond it f is flat. Each point is searched for on its own, to about 1e-9, so that it
+    does not matter which others come with it.
+
+    Parameters
+    ----------
+    surface : KernelRegressionMap
+        The map f.
+    n_starts : int, default=5
+        Number of starts for every point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.linspace(-8, 8, 40)[:, None]
+    >>> curve = KernelRegressionMap(Z, np.hstack([Z, 0 * Z]))
+    >>> OrthogonalProjection(curve).transform(np.array([[1.0, 3.0]])).round(2)
+    array([[1.]])
+    """
+
+    surface: KernelRegressionMap
+    n_starts: int = _STARTS
+
+    def transform(self, X: Matrix) -> Array:
+        return self.project(X).positions
+
+    def project(self, X: Array) -> Projected:
+        """Positions of new points, and how far off the surface they are."""
+        k = min(check_count("n_starts", self.n_starts), len(self._map.Z))
+        Z, converged = np.empty((len(X), self._map.Z.shape[1])), np.empty(len(X), dtype=bool)
+        for block in row_blocks(len(X), k * self._map.numbers_per_row + X.shape[1]):
+            near = self._relative(X[block])
+            starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
+            ends = _search(self._map, np.repeat(near, k, axis=0), starts, *self._box)
+            best = np.argmin(ends.squares.reshape(-1, k), axis=1) + k * np.arange(len(near))
+            Z[block], converged[block] = ends.positions[best], ends.done[best]
+        return Projected(Z, self._distances(X, Z), converged)
+
+    def _distances(self, X: Array, Z: Array) -> Array:
+        out = np.empty(len(X))
+        for block in row_blocks(len(X), 3 * X.shape[1]):
+            R = (X[block] - self.surface.predict(Z[block])) / self._unit
+            size = np.maximum(np.abs(R).max(axis=1), _TINY)  # squares of far points may overflow
+            out[block] = size * np.linalg.norm(R / size[:, None], axis=1)
+        return out * self._unit
+
+    def _relative(self, X: Array) -> Array:
+        """New points in the coordinates of `_map`; what they have beyond its span is constant."""
+        X = (np.asarray(X, dtype=np.float64) - self.surface.mean) / self._unit
+        size = np.abs(X).max(axis=1, keepdims=True)
+        X = X * (_FARTHEST / np.maximum(size, _FARTHEST))
+        return X if self._basis is None else np.asarray(X @ self._basis)
+
+    @cached_property
+    def _unit(self) -> float:
+        return power_of_two_scale(self.surface.centred)
+
+    @cached_property
+    def _basis(self) -> Array | None:
+        """Orthonormal directions (n_features, n) of the data, if they are fewer than features."""
+        X = self.surface.centred / self._unit
+        return None if X.shape[1] <= len(X) else np.asarray(qr(X.T, mode="economic")[0])
+
+    @cached_property
+    def _map(self) -> KernelRegressionMap:
+        """The same surface around the data's mean, in their unit and at most n dimensions."""
+        X = self.surface.centred / self._unit
+        X = X if self._basis is None else X @ self._basis
+        return KernelRegressionMap(self.surface.positions, X, self.surface.kernel)
+
+    @cached_property
+    def _images(self) -> NeighborIndex:
+        """Search among the images of the training positions."""
+        return choose_index(self._map.predict(self._map.Z))
+
+    @cached_property
+    def _box(self) -> tuple[Array, Array]:
+        low, high = self.surface.positions.min(axis=0), self.surface.positions.max(axis=0)
+        return low - _MARGIN * (high - low), high + _MARGIN * (high - low)
+
+
+class _Ends(NamedTuple):
+    """Ends of searches."""
+
+    positions: Array
+    squares: Array
+    done: Array
+
+
+class _Local(NamedTuple):
+    """‖x − f(z)‖² around positions z."""
+
+    squares: Array
+    gradient: Array
+    hessian: Array
+
+    @classmethod
+    def of(cls, surface: KernelRegressionMap, X: Array, Z: Array) -> "_Local":
+        F, J, curvature = surface.expand(Z, X)
+        R = X - F
+        gradient = -2 * np.einsum("nlk,nk->nl", J, R)
+        hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
+        return cls((R**2).sum(axis=1), gradient, hessian)
+
+    def rows(self, which: IntArray) -> "_Local":
+        return _Local(*(part[which] for part in self))
+
+
+def _search(surface: KernelRegressionMap, X: Array, Z: Array, low: Array, high: Array) -> _Ends:
+    """Minimise ‖x − f(z)‖² from given positions, each with a damping of its own."""
+    Z, extent = Z.copy(), np.maximum(high - low, _TINY)
+    moving, damping = np.arange(len(Z)), np.full(len(Z), _DAMPING)
+    here = _Local.of(surface, X, Z)
+    for _ in range(_ITERATIONS):
+        steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
+        trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
+        length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
+        there = _Local.of(surface, X[moving], trial)
+        slack = _ROUNDING * (X[moving] ** 2).sum(axis=1)
+        better = there.squares <= here.squares[moving] * (1 + _ROUNDING) + slack
+        damping[moving] = np.where(better, damping[moving] / 10, 10 * damping[moving] + _DAMPING)
+        taken = moving[better]
+        Z[taken] = trial[better]
+        for old, new in zip(here, there, strict=True):
+            old[taken] = new[better]
+        moving = moving[length > _TOLERANCE]
+        if len(moving) == 0:
+            break
+    done = np.ones(len(Z), dtype=bool)
+    done[moving] = False
+    return _Ends(Z, here.squares, done)
+
+
+def _steps(local: _Local, damping: Array, Z: Array, low: Array, high: Array) -> Array:
+    """Damped Newton steps; what pushes against a wall of the box stays where it is."""
+    g, H = local.gradient.copy(), local.hessian.copy()
+    held = ((low >= Z) & (g > 0)) | ((high <= Z) & (g < 0))
+    g[held] = 0
+    H[held[:, :, None] | held[:, None, :]] = 0
+    values, U = np.linalg.eigh(H)
+    size = np.abs(values)  # towards a minimum also where the function bends down
+    size += damping[:, None] * size.max(axis=1, keepdims=True)
+    along = np.einsum("nlm,nl->nm", U, g) / np.maximum(size, _TINY)
+    return np.asarray(-np.einsum("nlm,nm->nl", U, along))

@@ -1,0 +1,81 @@
+"""A floor for the density of a map, by a smooth penalty on any objective."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._checks import check_nonnegative, check_positive
+from manifoldry._typing import Array
+from manifoldry.objectives.base import Objective
+from manifoldry.objectives.map_pairs import (
+    add_gradient,
+    add_squared_derivatives,
+    centred_map,
+    distance_blocks,
+)
+from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+
+
+@dataclass(frozen=True, eq=False)
+class DensityFloor(Objective):
+    """An objective plus weight/n · Σⱼ max(0, log(floor/ρⱼ))², ρⱼ = Σ_{i≠j} κ(‖yᵢ − yⱼ‖²).
+
+    ρⱼ is the number of other points within reach of point j, the latent density estimate up to a
+    factor. The logarithm makes the penalty grow with the distance of a lonely point, so that it is
+    called back from wherever it is. Use it with unsupervised kernel regression, whose gradient
+    vanishes at points that are out of the others' reach, or to keep a map together that does not
+    leave points out.
+
+    Parameters
+    ----------
+    objective : Objective
+        What else is to be small.
+    floor : float, default=1.0
+        The density ρ from which on there is no penalty.
+    weight : float, default=1.0
+        Weight of the penalty, in units of the objective.
+    kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
+        κ, a function of the squared distance.
+    """
+
+    objective: Objective
+    floor: float = 1.0
+    weight: float = 1.0
+    kernel: str | RegressionKernel = "gaussian"
+
+    def __post_init__(self) -> None:
+        check_positive("floor", self.floor)
+        check_nonnegative("weight", self.weight)
+        as_kernel(self.kernel)
+
+    @property
+    def n(self) -> int:
+        return self.objective.n
+
+    @property
+    def attraction(self) -> sparse.csr_array:
+        return self.objective.attraction
+
+    def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        value, gradient = self.objective.value_and_gradient(Y)
+        Y = centred_map(Y, self.n)
+        penalty, G = 0.0, np.zeros_like(Y)
+        for block, D in distance_blocks(Y):
+            shares = as_kernel(self.kernel).shares(D)
+            lack = np.maximum(np.log(self.floor) - shares.log_mass, 0.0)
+            penalty += float((lack**2).sum())
+            add_gradient(G, 2 * lack[:, None] * shares.slope, Y, block)
+        share = self.weight / self.n
+        return value + share * penalty, gradient + (share * G).astype(gradient.dtype)
+
+    def diagonal_curvature(self, Y: Array) -> Array:
+        """The objective's, and Gauss and Newton's of the penalty."""
+        own = self.objective.diagonal_curvature(Y)
+        Y = centred_map(Y, self.n)
+        H = np.zeros_like(Y)
+        for block, D in distance_blocks(Y):
+            shares = as_kernel(self.kernel).shares(D)
+            lacking = shares.log_mass < np.log(self.floor)
+            add_squared_derivatives(H, shares.slope * lacking[:, None], Y, block)
+        return own + (2 * self.weight / self.n * H).astype(own.dtype)

@@ -1,0 +1,127 @@
+"""Unsupervised kernel regression: the map from which the data are best predicted."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._typing import Array
+from manifoldry.objectives.base import Objective
+from manifoldry.objectives.leave_one_out import Fit, centred, fit, isometric
+from manifoldry.objectives.map_pairs import add_gradient, centred_map, distance_blocks
+from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+
+# Curvature below this share of the mean counts as this much: a point that nobody reaches has none,
+# and a search that divides by it must not fail there.
+_LEAST_CURVATURE = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class UKRObjective(Objective):
+    """E(Y) = 1/n Σⱼ‖xⱼ − fⱼ‖², fⱼ the kernel regression of the data on the map at yⱼ.
+
+    fⱼ = Σᵢ Bᵢⱼ xᵢ with Bᵢⱼ = κ(‖yᵢ − yⱼ‖²)/Σₖ κ(‖yₖ − yⱼ‖²). The kernel's width is one, so the
+    scale of the map decides how smooth the fit is. Without a remedy E falls to zero as the map
+    spreads out and every point predicts itself; the remedies are leaving each point out of its
+    own fit (the default), a box for the map (:class:`Boxed`) and a floor for the density of the
+    map (:class:`DensityFloor`).
+
+    A point beyond the reach of all others is predicted as the nearest one, and its gradient
+    vanishes: see :func:`reinsert` and :class:`DensityFloor` for remedies.
+
+    A value costs n² kernel values and n²·min(n, n_features) products, a gradient twice that, in
+    blocks of rows: meant for up to a few thousand points.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        The data. More features than points are turned into n first, which changes nothing.
+    affinity : sparse array of shape (n, n), default=None
+        Symmetric weights of the data's neighbour graph, which some filters need: points do not
+        attract each other here.
+    kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
+        How the say of a point falls with its squared distance on the map.
+    leave_one_out : bool, default=True
+        Whether κ(0) of a point with itself is left out, so that E is a cross-validation error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[-1.0], [0.0], [1.0]])
+    >>> UKRObjective(X).value(np.zeros((3, 1)))  # (n/(n − 1))² times the variance
+    1.5
+    """
+
+    X: Array
+    affinity: sparse.csr_array | None = None
+    kernel: str | RegressionKernel = "gaussian"
+    leave_one_out: bool = True
+
+    def __post_init__(self) -> None:
+        if np.ndim(self.X) != 2 or len(self.X) < 2:
+            raise ValueError(
+                f"X must have two rows or more, of one feature or more; got {np.shape(self.X)}"
+            )
+        as_kernel(self.kernel)
+
+    @property
+    def n(self) -> int:
+        return len(self.X)
+
+    @property
+    def attraction(self) -> sparse.csr_array:
+        if self.affinity is None:
+            raise ValueError("affinity=None, and this filter needs a neighbour graph; pass one")
+        return self.affinity
+
+    @cached_property
+    def data(self) -> Array:
+        """The data around their mean, in at most n dimensions."""
+        return isometric(centred(self.X))
+
+    @property
+    def variance(self) -> float:
+        """Mean squared distance of the data from their mean: E of a fit that says nothing."""
+        return float((self.data**2).sum() / self.n)
+
+    def fitted(self, Y: Array) -> Fit:
+        """Fitted values (n, n_features) of the data, and their squared errors (n,)."""
+        mean = np.asarray(self.X, dtype=np.float64).mean(axis=0)
+        values, errors = fit(Y, self.X - mean, as_kernel(self.kernel), self.leave_one_out)
+        return Fit(values + mean, errors)
+
+    def value(self, Y: Array) -> float:
+        Y = centred_map(Y, self.n)
+        return float(fit(Y, self.data, as_kernel(self.kernel), self.leave_one_out).errors.mean())
+
+    def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        dtype, Y, X = Y.dtype, centred_map(Y, self.n), self.data
+        total, G = 0.0, np.zeros_like(Y)
+        for block, D in distance_blocks(Y, self.leave_one_out):
+            shares = as_kernel(self.kernel).shares(D)
+            F = shares.share @ X
+            R = X[block] - F
+            total += float((R**2).sum())
+            C = R @ X.T  # ∂E/∂d²ᵢⱼ ∝ −κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), j being the row here
+            C -= (R * F).sum(axis=1)[:, None]
+            C *= shares.slope
+            add_gradient(G, C, Y, block)
+        return total / self.n, (2 / self.n * G).astype(dtype, copy=False)
+
+    def diagonal_curvature(self, Y: Array) -> Array:
+        """Gauss and Newton's: 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
+        dtype, Y, X = Y.dtype, centred_map(Y, self.n), self.data
+        H, squares = np.zeros_like(Y), (X**2).sum(axis=1)
+        for block, D in distance_blocks(Y, self.leave_one_out):
+            shares = as_kernel(self.kernel).shares(D)
+            F = shares.share @ X
+            Q = squares - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
+            for axis in range(Y.shape[1]):
+                S = shares.slope * (Y[block, axis, None] - Y[:, axis])
+                H[:, axis] += np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbour of the others
+                own = S @ X - S.sum(axis=1)[:, None] * F
+                H[block, axis] += (own**2).sum(axis=1)
+        H *= 8 / self.n
+        mean = float(H.mean())
+        return np.maximum(H, _LEAST_CURVATURE * mean if mean > 0 else 1.0).astype(dtype, copy=False)

@@ -1,0 +1,174 @@
+"""Kernels of regression on a map, as functions of the squared distance."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from manifoldry._checks import check_option
+from manifoldry._typing import Array
+
+# Compact kernels get this much of a Gaussian beside them, so that a point without neighbours in
+# reach still has a fitted value, that of the nearest point, and a gradient that leads back. The
+# kernel turns to the Gaussian over a width of √ε; 1e-12 would make that a cliff.
+_TAIL = 1e-6
+
+
+class Shares(NamedTuple):
+    """What each source has in a target's regression; targets are rows, (n_targets, n_sources)."""
+
+    share: Array
+    """κ(d²)/Σκ(d²): the weights, which sum to one over a row."""
+    slope: Array
+    """−κ′(d²)/Σκ(d²)."""
+    log_mass: Array
+    """log Σκ(d²), (n_targets,)."""
+
+
+class RegressionKernel(ABC):
+    """A decreasing function κ of the squared distance t = d² on a map, with κ(0) = 1.
+
+    Its width is one: the scale of the map takes the part of a bandwidth.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def value(self, t: Array) -> Array:
+        """κ(t)."""
+
+    @abstractmethod
+    def slope(self, t: Array) -> Array:
+        """−κ′(t)."""
+
+    @abstractmethod
+    def bend(self, t: Array) -> Array:
+        """κ″(t)."""
+
+    def shares(self, D: Array) -> Shares:
+        """Weights at squared distances `D`, whose infinite entries do not count."""
+        K = self.value(D)
+        mass = K.sum(axis=1)
+        K /= mass[:, None]
+        slope = self.slope(D)
+        slope /= mass[:, None]
+        return Shares(K, slope, np.log(mass))
+
+    def bends(self, D: Array, log_mass: Array) -> Array:
+        """κ″(d²)/Σκ(d²), given log Σκ."""
+        return np.asarray(self.bend(D) / np.exp(log_mass)[:, None])
+
+
+@dataclass(frozen=True)
+class Gaussian(RegressionKernel):
+    """κ = exp(−t): smooth, and every point counts, if ever so little."""
+
+    name = "gaussian"
+
+    def value(self, t: Array) -> Array:
+        return np.asarray(np.exp(-t))
+
+    slope = bend = value
+
+    def shares(self, D: Array) -> Shares:
+        # Relative to the nearest source: far from all of them the mass would underflow.
+        nearest = D.min(axis=1)
+        K = nearest[:, None] - D
+        np.exp(K, out=K)
+        mass = K.sum(axis=1)
+        K /= mass[:, None]
+        return Shares(K, K, np.log(mass) - nearest)
+
+    def bends(self, D: Array, log_mass: Array) -> Array:
+        return np.asarray(np.exp(-D - log_mass[:, None]))
+
+
+@dataclass(frozen=True)
+class Student(RegressionKernel):
+    """κ = 1/(1 + t): far points keep a say, so outliers find their way back."""
+
+    name = "student"
+
+    def value(self, t: Array) -> Array:
+        return np.asarray(1 / (1 + t))
+
+    def slope(self, t: Array) -> Array:
+        return np.asarray((1 + t) ** -2.0)
+
+    def bend(self, t: Array) -> Array:
+        return np.asarray(2 * (1 + t) ** -3.0)
+
+
+@dataclass(frozen=True)
+class Compact(RegressionKernel):
+    """κ = (1 − t)ᵖ for t < 1, else 0: only points within distance one count.
+
+    Regression adds a millionth of a Gaussian, for points that have none within reach.
+    """
+
+    power: ClassVar[int]
+
+    def value(self, t: Array) -> Array:
+        return np.asarray(np.maximum(1 - t, 0.0) ** self.power)
+
+    def slope(self, t: Array) -> Array:
+        return np.asarray(self.power * np.maximum(1 - t, 0.0) ** (self.power - 1))
+
+    def bend(self, t: Array) -> Array:
+        p = self.power
+        return np.asarray(p * (p - 1) * np.maximum(1 - t, 0.0) ** (p - 2) * (t < 1))
+
+    def shares(self, D: Array) -> Shares:
+        nearest = D.min(axis=1)
+        lonely = nearest >= 1  # only the tail is left, relative to the nearest as for the Gaussian
+        tail = np.where(lonely, nearest, np.log(_TAIL))[:, None] - D
+        np.exp(tail, out=tail)
+        K, slope = self.value(D), self.slope(D)
+        K += tail
+        slope += tail
+        mass = K.sum(axis=1)
+        K /= mass[:, None]
+        slope /= mass[:, None]
+        return Shares(K, slope, np.log(mass) + np.where(lonely, np.log(_TAIL) - nearest, 0.0))
+
+    def bends(self, D: Array, log_mass: Array) -> Array:
+        tail = np.exp(np.log(_TAIL) - D - log_mass[:, None])
+        # Where a point is in reach the mass is at least ε/e; elsewhere the bend itself is zero.
+        mass = np.exp(np.maximum(log_mass, np.log(_TAIL) - 1))
+        return np.asarray(self.bend(D) / mass[:, None] + tail)
+
+
+@dataclass(frozen=True)
+class Quartic(Compact):
+    """κ = (1 − t)² within distance one: the gradient is continuous."""
+
+    name = "quartic"
+    power = 2
+
+
+@dataclass(frozen=True)
+class Triweight(Compact):
+    """κ = (1 − t)³ within distance one: the curvature is continuous too."""
+
+    name = "triweight"
+    power = 3
+
+
+KERNELS: dict[str, RegressionKernel] = {
+    kernel.name: kernel for kernel in (Gaussian(), Student(), Quartic(), Triweight())
+}
+
+
+def as_kernel(kernel: str | RegressionKernel) -> RegressionKernel:
+    """The kernel itself, or the one of that name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_kernel("quartic").shares(np.array([[0.0, 0.5, 9.0]])).share.round(2)
+    array([[0.8, 0.2, 0. ]])
+    """
+    if isinstance(kernel, RegressionKernel):
+        return kernel
+    return KERNELS[check_option("kernel", kernel, tuple(KERNELS))]
