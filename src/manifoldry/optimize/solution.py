@@ -9,20 +9,20 @@ from manifoldry._typing import Array
 
 
 class Step(NamedTuple):
-    """One step of a search."""
+    """One step of a search; the first of a trace, with iteration 0, is its start."""
 
     iteration: int
     value: float
     gradient_norm: float
     length: float
-    """Factor of the search direction that the line search accepted."""
+    """Factor of the search direction that was gone; 0 if no lower value was found along it."""
     evaluations: int
     """Evaluations of the objective so far."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where a search is: what a callback sees."""
+    """Where a search is: what a callback sees. The embedding must not be written to."""
 
     embedding: Array
     step: Step
@@ -33,22 +33,20 @@ class Solution:
     """A minimiser, as far as the search got."""
 
     embedding: Array
+    """The map of smallest value that was seen."""
     value: float
     converged: bool
     status: str
     """In words: why the search stopped."""
     trace: list[Step] = field(default_factory=list)
     interrupted: bool = False
+    n_evaluations: int = 0
+    """Evaluations of the objective, those after the last step included."""
 
     @property
     def n_iter(self) -> int:
         """Steps taken."""
         return self.trace[-1].iteration if self.trace else 0
-
-    @property
-    def n_evaluations(self) -> int:
-        """Evaluations of the objective."""
-        return self.trace[-1].evaluations if self.trace else 0
 
     def history(self, name: str) -> Array:
         """One figure of all steps, such as ``"value"`` or ``"gradient_norm"``."""

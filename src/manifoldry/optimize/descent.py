@@ -1,0 +1,163 @@
+"""The loop all optimisers share: step, record, move the filter on, ask whether to stop."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry.objectives.base import Objective
+from manifoldry.optimize.evaluator import Evaluator, Point
+from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
+from manifoldry.optimize.optimiser import Optimiser, Watcher
+from manifoldry.optimize.solution import Iterate, Solution, Step
+from manifoldry.optimize.stopping import Monitor, Stopping, Verdict
+
+
+class Move(NamedTuple):
+    """Where one step leads."""
+
+    point: Point
+    length: float
+
+
+class Stuck(NamedTuple):
+    """There is no step to take."""
+
+    promised: float = 0.0
+    """Decrease that the slope let expect."""
+    status: str | None = None
+    """What went wrong; None if only a lower value was not found."""
+
+
+class Stepper(ABC):
+    """What an optimiser remembers from step to step of one search."""
+
+    @abstractmethod
+    def step(self, point: Point) -> Move | Stuck:
+        """Go from `point` to the next."""
+
+    @abstractmethod
+    def filter_changed(self) -> None:
+        """Take note that the filter is another operator now."""
+
+
+@dataclass(frozen=True)
+class Descent(Optimiser):
+    """Base of optimisers that go from point to point.
+
+    Parameters
+    ----------
+    filter : Filter, default=Identity()
+        What the gradient is multiplied with.
+    stopping : Stopping, default=Stopping()
+        When to stop.
+    """
+
+    filter: Filter = field(default=Identity())
+    stopping: Stopping = field(default=Stopping(), kw_only=True)
+
+    @abstractmethod
+    def _stepper(self, evaluator: Evaluator, filter: BoundFilter) -> Stepper:
+        """What takes the steps of one search."""
+
+    def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+        Y = _checked_start(objective, Y)
+        record = _Record(Evaluator(objective), Y, watch)
+        try:
+            verdict = self._descend(objective, Y, record)
+        except KeyboardInterrupt:
+            return record.solution(Verdict(False, "interrupted"), interrupted=True)
+        return record.solution(verdict)
+
+    def _descend(self, objective: Objective, Y: Array, record: "_Record") -> Verdict:
+        filter = self.filter.bind(objective)
+        stepper = self._stepper(record.evaluator, filter)
+        point = _first_point(record.evaluator, Y)
+        monitor = self.stopping.start(point)
+        record.note(point, 0.0)
+        while (verdict := monitor.verdict(filter.settled)) is None:
+            move = stepper.step(point)
+            if isinstance(move, Stuck):
+                if filter.settled or move.status is not None:
+                    return _meaning(move, monitor)
+                move = Move(point, 0.0)  # the next filter may find a way on
+            decrease = _share(point.value, move.point.value)
+            point = move.point
+            monitor.see(point)
+            record.note(point, move.length)
+            progress = Progress(monitor.steps, point.value, decrease)
+            if filter.advance(progress):
+                stepper.filter_changed()
+                monitor.restart()
+        return verdict
+
+
+class _Record:
+    """The best map so far, and the way to it."""
+
+    def __init__(self, evaluator: Evaluator, Y: Array, watch: Watcher | None) -> None:
+        self.evaluator, self.watch = evaluator, watch
+        self.Y, self.value = Y, np.nan
+        self.trace: list[Step] = []
+
+    def note(self, point: Point, length: float) -> None:
+        if not point.value >= self.value:  # the first value is compared with NaN
+            self.Y, self.value = point.Y, point.value
+        step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
+        self.trace.append(step)
+        if self.watch is not None:
+            self.watch(Iterate(_read_only(point.Y), step))
+
+    def solution(self, verdict: Verdict, interrupted: bool = False) -> Solution:
+        return Solution(
+            self.Y.copy(),
+            self.value,
+            *verdict,
+            self.trace,
+            interrupted=interrupted,
+            n_evaluations=self.evaluator.count,
+        )
+
+
+def _meaning(stuck: Stuck, monitor: Monitor) -> Verdict:
+    if stuck.status is not None:
+        return Verdict(False, stuck.status)
+    return monitor.stuck(stuck.promised)
+
+
+def _checked_start(objective: Objective, Y: Array) -> Array:
+    """Return `Y` as a finite map of the objective's points, in its own precision."""
+    Y = np.asarray(Y)
+    if not np.issubdtype(Y.dtype, np.floating):
+        Y = Y.astype(np.float64)
+    if Y.ndim != 2 or len(Y) != objective.n:
+        raise ValueError(
+            f"the start has shape {Y.shape}, but the objective is about n={objective.n} points; "
+            f"pass an array of shape ({objective.n}, n_components)"
+        )
+    if not np.isfinite(Y).all():
+        raise ValueError("the start contains NaN or infinity; pass finite coordinates")
+    return Y
+
+
+def _first_point(evaluator: Evaluator, Y: Array) -> Point:
+    point = evaluator.at(Y)
+    if not point.usable:
+        raise ValueError(
+            "the objective or its gradient is not finite at the start (largest coordinate "
+            f"{np.abs(Y).max():.3g}); pass a start of smaller scale"
+        )
+    return point
+
+
+def _share(before: float, after: float) -> float:
+    """Share of the value that a step took away."""
+    return (before - after) / abs(before) if before != 0 else 0.0
+
+
+def _read_only(Y: Array) -> Array:
+    view = Y.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,97 @@
+"""Quasi-Newton steps from a few past gradients."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from manifoldry._checks import check_count
+from manifoldry._typing import Array
+from manifoldry.optimize.direction import DirectionRule, LineSearchDescent
+from manifoldry.optimize.evaluator import Point, inner, norm
+from manifoldry.optimize.filter import BoundFilter
+from manifoldry.optimize.line_search import LineSearch, Ray, Trial
+from manifoldry.optimize.strong_wolfe import StrongWolfe
+
+_CURVED = 1e-10  # cosine between a step and its change of gradient below which it teaches nothing
+
+
+@dataclass(frozen=True)
+class LBFGS(LineSearchDescent):
+    """L-BFGS, whose first guess of the inverse Hessian is a filter.
+
+    The method of choice where nothing is known of the objective. The filter F counts as γ·F, γ
+    fitted to the last step, and may change at every step without anything being forgotten.
+
+    Parameters
+    ----------
+    filter : Filter, default=Identity()
+        First guess of the inverse Hessian.
+    line_search : LineSearch, default=StrongWolfe()
+        How far to go.
+    memory : int, default=10
+        Number of past steps that are remembered, each as large as two maps.
+    stopping : Stopping, default=Stopping()
+        When to stop.
+
+    Examples
+    --------
+    >>> LBFGS(memory=20).memory
+    20
+    """
+
+    line_search: LineSearch = field(default=StrongWolfe())
+    memory: int = 10
+
+    def __post_init__(self) -> None:
+        check_count("memory", self.memory)
+
+    def _rule(self, filter: BoundFilter) -> DirectionRule:
+        return _TwoLoops(filter, self.filter.newton_like, self.memory)
+
+
+class _Pair(NamedTuple):
+    """A step and the change of the gradient that it brought."""
+
+    s: Array
+    y: Array
+    curvature: float
+
+
+class _TwoLoops(DirectionRule):
+    def __init__(self, filter: BoundFilter, newton_like: bool, memory: int) -> None:
+        super().__init__(filter, newton_like)
+        self.pairs: deque[_Pair] = deque(maxlen=memory)
+
+    def direction(self, point: Point) -> Array:
+        Q, shares = point.G, []
+        for pair in reversed(self.pairs):
+            shares.append(inner(pair.s, Q) / pair.curvature)
+            Q = Q - shares[-1] * pair.y
+        Z = self._scale(point) * self.filtered(Q, point)
+        for pair, share in zip(self.pairs, reversed(shares), strict=True):
+            Z = Z + (share - inner(pair.y, Z) / pair.curvature) * pair.s
+        return -Z
+
+    def _scale(self, point: Point) -> float:
+        """γ, with which the filter maps the last change of gradient to a step as long as it was."""
+        if not self.pairs:
+            return 1.0
+        last = self.pairs[-1]
+        length = inner(last.y, self.filtered(last.y, point))
+        return last.curvature / length if length > 0 else 1.0
+
+    def first_length(self, ray: Ray) -> float:
+        return 1.0 if self.pairs else super().first_length(ray)
+
+    def accepted(self, ray: Ray, trial: Trial) -> None:
+        super().accepted(ray, trial)
+        s, y = trial.point.Y - ray.start.Y, trial.point.G - ray.start.G
+        curvature = inner(s, y)
+        if curvature > _CURVED * norm(s) * norm(y):
+            self.pairs.append(_Pair(s, y, curvature))
+
+    def forget(self) -> bool:
+        remembered = bool(self.pairs)
+        self.pairs.clear()
+        self.last = None
+        return remembered

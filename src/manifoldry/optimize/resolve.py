@@ -1,0 +1,70 @@
+"""Optimisers by name."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from manifoldry.optimize.conjugate_gradient import ConjugateGradient
+from manifoldry.optimize.descent import Descent
+from manifoldry.optimize.filter import Filter
+from manifoldry.optimize.gradient_descent import GradientDescent
+from manifoldry.optimize.lbfgs import LBFGS
+from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.stopping import Stopping
+
+
+def _jacobi() -> Filter:
+    from manifoldry.optimize.jacobi import Jacobi
+
+    return Jacobi()
+
+
+def _diagonal_hessian() -> Filter:
+    from manifoldry.optimize.diagonal_hessian import DiagonalHessian
+
+    return DiagonalHessian()
+
+
+def _spectral_direction() -> Filter:
+    from manifoldry.optimize.spectral_direction import SpectralDirection
+
+    return SpectralDirection()
+
+
+_NAMED: dict[str, Callable[[], Descent]] = {
+    "gradient": GradientDescent,
+    "jacobi": lambda: GradientDescent(_jacobi()),
+    "diagonal": lambda: GradientDescent(_diagonal_hessian()),
+    "spectral": lambda: GradientDescent(_spectral_direction()),
+    "cg": ConjugateGradient,
+    "spectral-cg": lambda: ConjugateGradient(_spectral_direction()),
+    "lbfgs": LBFGS,
+    "spectral-lbfgs": lambda: LBFGS(_spectral_direction()),
+    "momentum": Momentum,
+}
+
+
+def resolve_optimiser(optimizer: str | Optimiser, stopping: Stopping | None = None) -> Optimiser:
+    """An optimiser by name, with a stopping rule; an optimiser is returned as it is.
+
+    Parameters
+    ----------
+    optimizer : str or Optimiser
+        "gradient", "jacobi" (the fixed-point iteration), "diagonal", "spectral" (the spectral
+        direction), "cg", "lbfgs", the last two also as "spectral-cg" and "spectral-lbfgs", or
+        "momentum".
+    stopping : Stopping, default=None
+        When an optimiser made from a name stops.
+
+    Examples
+    --------
+    >>> resolve_optimiser("lbfgs", Stopping(max_iter=100)).stopping.max_iter
+    100
+    """
+    if isinstance(optimizer, Optimiser):
+        return optimizer
+    if not isinstance(optimizer, str) or optimizer not in _NAMED:
+        names = ", ".join(map(repr, _NAMED))
+        raise ValueError(f"optimizer={optimizer!r} must be one of {names}, or an Optimiser")
+    named = _NAMED[optimizer]()
+    return named if stopping is None else replace(named, stopping=stopping)

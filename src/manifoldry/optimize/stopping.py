@@ -1,0 +1,132 @@
+"""When a search has done enough."""
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from manifoldry._checks import check_count, check_nonnegative, check_positive
+from manifoldry.optimize.evaluator import Point, norm
+
+_SHORT_STEPS = 3  # short steps in a row that count: a single one may be a bad direction
+
+
+class Verdict(NamedTuple):
+    """Why a search stops, and whether that makes its map a minimiser."""
+
+    converged: bool
+    status: str
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Stop when the map, its value or the gradient says so, or when time is up.
+
+    Parameters
+    ----------
+    max_iter : int, default=1000
+        Most steps to take.
+    tol : float, default=1e-5
+        Converged after three steps in a row that each moved the map by at most this share of its
+        size, ‖ΔY‖ ≤ tol·‖Y‖; 0 to ignore.
+    value_tol : float, default=1e-7
+        Converged when the values of the last `window` steps differ by at most this share and the
+        gradient has not grown over them. Close to a saddle, where every small map starts, values
+        hardly differ either, but gradients grow. 0 to ignore.
+    gradient_tol : float, default=1e-6
+        Converged when the gradient is at most this share of the largest one met; 0 to ignore.
+    window : int, default=10
+        Steps over which values are compared.
+    max_time : float, default=None
+        Most seconds to take; looked at after every step.
+
+    Examples
+    --------
+    >>> from manifoldry.optimize.lbfgs import LBFGS
+    >>> LBFGS(stopping=Stopping(max_iter=50)).stopping.max_iter
+    50
+    """
+
+    max_iter: int = 1000
+    tol: float = 1e-5
+    value_tol: float = 1e-7
+    gradient_tol: float = 1e-6
+    window: int = 10
+    max_time: float | None = None
+
+    def __post_init__(self) -> None:
+        check_count("max_iter", self.max_iter)
+        check_count("window", self.window)
+        for name in ("tol", "value_tol", "gradient_tol"):
+            check_nonnegative(name, getattr(self, name))
+        if self.max_time is not None:
+            check_positive("max_time", self.max_time)
+
+    def start(self, point: Point) -> "Monitor":
+        """Begin to watch a search that starts at `point`."""
+        return Monitor(self, point)
+
+
+class Monitor:
+    """A stopping rule at work on one search."""
+
+    def __init__(self, rule: Stopping, start: Point) -> None:
+        self.rule, self.point, self.steps = rule, start, 0
+        self.largest_gradient = start.gradient_norm
+        self.began = time.monotonic()
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget steps that were taken under other circumstances."""
+        self.short_steps = 0
+        self.recent: deque[tuple[float, float]] = deque(maxlen=self.rule.window + 1)
+
+    def see(self, point: Point) -> None:
+        """Take note of the point a step has led to."""
+        change, size = norm(point.Y - self.point.Y), norm(point.Y)
+        self.short_steps = self.short_steps + 1 if change <= self.rule.tol * size else 0
+        self.recent.append((point.value, point.gradient_norm))
+        self.largest_gradient = max(self.largest_gradient, point.gradient_norm)
+        self.point, self.steps = point, self.steps + 1
+
+    def verdict(self, settled: bool) -> Verdict | None:
+        """Whether to stop now; convergence counts only once the filter has `settled`."""
+        if self.point.gradient_norm == 0:
+            return Verdict(True, "the gradient is zero")
+        reason = self._converged() if settled else None
+        if reason is not None:
+            return Verdict(True, reason)
+        if self.steps >= self.rule.max_iter:
+            return Verdict(False, f"max_iter={self.rule.max_iter} steps were taken")
+        if self.rule.max_time is not None and time.monotonic() - self.began >= self.rule.max_time:
+            return Verdict(False, f"max_time={self.rule.max_time:g} s is over")
+        return None
+
+    def stuck(self, promised: float) -> Verdict:
+        """What it means that no lower value was found where the slope promised a decrease."""
+        eps = float(np.finfo(self.point.Y.dtype).eps)
+        small = max(self.rule.gradient_tol, eps**0.5) * self.largest_gradient
+        if promised <= self.point.rounding or self.point.gradient_norm <= small:
+            return Verdict(True, "rounding hides any further decrease")
+        return Verdict(
+            False,
+            "no lower value was found along the search direction, though the gradient is not "
+            "small: the gradient may not be that of the value, or too inaccurate",
+        )
+
+    def _converged(self) -> str | None:
+        rule = self.rule
+        if self.point.gradient_norm <= rule.gradient_tol * self.largest_gradient:
+            return f"the gradient is below gradient_tol={rule.gradient_tol:g} of the largest"
+        if rule.tol > 0 and self.short_steps >= _SHORT_STEPS:
+            return f"steps move the map by less than tol={rule.tol:g} of its size"
+        if rule.value_tol > 0 and len(self.recent) > rule.window and self._flat():
+            return f"{rule.window} steps change the value by less than value_tol={rule.value_tol:g}"
+        return None
+
+    def _flat(self) -> bool:
+        values, gradients = np.array(self.recent).T
+        small = np.ptp(values) <= self.rule.value_tol * abs(values[-1])
+        return bool(small and gradients[-1] <= gradients[0])
