@@ -1,0 +1,170 @@
+"""Elastic embedding's own way back: the data that would be placed at a given position."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import row_blocks
+from manifoldry.extension.frozen import first_best
+from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
+
+_STARTS = 3  # nearest training points that are tried, beside their mean
+_REMOTE = 30.0  # squared distance from the map beyond which nothing changes any more
+_ARMIJO = 1e-4
+_ROUNDING = 1e-15  # of energies, in the frame of the data
+_SHORTEST, _LONGEST = 1e-8, 10.0  # of steps; the pull alone would ask for a half
+
+
+@dataclass(frozen=True, eq=False)
+class ElasticInverse:
+    """Minimise elastic embedding's energy of a pair (x, y) over the data point y.
+
+    At a map position x the energy is Σₙ w⁺(y, yₙ)·aₙ + (λ/Σw⁻)·Σₙ e^{−aₙ}·‖y − yₙ‖² with
+    aₙ = ‖x − xₙ‖²: a pull towards the mean of the data at nearby positions, and a push away from
+    data at distant positions that y resembles. Repulsive weights must be squared distances: with
+    uniform ones only the push is left, which is least infinitely far away, and there is no such
+    inverse.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The data.
+    Z : array of shape (n_samples, n_components)
+        Their map positions.
+    precision, log_scale : arrays of shape (n_samples,)
+        Attraction is w⁺(y, yₙ) = exp(log_scaleₙ − precisionₙ·‖y − yₙ‖²), in which all weights of
+        the training data sum to one; so log_scale counts as zero where it is greater.
+    strength : float
+        λ, for repulsive weights that sum to one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Z = np.linspace(0, 10, 50)[:, None]
+    >>> X = np.hstack([np.cos(Z / 10), np.sin(Z / 10)])
+    >>> inverse = ElasticInverse(X, Z, np.full(50, 100.0), np.full(50, -6.0), strength=100.0)
+    >>> inverse.predict(np.array([[5.0]])).round(2)
+    array([[0.88, 0.48]])
+    """
+
+    X: Array
+    Z: Array
+    precision: Array
+    log_scale: Array
+    strength: float
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
+        Z = np.asarray(Z, dtype=np.float64)
+        out = np.empty((len(Z), self.X.shape[1]))
+        for block in row_blocks(len(Z), 4 * (_STARTS + 1) * sum(self.X.shape)):
+            out[block] = self._predict(Z[block])
+        return self.frame.origin + self.frame.unit * out
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Origin and unit of the data: squares are taken in it."""
+        return Frame.of(self.X)
+
+    @cached_property
+    def points(self) -> Array:
+        """The data in their frame."""
+        return np.asarray(self.frame.apply(self.X), dtype=np.float64)
+
+    @cached_property
+    def _squares(self) -> Array:
+        return squared_norms(self.points)
+
+    def _predict(self, Z: Array) -> Array:
+        energy, starts = self._pose(Z)
+        n_starts, n, D = starts.shape
+        Y, values = descend_each(energy, starts.reshape(-1, D), np.tile(np.arange(n), n_starts))
+        return Y.reshape(starts.shape)[first_best(values.reshape(n_starts, n)), np.arange(n)]
+
+    def _pose(self, Z: Array) -> tuple["PairEnergy", Array]:
+        """The energies of some positions, and where to start, (n_starts, n_new, n_features)."""
+        A = expanded_squares(Z, np.asarray(self.Z, np.float64), squared_norms(self.Z))
+        nearest = np.argsort(A, axis=1, kind="stable")[:, :_STARTS]
+        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - _REMOTE, 0.0) - A)
+        total = K.sum(axis=1)
+        mean = (K @ self.points) / total[:, None]
+        spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
+        pull = self.strength * total / max(spread, np.finfo(float).tiny)
+        precision = self.precision * self.frame.unit * self.frame.unit
+        energy = PairEnergy(
+            self.points,
+            self._squares,
+            precision,
+            np.minimum(self.log_scale, 0.0),
+            A / pull[:, None],
+            mean,
+        )
+        return energy, np.concatenate([mean[None], self.points[nearest].transpose(1, 0, 2)])
+
+
+@dataclass(frozen=True, eq=False)
+class PairEnergy:
+    """‖y − mean‖² + Σₙ aₙ·w⁺(y, yₙ): the energy in units of its pull."""
+
+    X: Array
+    squares: Array
+    precision: Array
+    log_scale: Array
+    push: Array  # (n_new, n): aₙ over the strength of the pull
+    mean: Array  # (n_new, n_features)
+
+    def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:
+        """Values and gradients of the energies `rows` at data `Y`."""
+        D = expanded_squares(Y, self.X, self.squares)
+        W = np.exp(self.log_scale - self.precision * D)
+        W *= self.push[rows]
+        value = W.sum(axis=1)
+        W *= self.precision
+        away = Y - self.mean[rows]
+        push = W.sum(axis=1)[:, None] * Y - W @ self.X
+        return value + squared_norms(away), 2 * (away - push)
+
+
+def descend_each(
+    energy: PairEnergy,
+    starts: Array,
+    rows: IntArray,
+    tolerance: float = 1e-10,
+    max_iter: int = 1000,
+) -> tuple[Array, Array]:
+    """Minimise the energies `rows` from `starts`: where the searches end, and the energy there.
+
+    Gradient steps of Barzilai and Borwein's length, shortened until they descend. The energy is
+    a paraboloid with bumps, so few are needed, and unlike Newton's they cost no n_features².
+    """
+    Y = starts.copy()
+    value, gradient = energy.at(Y, rows)
+    length = np.full(len(Y), 0.5)  # leads to the minimum, were there a pull only
+    active = np.arange(len(Y))
+    for _ in range(max_iter):
+        step = -length[active, None] * gradient[active]
+        there, slope_there = energy.at(Y[active] + step, rows[active])
+        change = slope_there - gradient[active]
+        better = there <= value[active] + _ARMIJO * _dot(step, gradient[active]) + _ROUNDING
+        length[active] = np.where(better, _next_length(step, change), length[active] / 4)
+        moved = active[better]
+        Y[moved] += step[better]
+        value[moved], gradient[moved] = there[better], slope_there[better]
+        active = active[np.abs(step).max(axis=1) > tolerance]
+        if len(active) == 0:
+            break
+    return Y, value
+
+
+def _next_length(step: Array, change: Array) -> Array:
+    """The reciprocal of the curvature along the last step; long where there is none."""
+    bend, square = _dot(step, change), _dot(step, step)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = np.where(bend > 0, square / bend, _LONGEST)
+    return np.asarray(np.clip(length, _SHORTEST, _LONGEST))
+
+
+def _dot(A: Array, B: Array) -> Array:
+    return np.asarray(np.einsum("ij,ij->i", A, B))

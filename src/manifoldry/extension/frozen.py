@@ -1,0 +1,163 @@
+"""New points on the map of an iterative method: each finds its place while the map stands still."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import canonical, row_blocks
+from manifoldry._warn import warn
+from manifoldry.exceptions import ExtensionWarning
+from manifoldry.extension.base import EquivalentKernel, Extension
+from manifoldry.extension.forces import MapKernel, Repulsion
+from manifoldry.extension.newton import minimise_each
+from manifoldry.extension.placement import RowObjective
+
+# A later start has to be better by more than this share: else rounding could choose among equals.
+_TIE = 1e-9
+
+
+class Placement(NamedTuple):
+    """Places of new points, with evidence."""
+
+    positions: Array  # (n_new, d)
+    values: Array  # (n_new,): the objective there
+    gradients: Array  # (n_new, d): its gradient, zero but for rounding
+    converged: NDArray[np.bool_]
+    start: IntArray  # 0: best from the mean of its neighbours' places; j: from that of the j-th
+    n_iter: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenMap:
+    """Minimise the objective of each new point by itself, the training map held fixed.
+
+    The search starts from the affinity-weighted mean of the neighbours' places and from the
+    places of the nearest neighbours; the best end is kept. A row of the result does not depend
+    on the other rows.
+
+    Parameters
+    ----------
+    Y : array of shape (n_train, d)
+        The map.
+    kernel : MapKernel
+        Similarity on the map: `GaussianMap` for SNE, symmetric SNE and elastic embedding,
+        `StudentMap` for t-SNE.
+    repulsion : Repulsion
+        `OwnNormaliser` for SNE, `SharedNormaliser` for symmetric SNE and t-SNE, `PlainRepulsion`
+        for elastic embedding.
+    n_starts : int, default=1
+        Nearest neighbours whose places are tried.
+
+    Examples
+    --------
+    A new point like the first two of four, by symmetric SNE's objective:
+
+    >>> import numpy as np
+    >>> from manifoldry.extension.forces import GaussianMap, SharedNormaliser
+    >>> Y = np.array([[0.0], [1.0], [2.0], [3.0]])
+    >>> frozen = FrozenMap(Y, GaussianMap(), SharedNormaliser.of_map(Y, GaussianMap()))
+    >>> frozen.place(np.array([[0.5, 0.5, 0.0, 0.0]])).positions.round(2)
+    array([[0.33]])
+    """
+
+    Y: Array
+    kernel: MapKernel
+    repulsion: Repulsion
+    n_starts: int = 1
+
+    def place(self, P: Matrix, charges: Array | None = None) -> Placement:
+        """Places of new points with affinities `P`, (n_new, n_train), which sum to about one.
+
+        `charges`, (n_new, n_train), are the weights of repulsion; one by default.
+        """
+        P = canonical(sparse.csr_array(P, dtype=np.float64))
+        self._check(P, charges)
+        Y = np.asarray(self.Y, dtype=np.float64)
+        objective = RowObjective(Y, P, self.kernel, self.repulsion, charges)
+        starts = self._starts(objective)
+        n_starts, n, d = starts.shape
+        rows = np.tile(np.arange(n), n_starts)
+        ends = minimise_each(objective, starts.reshape(-1, d), rows)
+        best = first_best(ends.values.reshape(n_starts, n))
+        chosen = best * n + np.arange(n)
+        return Placement(
+            ends.places[chosen],
+            ends.values[chosen],
+            ends.gradients[chosen],
+            ends.converged[chosen],
+            best,
+            ends.n_iter[chosen],
+        )
+
+    def _check(self, P: sparse.csr_array, charges: Array | None) -> None:
+        for what, A in (("affinities", P.data), ("weights of repulsion", charges)):
+            if A is not None and not (np.isfinite(A).all() and (A >= 0).all()):
+                raise ValueError(
+                    f"{what} of new points must be finite and not negative; their smallest and "
+                    f"largest are {A.min()} and {A.max()}; check the scale of X"
+                )
+        alone = int((P.sum(axis=1) == 0).sum())
+        if alone:
+            raise ValueError(
+                f"{alone} of the rows have no affinity to any training point, so they cannot be "
+                "placed; raise perplexity or n_neighbors, or leave them out"
+            )
+
+    def _starts(self, objective: RowObjective) -> Array:
+        """The neighbours' weighted mean and the places of the nearest, (1 + n_starts, n_new, d)."""
+        indices, P = objective.neighbors
+        Y = objective.Y[indices]  # (n_new, k, d)
+        mean = np.einsum("nk,nkd->nd", P / objective.weight[:, None], Y)
+        nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
+        places = np.take_along_axis(Y, nearest[:, :, None], axis=1)
+        return np.concatenate([mean[None], places.transpose(1, 0, 2)])
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenExtension(Extension):
+    """Coordinates of new points on a frozen map, a block of them at a time.
+
+    Parameters
+    ----------
+    map : FrozenMap
+        Where they are placed.
+    affinity : EquivalentKernel
+        Its ``rows(X)`` are the affinities of new points.
+    charges : EquivalentKernel, default=None
+        Its ``rows(X)`` are the weights of repulsion, dense; one by default.
+    """
+
+    map: FrozenMap
+    affinity: EquivalentKernel
+    charges: EquivalentKernel | None = None
+
+    def transform(self, X: Matrix) -> Array:
+        blocks = row_blocks(X.shape[0], len(self.map.Y))
+        placed = [self._place(X[block]) for block in blocks]
+        unsettled = sum(int((~part.converged).sum()) for part in placed)
+        if unsettled:
+            warn(
+                f"the places of {unsettled} of {X.shape[0]} new points had not settled when the "
+                "search ended; they are the best found",
+                ExtensionWarning,
+            )
+        none = np.empty((0, self.map.Y.shape[1]))
+        return np.concatenate([none, *(part.positions for part in placed)])
+
+    def _place(self, X: Matrix) -> Placement:
+        charges = None if self.charges is None else self.charges.rows(X)
+        return self.map.place(self.affinity.rows(X), charges)
+
+
+def first_best(values: Array) -> IntArray:
+    """Row of the smallest value in every column; a later one only if it is smaller for certain."""
+    best = np.zeros(values.shape[1], dtype=np.intp)
+    columns = np.arange(values.shape[1])
+    for row in range(1, len(values)):
+        current = values[best, columns]
+        best[values[row] < current - _TIE * (1 + np.abs(current))] = row
+    return best

@@ -1,0 +1,97 @@
+"""Newton's method for many small problems at once, each with its own steps and its own end."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry._typing import Array, IntArray
+from manifoldry.extension.placement import Local
+
+_ACCEPT = 1e-4  # share of the promised decrease that a step has to bring
+_POOR, _GOOD = 0.25, 0.75  # shares below and above which the model is trusted less or more
+_LONGEST = 4.0  # units of the map: the kernels' own length is one
+_FLAT = 1e-300  # curvature that stands for none
+
+
+class Problems(Protocol):
+    """Functions of a few variables each."""
+
+    def at(self, Z: Array, rows: IntArray) -> Local:
+        """The functions `rows` and their derivatives at the places `Z`."""
+        ...
+
+
+class Minima(NamedTuple):
+    """Where the searches ended."""
+
+    places: Array  # (n, d)
+    values: Array  # (n,)
+    gradients: Array  # (n, d)
+    converged: NDArray[np.bool_]
+    n_iter: IntArray
+
+
+def minimise_each(
+    problems: Problems,
+    Z: Array,
+    rows: IntArray,
+    tolerance: float = 1e-9,
+    max_iter: int = 200,
+) -> Minima:
+    """Minimise the functions `rows` from the starts `Z`, (n, d), by safeguarded Newton steps.
+
+    Curvatures count by their modulus, so that a step descends everywhere and leaves saddles. Along
+    each axis of curvature a step is no longer than a radius, which grows and shrinks with the
+    success of the quadratic model; that is the exact minimiser of the model in the box. A search
+    ends when its step is below `tolerance`, in units of the map.
+    """
+    Z, radius = np.array(Z, dtype=np.float64), np.ones(len(Z))
+    here = problems.at(Z, rows)
+    converged, n_iter = np.zeros(len(Z), dtype=bool), np.zeros(len(Z), dtype=np.intp)
+    active = np.arange(len(Z))
+    while len(active):
+        now = here.take(active)
+        step = _step(now, radius[active], tolerance)
+        there = problems.at(Z[active] + step.move, rows[active])
+        noise = now.value_noise + there.value_noise
+        success = (now.value - there.value + noise) / (step.decrease + noise)
+        better = success > _ACCEPT
+        Z[active[better]] += step.move[better]
+        here.put(active[better], there.take(better))
+        radius[active] = _next_radius(radius[active], step.length, success)
+        n_iter[active] += 1
+        converged[active] = step.last
+        going_on = ~step.last & (radius[active] > tolerance) & (n_iter[active] < max_iter)
+        active = active[going_on]
+    return Minima(Z, here.value, here.gradient, converged, n_iter)
+
+
+class _Step(NamedTuple):
+    """Where to go next."""
+
+    move: Array  # (n, d)
+    length: Array  # along the longest axis of curvature
+    decrease: Array  # what the model promises
+    last: NDArray[np.bool_]
+
+
+def _step(now: Local, radius: Array, tolerance: float) -> _Step:
+    """The minimiser of the quadratic model in the box."""
+    curvature, axes = np.linalg.eigh(now.hessian)
+    curvature = np.maximum(np.abs(curvature), _FLAT)
+    slope = np.einsum("nij,ni->nj", axes, now.gradient)
+    slope[np.abs(slope) <= now.gradient_noise[:, None]] = 0.0
+    with np.errstate(over="ignore"):  # on flat ground the radius is the limit
+        whole = -slope / curvature
+    along = np.clip(whole, -radius[:, None], radius[:, None])
+    decrease = -(slope * along + 0.5 * curvature * along**2).sum(axis=1)
+    last = np.abs(whole).max(axis=1) <= tolerance
+    move = np.einsum("nij,nj->ni", axes, along)
+    return _Step(move, np.abs(along).max(axis=1), decrease, last)
+
+
+def _next_radius(radius: Array, length: Array, success: Array) -> Array:
+    grown = np.where(length >= radius, np.minimum(2 * radius, _LONGEST), radius)
+    # Where the trial has no value at all, neither comparison holds: that is a failure too.
+    return np.where(success > _GOOD, grown, np.where(success > _POOR, radius, length / 4))

@@ -1,0 +1,148 @@
+"""What new points minimise on a frozen map: attraction to neighbours, repulsion from all."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._threads import map_threads
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import row_blocks
+from manifoldry.extension.forces import MapKernel, Repulsion
+
+_CACHED = 2**16  # numbers of one array that stays in the processor's cache while it is worked on
+_ROUNDING = 32 * float(np.finfo(float).eps)  # of sums, relative to the sum of the moduli
+
+
+class Local(NamedTuple):
+    """A function and its derivatives at one place for each of several points."""
+
+    value: Array  # (n,)
+    gradient: Array  # (n, d)
+    hessian: Array  # (n, d, d)
+    value_noise: Array  # (n,): what rounding may have changed
+    gradient_noise: Array  # (n,)
+
+    def take(self, rows: Any) -> "Local":
+        """The same of some of the points."""
+        return Local(*(part[rows] for part in self))
+
+    def put(self, rows: Any, other: "Local") -> None:
+        """Overwrite some of the points."""
+        for part, new in zip(self, other, strict=True):
+            part[rows] = new
+
+
+@dataclass(frozen=True, eq=False)
+class RowObjective:
+    """e(x) = Σₙ pₙ φ(‖x − xₙ‖²) + R(log Σₙ aₙ κ(‖x − xₙ‖²)) for each of several new points.
+
+    Parameters
+    ----------
+    Y : array of shape (n_train, d)
+        The frozen map.
+    P : sparse array of shape (n_new, n_train)
+        Affinities of the new points.
+    kernel : MapKernel
+        κ = exp(−φ).
+    repulsion : Repulsion
+        R.
+    charges : array of shape (n_new, n_train), default=None
+        The aₙ of every new point; one by default.
+    """
+
+    Y: Array
+    P: sparse.csr_array
+    kernel: MapKernel
+    repulsion: Repulsion
+    charges: Array | None = None
+
+    def at(self, Z: Array, rows: IntArray) -> Local:
+        """The objective of the new points `rows`, which may repeat, at the places `Z`."""
+        parts = row_blocks(len(Z), len(self.Y), _CACHED)
+        pieces = map_threads(lambda block: self._at(Z[block], rows[block]), parts)
+        return Local(*(np.concatenate(part) for part in zip(*pieces, strict=True)))
+
+    @cached_property
+    def weight(self) -> Array:
+        """Sum of every new point's affinities."""
+        return np.asarray(self.P.sum(axis=1)).ravel()
+
+    @cached_property
+    def neighbors(self) -> tuple[IntArray, Array]:
+        """Columns and values of P's entries, (n_new, most entries of a row), zeros at the end."""
+        counts = np.diff(self.P.indptr)
+        filled = np.arange(counts.max(initial=1)) < counts[:, None]
+        indices, values = np.zeros(filled.shape, dtype=np.intp), np.zeros(filled.shape)
+        indices[filled], values[filled] = self.P.indices, self.P.data
+        return indices, values
+
+    def _at(self, Z: Array, rows: IntArray) -> Local:
+        value, force, H, pull = self._attraction(Z, rows)
+        log_sum, u, V = self._log_sum(Z, rows)
+        R, slope, bend = self.repulsion.of(log_sum, self.weight[rows])
+        # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
+        outer = u[:, :, None] * u[:, None, :]
+        H = H + slope[:, None, None] * V + (bend - slope)[:, None, None] * outer
+        noise = _ROUNDING * (np.abs(value) + np.abs(R)), _ROUNDING * pull
+        return Local(value + R, force + slope[:, None] * u, H, *noise)
+
+    def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
+        """Σ pφ, its derivatives, and the sum of the lengths of all forces."""
+        indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
+        steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
+        D = _squares(steps)
+        phi, slope, bend = self.kernel.terms(D)
+        P1 = P * slope
+        force = 2 * np.stack([_dot(P1, step) for step in steps], axis=1)
+        H = _second_moments(P * (4 * bend), steps) + _isotropic(2 * P1.sum(axis=1), len(steps))
+        return _dot(P, phi), force, H, 2 * _dot(P1, np.sqrt(D))
+
+    def _log_sum(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array]:
+        """The logarithm of S, ∇S/S and ∇²S/S."""
+        steps = [z[:, None] - y for z, y in zip(Z.T, self.Y.T, strict=True)]
+        phi, slope, bend = self.kernel.terms(_squares(steps))
+        smallest = phi.min(axis=1)
+        K = np.exp(smallest[:, None] - phi)
+        if self.charges is not None:
+            K *= self.charges[rows]
+        total = K.sum(axis=1)
+        K *= 1 / np.where(total > 0, total, 1.0)[:, None]  # none of the weights may count
+        Q = K * slope
+        u = -2 * np.stack([_dot(Q, step) for step in steps], axis=1)
+        V = _second_moments(K * (4 * (slope * slope - bend)), steps)
+        with np.errstate(divide="ignore"):
+            return np.log(total) - smallest, u, V - _isotropic(2 * Q.sum(axis=1), len(steps))
+
+
+# Sums over rows by functions that treat every row by itself: a matrix product would round a row
+# differently in another batch, and two starts of nearly equal value could swap.
+
+
+def _dot(A: Array, B: Array) -> Array:
+    """Σⱼ AᵢⱼBᵢⱼ."""
+    return np.asarray(np.einsum("ij,ij->i", A, B))
+
+
+def _squares(steps: list[Array]) -> Array:
+    D = steps[0] * steps[0]
+    for step in steps[1:]:
+        D += step * step
+    return D
+
+
+def _second_moments(W: Array, steps: list[Array]) -> Array:
+    """Σⱼ Wᵢⱼ·δᵢⱼδᵢⱼᵀ, (n, d, d)."""
+    d = len(steps)
+    M = np.empty((len(W), d, d))
+    for i in range(d):
+        weighted = W * steps[i]
+        for j in range(i, d):
+            M[:, i, j] = M[:, j, i] = _dot(weighted, steps[j])
+    return M
+
+
+def _isotropic(a: Array, d: int) -> Array:
+    return np.asarray(a[:, None, None] * np.eye(d))
