@@ -101,6 +101,15 @@ def test_the_bracket_contains_the_root_and_the_solver_finds_it(kind, perplexity,
     assert (steps <= 40).all()
 
 
+@pytest.mark.parametrize("dimension", [1, 2, 8, 50])
+def test_three_steps_are_enough_for_most(dimension, rng):
+    D = NeighborGraph.build(rng.normal(size=(500, dimension)), 90).distances.reshape(500, 90)
+    t = D**2 - D[:, :1] ** 2
+    found, steps = solve(t, 30.0)
+    assert steps.mean() < 3.5
+    np.testing.assert_allclose(np.exp(entropy(found, t).value), 30, rtol=1e-12)
+
+
 def test_the_bracket_is_no_wider_than_the_published_one(rng):
     """Vladymyrov and Carreira-Perpiñán (2013), theorem 2.3, whose upper bound needs no ties."""
     t, K = ascending(rng, "even"), 15.0

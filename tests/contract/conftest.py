@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.distance import cdist, pdist
 
 import manifoldry as mf
+from manifoldry.affinity import Entropic
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ ESTIMATORS = [
     C("LaplacianEigenmaps-none", partial(LE, normalization="none"), on_graph=True),
     C("LaplacianEigenmaps-gaussian", partial(LE, affinity="gaussian"), on_graph=True),
     C("LaplacianEigenmaps-binary", partial(LE, affinity="binary"), on_graph=True),
+    C("LaplacianEigenmaps-entropic", partial(LE, affinity=Entropic()), on_graph=True),
     C(
         "LaplacianEigenmaps-radius",
         partial(LE, radius=2.5),

@@ -32,7 +32,7 @@ class Bandwidths:
         """Bandwidths at which the neighbours of every point have the `perplexity`.
 
         Points with no more neighbours than that give all of them the same probability, and so do
-        points with that many neighbours, or more, at the nearest distance to those: no bandwidth
+        points with that many neighbours or more at the nearest distance, to those: no bandwidth
         comes nearer to the perplexity.
         """
         n = graph.n_query
@@ -56,6 +56,12 @@ class Bandwidths:
         Nearer than the nearest neighbour counts as nearest: the totals do not know of such a
         point, and without it in them its probability could be any number above one.
         """
+        out = np.empty(len(distances))
+        for block in row_blocks(len(distances), 1, _BLOCK):
+            out[block] = self._exponents(distances[block], points[block])
+        return out
+
+    def _exponents(self, distances: Array, points: IntArray) -> Array:
         nearest, width = self.nearest[points], self.widths[points]
         beyond = _beyond(distances, nearest)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -72,7 +78,7 @@ def _lengths(graph: NeighborGraph, rows: IntArray) -> Array:
 
 def _settle(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
     """Nearest distance, width and logarithm of the total, for every row of distances."""
-    k, nearest = D.shape[1], D[:, 0]
+    k, nearest = D.shape[1], D[:, 0].copy()
     t, unit = _relative_squares(D, min(k, int(np.ceil(perplexity))) - 1)
     ties = (t == 0).sum(axis=1)
     tied = ties >= perplexity
@@ -104,5 +110,5 @@ def _relative_squares(D: Array, rank: int) -> tuple[Array, Array]:
 def _beyond(distances: Array, nearest: Array) -> Array:
     """By how much distances exceed the nearest one; not at all where that is but rounding."""
     beyond = distances - nearest
-    beyond[beyond <= _TIED * nearest] = 0.0
+    beyond *= beyond > _TIED * nearest
     return beyond

@@ -31,8 +31,8 @@ class Entropic(Affinity):
     ----------
     perplexity : float, default=None
         Effective number of neighbours, at least one and at most those in the graph, which
-        should have three times as many; see :func:`neighbors_for`. By default 30, or a third of
-        the neighbours in the graph if that is less.
+        should have three times as many; see :func:`neighbors_for`. By default a third of the
+        neighbours in the graph, but no more than 30.
     symmetrize : {"or", "and", "mean"}, default="mean"
         See :class:`Affinity`.
 
@@ -52,8 +52,8 @@ class Entropic(Affinity):
     perplexity: float | None = None
     symmetrize: Symmetrization = field(default="mean", kw_only=True)
 
-    def neighbors(self, n: int) -> int:
-        return neighbors_for(self.perplexity, n)
+    def neighbors(self, n: int) -> int | None:
+        return None if self.perplexity is None else neighbors_for(self.perplexity, n)
 
     def fit(self, graph: NeighborGraph) -> "EntropicWeights":
         counts = np.diff(graph.indptr)
@@ -112,7 +112,7 @@ def neighbors_for(perplexity: float | None, n: int) -> int:
     Parameters
     ----------
     perplexity : float or None
-        None for the default, see :class:`Entropic`.
+        None for 30, or a third of the others if that is less.
     n : int
         Number of points.
 
