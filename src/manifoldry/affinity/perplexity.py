@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldry._typing import Array, IntArray
 
@@ -82,21 +83,30 @@ def solve(t: Array, perplexity: float) -> Roots:
     going, last = np.arange(len(t)), np.full(len(t), np.inf)
     for _ in range(_MOST_STEPS):
         at = entropy(alpha, t)
-        residual = at.value - np.log(perplexity)
         steps[going] += 1
+        residual = at.value - np.log(perplexity)
         low, high = np.where(residual > 0, alpha, low), np.where(residual > 0, high, alpha)
-        step = _halley(residual, at)
-        error = np.abs(residual)
-        good = (alpha - step > low) & (alpha - step < high) & (error <= last / 2)
-        there = error <= _ROUNDING
-        alpha = np.where(there, alpha, np.where(good, alpha - step, (low + high) / 2))
+        alpha, arrived = _advance(alpha, low, high, residual, at, last)
         found[going] = alpha
-        stay = ~(there | good & (np.maximum(error, np.abs(step)) < _CLOSE))
-        if not stay.any():
+        if arrived.all():
             break
-        alpha, low, high, last = alpha[stay], low[stay], high[stay], error[stay]
+        stay = ~arrived
+        alpha, low, high, last = alpha[stay], low[stay], high[stay], np.abs(residual)[stay]
         going, t = going[stay], t[stay]
     return Roots(found, steps)
+
+
+def _advance(
+    alpha: Array, low: Array, high: Array, residual: Array, at: Entropy, last: Array
+) -> tuple[Array, NDArray[np.bool_]]:
+    """The next α, and where nothing is left to gain; `last` is how large residuals were before."""
+    error, step = np.abs(residual), _halley(residual, at)
+    good = (alpha - step > low) & (alpha - step < high) & (error <= last / 2)
+    there = error <= _ROUNDING
+    narrow = high - low <= _ROUNDING * np.maximum(1, np.abs(alpha))
+    close = good & (np.maximum(error, np.abs(step)) < _CLOSE)
+    new = np.where(there, alpha, np.where(good, alpha - step, (low + high) / 2))
+    return new, there | narrow | close
 
 
 def _halley(residual: Array, at: Entropy) -> Array:
