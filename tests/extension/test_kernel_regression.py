@@ -88,13 +88,25 @@ def test_curvature(rng, kernel):
     surface = KernelRegressionMap(Z, X, kernel)
     new, r = rng.uniform(-2, 2, size=(5, 2)), rng.normal(size=(5, 4))
     values = surface.predict(new) - surface.mean
-    found = surface.expand(new, values + r).curvature
+    residuals, jacobian, found = surface.expand(new, values + r)
+    np.testing.assert_allclose(residuals, r, rtol=1e-10)
+    np.testing.assert_allclose(jacobian.transpose(0, 2, 1), surface.jacobian(new), rtol=1e-12)
     steps = [
         np.einsum("nkl,nk->nl", surface.jacobian(new + e) - surface.jacobian(new - e), r) / 2e-6
         for e in 1e-6 * np.eye(2)
     ]
     expected = np.stack(steps, axis=2)
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+
+
+def test_derivatives_on_a_plateau_keep_their_digits():
+    Z, X = np.array([[0.0], [12.0], [20.0]]), np.array([[1.0], [5.0], [9.0]])
+    z = np.array([[4.0]])  # f is x₀ to 1e-20
+    share = np.exp(-((z[0] - Z[:, 0]) ** 2) + 16)  # of the others
+    expected = 2 * (share[1] * 12 * 4 + share[2] * 20 * 8)
+    found = KernelRegressionMap(Z, X).jacobian(z)[0, 0, 0]
+    assert found == pytest.approx(expected, rel=1e-12)
+    assert found < 1e-15
 
 
 def test_one_row_of_data_each():
@@ -160,6 +172,17 @@ def test_each_point_is_on_its_own(rng, kernel, monkeypatch):
     np.testing.assert_allclose(alone, together, atol=1e-7)
     monkeypatch.setattr(projection, "row_blocks", lambda n, *_: [slice(0, 7), slice(7, n)])
     np.testing.assert_allclose(extension.transform(new), together, atol=1e-7)
+
+
+def test_each_point_is_on_its_own_between_scattered_points(rng):
+    Z = np.cumsum(rng.exponential(3.0, size=60))[:, None]  # gaps of many widths: plateaus
+    X = np.column_stack([np.cos(Z / 9), np.sin(Z / 9), Z / 40]) + 0.1 * rng.normal(size=(60, 3))
+    extension = OrthogonalProjection(KernelRegressionMap(Z, X))
+    new = X + 0.2 * rng.normal(size=X.shape)
+    together = extension.project(new)
+    alone = np.vstack([extension.transform(row[None]) for row in new])
+    np.testing.assert_allclose(alone, together.positions, atol=1e-7)
+    assert together.converged.all()
 
 
 def test_positions_stay_near_the_map(rng):

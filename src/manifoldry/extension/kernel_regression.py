@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry._typing import Array
+from manifoldry._typing import Array, IntArray
 from manifoldry._validation import row_blocks
-from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.objectives.regression_kernels import RegressionKernel, Shares, as_kernel
 
 _FARTHEST = 1e3  # diameters of the map from its centre beyond which all is as it is there
 
@@ -17,12 +17,12 @@ _FARTHEST = 1e3  # diameters of the map from its centre beyond which all is as i
 class Expansion(NamedTuple):
     """A map from positions to data around some positions, up to the second order."""
 
-    values: Array
-    """f, (n_new, n_features)."""
+    residuals: Array
+    """r, given targets less f, (n_new, n_features)."""
     jacobian: Array
     """∂f/∂z, (n_new, n_components, n_features)."""
     curvature: Array
-    """Σ_k r_k·∂²f_k/∂z∂z for given vectors r, (n_new, n_components, n_components)."""
+    """Σ_k r_k·∂²f_k/∂z∂z, (n_new, n_components, n_components)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,29 +79,14 @@ class KernelRegressionMap:
         Z = np.asarray(Z, dtype=np.float64)
         out = np.empty((len(Z), self.X.shape[1], self.Z.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
-            D = cdist(Z[block], self.positions, "sqeuclidean")
-            share, slope, _ = as_kernel(self.kernel).shares(D)
-            J = self._first_order(Z[block], slope, share @ self.centred)
-            out[block] = J.transpose(0, 2, 1)
+            out[block] = _Around.of(self, Z[block]).jacobian.transpose(0, 2, 1)
         return out
 
     def expand(self, Z: Array, targets: Array) -> Expansion:
-        """Values and derivatives at few positions; r are the targets less the values.
-
-        Data and targets are relative to the data's mean here. With c_i = r·(x_i − f), s = Σκ and
-        δ_i = z − z_i, the curvature is Σ c_i(2κ′I + 4κ″δδᵀ)/s − qwᵀ − wqᵀ, q = Jᵀr, w = ∇s/s.
-        """
-        D = cdist(Z, self.positions, "sqeuclidean")
-        share, slope, log_mass = as_kernel(self.kernel).shares(D)
-        F = share @ self.centred
-        R = targets - F
-        C = R @ self.centred.T - (R * F).sum(axis=1)[:, None]
-        J = self._first_order(Z, slope, F)
-        q, w = np.einsum("nlk,nk->nl", J, R), -2 * (_moments(slope, Z, self.positions))
-        H = 4 * _second_moments(C * as_kernel(self.kernel).bends(D, log_mass), Z, self.positions)
-        H -= q[:, :, None] * w[:, None, :] + w[:, :, None] * q[:, None, :]
-        H -= 2 * np.einsum("ni,ni->n", C, slope)[:, None, None] * np.eye(Z.shape[1])
-        return Expansion(F, J, H)
+        """Residuals and derivatives at few positions; targets are relative to the data's mean."""
+        around = _Around.of(self, Z)
+        R = targets - around.base - around.rise
+        return Expansion(R, around.jacobian, around.curvature(R))
 
     @cached_property
     def positions(self) -> Array:
@@ -121,15 +106,7 @@ class KernelRegressionMap:
     @property
     def numbers_per_row(self) -> int:
         """Numbers that one position keeps in memory at a time."""
-        return int(6 * len(self.Z) + (self.Z.shape[1] + 4) * self.X.shape[1])
-
-    def _first_order(self, Z: Array, slope: Array, F: Array) -> Array:
-        """−2 Σᵢ slopeᵢ·(z − zᵢ)(xᵢ − f)ᵀ, (n_new, n_components, n_features)."""
-        J = np.empty((len(Z), Z.shape[1], F.shape[1]))
-        for axis in range(Z.shape[1]):
-            S = slope * (Z[:, axis, None] - self.positions[:, axis])
-            J[:, axis] = -2 * (S @ self.centred - S.sum(axis=1)[:, None] * F)
-        return J
+        return int((6 + self.Z.shape[1]) * len(self.Z) + (self.Z.shape[1] + 4) * self.X.shape[1])
 
     def _within_sight(self, Z: Array) -> Array:
         """Positions so far off that squares would lose the map are moved in, straight to it."""
@@ -141,17 +118,72 @@ class KernelRegressionMap:
         return np.where(distance > farthest, centre + shorter, Z)
 
 
-def _moments(weights: Array, Z: Array, positions: Array) -> Array:
-    """Σᵢ wᵢ(z − zᵢ), (n_new, n_components)."""
-    return np.asarray(weights.sum(axis=1)[:, None] * Z - weights @ positions)
+@dataclass(frozen=True, eq=False)
+class _Around:
+    """Derivatives at positions z.
 
+    Differences xᵢ − f are taken relative to the data x₀ of the nearest position. Between positions
+    far apart f is all but flat, equal to x₀ to many digits; derivatives keep theirs this way, and
+    a search that creeps over such a plateau takes the same steps in every batch.
+    """
 
-def _second_moments(weights: Array, Z: Array, positions: Array) -> Array:
-    """Σᵢ wᵢ(z − zᵢ)(z − zᵢ)ᵀ, (n_new, n_components, n_components)."""
-    d = Z.shape[1]
-    out = np.empty((len(Z), d, d))
-    offsets = [Z[:, axis, None] - positions[:, axis] for axis in range(d)]
-    for j in range(d):
-        for k in range(j, d):
-            out[:, j, k] = out[:, k, j] = np.einsum("ni,ni,ni->n", weights, offsets[j], offsets[k])
-    return out
+    surface: KernelRegressionMap
+    Z: Array
+    D: Array  # squared distances, (n_new, n_samples)
+    shares: Shares
+    nearest: IntArray
+
+    @classmethod
+    def of(cls, surface: KernelRegressionMap, Z: Array) -> "_Around":
+        D = cdist(Z, surface.positions, "sqeuclidean")
+        return cls(surface, Z, D, as_kernel(surface.kernel).shares(D), D.argmin(axis=1))
+
+    @cached_property
+    def base(self) -> Array:
+        """x₀, (n_new, n_features)."""
+        return self.surface.centred[self.nearest]
+
+    @cached_property
+    def rise(self) -> Array:
+        """The value less that of the nearest position, f − x₀."""
+        return self._sum(self.shares.share.copy())
+
+    @cached_property
+    def jacobian(self) -> Array:
+        """−2 Σᵢ slopeᵢ·(z − zᵢ)(xᵢ − f)ᵀ, (n_new, n_components, n_features)."""
+        J = np.empty((*self.Z.shape, self.base.shape[1]))
+        for axis, offset in enumerate(self._offsets):
+            S = self.shares.slope * offset
+            total = S.sum(axis=1)[:, None]
+            J[:, axis] = -2 * (self._sum(S) - total * self.rise)
+        return J
+
+    def curvature(self, R: Array) -> Array:
+        """Σ_k r_k·∂²f_k/∂z∂z, (n_new, n_components, n_components).
+
+        With cᵢ = r·(xᵢ − f), s = Σκ and δᵢ = z − zᵢ that is
+        Σᵢ cᵢ(2κ′I + 4κ″δδᵀ)/s − qwᵀ − wqᵀ, where q = Jᵀr and w = ∇s/s.
+        """
+        rise = (R * self.rise).sum(axis=1)
+        C = R @ self.surface.centred.T
+        C -= ((R * self.base).sum(axis=1) + rise)[:, None]
+        C[np.arange(len(C)), self.nearest] = -rise
+        slope, d = self.shares.slope, self.Z.shape[1]
+        bend = C * as_kernel(self.surface.kernel).bends(self.D, self.shares.log_mass)
+        q = np.einsum("nlk,nk->nl", self.jacobian, R)
+        w = -2 * np.column_stack([np.einsum("ni,ni->n", slope, o) for o in self._offsets])
+        H = -2 * np.einsum("ni,ni->n", C, slope)[:, None, None] * np.eye(d)
+        for j, k in np.ndindex(d, d):
+            H[:, j, k] += 4 * np.einsum("ni,ni,ni->n", bend, self._offsets[j], self._offsets[k])
+        return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
+
+    @cached_property
+    def _offsets(self) -> list[Array]:
+        """Of every axis z − zᵢ, (n_new, n_samples)."""
+        Z, positions = self.Z, self.surface.positions
+        return [Z[:, axis, None] - positions[:, axis] for axis in range(Z.shape[1])]
+
+    def _sum(self, W: Array) -> Array:
+        """Σᵢ Wᵢ(xᵢ − x₀); `W` is changed."""
+        W[np.arange(len(W)), self.nearest] = 0  # x₀ itself, whose weight would hide the others'
+        return np.asarray(W @ self.surface.centred - W.sum(axis=1)[:, None] * self.base)

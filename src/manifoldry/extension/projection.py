@@ -19,6 +19,7 @@ _STARTS = 5
 _MARGIN = 0.1  # share of the map's extent by which positions may leave it
 _ITERATIONS = 200
 _TOLERANCE = 1e-11  # steps that short end a search, in extents of the map
+_GAIN = 1e-15  # share of the cost; a step that promises less is the last
 _ROUNDING = 1e-13  # share of the squares by which a cost may rise without being refused
 _DAMPING = 1e-3  # to begin with, relative to the largest curvature
 _FARTHEST = 1e6  # sizes of the data beyond which a point is projected as from there
@@ -139,8 +140,7 @@ class _Local(NamedTuple):
 
     @classmethod
     def of(cls, surface: KernelRegressionMap, X: Array, Z: Array) -> "_Local":
-        F, J, curvature = surface.expand(Z, X)
-        R = X - F
+        R, J, curvature = surface.expand(Z, X)
         gradient = -2 * np.einsum("nlk,nk->nl", J, R)
         hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
         return cls((R**2).sum(axis=1), gradient, hessian)
@@ -158,6 +158,7 @@ def _search(surface: KernelRegressionMap, X: Array, Z: Array, low: Array, high: 
         steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
         trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
         length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
+        gain = -(steps * here.gradient[moving]).sum(axis=1)
         there = _Local.of(surface, X[moving], trial)
         slack = _ROUNDING * (X[moving] ** 2).sum(axis=1)
         better = there.squares <= here.squares[moving] * (1 + _ROUNDING) + slack
@@ -166,7 +167,7 @@ def _search(surface: KernelRegressionMap, X: Array, Z: Array, low: Array, high: 
         Z[taken] = trial[better]
         for old, new in zip(here, there, strict=True):
             old[taken] = new[better]
-        moving = moving[length > _TOLERANCE]
+        moving = moving[(length > _TOLERANCE) & (gain > _GAIN * there.squares)]
         if len(moving) == 0:
             break
     done = np.ones(len(Z), dtype=bool)

@@ -94,30 +94,18 @@ class Student(RegressionKernel):
         return np.asarray(1 / (1 + t))
 
     def slope(self, t: Array) -> Array:
-        return np.asarray((1 + t) ** -2.0)
+        return np.asarray(1 / (1 + t) ** 2)
 
     def bend(self, t: Array) -> Array:
-        return np.asarray(2 * (1 + t) ** -3.0)
+        return np.asarray(2 / ((1 + t) ** 2 * (1 + t)))
 
 
 @dataclass(frozen=True)
 class Compact(RegressionKernel):
-    """κ = (1 − t)ᵖ for t < 1, else 0: only points within distance one count.
+    """A kernel that is zero for t ≥ 1: only points within distance one count.
 
     Regression adds a millionth of a Gaussian, for points that have none within reach.
     """
-
-    power: ClassVar[int]
-
-    def value(self, t: Array) -> Array:
-        return np.asarray(np.maximum(1 - t, 0.0) ** self.power)
-
-    def slope(self, t: Array) -> Array:
-        return np.asarray(self.power * np.maximum(1 - t, 0.0) ** (self.power - 1))
-
-    def bend(self, t: Array) -> Array:
-        p = self.power
-        return np.asarray(p * (p - 1) * np.maximum(1 - t, 0.0) ** (p - 2) * (t < 1))
 
     def shares(self, D: Array) -> Shares:
         nearest = D.min(axis=1)
@@ -144,7 +132,15 @@ class Quartic(Compact):
     """κ = (1 − t)² within distance one: the gradient is continuous."""
 
     name = "quartic"
-    power = 2
+
+    def value(self, t: Array) -> Array:
+        return np.asarray(np.maximum(1 - t, 0.0) ** 2)
+
+    def slope(self, t: Array) -> Array:
+        return np.asarray(2 * np.maximum(1 - t, 0.0))
+
+    def bend(self, t: Array) -> Array:
+        return np.where(t < 1, 2.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,16 @@ class Triweight(Compact):
     """κ = (1 − t)³ within distance one: the curvature is continuous too."""
 
     name = "triweight"
-    power = 3
+
+    def value(self, t: Array) -> Array:
+        left = np.maximum(1 - t, 0.0)
+        return np.asarray(left * left * left)  # numpy's third power is ten times slower
+
+    def slope(self, t: Array) -> Array:
+        return np.asarray(3 * np.maximum(1 - t, 0.0) ** 2)
+
+    def bend(self, t: Array) -> Array:
+        return np.asarray(6 * np.maximum(1 - t, 0.0))
 
 
 KERNELS: dict[str, RegressionKernel] = {
