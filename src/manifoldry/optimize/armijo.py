@@ -49,19 +49,23 @@ class Armijo(LineSearch):
 
     def search(self, ray: Ray, first: float) -> Trial | None:
         trial = ray.at(first)
-        if ray.lowers(trial, self.c):
-            return self._lengthened(ray, trial)
+        change = self._lengthened if ray.lowers(trial, self.c) else self._shortened
+        trial = change(ray, trial)
+        # A step that is hidden by rounding shows nothing unless the slope has changed.
+        hidden = trial.point.value >= ray.start.value and _steep(ray, trial)
+        return trial if ray.lowers(trial, self.c) and not hidden else None
+
+    def _shortened(self, ray: Ray, trial: Trial) -> Trial:
         for _ in range(self.max_trials - 1):
-            if trial.length * self.shrink <= ray.shortest:
-                return None
-            trial = ray.at(trial.length * self.shrink)
-            if ray.lowers(trial, self.c):
-                return trial
-        return None
+            length = trial.length * self.shrink
+            if ray.lowers(trial, self.c) or length <= ray.shortest:
+                break
+            trial = ray.at(length)
+        return trial
 
     def _lengthened(self, ray: Ray, trial: Trial) -> Trial:
         for _ in range(self.max_trials - 1):
-            if self.expand == 1 or trial.slope > _STILL_STEEP * ray.slope:
+            if self.expand == 1 or not _steep(ray, trial):
                 break
             further = ray.at(trial.length * self.expand)
             worse = further.point.value > trial.point.value + ray.start.rounding
@@ -69,3 +73,7 @@ class Armijo(LineSearch):
                 break
             trial = further
         return trial
+
+
+def _steep(ray: Ray, trial: Trial) -> bool:
+    return trial.slope <= _STILL_STEEP * ray.slope

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,9 @@ class Descent(Optimiser):
         When to stop.
     """
 
+    # Whether the map of smallest value is returned, or the last one.
+    returns_best: ClassVar[bool] = True
+
     filter: Filter = field(default=Identity())
     stopping: Stopping = field(default=Stopping(), kw_only=True)
 
@@ -64,7 +67,7 @@ class Descent(Optimiser):
 
     def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
         Y = _checked_start(objective, Y)
-        record = _Record(Evaluator(objective), Y, watch)
+        record = _Record(Evaluator(objective), Y, watch, self.returns_best)
         try:
             verdict = self._descend(objective, Y, record)
         except KeyboardInterrupt:
@@ -95,15 +98,18 @@ class Descent(Optimiser):
 
 
 class _Record:
-    """The best map so far, and the way to it."""
+    """The map to return, and the way to it."""
 
-    def __init__(self, evaluator: Evaluator, Y: Array, watch: Watcher | None) -> None:
-        self.evaluator, self.watch = evaluator, watch
+    def __init__(
+        self, evaluator: Evaluator, Y: Array, watch: Watcher | None, only_best: bool
+    ) -> None:
+        self.evaluator, self.watch, self.only_best = evaluator, watch, only_best
         self.Y, self.value = Y, np.nan
         self.trace: list[Step] = []
 
     def note(self, point: Point, length: float) -> None:
-        if not point.value >= self.value:  # the first value is compared with NaN
+        worse = point.value > self.value  # never so for the first, which is compared with NaN
+        if not (worse and self.only_best):
             self.Y, self.value = point.Y, point.value
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)

@@ -64,7 +64,7 @@ class Ray:
         gain = self.start.value - trial.point.value
         if gain >= -c * trial.length * self.slope:
             return True
-        return gain >= -self.start.rounding and trial.slope <= (2 * c - 1) * self.slope
+        return abs(gain) <= self.start.rounding and trial.slope <= (2 * c - 1) * self.slope
 
 
 class LineSearch(ABC):

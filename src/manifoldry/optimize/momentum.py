@@ -1,7 +1,7 @@
 """Gradient steps with momentum and a gain per coordinate, as t-SNE is usually run."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -18,8 +18,9 @@ class Momentum(Descent):
     """Steps without a line search: V ← m·V − η·gains∘F·G, Y ← Y + V.
 
     A coordinate's gain grows while it keeps its direction and shrinks when it turns back. One
-    evaluation per step, no promise that the value falls. Every search starts at rest; t-SNE's
-    early exaggeration is a search of its own before the proper one.
+    evaluation per step, no promise that the value falls: the last map is returned, which need
+    not be the best. Every search starts at rest; t-SNE's early exaggeration is a search of its
+    own before the proper one.
 
     Parameters
     ----------
@@ -37,6 +38,9 @@ class Momentum(Descent):
     >>> Momentum(momentum=0.5).momentum
     0.5
     """
+
+    # Its value often lies above that of the start on the way to a better map.
+    returns_best: ClassVar[bool] = False
 
     learning_rate: float | Literal["auto"] = "auto"
     momentum: float = 0.8

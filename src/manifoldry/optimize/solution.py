@@ -33,7 +33,7 @@ class Solution:
     """A minimiser, as far as the search got."""
 
     embedding: Array
-    """The map of smallest value that was seen."""
+    """The map of smallest value, or the last one where a method makes no promise to descend."""
     value: float
     converged: bool
     status: str

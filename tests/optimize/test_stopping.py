@@ -1,0 +1,161 @@
+"""Every reason to stop, and no other."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.optimize.gradient_descent import GradientDescent
+from manifoldry.optimize.lbfgs import LBFGS
+from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.stopping import Stopping
+
+OFF = {"tol": 0, "value_tol": 0, "gradient_tol": 0}
+
+
+class Scheduled(Filter):
+    """Projects on more and more coordinates, one more whenever a step gains little."""
+
+    def bind(self, objective):
+        return _Scheduled(objective.n)
+
+
+class _Scheduled(BoundFilter):
+    def __init__(self, n):
+        self.n, self.open, self.seen = n, 1, []
+
+    def apply(self, G, Y):
+        return np.where(np.arange(len(G))[:, None] < self.open, G, 0)
+
+    def advance(self, progress):
+        self.seen.append(progress)
+        more = not self.settled and progress.decrease < 1e-3
+        self.open += more
+        return more
+
+    @property
+    def settled(self):
+        return self.open >= self.n
+
+
+@pytest.fixture
+def bowl(quadratic, definite):
+    rng = np.random.default_rng(0)
+    return quadratic(definite(6, 30), rng.normal(size=(6, 2)))
+
+
+@pytest.fixture
+def start():
+    return np.random.default_rng(1).normal(size=(6, 2))
+
+
+@pytest.mark.parametrize(
+    ("rule", "converged", "status"),
+    [
+        ({"max_iter": 4}, False, "max_iter=4 steps were taken"),
+        ({"max_time": 1e-9}, False, "max_time=1e-09 s is over"),
+        ({"tol": 1e-4}, True, "steps move the map by less than tol=0.0001"),
+        ({"value_tol": 1e-4}, True, "10 steps change the value by less than value_tol=0.0001"),
+        ({"gradient_tol": 1e-4}, True, "the gradient is below gradient_tol=0.0001"),
+    ],
+)
+def test_reasons(bowl, start, rule, converged, status):
+    solution = GradientDescent(stopping=Stopping(**OFF | rule)).minimise(bowl, start)
+    assert solution.converged is converged
+    assert solution.status.startswith(status)
+
+
+def test_thresholds_are_what_they_say(bowl, start):
+    maps = []
+    rule = Stopping(**OFF | {"tol": 1e-3})
+    solution = GradientDescent(stopping=rule).minimise(
+        bowl, start, watch=lambda it: maps.append(it.embedding.copy())
+    )
+    changes = [np.linalg.norm(b - a) / np.linalg.norm(b) for a, b in pairwise(maps)]
+    short = [c <= 1e-3 for c in changes]
+    assert solution.converged
+    assert short[-3:] == [True] * 3
+    assert not any(all(short[i : i + 3]) for i in range(len(short) - 3))
+
+
+def test_a_stationary_start_is_said_to_be_one(function):
+    solution = LBFGS().minimise(function(2, lambda Y: (1.0, 0 * Y)), np.zeros((2, 1)))
+    assert solution.converged
+    assert solution.status == "the gradient is zero"
+    assert (solution.n_iter, solution.n_evaluations) == (0, 1)
+
+
+def test_a_flat_saddle_is_not_convergence(function):
+    """Short steps without expansion: values differ by 1e-9 for many steps, gradients grow."""
+    objective = function(1, lambda Y: (float(((Y**2 - 1) ** 2).sum()), 4 * Y * (Y**2 - 1)))
+    rule = Stopping(max_iter=5000)
+    optimiser = Momentum(learning_rate=1e-2, momentum=0.0, stopping=rule)
+    solution = optimiser.minimise(objective, np.array([[1e-6]]))
+    values = solution.history("value")
+    assert np.ptp(values[:11]) < 1e-7  # flat, as far as values tell
+    assert solution.converged
+    assert solution.embedding[0, 0] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_stuck_search_has_converged_only_at_rounding(bowl, start, function):
+    rule = Stopping(**OFF)
+    solution = GradientDescent(stopping=rule).minimise(bowl, start)
+    again = GradientDescent(stopping=rule).minimise(bowl, solution.embedding)
+    for found in (solution, again):
+        if found.n_iter < 1000:
+            assert found.converged
+            assert found.status == "rounding hides any further decrease"
+    wrong = function(2, lambda Y: (float((Y**2).sum()), -2 * Y))
+    solution = GradientDescent(stopping=rule).minimise(wrong, np.ones((2, 1)))
+    assert not solution.converged
+    assert solution.status.startswith("no lower value was found")
+
+
+@pytest.mark.parametrize("method", [GradientDescent, LBFGS])
+def test_waits_for_the_filter_to_settle(quadratic, definite, method):
+    """Every subspace has a minimum of its own; only that of the whole space counts."""
+    n, rng = 5, np.random.default_rng(2)
+    A, B = definite(n, 10), rng.normal(size=(n, 1))
+    solution = method(Scheduled()).minimise(quadratic(A, B), np.zeros((n, 1)))
+    assert solution.converged
+    assert np.allclose(solution.embedding, np.linalg.solve(A, B), atol=1e-3)
+
+
+def test_a_dead_end_of_a_filter_moves_its_schedule_on(quadratic):
+    """The minimum lies in the last coordinate alone, where the filter does not look at first."""
+    B = np.array([[0.0], [0.0], [5.0]])
+    solution = GradientDescent(Scheduled()).minimise(quadratic(np.eye(3), B), np.zeros((3, 1)))
+    assert np.allclose(solution.embedding, B, atol=1e-6)
+    assert solution.trace[1].length == 0
+
+
+def test_filters_hear_of_progress(bowl, start):
+    bound = []
+
+    class Spy(Scheduled):
+        def bind(self, objective):
+            bound.append(super().bind(objective))
+            return bound[0]
+
+    solution = GradientDescent(Spy(), stopping=Stopping(max_iter=8, **OFF)).minimise(bowl, start)
+    values = solution.history("value")
+    seen = bound[0].seen
+    assert [p.iteration for p in seen] == list(range(1, 9))
+    assert [p.value for p in seen] == list(values[1:])
+    assert np.allclose([p.decrease for p in seen], -np.diff(values) / abs(values[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_iter": 0}, "max_iter=0 must be at least 1"),
+        ({"tol": -1.0}, "tol=-1.0 must be at least 0"),
+        ({"value_tol": float("nan")}, "value_tol=nan must be finite"),
+        ({"max_time": 0}, "max_time=0 must be greater than 0"),
+        ({"window": 0}, "window=0 must be at least 1"),
+    ],
+)
+def test_parameters_out_of_bounds(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        Stopping(**parameters)
