@@ -18,14 +18,16 @@ from manifoldry.optimize.stopping import Stopping
 class Times(Filter):
     """A fixed matrix as a filter."""
 
-    def __init__(self, F, newton_like=True):
-        self.F, self.newton_like = F, newton_like
+    def __init__(self, F):
+        self.F = F
 
     def bind(self, objective):
         return _Times(self.F)
 
 
 class _Times(BoundFilter):
+    newton_like = True
+
     def __init__(self, F):
         self.F = F
 

@@ -35,7 +35,7 @@ class ConjugateGradient(LineSearchDescent):
     line_search: LineSearch = field(default=StrongWolfe(c2=0.1))
 
     def _rule(self, filter: BoundFilter) -> DirectionRule:
-        return _PolakRibiere(filter, self.filter.newton_like)
+        return _PolakRibiere(filter)
 
 
 class _PolakRibiere(DirectionRule):
@@ -63,4 +63,5 @@ class _PolakRibiere(DirectionRule):
         return not self.steepest
 
     def filter_changed(self) -> None:
+        super().filter_changed()
         self.P = None

@@ -23,12 +23,10 @@ class DirectionRule:
     ----------
     filter : BoundFilter
         The operator F.
-    newton_like : bool
-        Whether a step of length one is the natural one.
     """
 
-    def __init__(self, filter: BoundFilter, newton_like: bool) -> None:
-        self.filter, self.newton_like = filter, newton_like
+    def __init__(self, filter: BoundFilter) -> None:
+        self.filter = filter
         self.last: Trial | None = None
         self.last_slope = 0.0
 
@@ -43,9 +41,9 @@ class DirectionRule:
     def first_length(self, ray: Ray) -> float:
         """The length to try first."""
         if self.last is None:
-            return 1.0 if self.newton_like else _small_move(ray)
+            return 1.0 if self.filter.newton_like else _small_move(ray)
         length = self._flat_length(self.last)
-        return min(length, 1.0) if self.newton_like else length
+        return min(length, 1.0) if self.filter.newton_like else length
 
     def _flat_length(self, last: Trial) -> float:
         """Length at which the last ray would have been flat: Barzilai and Borwein's step."""
@@ -63,6 +61,8 @@ class DirectionRule:
 
     def filter_changed(self) -> None:
         """Take note that the filter is another operator now."""
+        if self.filter.newton_like:  # it knows its own length, whatever came before
+            self.last = None
 
 
 @dataclass(frozen=True)

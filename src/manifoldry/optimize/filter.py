@@ -21,12 +21,21 @@ class Progress:
 class BoundFilter(ABC):
     """A filter at work on one objective."""
 
+    newton_like: bool = False
+    """Whether a step of length one is the natural one for the operator of the moment."""
+    reason: str = ""
+    """In words: what was chosen, and why, where there was a choice."""
+
     @abstractmethod
     def apply(self, G: Array, Y: Array) -> Array:
         """The operator times each column of `G`, (n, d), at the map `Y`."""
 
     def advance(self, progress: Progress) -> bool:
-        """Move on in the schedule; True if the operator is another one now."""
+        """Move on in the schedule; True if the operator is another one now.
+
+        To be called once after every step, and after a search for a step that found none (its
+        decrease is zero): only so can a filter whose direction is exhausted go on.
+        """
         return False
 
     @property

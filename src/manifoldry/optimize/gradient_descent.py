@@ -33,4 +33,4 @@ class GradientDescent(LineSearchDescent):
     """
 
     def _rule(self, filter: BoundFilter) -> DirectionRule:
-        return DirectionRule(filter, self.filter.newton_like)
+        return DirectionRule(filter)

@@ -46,7 +46,7 @@ class LBFGS(LineSearchDescent):
         check_count("memory", self.memory)
 
     def _rule(self, filter: BoundFilter) -> DirectionRule:
-        return _TwoLoops(filter, self.filter.newton_like, self.memory)
+        return _TwoLoops(filter, self.memory)
 
 
 class _Pair(NamedTuple):
@@ -58,8 +58,8 @@ class _Pair(NamedTuple):
 
 
 class _TwoLoops(DirectionRule):
-    def __init__(self, filter: BoundFilter, newton_like: bool, memory: int) -> None:
-        super().__init__(filter, newton_like)
+    def __init__(self, filter: BoundFilter, memory: int) -> None:
+        super().__init__(filter)
         self.pairs: deque[_Pair] = deque(maxlen=memory)
 
     def direction(self, point: Point) -> Array:

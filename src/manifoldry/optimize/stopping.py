@@ -12,6 +12,9 @@ from manifoldry.optimize.evaluator import Point, norm
 
 _SHORT_STEPS = 3  # short steps in a row that count: a single one may be a bad direction
 
+# Parts of a value may be this much larger than the value itself, and round accordingly.
+_CANCELLED = 64
+
 
 class Verdict(NamedTuple):
     """Why a search stops, and whether that makes its map a minimiser."""
@@ -32,11 +35,12 @@ class Stopping:
         Converged after three steps in a row that each moved the map by at most this share of its
         size, ‖ΔY‖ ≤ tol·‖Y‖; 0 to ignore.
     value_tol : float, default=1e-7
-        Converged when the values of the last `window` steps differ by at most this share and the
-        gradient has not grown over them. Close to a saddle, where every small map starts, values
-        hardly differ either, but gradients grow. 0 to ignore.
+        Converged when the values of the last `window` steps differ by at most this share, or by
+        the precision of the map, and the gradient has not grown over them. Close to a saddle,
+        where every small map starts, values hardly differ either, but gradients grow. 0 to ignore.
     gradient_tol : float, default=1e-6
-        Converged when the gradient is at most this share of the largest one met; 0 to ignore.
+        Converged when the gradient is at most this share of the largest one met, or the precision
+        of the map, if that is more.
     window : int, default=10
         Steps over which values are compared.
     max_time : float, default=None
@@ -75,6 +79,7 @@ class Monitor:
     def __init__(self, rule: Stopping, start: Point) -> None:
         self.rule, self.point, self.steps = rule, start, 0
         self.largest_gradient = start.gradient_norm
+        self.precision = float(np.finfo(start.Y.dtype).eps)
         self.began = time.monotonic()
         self.restart()
 
@@ -106,9 +111,8 @@ class Monitor:
 
     def stuck(self, promised: float) -> Verdict:
         """What it means that no lower value was found where the slope promised a decrease."""
-        eps = float(np.finfo(self.point.Y.dtype).eps)
-        small = max(self.rule.gradient_tol, eps**0.5) * self.largest_gradient
-        if promised <= self.point.rounding or self.point.gradient_norm <= small:
+        small = max(self.rule.gradient_tol, self.precision**0.5) * self.largest_gradient
+        if promised <= _CANCELLED * self.point.rounding or self.point.gradient_norm <= small:
             return Verdict(True, "rounding hides any further decrease")
         return Verdict(
             False,
@@ -117,9 +121,9 @@ class Monitor:
         )
 
     def _converged(self) -> str | None:
-        rule = self.rule
-        if self.point.gradient_norm <= rule.gradient_tol * self.largest_gradient:
-            return f"the gradient is below gradient_tol={rule.gradient_tol:g} of the largest"
+        rule, gradient_tol = self.rule, max(self.rule.gradient_tol, self.precision)
+        if self.point.gradient_norm <= gradient_tol * self.largest_gradient:
+            return f"the gradient is below gradient_tol={gradient_tol:g} of the largest"
         if rule.tol > 0 and self.short_steps >= _SHORT_STEPS:
             return f"steps move the map by less than tol={rule.tol:g} of its size"
         if rule.value_tol > 0 and len(self.recent) > rule.window and self._flat():
@@ -128,5 +132,6 @@ class Monitor:
 
     def _flat(self) -> bool:
         values, gradients = np.array(self.recent).T
-        small = np.ptp(values) <= self.rule.value_tol * abs(values[-1])
+        share = max(self.rule.value_tol, self.precision)
+        small = np.ptp(values) <= share * abs(values[-1])
         return bool(small and gradients[-1] <= gradients[0])

@@ -1,0 +1,294 @@
+"""What every optimiser promises, on objectives with known minima and on an elastic embedding."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from manifoldry.objectives.base import Objective
+from manifoldry.optimize.armijo import Armijo
+from manifoldry.optimize.conjugate_gradient import ConjugateGradient
+from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.optimize.gradient_descent import GradientDescent
+from manifoldry.optimize.lbfgs import LBFGS
+from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.stopping import Stopping
+from manifoldry.optimize.strong_wolfe import StrongWolfe
+
+
+class Jacobi(Filter):
+    """The gradient divided by the degrees of attraction."""
+
+    newton_like = True
+
+    def bind(self, objective):
+        return _Divided(4 * objective.attraction.sum(axis=1)[:, None])
+
+
+class _Divided(BoundFilter):
+    newton_like = True
+
+    def __init__(self, D):
+        self.D = D
+
+    def apply(self, G, Y):
+        return G / self.D.astype(G.dtype)
+
+
+STRICT = Stopping(max_iter=4000, tol=0, value_tol=0, gradient_tol=1e-8)
+# A new optimiser joins with one line here.
+OPTIMISERS = {
+    "gradient": GradientDescent(stopping=STRICT),
+    "gradient-wolfe": GradientDescent(line_search=StrongWolfe(), stopping=STRICT),
+    "gradient-plain": GradientDescent(line_search=Armijo(expand=1), stopping=STRICT),
+    "jacobi": GradientDescent(Jacobi(), stopping=STRICT),
+    "cg": ConjugateGradient(stopping=STRICT),
+    "cg-jacobi": ConjugateGradient(Jacobi(), stopping=STRICT),
+    "lbfgs": LBFGS(stopping=STRICT),
+    "lbfgs-jacobi": LBFGS(Jacobi(), stopping=STRICT),
+    "lbfgs-armijo": LBFGS(line_search=Armijo(c=1e-4), memory=5, stopping=STRICT),
+    "momentum": Momentum(learning_rate=1.0, stopping=STRICT),
+}
+DESCENTS = {name: o for name, o in OPTIMISERS.items() if name != "momentum"}
+every_optimiser = pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=OPTIMISERS.keys())
+every_descent = pytest.mark.parametrize("optimiser", DESCENTS.values(), ids=DESCENTS.keys())
+
+
+class Elastic(Objective):
+    """Σ Wd² + λ·Σ e^{−d²}/n² over all pairs, counting evaluations."""
+
+    def __init__(self, W, weight):
+        self.W, self.weight, self.asked = W, weight, []
+
+    @property
+    def n(self):
+        return len(self.W)
+
+    def value_and_gradient(self, Y):
+        self.asked.append(Y.tobytes())
+        D = cdist(Y, Y, "sqeuclidean").astype(Y.dtype)
+        R = self.weight / self.n**2 * np.exp(-D)
+        np.fill_diagonal(R, 0)
+        T = self.W.astype(Y.dtype) - R
+        value = (self.W * D).sum(dtype=float) + R.sum(dtype=float)
+        return float(value), (4 * (T.sum(axis=1)[:, None] * Y - T @ Y)).astype(Y.dtype)
+
+    @property
+    def attraction(self):
+        return sparse.csr_array(self.W)
+
+    def diagonal_curvature(self, Y):
+        return np.repeat(4 * self.W.sum(axis=1)[:, None], Y.shape[1], axis=1)
+
+
+@pytest.fixture
+def elastic():
+    """Twelve points on a line: their map is a line again."""
+    t = np.linspace(0, 1, 12)[:, None]
+    W = np.exp(-((t - t.T) ** 2) / 0.1)
+    np.fill_diagonal(W, 0)
+    return Elastic(W / W.sum(), 5.0)
+
+
+@pytest.fixture
+def start():
+    return np.random.default_rng(3).normal(scale=0.1, size=(12, 2))
+
+
+class Bowl(Elastic):
+    """½⟨Y, LY⟩ − ⟨B, Y⟩ with L the Laplacian of a weighted graph plus a spring at every point."""
+
+    def __init__(self):
+        rng = np.random.default_rng(0)
+        W = rng.uniform(size=(12, 12))
+        super().__init__((W + W.T) / (W + W.T).sum(), 0.0)
+        self.A = np.diag(self.W.sum(axis=1)) - self.W + 0.02 * np.eye(12)
+        self.B = 0.1 * rng.normal(size=(12, 2))
+
+    def value_and_gradient(self, Y):
+        self.asked.append(Y.tobytes())
+        A, B = self.A.astype(Y.dtype), self.B.astype(Y.dtype)
+        return float(np.vdot(Y, A @ Y) / 2 - np.vdot(B, Y)), A @ Y - B
+
+
+@every_optimiser
+def test_finds_the_minimum_of_a_strongly_convex_function(optimiser):
+    bowl = Bowl()
+    solution = optimiser.minimise(bowl, np.zeros((12, 2)))
+    expected = np.linalg.solve(bowl.A, bowl.B)
+    assert solution.converged, solution.status
+    assert np.allclose(solution.embedding, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@every_optimiser
+def test_reaches_a_minimum_of_an_elastic_embedding(optimiser, elastic, start):
+    """Scipy finds nothing lower from where the search has ended."""
+    solution = optimiser.minimise(elastic, start)
+    assert solution.converged, solution.status
+
+    def flat(y):
+        value, G = elastic.value_and_gradient(y.reshape(start.shape))
+        return value, G.ravel()
+
+    oracle = minimize(
+        flat, solution.embedding.ravel(), jac=True, method="BFGS", options={"gtol": 1e-9}
+    )
+    assert solution.value == pytest.approx(oracle.fun, rel=1e-6)
+    shaken = solution.embedding + 1e-2 * np.random.default_rng(1).normal(size=start.shape)
+    there = optimiser.minimise(elastic, shaken)
+    oracle = minimize(flat, shaken.ravel(), jac=True, method="BFGS", options={"gtol": 1e-9})
+    assert there.value == pytest.approx(oracle.fun, rel=1e-6)
+
+
+@every_descent
+def test_values_never_rise(optimiser, elastic, start):
+    values = optimiser.minimise(elastic, start).history("value")
+    assert (np.diff(values) <= 16 * np.finfo(float).eps * np.abs(values[:-1])).all()
+    assert values[-1] < 0.9 * values[0]
+
+
+@every_optimiser
+def test_trace_is_consistent(optimiser, elastic, start):
+    seen = []
+    solution = optimiser.minimise(elastic, start, watch=seen.append)
+    steps = solution.trace
+    assert [iterate.step for iterate in seen] == steps
+    assert [step.iteration for step in steps] == list(range(solution.n_iter + 1))
+    assert solution.n_evaluations == len(elastic.asked) >= steps[-1].evaluations
+    assert np.array_equal(seen[0].embedding, start)
+    for iterate in seen[:3] + seen[-2:]:
+        value, G = elastic.value_and_gradient(iterate.embedding)
+        assert iterate.step.value == value
+        assert iterate.step.gradient_norm == pytest.approx(np.linalg.norm(G), rel=1e-12)
+    assert solution.value == elastic.value(solution.embedding)
+
+
+@every_optimiser
+def test_never_asks_twice_at_one_point(optimiser, elastic, start):
+    optimiser.minimise(elastic, start)
+    assert len(set(elastic.asked)) == len(elastic.asked)
+
+
+@every_optimiser
+def test_same_bits_every_time_and_the_start_is_left_alone(optimiser, elastic, start):
+    before = start.copy()
+    start.flags.writeable = False
+    first, second = (optimiser.minimise(elastic, start) for _ in range(2))
+    assert np.array_equal(first.embedding, second.embedding)
+    assert first.trace == second.trace
+    assert np.array_equal(start, before)
+    assert not np.shares_memory(first.embedding, start)
+    assert first.embedding.flags.writeable
+
+
+@every_optimiser
+def test_a_tiny_start_is_left(optimiser, elastic, start):
+    """All points in one place are a saddle: values there are flat to ten digits."""
+    default = type(optimiser)(**{**vars(optimiser), "stopping": Stopping(max_iter=4000)})
+    tiny = default.minimise(elastic, 1e-4 * start)
+    assert tiny.converged, tiny.status
+    careful = optimiser.minimise(elastic, tiny.embedding)
+    assert tiny.value == pytest.approx(careful.value, rel=1e-3)
+    assert tiny.value < 0.9 * tiny.trace[0].value
+
+
+@every_optimiser
+def test_single_precision_stays_and_is_almost_as_good(optimiser, elastic, start):
+    default = type(optimiser)(**{**vars(optimiser), "stopping": Stopping()})
+    single = default.minimise(elastic, start.astype(np.float32))
+    assert single.embedding.dtype == np.float32
+    assert single.converged, single.status
+    polished = LBFGS(stopping=STRICT).minimise(elastic, single.embedding.astype(float))
+    assert single.value == pytest.approx(polished.value, rel=1e-3)
+
+
+@every_descent
+def test_tolerances_beyond_single_precision_end_in_plain_words(optimiser, elastic, start):
+    unreachable = Stopping(max_iter=3000, tol=0, value_tol=0, gradient_tol=0)
+    search = type(optimiser)(**{**vars(optimiser), "stopping": unreachable})
+    solution = search.minimise(elastic, start.astype(np.float32))
+    assert solution.converged, solution.status
+    assert solution.n_iter < 3000
+
+
+@every_descent
+@pytest.mark.parametrize("beyond", [np.nan, np.inf])
+def test_a_wall_is_not_crossed(optimiser, elastic, start, beyond):
+    class Walled(type(elastic)):
+        def value_and_gradient(self, Y):
+            value, G = super().value_and_gradient(Y)
+            return (value, G) if np.abs(Y).max() < 0.5 else (beyond, np.full_like(G, np.nan))
+
+    walled = Walled(elastic.W, elastic.weight)
+    solution = optimiser.minimise(walled, start)
+    assert np.abs(solution.embedding).max() < 0.5
+    assert solution.value < walled.value(start)
+
+
+@every_optimiser
+def test_interrupted_by_the_watcher(optimiser, elastic, start):
+    def interrupt(iterate):
+        if iterate.step.iteration == 5:
+            raise KeyboardInterrupt
+
+    solution = optimiser.minimise(elastic, start, watch=interrupt)
+    assert solution.interrupted
+    assert not solution.converged
+    assert solution.status == "interrupted"
+    assert solution.n_iter == 5
+    assert solution.value == elastic.value(solution.embedding) == solution.trace[-1].value
+
+
+@every_optimiser
+@pytest.mark.parametrize("call", [1, 2, 9])
+def test_interrupted_in_the_objective(optimiser, elastic, start, call):
+    class Interrupted(type(elastic)):
+        def value_and_gradient(self, Y):
+            if len(self.asked) == call - 1:
+                raise KeyboardInterrupt
+            return super().value_and_gradient(Y)
+
+    solution = optimiser.minimise(Interrupted(elastic.W, elastic.weight), start)
+    assert solution.interrupted
+    assert not solution.converged
+    if call == 1:
+        assert np.array_equal(solution.embedding, start)
+        assert np.isnan(solution.value)
+    else:
+        assert solution.value == elastic.value(solution.embedding)
+
+
+@every_optimiser
+def test_other_errors_come_through(optimiser, elastic, start):
+    def fail(iterate):
+        raise RuntimeError("the watcher's own")
+
+    with pytest.raises(RuntimeError, match="the watcher's own"):
+        optimiser.minimise(elastic, start, watch=fail)
+
+
+@every_optimiser
+def test_bad_starts(optimiser, elastic, start):
+    with pytest.raises(ValueError, match="contains NaN or infinity"):
+        optimiser.minimise(elastic, np.full_like(start, np.nan))
+    with pytest.raises(ValueError, match=r"has shape \(11, 2\).*n=12 points"):
+        optimiser.minimise(elastic, start[1:])
+    with pytest.raises(ValueError, match=r"not finite at the start.*1e\+200"):
+        optimiser.minimise(elastic, np.linspace(-1e200, 1e200, 24).reshape(12, 2))
+
+
+@every_optimiser
+def test_whole_numbers_as_a_start(optimiser, elastic):
+    Y = np.arange(24).reshape(12, 2) % 7
+    search = type(optimiser)(**{**vars(optimiser), "stopping": Stopping(max_iter=3)})
+    assert search.minimise(elastic, Y).embedding.dtype == np.float64
+
+
+@every_optimiser
+def test_the_watcher_cannot_change_the_map(optimiser, elastic, start):
+    def write(iterate):
+        iterate.embedding[:] = 0
+
+    with pytest.raises(ValueError, match="read-only"):
+        optimiser.minimise(elastic, start, watch=write)

@@ -1,0 +1,44 @@
+"""Optimisers by name."""
+
+import pytest
+
+from manifoldry.optimize.conjugate_gradient import ConjugateGradient
+from manifoldry.optimize.filter import Identity
+from manifoldry.optimize.gradient_descent import GradientDescent
+from manifoldry.optimize.lbfgs import LBFGS
+from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.resolve import resolve_optimiser
+from manifoldry.optimize.stopping import Stopping
+
+
+@pytest.mark.parametrize(
+    ("name", "method", "filter"),
+    [
+        ("gradient", GradientDescent, "Identity"),
+        ("jacobi", GradientDescent, "Jacobi"),
+        ("diagonal", GradientDescent, "DiagonalHessian"),
+        ("spectral", GradientDescent, "SpectralDirection"),
+        ("cg", ConjugateGradient, "Identity"),
+        ("spectral-cg", ConjugateGradient, "SpectralDirection"),
+        ("lbfgs", LBFGS, "Identity"),
+        ("spectral-lbfgs", LBFGS, "SpectralDirection"),
+        ("momentum", Momentum, "Identity"),
+    ],
+)
+def test_names(name, method, filter):
+    optimiser = resolve_optimiser(name, Stopping(max_iter=7))
+    assert type(optimiser) is method
+    assert type(optimiser.filter).__name__ == filter
+    assert optimiser.stopping == Stopping(max_iter=7)
+    assert resolve_optimiser(name).stopping == Stopping()
+
+
+def test_an_optimiser_stays_itself():
+    optimiser = LBFGS(Identity(), memory=3)
+    assert resolve_optimiser(optimiser, Stopping(max_iter=7)) is optimiser
+
+
+@pytest.mark.parametrize("wrong", ["newton", 3, None])
+def test_unknown_names_are_refused_with_the_known_ones(wrong):
+    with pytest.raises(ValueError, match=r"must be one of 'gradient', .*'momentum', or an Optim"):
+        resolve_optimiser(wrong)
