@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import start_block, too_small
+from manifoldry.eigen.preconditioner import Preconditioner, inverse_diagonal, multigrid
 from manifoldry.eigen.solver import PairSolver, converged
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
 
 # Multigrid is built on A + sI: the shift, relative to ‖A‖, keeps its coarsest level regular.
 _REGULAR = 1e-10
-
-# pyamg draws from numpy's global generator, which one thread at a time may borrow.
-_GLOBAL_GENERATOR = Lock()
-
-Preconditioner = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -101,31 +95,5 @@ def _new_directions(standard: StandardProblem, basis: Array, Y: Array) -> Array:
 def _preconditioner(standard: StandardProblem, rng: np.random.Generator) -> Preconditioner:
     if standard.end == "largest" or not (standard.sparse and standard.semidefinite):
         return lambda R: R
-    M = sp.csr_matrix(standard.A + _REGULAR * standard.norm * sp.eye_array(standard.n))
-    # scipy widens the indices of some sums to 64 bits, which pyamg does not take.
-    M.indices, M.indptr = M.indices.astype(np.int32), M.indptr.astype(np.int32)
-    return _multigrid(M, rng) or _inverse_diagonal(M)
-
-
-def _multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
-    """Return a V-cycle for M, or None without pyamg."""
-    try:
-        import pyamg
-    except ImportError:
-        return None
-    # pyamg estimates spectral radii from numpy's global generator; lend it one of ours.
-    # There is no other way to seed it (hence the exceptions to NPY002), and the lock keeps
-    # threads from seeing each other's.
-    with _GLOBAL_GENERATOR:
-        state = np.random.get_state()  # noqa: NPY002
-        np.random.seed(rng.integers(2**32))  # noqa: NPY002
-        try:
-            cycle = pyamg.smoothed_aggregation_solver(M).aspreconditioner(cycle="V")
-        finally:
-            np.random.set_state(state)  # noqa: NPY002
-    return lambda R: np.asarray(cycle @ R)
-
-
-def _inverse_diagonal(M: Matrix) -> Preconditioner:
-    inverse = 1 / np.maximum(M.diagonal(), np.finfo(float).tiny)
-    return lambda R: inverse[:, None] * R
+    M = standard.A + _REGULAR * standard.norm * sp.eye_array(standard.n)
+    return multigrid(M, rng) or inverse_diagonal(M)

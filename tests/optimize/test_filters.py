@@ -1,0 +1,480 @@
+"""Filters of curvature and of guidance, against explicit matrices."""
+
+import numpy as np
+import pytest
+import scipy.linalg as sla
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from manifoldry.objectives.base import Objective
+from manifoldry.optimize import definite_inverse as routes
+from manifoldry.optimize.definite_inverse import conjugate_gradients
+from manifoldry.optimize.deflated_power import DeflatedPower
+from manifoldry.optimize.diagonal_hessian import DiagonalHessian
+from manifoldry.optimize.filter import Identity, Progress
+from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, lazy
+from manifoldry.optimize.heat import Heat
+from manifoldry.optimize.jacobi import Jacobi
+from manifoldry.optimize.power import Power
+from manifoldry.optimize.projector import Projector
+from manifoldry.optimize.schedule import EveryStep, Never
+from manifoldry.optimize.spectral_direction import SpectralDirection, strongest
+
+STEP = EveryStep()
+
+
+class Springs(Objective):
+    """Σ Wᵢⱼ‖yᵢ − yⱼ‖²; a filter needs no more than its weights."""
+
+    def __init__(self, W):
+        self.W = sparse.csr_array(W)
+
+    @property
+    def n(self):
+        return self.W.shape[0]
+
+    @property
+    def attraction(self):
+        return self.W
+
+    def value_and_gradient(self, Y):
+        LY = laplacian(self.W) @ Y
+        return 2 * float((Y * LY).sum()), 4 * LY
+
+    def diagonal_curvature(self, Y):
+        return np.repeat(4 * self.W.sum(axis=1)[:, None], Y.shape[1], axis=1)
+
+
+def laplacian(W):
+    return sparse.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
+
+
+def neighbor_weights(X, k):
+    """Gaussian weights of the symmetrised graph of k nearest neighbours."""
+    D = cdist(X, X, "sqeuclidean")
+    np.fill_diagonal(D, np.inf)
+    near = np.sort(D, axis=1)[:, k - 1 : k] >= D
+    return sparse.csr_array(np.where(near | near.T, np.exp(-D / np.median(D[near])), 0.0))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def springs(rng):
+    return Springs(neighbor_weights(rng.uniform(size=(50, 2)), 6))
+
+
+@pytest.fixture(name="M")
+def guiding_matrix(rng):
+    return clustering_matrix(rng.uniform(size=(50, 2)))
+
+
+@pytest.fixture(name="G")
+def gradient(rng):
+    return rng.normal(size=(50, 2))
+
+
+def at_stage(chosen, objective, stage):
+    bound = chosen.bind(objective)
+    for i in range(stage):
+        assert bound.advance(Progress(i + 1, 1.0, 0.5))
+    return bound
+
+
+# Curvature
+
+
+def test_jacobi_is_the_fixed_point_of_the_elastic_embedding(rng):
+    """P = −A⁻¹BX − X where 4(L⁺ − λL̃⁻) = A + B with A = 4D⁺ (ALGORITHMS.md, 18.4)."""
+    W = neighbor_weights(rng.uniform(size=(30, 2)), 5).toarray()
+    X = rng.normal(size=(30, 2))
+    K = 0.3 * (np.exp(-cdist(X, X, "sqeuclidean")) - np.eye(30))
+    T = W - K
+    total, A = 4 * (np.diag(T.sum(axis=1)) - T), 4 * np.diag(W.sum(axis=1))
+    P = -np.linalg.solve(A, (total - A) @ X) - X
+    np.testing.assert_allclose(-Jacobi().bind(Springs(W)).apply(total @ X, X), P, rtol=1e-10)
+
+
+def test_points_without_neighbours_take_bounded_steps():
+    W = np.zeros((4, 4))
+    W[0, 1] = W[1, 0] = 1.0
+    P = Jacobi().bind(Springs(W)).apply(np.ones((4, 2)), np.zeros((4, 2)))
+    np.testing.assert_allclose(P[:, 0], [0.25, 0.25, 250, 250])
+
+
+def test_diagonal_hessian_follows_the_map(rng):
+    class Quartic(Springs):
+        looks = 0
+
+        def diagonal_curvature(self, Y):
+            self.looks += 1
+            return 12 * Y**2
+
+    objective = Quartic(np.ones((5, 5)))
+    bound = DiagonalHessian().bind(objective)
+    Y, G = rng.uniform(1, 2, size=(2, 5, 2))
+    for at in (Y, Y.copy(), 2 * Y):
+        np.testing.assert_allclose(bound.apply(G, at), G / (12 * at**2))
+    assert objective.looks == 2  # the same map is looked at once
+    Y *= 3  # in place: not the same map any more
+    np.testing.assert_allclose(bound.apply(G, Y), G / (12 * Y**2))
+
+
+def roll_weights(n, rng):
+    """The graph of a strip: badly conditioned, with factors that do not fill in."""
+    X = np.column_stack([np.sort(rng.uniform(0, n / 10, n)), rng.uniform(size=n)])
+    return neighbor_weights(X, 8)
+
+
+def cloud_weights(n, rng):
+    """The graph of data of many dimensions: well conditioned, with full factors."""
+    return neighbor_weights(rng.normal(size=(n, 20)), 8)
+
+
+def in_pieces(n, rng):
+    """Two strips, two points without neighbours."""
+    half = n // 2 - 1
+    parts = [roll_weights(half, rng), roll_weights(n - 2 - half, rng), sparse.csr_array((2, 2))]
+    return sparse.csr_array(sparse.block_diag(parts))
+
+
+GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "pieces": in_pieces}
+# Which route is taken follows from these bounds; each is opened or shut to reach all of them.
+ROUTES = {
+    "dense factor": {"_SMALL": 5000, "_DENSE": 0.0},
+    "sparse factor": {"_SMALL": 5000, "_DENSE": 2.0},
+    "conjugate gradients: ": {"_SMALL": 0, "_QUICK": 20_000, "_MOST": 20_000},
+    "conjugate gradients with multigrid": {"_SMALL": 0, "_QUICK": 0, "_FILL": 0.0},
+}
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("route", ROUTES)
+def test_spectral_direction_solves_its_equation(graph, route, rng, monkeypatch):
+    for name, value in ROUTES[route].items():
+        monkeypatch.setattr(routes, name, value)
+    W = 1e-3 * GRAPHS[graph](300, rng)  # weights have no natural unit
+    bound = SpectralDirection().bind(Springs(W))
+    assert bound.reason.startswith(route)
+    assert bound.newton_like
+    Y = rng.normal(size=(300, 2))
+    G = rng.normal(size=(300, 2))
+    G -= G.mean(axis=0)
+    mu = 4e-6 * W.sum() / 300
+    P = bound.apply(G, Y)
+    assert np.linalg.norm(4 * (laplacian(W) @ P) + mu * P - G) <= 2e-6 * np.linalg.norm(G)
+    assert np.abs(P.mean(axis=0)).max() <= 1e-12 * np.abs(P).max()
+    np.testing.assert_allclose(bound.apply(G + 5.0, Y), P, rtol=1e-6, atol=1e-6 * np.abs(P).max())
+
+
+def test_one_step_solves_the_springs(rng):
+    """Of a quadratic objective, the spectral direction is Newton's up to the shift."""
+    springs = Springs(cloud_weights(80, rng))
+    Y = rng.normal(size=(80, 2))
+    E, G = springs.value_and_gradient(Y)
+    assert springs.value(Y - SpectralDirection().bind(springs).apply(G, Y)) <= 1e-9 * E
+
+
+def test_pieces_take_bounded_steps(rng):
+    """Where nothing pulls back, the step is the gradient over μ, not over rounding."""
+    W = in_pieces(100, rng)
+    G = np.zeros((100, 1))
+    G[:49], G[49:98] = 1.0, -1.0
+    P = SpectralDirection(shift=1e-4).bind(Springs(W)).apply(G, G)
+    np.testing.assert_allclose(P, G / (4e-4 * W.sum() / 100), rtol=1e-8, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("graph", "route"),
+    [("roll", "sparse factor"), ("cloud", "conjugate gradients: "), ("pieces", "sparse factor")],
+)
+def test_the_route_is_chosen_by_the_graph(graph, route, rng):
+    bound = SpectralDirection().bind(Springs(GRAPHS[graph](1600, rng)))
+    assert bound.reason.startswith(route)
+
+
+def test_without_multigrid_the_diagonal_has_to_do(rng, monkeypatch):
+    monkeypatch.setattr(routes, "multigrid", lambda A, rng: None)
+    for name, value in ROUTES["conjugate gradients with multigrid"].items():
+        monkeypatch.setattr(routes, name, value)
+    bound = SpectralDirection().bind(Springs(roll_weights(300, rng)))
+    assert "install pyamg" in bound.reason
+    G = rng.normal(size=(300, 2))
+    assert ((bound.apply(G, G) * G).sum(axis=0) > 0).all()
+
+
+def test_conjugate_gradients_descend_however_early_they_stop(rng):
+    A = laplacian(roll_weights(300, rng)) + 1e-6 * sparse.eye_array(300)
+    B = rng.normal(size=(300, 3)) * [1.0, 1e-200, 0.0]
+    for most in (1, 3, 30):
+        X, count = conjugate_gradients(A, B, lambda R: R, most)
+        assert count == most
+        assert ((X / [1, 1e-200, 1] * (B / [1, 1e-200, 1]))[:, :2].sum(axis=0) > 0).all()
+        assert not X[:, 2].any()
+
+
+def test_strongest_keeps_an_edge_that_either_end_chose(rng):
+    W = neighbor_weights(rng.uniform(size=(40, 2)), 9)
+    dense = W.toarray()
+    largest = dense >= -np.sort(-dense, axis=1)[:, 2:3]
+    expected = np.where((largest | largest.T) & (dense > 0), dense, 0.0)
+    np.testing.assert_array_equal(strongest(W, 3).toarray(), expected)
+    np.testing.assert_array_equal(strongest(W, 40).toarray(), dense)
+
+
+# Guidance
+
+
+@pytest.mark.parametrize("nu", [1, 2, 5])
+def test_power_is_the_matrix_power(nu, M, G, springs):
+    filtered = Power(nu, matrix=M).bind(springs).apply(G, G)
+    np.testing.assert_allclose(filtered, np.linalg.matrix_power(M, nu) @ G, rtol=1e-10, atol=1e-13)
+
+
+def test_by_default_the_graph_guides(G, springs):
+    W = springs.W.toarray()
+    root = np.sqrt(W.sum(axis=1))
+    M = (np.eye(50) + W / np.outer(root, root)) / 2
+    filtered = Power(3).bind(springs).apply(G, G)
+    np.testing.assert_allclose(filtered, np.linalg.matrix_power(M, 3) @ G, rtol=1e-10, atol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 0.5, 7.0, 1e150])
+def test_the_scale_of_the_matrix_does_not_matter(scale, M, G, springs):
+    plain = Power(10, matrix=M).bind(springs).apply(G, G)
+    scaled = Power(10, matrix=scale * M).bind(springs).apply(G, G)
+    np.testing.assert_allclose(scaled, plain, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.coo_matrix])
+def test_the_matrix_may_be_sparse(kind, M, G, springs):
+    for chosen in (Power, DeflatedPower, Heat, Projector):
+        expected = chosen(matrix=M).bind(springs).apply(G, G)
+        filtered = chosen(matrix=kind(M)).bind(springs).apply(G, G)
+        np.testing.assert_allclose(filtered, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_the_end_of_the_power_is_the_gradient_itself(M, G, springs):
+    bound = at_stage(Power(2, matrix=M, schedule=STEP), springs, 2)
+    np.testing.assert_array_equal(bound.apply(G, G), G)
+    assert bound.settled
+    np.testing.assert_array_equal(Power(0, matrix=M).bind(springs).apply(G, G), G)
+
+
+def test_heat_tends_to_the_gradient_linearly_in_time(M, G, springs):
+    """The limit ν → 0 of ALGORITHMS.md 19.2, for the filter whose exponent is real."""
+    errors = [
+        np.linalg.norm(Heat(s, end=s / 2, matrix=M).bind(springs).apply(G, G) - G)
+        for s in (1e-3, 1e-6)
+    ]
+    assert errors[0] / errors[1] == pytest.approx(1e3, rel=1e-2)
+
+
+@pytest.mark.parametrize("s", [0.1, 1.0, 10.0, 300.0])
+def test_heat_is_the_exponential(s, M, G, springs):
+    by_data = Heat(s, matrix=M).bind(springs).apply(G, G)
+    np.testing.assert_allclose(by_data, sla.expm(-s * (np.eye(50) - M)) @ G, atol=1e-12)
+    by_graph = Heat(s).bind(springs).apply(G, G)
+    L = np.eye(50) - graph_matrix(springs.W).toarray()
+    np.testing.assert_allclose(by_graph, sla.expm(-s * L) @ G, atol=1e-12)
+
+
+def test_heat_leaves_points_without_neighbours_alone():
+    W = np.zeros((3, 3))
+    W[0, 1] = W[1, 0] = 2.0
+    G = np.array([[1.0], [0.0], [3.0]])
+    filtered = Heat(500.0).bind(Springs(W)).apply(G, G)
+    np.testing.assert_allclose(filtered, [[0.5], [0.5], [3.0]], atol=1e-12)
+
+
+def test_projector_is_the_projection(M, G, springs):
+    V = np.linalg.eigh(M)[1][:, ::-1]
+    for count in (1, 4, 30):
+        filtered = Projector(count, matrix=M).bind(springs).apply(G, G)
+        np.testing.assert_allclose(filtered, V[:, :count] @ (V[:, :count].T @ G), atol=1e-9)
+        without = Projector(count, matrix=M, drop_first=True).bind(springs).apply(G, G)
+        U = V[:, 1 : count + 1]
+        np.testing.assert_allclose(without, U @ (U.T @ G), atol=1e-9)
+
+
+def test_projector_onto_everything_is_the_identity(M, G, springs):
+    np.testing.assert_array_equal(Projector(50, matrix=M).bind(springs).apply(G, G), G)
+    bound = at_stage(Projector(1, step=20, matrix=M, schedule=STEP), springs, 3)
+    np.testing.assert_array_equal(bound.apply(G, G), G)
+    assert bound.settled
+
+
+def test_projector_may_end_early(M, G, springs):
+    chosen = Projector(1, step=2, most=6, matrix=M, schedule=STEP)
+    assert list(chosen.levels(50)) == [1, 3, 5]
+    np.testing.assert_array_equal(at_stage(chosen, springs, 3).apply(G, G), G)
+
+
+def test_projector_takes_few_vectors_of_many_points(rng, monkeypatch):
+    """Beyond 4000 points, and for few of them, an iterative solver finds the same subspace."""
+    W = roll_weights(400, rng)
+    G = rng.normal(size=(400, 2))
+    filtered = Projector(3, most=4, schedule=STEP).bind(Springs(W)).apply(G, G)
+    V = np.linalg.eigh(lazy(graph_matrix(W)).toarray())[1][:, -3:]
+    np.testing.assert_allclose(filtered, V @ (V.T @ G), atol=1e-6)
+
+
+def test_three_clusters_move_as_three(rng):
+    """E0.3: with the indicators as eigenvectors, gradients become the means of their cluster."""
+    sizes = (12, 20, 18)
+    M = sla.block_diag(*(np.full((m, m), 1 / m) for m in sizes))
+    labels = np.repeat(range(3), sizes)
+    G = rng.normal(size=(50, 2))
+    means = np.array([G[labels == c].mean(axis=0) for c in range(3)])
+    for chosen in (Projector(3, matrix=M), Power(4, matrix=M), Heat(60.0, matrix=M)):
+        filtered = chosen.bind(Springs(M)).apply(G, G)
+        np.testing.assert_allclose(filtered, means[labels], rtol=0, atol=1e-12)
+
+
+# Deflation
+
+
+@pytest.mark.parametrize("nu", [1, 4])
+def test_deflation_follows_the_explicit_recursion(nu, M, rng, springs):
+    G = rng.normal(size=(50, 3))
+    filtered = DeflatedPower(nu, matrix=M).bind(springs).apply(G, G)
+    remaining = M
+    for j in range(3):
+        g = np.linalg.matrix_power(remaining, nu) @ G[:, j]
+        np.testing.assert_allclose(filtered[:, j], g, rtol=1e-8, atol=1e-12)
+        u = g / np.linalg.norm(g)
+        out = np.eye(50) - np.outer(u, u)
+        remaining = out @ remaining @ out
+        assert np.linalg.eigvalsh(remaining)[0] >= -1e-12
+
+
+def test_the_published_deflation_is_indefinite(M, rng):
+    """M − λuuᵀ has negative eigenvalues, and some gradients lead uphill; without λ it is worse."""
+    g = M @ rng.normal(size=50)
+    u = g / np.linalg.norm(g)
+    hotelling = M - (u @ M @ u) * np.outer(u, u)
+    values, vectors = np.linalg.eigh(hotelling)
+    assert values[0] < -1e-3
+    assert vectors[:, 0] @ hotelling @ vectors[:, 0] < -1e-3  # the slope of that direction
+    assert np.linalg.eigvalsh(M - np.outer(g, g))[0] < values[0]
+    out = np.eye(50) - np.outer(u, u)
+    assert np.linalg.eigvalsh(out @ M @ out)[0] >= -1e-12
+
+
+def test_one_coordinate_is_not_deflated(M, rng, springs):
+    G = rng.normal(size=(50, 1))
+    chosen = [kind(6, matrix=M, schedule=STEP).bind(springs) for kind in (Power, DeflatedPower)]
+    np.testing.assert_allclose(*(bound.apply(G, G) for bound in chosen), rtol=1e-12)
+
+
+def test_high_powers_find_one_eigenvector_per_coordinate(M, springs, rng):
+    """Plain powers turn all coordinates to the first eigenvector, deflated ones do not."""
+    G = rng.normal(size=(50, 2))
+    V = np.linalg.eigh(M)[1][:, ::-1]
+    for kind, second in ((Power, 0), (DeflatedPower, 1)):
+        P = kind(400, matrix=M, schedule=Never()).bind(springs).apply(G, G)
+        assert abs(P[:, 0] @ V[:, 0]) >= 0.99 * np.linalg.norm(P[:, 0])
+        assert abs(P[:, 1] @ V[:, second]) >= 0.99 * np.linalg.norm(P[:, 1])
+
+
+def test_equal_columns_and_empty_columns_are_deflated_too(M, springs):
+    g = np.ones(50)
+    G = np.column_stack([g, np.zeros(50), g])
+    P = DeflatedPower(30, matrix=M).bind(springs).apply(G, G)
+    assert np.isfinite(P).all()
+    assert not P[:, 1].any()
+    assert abs(P[:, 0] @ P[:, 2]) <= 1e-12 * np.linalg.norm(P[:, 0])
+
+
+# What follows guidance, and bad input
+
+
+def test_guidance_gives_way_to_a_filter_of_curvature(M, G, springs):
+    bound = Power(1, matrix=M, schedule=STEP, then=SpectralDirection()).bind(springs)
+    assert not bound.settled
+    assert not bound.newton_like
+    assert bound.reason == "Power at 1, stage 1 of 1"
+    bound.advance(Progress(1, 1.0, 0.5))
+    expected = SpectralDirection().bind(springs)
+    assert bound.settled
+    assert bound.newton_like
+    assert bound.reason == expected.reason
+    np.testing.assert_array_equal(bound.apply(G, G), expected.apply(G, G))
+    assert not bound.advance(Progress(2, 1.0, 0.5))
+
+
+def test_guidance_may_be_followed_by_guidance(M, G, springs):
+    second = Heat(1.0, end=1.0, matrix=M, schedule=STEP)
+    bound = at_stage(Power(1, matrix=M, schedule=STEP, then=second), springs, 1)
+    assert not bound.settled
+    np.testing.assert_array_equal(bound.apply(G, G), second.bind(springs).apply(G, G))
+    assert bound.advance(Progress(2, 1.0, 0.5))
+    assert bound.settled
+
+
+def test_it_may_stay_at_the_last_level(M, G, springs):
+    bound = at_stage(Power(2, matrix=M, schedule=STEP, then=None), springs, 1)
+    assert bound.settled
+    assert not bound.advance(Progress(2, 1.0, 0.5))
+    np.testing.assert_allclose(bound.apply(G, G), M @ G, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (np.eye(7), "order 7, but the map has 50 points"),
+        (np.eye(50)[:, :49], "square"),
+        (np.triu(np.ones((50, 50))), "symmetric"),
+        (np.full((50, 50), np.nan), "NaN"),
+        (np.zeros((50, 50)), "is zero"),
+        (-np.eye(50), "eigenvalue of -1 times its norm"),
+    ],
+)
+def test_matrices_that_are_refused(matrix, message, springs):
+    with pytest.raises(ValueError, match=message):
+        Power(matrix=matrix).bind(springs)
+
+
+def test_an_indefinite_matrix_is_refused_at_any_size_but_by_heat(rng):
+    W = roll_weights(400, rng)
+    indefinite = graph_matrix(W)
+    with pytest.raises(ValueError, match="pass lazy"):
+        Power(matrix=indefinite).bind(Springs(W))
+    for chosen in (Power(matrix=lazy(indefinite)), Heat(matrix=indefinite)):
+        G = rng.normal(size=(400, 2))
+        assert (chosen.bind(Springs(W)).apply(G, G) * G).sum() > 0
+
+
+def test_the_identity_guides_to_itself(rng):
+    """A kernel so narrow that nobody sees anybody."""
+    G = rng.normal(size=(400, 2))
+    for chosen in (Power(matrix=np.eye(400)), Heat(matrix=sparse.eye_array(400))):
+        filtered = chosen.bind(Springs(np.zeros((400, 400)))).apply(G, G)
+        np.testing.assert_allclose(filtered, G, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Power(-1), "start=-1 must be at least 0"),
+        (lambda: Projector(0), "start=0 must be at least 1"),
+        (lambda: Projector(step=0), "step=0 must be at least 1"),
+        (lambda: Projector(most=0), "most=0 must be at least 1"),
+        (lambda: Heat(-1.0), "start=-1.0 must be greater than 0"),
+        (lambda: Heat(factor=1.0), "factor=1 must be less than 1"),
+        (lambda: SpectralDirection(n_neighbors=0), "n_neighbors=0 must be at least 1"),
+        (lambda: SpectralDirection(shift=0.0), "shift=0.0 must be greater than 0"),
+    ],
+)
+def test_parameters_out_of_bounds(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_filters_without_arrays_compare_by_value():
+    assert Jacobi() == Jacobi()
+    assert Identity() == Identity()
+    assert SpectralDirection(7) == SpectralDirection(n_neighbors=7) != SpectralDirection()

@@ -1,0 +1,77 @@
+"""Schedules go on when they say."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from manifoldry.objectives.base import Objective
+from manifoldry.optimize.filter import Progress
+from manifoldry.optimize.power import Power
+from manifoldry.optimize.schedule import EveryStep, Never, OnSlowProgress
+
+
+class Still(Objective):
+    """Nothing but a graph."""
+
+    n = 4
+    attraction = sparse.csr_array(np.ones((4, 4)) - np.eye(4))
+
+    def value_and_gradient(self, Y):
+        return 0.0, np.zeros_like(Y)
+
+    def diagonal_curvature(self, Y):
+        return np.ones_like(Y)
+
+
+def ticks(schedule, decreases, start=3):
+    """After which steps the operator was another one."""
+    bound = Power(start, schedule=schedule).bind(Still())
+    return [i for i, d in enumerate(decreases) if bound.advance(Progress(i, 1.0, d))]
+
+
+def test_every_step():
+    assert ticks(EveryStep(), [np.inf, 0.9, 0.0, 0.5, 0.5]) == [1, 2, 3]
+
+
+def test_every_third_step():
+    assert ticks(EveryStep(3), [np.inf] + 10 * [0.9]) == [3, 6, 9]
+
+
+def test_slow_progress():
+    assert ticks(OnSlowProgress(), [np.inf, 0.5, 0.04, 0.06, 0.5, 0.0, 0.3]) == [2, 5]
+
+
+def test_steps_that_fail_or_go_up_count_as_slow():
+    assert ticks(OnSlowProgress(), [np.nan, -0.1, 0.0]) == [0, 1, 2]
+
+
+def test_a_stage_lasts_at_least_and_at_most_so_long():
+    schedule = OnSlowProgress(threshold=0.5, at_least=2, at_most=4)
+    assert ticks(schedule, [np.inf, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9]) == [2, 6]
+
+
+def test_never():
+    bound = Power(schedule=Never()).bind(Still())
+    assert bound.settled
+    assert not any(bound.advance(Progress(i, 1.0, 0.0)) for i in range(50))
+
+
+def test_two_searches_at_once_do_not_disturb_each_other():
+    """Schedules are shared, so they must not count."""
+    chosen = Power(2, schedule=EveryStep(2))
+    one, other = chosen.bind(Still()), chosen.bind(Still())
+    assert [one.advance(Progress(i, 1.0, 0.5)) for i in (1, 2)] == [False, True]
+    assert [other.advance(Progress(i, 1.0, 0.5)) for i in (1, 2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: EveryStep(0), "period=0 must be at least 1"),
+        (lambda: OnSlowProgress(0.0), "threshold=0.0 must be greater than 0"),
+        (lambda: OnSlowProgress(at_least=3, at_most=2), "at_most=2 must be at least 3"),
+    ],
+)
+def test_parameters_out_of_bounds(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
