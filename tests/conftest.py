@@ -20,13 +20,15 @@ def pytest_addoption(parser):
 
 @pytest.fixture(autouse=True, scope="session")
 def fast_paths(request):
-    """Exact search by compiled loops, iterative eigensolvers: what only large data get."""
+    """Exact search and sums over pairs by compiled loops: what only large data get."""
     if not request.config.getoption("--fast-paths"):
         yield
         return
     from manifoldry.neighbors import brute
+    from manifoldry.objectives import pair_sums
 
     patch = pytest.MonkeyPatch()
     patch.setattr(brute, "_LARGE", 0.0)
+    patch.setattr(pair_sums, "_LARGE", 0.0)
     yield
     patch.undo()

@@ -1,0 +1,164 @@
+"""Compiled sums over pairs of points; imported only where there are many.
+
+The sums over one target run over the sources tile by tile: within a tile in the points' own type,
+from tile to tile in double precision. Each row of the result is written by one thread and depends
+on nothing else that is written, so results do not depend on the number of threads.
+
+What is None, and what the constants of `pair_sums` rule out, is left out at compilation: one body
+serves all kernels, dimensions and moments.
+"""
+
+from functools import cache
+from math import factorial, log
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+_TILE = 1024
+_LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # what the double is short of ln 2
+# Sums may be reordered, so that they are vectorised; the steps of a formula may not.
+_options = {"nogil": True, "cache": True, "error_model": "numpy"}
+formula = njit(**_options, forceinline=True, fastmath={"contract", "nsz"})
+summing = njit(**_options, fastmath={"contract", "nsz", "reassoc"})
+
+
+@formula
+def polynomial(coefficients, x):
+    """Horner's rule, the highest power first."""
+    total = coefficients[0]
+    for c in coefficients[1:]:
+        total = total * x + c
+    return total
+
+
+def _exp_minus(real, integer, bits, bias, degree):
+    """e⁻ᵗ for t ≥ 0, exactly zero where it would not be a normal number.
+
+    Written out, since only plain arithmetic is vectorised: e⁻ᵗ = 2ᵏ·eᵍ with whole k, |g| ≤ ½ ln 2,
+    and Taylor's series of eᵍ = 1 + g + g²·q(g).
+    """
+    q = tuple(real(1 / factorial(k)) for k in range(degree, 1, -1))
+    end, per, one, zero = real((bias - 1) * _LN2), real(1 / _LN2), real(1), real(0)
+    whole = real(1.5 * 2.0**bits)  # added, it leaves the nearest whole number in the lowest bits
+    digits = 2.0 ** (bits // 2)
+    coarse = real(round(_LN2 * digits) / digits)  # so few digits that its multiples are exact
+    fine = real(_LN2 - round(_LN2 * digits) / digits + _LN2_REST)
+    shift = integer(bits)
+
+    @formula
+    def exp_minus(t):
+        x = -end if t > end else -t
+        shifted = x * per + whole
+        k = shifted - whole
+        g = (x - k * coarse) - k * fine
+        power = polynomial(q, g) * g * g + g + one
+        scaled = integer(real(power).view(integer) + (real(shifted).view(integer) << shift))
+        return zero if t > end else scaled.view(real)
+
+    return exp_minus
+
+
+exp_minus32 = _exp_minus(np.float32, np.int32, 23, 127, degree=7)
+exp_minus64 = _exp_minus(np.float64, np.int64, 52, 1023, degree=13)
+
+
+def exp_minus(t):
+    """e⁻ᵗ in the type of t; for compiled code only."""
+
+
+@overload(exp_minus)
+def _exp_minus_of_type(t):
+    return (lambda t: exp_minus32(t)) if t == types.float32 else (lambda t: exp_minus64(t))
+
+
+_ROOT = np.float64(0.5**0.5).view(np.int64)
+_ODD = tuple(1 / k for k in range(21, 0, -2))
+
+
+@formula
+def log_of(u):
+    """Logarithm of u ≥ 1: u = 2ᵏ·m with m from √½ to √2, log m = 2·artanh((m − 1)/(m + 1))."""
+    bits = np.float64(u).view(np.int64)
+    k = (bits - _ROOT) >> np.int64(52)
+    m = np.int64(bits - (k << np.int64(52))).view(np.float64)
+    s = (m - 1.0) / (m + 1.0)
+    return 2.0 * s * polynomial(_ODD, s * s) + np.float64(k) * _LN2
+
+
+@formula
+def kernel(D, rate, power):
+    """κ of the squared distance D, and by what the weight of a step falls off beyond κ.
+
+    Without `rate` the Gaussian; else Student's (1 + rate·D)^−power, a power of one if not given.
+    """
+    one = type(D)(1)
+    if rate is None:
+        return exp_minus(D), one
+    pull = one / (one + rate * D)
+    if power is None:
+        return pull, pull
+    return type(D)(exp_minus64(power * log_of(np.float64(one + rate * D)))), pull
+
+
+@formula
+def moment(weight, step, order):
+    """weight·stepᵒʳᵈᵉʳ, multiplied in this order: the square alone might be infinite."""
+    return weight * step if order == 1 else weight * step * step
+
+
+@cache
+def pair_sums(d, order):
+    """The loop for d = 1, 2 or 3 coordinates and first or second moments.
+
+    It takes coordinates by columns, ``T`` (d, n_targets) and ``S`` (d, n_sources); `weights` of
+    shape (1, n_sources), (n_targets, n_sources) or None; whether targets are the sources and leave
+    themselves out; what `kernel` takes; and the arrays to fill, in rows lo to hi.
+    """
+
+    @summing
+    def sums(T, S, weights, own, rate, power, mass, moments, lo, hi):
+        zero = T.dtype.type(0)
+        for i in range(lo, hi):
+            x, y, z = T[0, i], T[d // 2, i], T[d - 1, i]
+            itself = i if own else -1
+            total, total_x, total_y, total_z = 0.0, 0.0, 0.0, 0.0
+            start = 0
+            while start < S.shape[1]:
+                stop = min(start + _TILE, S.shape[1])
+                if start <= itself < stop:
+                    stop = itself
+                X, Y, Z = S[0, start:stop], S[d // 2, start:stop], S[d - 1, start:stop]
+                if weights is not None:
+                    W = weights[i % weights.shape[0], start:stop]
+                m, mx, my, mz = zero, zero, zero, zero
+                for j in range(X.shape[0]):
+                    dx, dy, dz = x - X[j], y - Y[j], z - Z[j]
+                    D = dx * dx
+                    if d > 1:
+                        D += dy * dy
+                    if d > 2:
+                        D += dz * dz
+                    K, pull = kernel(D, rate, power)
+                    if weights is not None:
+                        K *= T.dtype.type(W[j])
+                    m += K
+                    K *= pull if order == 1 else pull * pull
+                    mx += moment(K, dx, order)
+                    if d > 1:
+                        my += moment(K, dy, order)
+                    if d > 2:
+                        mz += moment(K, dz, order)
+                total += m
+                total_x += mx
+                total_y += my
+                total_z += mz
+                start = stop + (stop == itself)
+            mass[i] = total
+            moments[i, 0] = total_x
+            if d > 1:
+                moments[i, 1] = total_y
+            if d > 2:
+                moments[i, 2] = total_z
+
+    return sums
