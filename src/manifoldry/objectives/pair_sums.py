@@ -181,10 +181,10 @@ def _in_numpy(
 ) -> Callable[[slice], None]:  # fmt: skip
     """Fills blocks of rows by numpy; the reference."""
 
-    @np.errstate(over="ignore", under="ignore")
     def fill(block: slice) -> None:
         steps = T[:, block, None] - S[:, None]  # (d, n_block, n_sources)
-        D = np.einsum("cij,cij->ij", steps, steps)
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            D = np.einsum("cij,cij->ij", steps, steps)
         u = 1 if dof is None else 1 + D / dof
         K = np.exp(-D) if dof is None else u ** (-(dof + 1) / 2)
         if A is not None:
