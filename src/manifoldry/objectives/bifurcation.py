@@ -1,0 +1,186 @@
+"""The weight of repulsion at which a collapsed map opens, and the directions in which it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, eigvalsh
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from manifoldry._checks import as_generator, check_at_most, check_count
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._validation import plan_memory
+from manifoldry.eigen import SpectralProblem, resolve_solver
+from manifoldry.eigen.inverse import ShiftedInverse, estimated_fill
+from manifoldry.eigen.spectrum import fixed_signs
+from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
+from manifoldry.objectives.weights import laplacian
+
+# Orders up to which matrices are dense, and up to which all their eigenvalues are looked at.
+_DENSE, _ALL = 2000, 1000
+# Stand-in for zero eigenvalues of attraction, relative to the mean degree, where its graph falls
+# into pieces; and the shift of a factor, which is projected out.
+_NULL, _SHIFT = 1e-9, 1e-12
+_BYTES_PER_ENTRY = 26  # of a sparse factor
+
+
+@dataclass(frozen=True, eq=False)
+class Bifurcation:
+    """Where the map Y = 0 ceases to be a minimiser as the weight λ of repulsion grows.
+
+    Up to `weight` everything collapses to a point. Just above it the map is a line, along the
+    first of the `directions`: that is where a homotopy starts.
+
+    Attributes
+    ----------
+    weight : float
+        The critical λ: the smallest eigenvalue of (L⁺, L⁻), the Laplacians of attraction and of
+        repulsion at the collapsed map, on vectors that sum to zero. It is exactly zero if the
+        graph of attraction falls into pieces that repel each other.
+    directions : array of shape (n, n_components)
+        Eigenvectors of the smallest eigenvalues, of unit length and mean zero. Where the graph
+        falls into pieces, the first ones are constant on each.
+    lower, upper : float
+        Published bounds between which `weight` lies; for more than 1000 points those of them
+        that do not need all eigenvalues.
+
+    References
+    ----------
+    M. Á. Carreira-Perpiñán, "The elastic embedding algorithm for dimensionality reduction",
+    ICML 2010.
+
+    Examples
+    --------
+    Two points open when λ exceeds one.
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives.bifurcation import Bifurcation
+    >>> from manifoldry.objectives.elastic import ElasticObjective
+    >>> objective = ElasticObjective(np.array([[0, 0.5], [0.5, 0]]))
+    >>> round(Bifurcation.of(objective, n_components=1).weight, 12)
+    1.0
+    """
+
+    weight: float
+    directions: Array
+    lower: float
+    upper: float
+
+    @classmethod
+    def of(
+        cls,
+        objective: PairwiseObjective,
+        n_components: int = 2,
+        random_state: RandomState = None,
+    ) -> Bifurcation:
+        """Find the critical weight of an objective and its first directions.
+
+        `random_state` seeds iterative eigensolvers; None is a fixed seed.
+        """
+        check_count("n_components", n_components)
+        check_at_most("n_components", n_components, objective.n - 1, "one less than n_samples")
+        rng = as_generator(random_state, unset=0)
+        L, repulsion = laplacian(objective.attraction), objective.collapsed_repulsion
+        pieces, labels = connected_components(objective.attraction, directed=False)
+        torn = pieces > 1 and _repel(labels, repulsion)
+        if isinstance(repulsion, UniformRepulsion):
+            values, V = _smallest(L, n_components, rng)
+            weight = max(float(values[0]), 0.0) / (repulsion.each * repulsion.n)
+            bounds = weight, weight
+        else:
+            V = _directions(L, repulsion, n_components, pieces > 1, rng)
+            weight = _quotient(L, repulsion, V[:, 0])
+            bounds = _bounds(L, repulsion, rng)
+        if torn:
+            return cls(0.0, V, 0.0, bounds[1])
+        return cls(weight, V, *bounds)
+
+
+def _repel(labels: IntArray, repulsion: Repulsion) -> bool:
+    """Whether points with different labels repel each other."""
+    v = labels.astype(np.float64)
+    return float(v @ repulsion.laplacian_product(v)) > 0
+
+
+def _smallest(L: Matrix, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The first eigenpairs of a Laplacian beyond the constant."""
+    problem = SpectralProblem(L, end="smallest", deflate=np.ones(L.shape[0]), bounds=(0.0, np.inf))
+    spectrum = resolve_solver("auto").solve(problem, k, rng)
+    return spectrum.values, spectrum.vectors
+
+
+def _directions(
+    L: Matrix, repulsion: Repulsion, k: int, in_pieces: bool, rng: np.random.Generator
+) -> Array:
+    """Eigenvectors of the largest eigenvalues of L⁻v = μ·B·v, B = L⁺ + ε·I + τ·11ᵀ/n.
+
+    The constant, on which L⁻ is zero, does not come up, whatever the τ > 0 that makes B regular
+    on it.
+    """
+    tau = float(L.diagonal().mean())
+    epsilon = _NULL * tau if in_pieces else 0.0
+    solve = _dense_directions if repulsion.n <= _DENSE else _lanczos_directions
+    V = solve(L, repulsion, k, tau, epsilon, rng)
+    V -= V.mean(axis=0)
+    return fixed_signs(V / np.linalg.norm(V, axis=0))
+
+
+def _dense_directions(
+    L: Matrix, repulsion: Repulsion, k: int, tau: float, epsilon: float, rng: np.random.Generator
+) -> Array:
+    n = repulsion.n
+    B = L.toarray() + epsilon * np.eye(n) + tau / n
+    return np.asarray(eigh(repulsion.laplacian(), B, subset_by_index=(n - k, n - 1))[1][:, ::-1])
+
+
+def _lanczos_directions(
+    L: Matrix, repulsion: Repulsion, k: int, tau: float, epsilon: float, rng: np.random.Generator
+) -> Array:
+    n = repulsion.n
+    plan_memory(
+        _BYTES_PER_ENTRY * estimated_fill(L),
+        f"a factor of the Laplacian of {n} points",
+        "pass repulsion='uniform', which needs none",
+    )
+    inverse = ShiftedInverse(L, -max(epsilon, _SHIFT * tau), "smallest")
+
+    def product(x: Array) -> Array:
+        return L @ x + epsilon * x + tau * x.mean()
+
+    def divide(x: Array) -> Array:
+        mean = x.mean()
+        y = inverse.solve(x - mean)
+        return y - y.mean() + mean / tau
+
+    operators = [
+        LinearOperator((n, n), matvec=f, dtype=np.float64)
+        for f in (lambda x: repulsion.laplacian_product(x.ravel()), product, divide)
+    ]
+    A, B, inverted = operators
+    values, V = eigsh(A, k, B, Minv=inverted, which="LA", v0=rng.standard_normal(n))
+    return np.asarray(V[:, np.argsort(-values)])
+
+
+def _quotient(L: Matrix, repulsion: Repulsion, v: Array) -> float:
+    """vᵀL⁺v / vᵀL⁻v, in which errors of v count only by their square."""
+    return float(v @ (L @ v)) / float(v @ repulsion.laplacian_product(v))
+
+
+def _bounds(L: Matrix, repulsion: Repulsion, rng: np.random.Generator) -> tuple[float, float]:
+    """Bounds of the critical weight by eigenvalues, by weights and by degrees."""
+    degrees = repulsion.degrees
+    positive = degrees > 0
+    upper = float((L.diagonal()[positive] / degrees[positive]).min())
+    if repulsion.n > _ALL:
+        # No eigenvalue of a Laplacian exceeds twice the largest degree.
+        return max(float(_smallest(L, 1, rng)[0][0]), 0.0) / float(2 * degrees.max()), upper
+    attraction, repelling = L.toarray(), repulsion.laplacian()
+    plus, minus = eigvalsh(attraction)[1:], eigvalsh(repelling)[1:]
+    acting = repelling < 0  # off the diagonal, where weights are positive
+    least = float((attraction[acting] / repelling[acting]).min())
+    lower = max(float(plus[0] / minus[-1]), least, 0.0)
+    clear = minus > 1e-12 * minus[-1]
+    return lower, min(upper, float((plus[clear] / minus[clear]).min()))

@@ -1,0 +1,226 @@
+"""Weights with which pairs of points repel each other."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._checks import check_count, check_positive
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import canonical, check_non_negative, check_square, check_symmetric
+from manifoldry.objectives.edges import gaussian_edge_moments, gaussian_edge_sums
+from manifoldry.objectives.pair_sums import (
+    PairSums,
+    gaussian_moments,
+    gaussian_sums,
+    weighted_gaussian_moments,
+    weighted_gaussian_sums,
+)
+from manifoldry.objectives.weights import entries, joint_weights, laplacian, without_diagonal
+
+
+class Repulsion(ABC):
+    """Symmetric weights W⁻ ≥ 0 of all pairs, zero on the diagonal, whose sum is one."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of points."""
+
+    @abstractmethod
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        """Weights of pairs (i, j) of different points; `i` and `j` are broadcast."""
+
+    @abstractmethod
+    def sums(self, Y: Array) -> PairSums:
+        """Sums over the map with W⁻·exp(−d²)."""
+
+    @abstractmethod
+    def moments(self, Y: Array) -> Array:
+        """Σⱼ wᵢⱼ exp(−dᵢⱼ²)·(yᵢ − yⱼ)², coordinate by coordinate, (n, d)."""
+
+    @property
+    @abstractmethod
+    def degrees(self) -> Array:
+        """Sums of the rows of W⁻, (n,)."""
+
+    @abstractmethod
+    def laplacian_product(self, V: Array) -> Array:
+        """The Laplacian of W⁻ times vectors, (n,) or (n, k)."""
+
+    def rows(self, X: Matrix) -> Array:
+        """Weights of new points with the training points, (n_new, n)."""
+        raise ValueError(
+            "the repulsion of new points is not known, because weights were given for the training "
+            "points only; pass repulsion='uniform' or 'squared_distance' to place new points"
+        )
+
+    def laplacian(self) -> Array:
+        """The Laplacian as a dense matrix."""
+        return self.laplacian_product(np.eye(self.n))
+
+
+@dataclass(frozen=True)
+class UniformRepulsion(Repulsion):
+    """The same weight for all pairs: no memory, and the fastest sums.
+
+    Parameters
+    ----------
+    n_points : int
+        Number of points.
+    total : float, default=1.0
+        Sum of all weights.
+
+    Examples
+    --------
+    >>> from manifoldry.objectives.repulsion import UniformRepulsion
+    >>> UniformRepulsion(3).degrees.round(4)
+    array([0.3333, 0.3333, 0.3333])
+    """
+
+    n_points: int
+    total: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("n_points", self.n_points, minimum=2)
+        check_positive("total", self.total)
+
+    @property
+    def n(self) -> int:
+        return self.n_points
+
+    @property
+    def each(self) -> float:
+        """The weight of a pair."""
+        return self.total / (self.n * (self.n - 1))
+
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        return self.each
+
+    def sums(self, Y: Array) -> PairSums:
+        mass, force = gaussian_sums(Y)
+        return PairSums(self.each * mass, self.each * force)
+
+    def moments(self, Y: Array) -> Array:
+        return self.each * gaussian_moments(Y)
+
+    @property
+    def degrees(self) -> Array:
+        return np.full(self.n, self.total / self.n)
+
+    def laplacian_product(self, V: Array) -> Array:
+        return self.each * self.n * (V - V.mean(axis=0))
+
+    def rows(self, X: Matrix) -> Array:
+        return np.broadcast_to(self.each, (X.shape[0], self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRepulsion(Repulsion):
+    """Weights of a sparse graph: points repel those they are joined with, and no others.
+
+    Parameters
+    ----------
+    W : sparse array of shape (n, n)
+        Symmetric weights that sum to one.
+    """
+
+    W: sparse.csr_array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "W", joint_weights(self.W, "repulsive weights"))
+
+    @property
+    def n(self) -> int:
+        return int(self.W.shape[0])
+
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        return entries(self.W, i, j)
+
+    def sums(self, Y: Array) -> PairSums:
+        return gaussian_edge_sums(Y, self.W)
+
+    def moments(self, Y: Array) -> Array:
+        return gaussian_edge_moments(Y, self.W)
+
+    @property
+    def degrees(self) -> Array:
+        return np.asarray(self.W.sum(axis=1))
+
+    def laplacian_product(self, V: Array) -> Array:
+        return np.asarray(laplacian(self.W) @ V)
+
+
+@dataclass(frozen=True, eq=False)
+class DenseRepulsion(Repulsion):
+    """Weights of all pairs as a dense matrix, in single precision if that is how it comes.
+
+    Parameters
+    ----------
+    W : array of shape (n, n)
+        Symmetric weights that sum to one, with a zero diagonal.
+    """
+
+    W: Array
+
+    @property
+    def n(self) -> int:
+        return len(self.W)
+
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        return self.W[i, j]
+
+    def sums(self, Y: Array) -> PairSums:
+        return weighted_gaussian_sums(Y, self.W)
+
+    def moments(self, Y: Array) -> Array:
+        return weighted_gaussian_moments(Y, self.W)
+
+    @property
+    def degrees(self) -> Array:
+        return self.W.sum(axis=1, dtype=np.float64)
+
+    def laplacian_product(self, V: Array) -> Array:
+        return (self.degrees * V.T).T - self.W @ V
+
+
+def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:
+    """The repulsion that an argument stands for: "uniform", weights in proportion, or itself."""
+    if isinstance(repulsion, str):
+        if repulsion != "uniform":
+            raise ValueError(
+                f"repulsion={repulsion!r} must be 'uniform', a matrix of weights or a Repulsion"
+            )
+        repulsion = UniformRepulsion(n)
+    if not isinstance(repulsion, Repulsion):
+        repulsion = _given(repulsion)
+    if repulsion.n != n:
+        raise ValueError(
+            f"the repulsion is of {repulsion.n} points and the attraction of {n}; pass weights of "
+            "the same points"
+        )
+    return repulsion
+
+
+def _given(W: Matrix) -> Repulsion:
+    """Weights in proportion to those given, without their diagonal."""
+    what = "repulsive weights"
+    W = canonical(sparse.csr_array(W, copy=True)) if sparse.issparse(W) else np.array(W, ndmin=2)
+    if not np.issubdtype(W.dtype, np.floating):
+        W = W.astype(np.float64)
+    check_square(W, what)
+    check_non_negative(W, what)
+    check_symmetric(W, what)
+    if sparse.issparse(W):
+        W = without_diagonal(W)
+    else:
+        np.fill_diagonal(W, 0)
+    total = float(W.sum(dtype=np.float64))
+    if not 0 < total < np.inf:
+        raise ValueError(
+            f"the repulsive weights sum to {total}, so they cannot be made to sum to 1; pass "
+            "finite weights of which some are positive, or repulsion='uniform'"
+        )
+    W /= total
+    return SparseRepulsion(W) if sparse.issparse(W) else DenseRepulsion(W)

@@ -1,0 +1,79 @@
+"""Repulsion in proportion to the squared distance in the data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import Array, Matrix
+from manifoldry._validation import plan_memory, row_blocks
+from manifoldry.extension.kernels import squared_distances
+from manifoldry.neighbors.distances import Frame, squared_norms
+from manifoldry.objectives.repulsion import DenseRepulsion
+
+# Squared distances are right to this share of the square of the frame's unit.
+_ACCURACY = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredDistanceRepulsion(DenseRepulsion):
+    """Weights ‖xᵢ − xⱼ‖² of the data, scaled to sum to one; make it by `squared_distance_weights`.
+
+    Points far apart in the data repel each other most. The n² weights are kept; products with
+    their Laplacian, and weights of new points, come from the data themselves.
+    """
+
+    X: Matrix
+    frame: Frame
+    total: float
+    """Sum of the squared distances, in units of the frame."""
+
+    def laplacian_product(self, V: Array) -> Array:
+        """The Laplacian of W⁻ times vectors, in O(n·n_features) (Carreira-Perpiñán 2010)."""
+        A = self.frame.apply(self.X)
+        s, V = squared_norms(A), V - V.mean(axis=0)
+        product = ((self.n * s + s.sum()) * V.T).T - s @ V + 2 * (A @ (A.T @ V))
+        # A product with the mean of V is zero in exact arithmetic, and so is its own mean.
+        return (product - product.mean(axis=0)) / self.total
+
+    def rows(self, X: Matrix) -> Array:
+        return squared_distances(X, self.X, self.frame, _ACCURACY) / self.total
+
+
+def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDistanceRepulsion:
+    """Repulsion in proportion to the squared distances of the rows of `X`.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+        The data, which are kept, not copied.
+    dtype : data type, default=float32
+        Of the n² weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives.squared_distance import squared_distance_weights
+    >>> squared_distance_weights(np.array([[0.0], [1.0], [3.0]])).W.round(3)
+    array([[0.   , 0.036, 0.321],
+           [0.036, 0.   , 0.143],
+           [0.321, 0.143, 0.   ]], dtype=float32)
+    """
+    n = X.shape[0]
+    plan_memory(
+        float(n) ** 2 * np.dtype(dtype).itemsize,
+        f"repulsion by the squared distances of {n} points",
+        "pass repulsion='uniform'",
+    )
+    frame = Frame.of(X)
+    W, total = np.empty((n, n), dtype=dtype), 0.0
+    for block in row_blocks(n, n):
+        squares = squared_distances(X[block], X, frame, _ACCURACY)
+        W[block], total = squares, total + float(squares.sum())
+    if total == 0:
+        raise ValueError(
+            f"all {n} rows of X coincide, so that repulsion by squared distances is zero; pass "
+            "repulsion='uniform'"
+        )
+    W /= total
+    return SquaredDistanceRepulsion(W, X, frame, total)

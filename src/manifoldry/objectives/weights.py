@@ -1,0 +1,86 @@
+"""Weights of pairs: what objectives ask of them, and their Laplacian."""
+
+import numpy as np
+from scipy import sparse
+from scipy.special import xlogy
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import (
+    canonical,
+    check_non_negative,
+    check_square,
+    check_symmetric,
+    largest_modulus,
+)
+
+# Weights that were rounded to single precision still count as summing to one.
+_ROUNDING = 1e-6
+
+
+def laplacian(W: sparse.csr_array) -> sparse.csr_array:
+    """diag(W1) − W."""
+    return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
+
+
+def joint_weights(W: Matrix, what: str) -> sparse.csr_array:
+    """Checked: symmetric weights of pairs, zero on the diagonal, whose sum is one."""
+    W = _weights(W, what)
+    _check_diagonal(W, what)
+    check_symmetric(W, what)
+    total = float(W.sum())
+    if abs(total - 1) > _ROUNDING:
+        raise ValueError(f"the {what} sum to {total:.6g} and must sum to 1; divide them by that")
+    return W
+
+
+def conditional_weights(P: Matrix, what: str, *, include_self: bool) -> sparse.csr_array:
+    """Checked: weights whose rows sum to one; without `include_self` the diagonal is zero."""
+    P = _weights(P, what)
+    if not include_self:
+        _check_diagonal(P, what)
+    totals = P.sum(axis=1)
+    row = int(np.argmax(np.abs(totals - 1)))
+    if abs(totals[row] - 1) > _ROUNDING:
+        raise ValueError(
+            f"row {row} of the {what} sums to {totals[row]:.6g} and must sum to 1; divide each row "
+            "by its sum"
+        )
+    return P
+
+
+def _weights(W: Matrix, what: str) -> sparse.csr_array:
+    W = canonical(sparse.csr_array(W, dtype=np.float64))
+    check_square(W, what)
+    if W.shape[0] < 2:
+        raise ValueError(f"the {what} are of n_samples={W.shape[0]}; pass those of 2 or more")
+    if not np.isfinite(largest_modulus(W)):
+        raise ValueError(f"the {what} have entries that are NaN or infinite; check the data")
+    check_non_negative(W, what)
+    return W
+
+
+def _check_diagonal(W: sparse.csr_array, what: str) -> None:
+    largest = largest_modulus(W.diagonal())
+    if largest > 0:
+        raise ValueError(
+            f"the {what} have {largest:.3g} on the diagonal; a point does not act on itself: set "
+            "the diagonal to 0"
+        )
+
+
+def without_diagonal(W: Matrix) -> sparse.csr_array:
+    """Sparse `W` with nothing on its diagonal."""
+    C = sparse.coo_array(W)
+    off = C.row != C.col
+    return sparse.csr_array((C.data[off], (C.row[off], C.col[off])), shape=W.shape)
+
+
+def negative_entropy(P: Matrix) -> float:
+    """Σ p log p."""
+    return float(xlogy(P.data, P.data).sum())
+
+
+def entries(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:
+    """W[i, j] of pairs, of a shape to which `i` and `j` are broadcast."""
+    i, j = np.broadcast_arrays(i, j)
+    return np.asarray(W[i.ravel(), j.ravel()]).reshape(i.shape)

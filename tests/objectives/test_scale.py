@@ -1,0 +1,66 @@
+"""The best size of a map of given shape."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist, squareform
+
+from manifoldry.objectives.elastic import ElasticObjective
+from manifoldry.objectives.scale import best_scale
+from manifoldry.objectives.sne import SNEObjective
+from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
+from manifoldry.objectives.tsne import TSNEObjective
+
+N = 30
+RNG = np.random.default_rng(2)
+X = RNG.normal(size=(N, 3))
+K = np.exp(-squareform(pdist(X, "sqeuclidean"))) - np.eye(N)
+P = K / K.sum(axis=1, keepdims=True)
+JOINT = (P + P.T) / (2 * N)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        ElasticObjective(JOINT, squareform(pdist(X, "sqeuclidean")), 30.0),
+        ElasticObjective(JOINT, weight=1e6),
+        SNEObjective(P),
+        SymmetricSNEObjective(JOINT),
+        TSNEObjective(JOINT),
+        TSNEObjective(JOINT, exaggeration=1.2, dof=0.5),
+    ],
+    ids=lambda objective: type(objective).__name__,
+)
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e5])
+def test_no_other_scale_is_better(objective, unit):
+    Y = unit * X[:, :2] + 7 * unit
+    s = best_scale(objective, Y)
+    value = objective.value(s * Y)
+    others = s * np.concatenate([np.geomspace(1e-3, 1e3, 61), [0.99, 1.01]])
+    assert value <= min(objective.value(r * Y) for r in others) + 1e-12 * abs(value)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [ElasticObjective(JOINT, weight=0.1), TSNEObjective(JOINT, exaggeration=12.0)],
+    ids=lambda objective: type(objective).__name__,
+)
+def test_a_map_that_repulsion_cannot_open_is_as_good_as_collapsed(objective):
+    Y = 50 * X[:, :2]
+    s = best_scale(objective, Y)
+    values = [objective.value(r * s * Y) for r in (1, 2, 10, 100, 1000)]
+    assert values == sorted(values)
+    assert s > 0
+    assert values[0] == pytest.approx(objective.value(0 * Y), rel=1e-4)
+
+
+def test_a_map_that_nothing_holds_together_gets_a_finite_scale():
+    """Two pieces without edges between them, each of them a point."""
+    half = np.kron(np.eye(2), 1 - np.eye(5))
+    Y = np.repeat([[0.0, 0.0], [1.0, 0.0]], 5, axis=0)
+    s = best_scale(ElasticObjective(half / half.sum(), weight=1.0), Y)
+    assert 3 < s < 1e3
+
+
+def test_a_point_has_no_scale():
+    with pytest.raises(ValueError, match="radius 0"):
+        best_scale(ElasticObjective(JOINT), np.ones((N, 2)))

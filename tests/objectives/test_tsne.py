@@ -1,0 +1,66 @@
+"""t-SNE against other implementations, and its compiled sums against numpy's."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import pdist, squareform
+from sklearn.manifold._t_sne import _kl_divergence
+
+from manifoldry.objectives import edges
+from manifoldry.objectives.edges import student_attraction
+from manifoldry.objectives.tsne import TSNEObjective
+
+N = 60
+RNG = np.random.default_rng(4)
+X = RNG.normal(size=(N, 6))
+MAP = 3 * RNG.normal(size=(N, 2))
+K = np.exp(-squareform(pdist(X, "sqeuclidean")) / 5) - np.eye(N)
+JOINT = K / K.sum()
+
+
+@pytest.mark.parametrize("dof", [1, 2])
+def test_agrees_with_scikit_learn(dof):
+    kl, gradient = _kl_divergence(MAP.ravel(), squareform(JOINT, checks=False), dof, N, 2)
+    value, G = TSNEObjective(JOINT, dof=dof).value_and_gradient(MAP)
+    assert value == pytest.approx(kl, rel=1e-12)
+    if dof == 1:  # for others its gradient is not the derivative of its value
+        np.testing.assert_allclose(G.ravel(), gradient, atol=1e-12 * abs(gradient).max())
+
+
+@pytest.mark.parametrize("exaggeration", [1.0, 12.0])
+def test_agrees_with_opentsne(exaggeration):
+    """Its gradient leaves out a factor 4; its Barnes-Hut with angle 0 is exact.
+
+    With other degrees of freedom than one its kernel is another one, (1 + d²/α)^{−α}.
+    """
+    tsne = pytest.importorskip("openTSNE.tsne")
+    objective = TSNEObjective(JOINT, exaggeration=exaggeration)
+    P = sparse.csr_matrix(JOINT) * exaggeration
+    kl, gradient = tsne.kl_divergence_bh(MAP.copy(), P, 1, {"theta": 0.0}, should_eval_error=True)
+    G = objective.value_and_gradient(MAP)[1]
+    np.testing.assert_allclose(G, 4 * gradient, atol=1e-6 * abs(G).max())
+    if exaggeration == 1:
+        assert objective.value(MAP) == pytest.approx(kl, rel=1e-6)
+
+
+@pytest.mark.parametrize("dof", [1.0, 2.5])
+def test_compiled_sums_are_those_of_numpy(dof, monkeypatch):
+    W = sparse.csr_array(np.where(RNG.random((500, 500)) < 0.05, RNG.random((500, 500)), 0))
+    Y = RNG.normal(size=(500, 3))
+    plain = student_attraction(Y, W, dof)
+    monkeypatch.setattr(edges, "_COMPILED_FROM", 0)
+    compiled = student_attraction(Y, W, dof)
+    assert compiled.value == pytest.approx(plain.value, rel=1e-12)
+    np.testing.assert_allclose(compiled.force, plain.force, atol=1e-12)
+    np.testing.assert_allclose(compiled.degree, plain.degree, rtol=1e-12)
+
+
+def test_curvature_of_attraction_and_repulsion():
+    """4·Σ p·u and, of log Z, 4·Σ 2·bend·κ·u²·Δ²/Z, u = 1/(1 + d²/α); bend is 2 for α = 1."""
+    d2 = squareform(pdist(MAP, "sqeuclidean"))
+    u = 1 / (1 + d2)
+    kernel = u - np.eye(N)
+    steps = (MAP[:, None] - MAP) ** 2
+    expected = 4 * (JOINT * u).sum(axis=1)[:, None]
+    expected = expected + 16 * np.einsum("nm,nmi->ni", kernel * u**2, steps) / kernel.sum()
+    np.testing.assert_allclose(TSNEObjective(JOINT).diagonal_curvature(MAP), expected, rtol=1e-12)
