@@ -63,12 +63,14 @@ def test_critical_weight_and_directions(objective):
     assert abs(found.directions.sum(axis=0)).max() < 1e-9
 
 
-@pytest.mark.parametrize("all_up_to", [1000, 10])
-def test_published_bounds(objective, monkeypatch, all_up_to):
-    monkeypatch.setattr(bifurcation, "_ALL", all_up_to)
+def test_published_bounds(objective):
     found = Bifurcation.of(objective)
     assert 0 < found.lower <= found.weight * (1 + 1e-9)
     assert found.weight <= found.upper * (1 + 1e-9)
+    plus = linalg.eigvalsh(lap(objective.attraction.toarray()))[1:]
+    minus = linalg.eigvalsh(objective.collapsed_repulsion.laplacian())[1:]
+    assert found.lower == pytest.approx(plus[0] / minus[-1])  # some pairs attract with weight 0
+    assert found.upper <= (plus / minus).min() * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("name", ["distances", "dense", "sparse"])
@@ -76,7 +78,10 @@ def test_iterations_agree_with_dense_matrices(name, monkeypatch):
     objective = OBJECTIVES[name]
     dense = Bifurcation.of(objective, n_components=3)
     monkeypatch.setattr(bifurcation, "_DENSE", 10)
+    monkeypatch.setattr(bifurcation, "_FULL", 1)
     found = Bifurcation.of(objective, n_components=3)
+    assert found.lower == pytest.approx(dense.lower)
+    assert dense.upper <= found.upper * (1 + 1e-9)
     assert found.weight == pytest.approx(dense.weight, rel=1e-9)
     np.testing.assert_allclose(found.directions, dense.directions, atol=1e-7)
 
@@ -109,6 +114,7 @@ def test_maps_collapse_below_and_open_in_one_direction_above(name):
 @pytest.mark.parametrize("dense_up_to", [2000, 10])
 def test_pieces_that_repel_each_other_open_at_once(repulsion, dense_up_to, monkeypatch):
     monkeypatch.setattr(bifurcation, "_DENSE", dense_up_to)
+    monkeypatch.setattr(bifurcation, "_FULL", 1)
     half = np.kron(np.eye(2), 1 - np.eye(12))
     weights = {"uniform": "uniform", "dense": SQUARES[:24, :24]}
     given = weights.get(repulsion, sparse.csr_array(GRAPH[:24, :24]))

@@ -12,18 +12,21 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from manifoldry._checks import as_generator, check_at_most, check_count
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import plan_memory
-from manifoldry.eigen import SpectralProblem, resolve_solver
+from manifoldry.eigen import Auto, SpectralProblem
 from manifoldry.eigen.inverse import ShiftedInverse, estimated_fill
+from manifoldry.eigen.problem import End
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.weights import laplacian
 
-# Orders up to which matrices are dense, and up to which all their eigenvalues are looked at.
-_DENSE, _ALL = 2000, 1000
+# Order up to which matrices are dense and all their eigenvalues are looked at, and the share of
+# entries beyond which attraction is treated as a dense matrix at any order.
+_DENSE, _FULL = 500, 0.1
 # Stand-in for zero eigenvalues of attraction, relative to the mean degree, where its graph falls
 # into pieces; and the shift of a factor, which is projected out.
 _NULL, _SHIFT = 1e-9, 1e-12
+_CLEAR = 1e-12  # share of the largest below which figures of repulsion are zero but for rounding
 _BYTES_PER_ENTRY = 26  # of a sparse factor
 
 
@@ -44,8 +47,8 @@ class Bifurcation:
         Eigenvectors of the smallest eigenvalues, of unit length and mean zero. Where the graph
         falls into pieces, the first ones are constant on each.
     lower, upper : float
-        Published bounds between which `weight` lies; for more than 1000 points those of them
-        that do not need all eigenvalues.
+        Published bounds between which `weight` lies; for more than 500 points those of them that
+        need the first and last eigenvalues only.
 
     References
     ----------
@@ -87,7 +90,7 @@ class Bifurcation:
         pieces, labels = connected_components(objective.attraction, directed=False)
         torn = pieces > 1 and _repel(labels, repulsion)
         if isinstance(repulsion, UniformRepulsion):
-            values, V = _smallest(L, n_components, rng)
+            values, V = _extreme(L, "smallest", n_components, rng)
             weight = max(float(values[0]), 0.0) / (repulsion.each * repulsion.n)
             bounds = weight, weight
         else:
@@ -105,10 +108,10 @@ def _repel(labels: IntArray, repulsion: Repulsion) -> bool:
     return float(v @ repulsion.laplacian_product(v)) > 0
 
 
-def _smallest(L: Matrix, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The first eigenpairs of a Laplacian beyond the constant."""
-    problem = SpectralProblem(L, end="smallest", deflate=np.ones(L.shape[0]), bounds=(0.0, np.inf))
-    spectrum = resolve_solver("auto").solve(problem, k, rng)
+def _extreme(L: Matrix, end: End, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Eigenpairs of a Laplacian other than the constant."""
+    problem = SpectralProblem(L, end=end, deflate=np.ones(L.shape[0]), bounds=(0.0, np.inf))
+    spectrum = Auto(dense_up_to=_DENSE).solve(problem, k, rng)
     return spectrum.values, spectrum.vectors
 
 
@@ -122,7 +125,8 @@ def _directions(
     """
     tau = float(L.diagonal().mean())
     epsilon = _NULL * tau if in_pieces else 0.0
-    solve = _dense_directions if repulsion.n <= _DENSE else _lanczos_directions
+    dense = repulsion.n <= _DENSE or L.nnz > _FULL * repulsion.n**2
+    solve = _dense_directions if dense else _lanczos_directions
     V = solve(L, repulsion, k, tau, epsilon, rng)
     V -= V.mean(axis=0)
     return fixed_signs(V / np.linalg.norm(V, axis=0))
@@ -155,12 +159,9 @@ def _lanczos_directions(
         y = inverse.solve(x - mean)
         return y - y.mean() + mean / tau
 
-    operators = [
-        LinearOperator((n, n), matvec=f, dtype=np.float64)
-        for f in (lambda x: repulsion.laplacian_product(x.ravel()), product, divide)
-    ]
-    A, B, inverted = operators
-    values, V = eigsh(A, k, B, Minv=inverted, which="LA", v0=rng.standard_normal(n))
+    B, inverted = (LinearOperator((n, n), f, dtype=np.float64) for f in (product, divide))
+    start = rng.standard_normal(n)
+    values, V = eigsh(repulsion.operator(), k, B, Minv=inverted, which="LA", v0=start)
     return np.asarray(V[:, np.argsort(-values)])
 
 
@@ -170,17 +171,33 @@ def _quotient(L: Matrix, repulsion: Repulsion, v: Array) -> float:
 
 
 def _bounds(L: Matrix, repulsion: Repulsion, rng: np.random.Generator) -> tuple[float, float]:
-    """Bounds of the critical weight by eigenvalues, by weights and by degrees."""
-    degrees = repulsion.degrees
-    positive = degrees > 0
-    upper = float((L.diagonal()[positive] / degrees[positive]).min())
-    if repulsion.n > _ALL:
-        # No eigenvalue of a Laplacian exceeds twice the largest degree.
-        return max(float(_smallest(L, 1, rng)[0][0]), 0.0) / float(2 * degrees.max()), upper
-    attraction, repelling = L.toarray(), repulsion.laplacian()
-    plus, minus = eigvalsh(attraction)[1:], eigvalsh(repelling)[1:]
-    acting = repelling < 0  # off the diagonal, where weights are positive
-    least = float((attraction[acting] / repelling[acting]).min())
-    lower = max(float(plus[0] / minus[-1]), least, 0.0)
-    clear = minus > 1e-12 * minus[-1]
-    return lower, min(upper, float((plus[clear] / minus[clear]).min()))
+    """Bounds of the critical weight by eigenvalues, by weights of pairs and by degrees."""
+    found = _all_eigenvalues if repulsion.n <= _DENSE else _end_eigenvalues
+    plus, minus, last, least = found(L, repulsion, rng)
+    lower = max(float(plus[0]) / last, least, 0.0)
+    return lower, min(_least(plus, minus), _least(L.diagonal(), repulsion.degrees))
+
+
+def _all_eigenvalues(
+    L: Matrix, repulsion: Repulsion, rng: np.random.Generator
+) -> tuple[Array, Array, float, float]:
+    """Eigenvalues of both Laplacians, the last one, and the least ratio of weights."""
+    A, R = L.toarray(), repulsion.laplacian()
+    minus = eigvalsh(R)[1:]
+    off = ~np.eye(len(A), dtype=bool)
+    return eigvalsh(A)[1:], minus, float(minus[-1]), _least(-A[off], -R[off])
+
+
+def _end_eigenvalues(
+    L: Matrix, repulsion: Repulsion, rng: np.random.Generator
+) -> tuple[Array, Array, float, float]:
+    """The first eigenvalues and the last; some pair of a sparse graph has no weight."""
+    R = repulsion.operator()
+    plus, minus = (_extreme(M, "smallest", 1, rng)[0] for M in (L, R))
+    return plus, minus, float(_extreme(R, "largest", 1, rng)[0][0]), 0.0
+
+
+def _least(over: Array, under: Array) -> float:
+    """The least ratio, where the denominator is not zero up to rounding."""
+    clear = under > _CLEAR * under.max()
+    return float((over[clear] / under[clear]).min())

@@ -5,10 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator
 
 from manifoldry._checks import check_count, check_positive
 from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import canonical, check_non_negative, check_square, check_symmetric
+from manifoldry._validation import (
+    canonical,
+    check_non_negative,
+    check_square,
+    check_symmetric,
+    row_blocks,
+)
 from manifoldry.objectives.edges import gaussian_edge_moments, gaussian_edge_sums
 from manifoldry.objectives.pair_sums import (
     PairSums,
@@ -55,6 +62,11 @@ class Repulsion(ABC):
             "the repulsion of new points is not known, because weights were given for the training "
             "points only; pass repulsion='uniform' or 'squared_distance' to place new points"
         )
+
+    def operator(self) -> Matrix:
+        """The Laplacian as something that multiplies vectors."""
+        product = self.laplacian_product
+        return LinearOperator((self.n, self.n), product, matmat=product, dtype=np.float64)
 
     def laplacian(self) -> Array:
         """The Laplacian as a dense matrix."""
@@ -149,7 +161,10 @@ class SparseRepulsion(Repulsion):
         return np.asarray(self.W.sum(axis=1))
 
     def laplacian_product(self, V: Array) -> Array:
-        return np.asarray(laplacian(self.W) @ V)
+        return np.asarray(self.operator() @ V)
+
+    def operator(self) -> Matrix:
+        return laplacian(self.W)
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +197,9 @@ class DenseRepulsion(Repulsion):
         return self.W.sum(axis=1, dtype=np.float64)
 
     def laplacian_product(self, V: Array) -> Array:
-        return (self.degrees * V.T).T - self.W @ V
+        # By blocks, since a product of different precisions copies its factors.
+        product = [self.W[block] @ V for block in row_blocks(self.n, self.n)]
+        return (self.degrees * V.T).T - np.concatenate(product)
 
 
 def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:

@@ -1,17 +1,19 @@
 """Sums over the edges of a sparse graph on a map."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry._threads import map_threads, thread_count
+from manifoldry._threads import map_threads
 from manifoldry._typing import Array
 from manifoldry._validation import row_blocks
 from manifoldry.objectives.pair_sums import PairSums
 
 # Edges from which compiling, or loading what was compiled, is worth while.
 _COMPILED_FROM = 200_000
+_EDGES = 2**16  # edges of a block, which stay in the processor's cache
 
 
 class Pull(NamedTuple):
@@ -30,32 +32,33 @@ def student_attraction(Y: Array, W: sparse.csr_array, dof: float) -> Pull:
     sums = _compiled_rows if W.nnz >= _COMPILED_FROM else _numpy_rows
     cost, force, degree = sums(Y, W, dof)
     slope = (dof + 1) / (2 * dof)
-    return Pull(slope * dof * float(cost.sum()), slope * force, slope * degree)
+    return Pull(slope * dof * cost, slope * force, slope * degree)
 
 
-def _numpy_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[Array, Array, Array]:
-    """Of every row: Σ w log(1 + d²/α), Σ w (yᵢ − yⱼ)/(1 + d²/α), Σ w/(1 + d²/α)."""
+def _numpy_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[float, Array, Array]:
+    """Σ w log(1 + d²/α); of every row Σ w (yᵢ − yⱼ)/(1 + d²/α) and Σ w/(1 + d²/α)."""
     heavy = 1 + edge_squares(Y, W) / dof
-    cost = _like(W, W.data * np.log(heavy))
     pull = _like(W, W.data / heavy)
     degree = pull.sum(axis=1)
-    return cost.sum(axis=1), degree[:, None] * Y - pull @ Y, degree
+    return float(np.vdot(W.data, np.log(heavy))), degree[:, None] * Y - pull @ Y, degree
 
 
-def _compiled_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[Array, Array, Array]:
+def _compiled_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[float, Array, Array]:
     from manifoldry.objectives.edges.kernels import student_rows
 
-    cost, force, degree = np.zeros(len(Y)), np.zeros(Y.shape), np.zeros(len(Y))
-    # Parts of equally many edges; each row is summed by one thread, whatever their number.
-    shares = np.linspace(0, W.nnz, 4 * thread_count() + 1)
-    cuts = np.searchsorted(W.indptr, shares).clip(0, len(Y))
+    force, degree = np.empty(Y.shape), np.empty(len(Y))
+    # Blocks of about as many edges, the same for any number of threads.
+    shares = np.arange(0, W.nnz + _EDGES, _EDGES)
+    cuts = np.unique(np.searchsorted(W.indptr, shares).clip(0, len(Y)))
 
-    def run(part: int) -> None:
-        rows = cuts[part], cuts[part + 1]
-        student_rows(Y, W.indptr, W.indices, W.data, dof, cost, force, degree, *rows)
+    def run(rows: tuple[int, int]) -> float:
+        edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
+        heavy = np.empty(edges.stop - edges.start)
+        student_rows(Y, W.indptr, W.indices, W.data, dof, heavy, force, degree, *rows)
+        # numpy's logarithm is vectorised, a compiled loop's is not.
+        return float(np.vdot(W.data[edges], np.log(heavy, out=heavy)))
 
-    map_threads(run, range(len(cuts) - 1))
-    return cost, force, degree
+    return sum(map_threads(run, pairwise(cuts.tolist()))), force, degree
 
 
 def edge_squares(Y: Array, W: sparse.csr_array) -> Array:
