@@ -12,6 +12,7 @@ from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.objectives.sne import SNEObjective
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
+from manifoldry.objectives.tsne import TSNEObjective
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -32,6 +33,7 @@ OBJECTIVES = {
     "sne": SNEObjective(P),
     "sne, self": SNEObjective(P, include_self=True, reduction="sum"),
     "symmetric sne": SymmetricSNEObjective(JOINT),
+    "tsne": TSNEObjective(JOINT, dof=2.0, exaggeration=4.0),
 }
 
 

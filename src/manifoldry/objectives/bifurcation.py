@@ -27,6 +27,7 @@ _DENSE, _FULL = 500, 0.1
 # into pieces; and the shift of a factor, which is projected out.
 _NULL, _SHIFT = 1e-9, 1e-12
 _CLEAR = 1e-12  # share of the largest below which figures of repulsion are zero but for rounding
+_TOLERANCE = 1e-10  # of the eigenvalues that directions belong to
 _BYTES_PER_ENTRY = 26  # of a sparse factor
 
 
@@ -98,7 +99,7 @@ class Bifurcation:
             weight = _quotient(L, repulsion, V[:, 0])
             bounds = _bounds(L, repulsion, rng)
         if torn:
-            return cls(0.0, V, 0.0, bounds[1])
+            return cls(0.0, V, 0.0, max(bounds[1], 0.0))
         return cls(weight, V, *bounds)
 
 
@@ -161,7 +162,9 @@ def _lanczos_directions(
 
     B, inverted = (LinearOperator((n, n), f, dtype=np.float64) for f in (product, divide))
     start = rng.standard_normal(n)
-    values, V = eigsh(repulsion.operator(), k, B, Minv=inverted, which="LA", v0=start)
+    values, V = eigsh(
+        repulsion.operator(), k, B, Minv=inverted, which="LA", v0=start, tol=_TOLERANCE
+    )
     return np.asarray(V[:, np.argsort(-values)])
 
 
@@ -200,4 +203,4 @@ def _end_eigenvalues(
 def _least(over: Array, under: Array) -> float:
     """The least ratio, where the denominator is not zero up to rounding."""
     clear = under > _CLEAR * under.max()
-    return float((over[clear] / under[clear]).min())
+    return float((over[clear] / under[clear]).min(initial=np.inf))

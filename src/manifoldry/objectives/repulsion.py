@@ -14,6 +14,7 @@ from manifoldry._validation import (
     check_non_negative,
     check_square,
     check_symmetric,
+    plan_memory,
     row_blocks,
 )
 from manifoldry.objectives.edges import gaussian_edge_moments, gaussian_edge_sums
@@ -171,6 +172,8 @@ class SparseRepulsion(Repulsion):
 class DenseRepulsion(Repulsion):
     """Weights of all pairs as a dense matrix, in single precision if that is how it comes.
 
+    It trusts its matrix; `as_repulsion` makes one from any weights.
+
     Parameters
     ----------
     W : array of shape (n, n)
@@ -221,8 +224,14 @@ def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:
 
 
 def _given(W: Matrix) -> Repulsion:
-    """Weights in proportion to those given, without their diagonal."""
+    """Weights in proportion to those given, without their diagonal, as a copy."""
     what = "repulsive weights"
+    if not sparse.issparse(W):
+        plan_memory(
+            np.asarray(W).nbytes,
+            f"a copy of the {what}",
+            "pass them as a sparse matrix, or repulsion='uniform'",
+        )
     W = canonical(sparse.csr_array(W, copy=True)) if sparse.issparse(W) else np.array(W, ndmin=2)
     if not np.issubdtype(W.dtype, np.floating):
         W = W.astype(np.float64)

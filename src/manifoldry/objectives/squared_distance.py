@@ -70,10 +70,10 @@ def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDista
     for block in row_blocks(n, n):
         squares = squared_distances(X[block], X, frame, _ACCURACY)
         W[block], total = squares, total + float(squares.sum())
-    if total == 0:
+    if not 0 < total < np.inf:
         raise ValueError(
-            f"all {n} rows of X coincide, so that repulsion by squared distances is zero; pass "
-            "repulsion='uniform'"
+            f"the squared distances of the {n} rows of X sum to {total} and cannot be made to sum "
+            "to 1; pass rows of finite numbers that do not all coincide, or repulsion='uniform'"
         )
     W /= total
     return SquaredDistanceRepulsion(W, X, frame, total)
