@@ -29,7 +29,7 @@ class SquaredDistanceRepulsion(DenseRepulsion):
     """Sum of the squared distances, in units of the frame."""
 
     def laplacian_product(self, V: Array) -> Array:
-        """The Laplacian of W⁻ times vectors, in O(n·n_features) (Carreira-Perpiñán 2010)."""
+        """The Laplacian of W⁻ times vectors, in O(n·n_features)."""
         A = self.frame.apply(self.X)
         s, V = squared_norms(A), V - V.mean(axis=0)
         product = ((self.n * s + s.sum()) * V.T).T - s @ V + 2 * (A @ (A.T @ V))
