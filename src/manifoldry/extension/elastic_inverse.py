@@ -85,13 +85,14 @@ class ElasticInverse:
 
     def _pose(self, Z: Array) -> tuple["PairEnergy", Array]:
         """The energies of some positions, and where to start, (n_starts, n_new, n_features)."""
-        A = expanded_squares(Z, np.asarray(self.Z, np.float64), squared_norms(self.Z))
+        places = np.asarray(self.Z, dtype=np.float64)
+        A = expanded_squares(Z, places, squared_norms(places))
         nearest = np.argsort(A, axis=1, kind="stable")[:, :_STARTS]
         K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - _REMOTE, 0.0) - A)
         total = K.sum(axis=1)
         mean = (K @ self.points) / total[:, None]
         spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
-        pull = self.strength * total / max(spread, np.finfo(float).tiny)
+        pull = self.strength * total / (spread if spread > 0 else 1.0)
         precision = self.precision * self.frame.unit * self.frame.unit
         energy = PairEnergy(
             self.points,

@@ -78,10 +78,10 @@ class FrozenMap:
         self._check(P, charges)
         Y = np.asarray(self.Y, dtype=np.float64)
         objective = RowObjective(Y, P, self.kernel, self.repulsion, charges)
-        starts = self._starts(objective)
+        starts, scale = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
-        ends = minimise_each(objective, starts.reshape(-1, d), rows)
+        ends = minimise_each(objective, starts.reshape(-1, d), rows, scale[rows])
         best = first_best(ends.values.reshape(n_starts, n))
         chosen = best * n + np.arange(n)
         return Placement(
@@ -94,6 +94,11 @@ class FrozenMap:
         )
 
     def _check(self, P: sparse.csr_array, charges: Array | None) -> None:
+        if P.shape[1] != len(self.Y):
+            raise ValueError(
+                f"affinities have {P.shape[1]} columns where the map has {len(self.Y)} points; "
+                "pass one column for each"
+            )
         for what, A in (("affinities", P.data), ("weights of repulsion", charges)):
             if A is not None and not (np.isfinite(A).all() and (A >= 0).all()):
                 raise ValueError(
@@ -107,14 +112,21 @@ class FrozenMap:
                 "placed; raise perplexity or n_neighbors, or leave them out"
             )
 
-    def _starts(self, objective: RowObjective) -> Array:
-        """The neighbours' weighted mean and the places of the nearest, (1 + n_starts, n_new, d)."""
+    def _starts(self, objective: RowObjective) -> tuple[Array, Array]:
+        """The neighbours' weighted mean and the places of the nearest, (1 + n_starts, n_new, d).
+
+        And how far the neighbours are spread; kernels have a length of one, but t-SNE's maps of
+        few points may grow to thousands, where only the ratios of distances matter.
+        """
         indices, P = objective.neighbors
+        P = P / objective.weight[:, None]
         Y = objective.Y[indices]  # (n_new, k, d)
-        mean = np.einsum("nk,nkd->nd", P / objective.weight[:, None], Y)
+        mean = np.einsum("nk,nkd->nd", P, Y)
+        spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
         nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
         places = np.take_along_axis(Y, nearest[:, :, None], axis=1)
-        return np.concatenate([mean[None], places.transpose(1, 0, 2)])
+        starts = np.concatenate([mean[None], places.transpose(1, 0, 2)])
+        return starts, np.maximum(spread, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from manifoldry.extension.placement import Local
 
 _ACCEPT = 1e-4  # share of the promised decrease that a step has to bring
 _POOR, _GOOD = 0.25, 0.75  # shares below and above which the model is trusted less or more
-_LONGEST = 4.0  # units of the map: the kernels' own length is one
+_LONGEST = 4.0  # radius, in units of the scale
 _FLAT = 1e-300  # curvature that stands for none
 
 
@@ -36,6 +36,7 @@ def minimise_each(
     problems: Problems,
     Z: Array,
     rows: IntArray,
+    scale: Array,
     tolerance: float = 1e-9,
     max_iter: int = 200,
 ) -> Minima:
@@ -44,26 +45,27 @@ def minimise_each(
     Curvatures count by their modulus, so that a step descends everywhere and leaves saddles. Along
     each axis of curvature a step is no longer than a radius, which grows and shrinks with the
     success of the quadratic model; that is the exact minimiser of the model in the box. A search
-    ends when its step is below `tolerance`, in units of the map.
+    ends when its step is below `tolerance`. Radius and tolerance are in units of `scale`, (n,).
     """
-    Z, radius = np.array(Z, dtype=np.float64), np.ones(len(Z))
+    Z, radius = np.array(Z, dtype=np.float64), np.array(scale, dtype=np.float64)
     here = problems.at(Z, rows)
     converged, n_iter = np.zeros(len(Z), dtype=bool), np.zeros(len(Z), dtype=np.intp)
     active = np.arange(len(Z))
     while len(active):
         now = here.take(active)
-        step = _step(now, radius[active], tolerance)
+        step = _step(now, radius[active], tolerance * scale[active])
         there = problems.at(Z[active] + step.move, rows[active])
         noise = now.value_noise + there.value_noise
         success = (now.value - there.value + noise) / (step.decrease + noise)
         better = success > _ACCEPT
         Z[active[better]] += step.move[better]
         here.put(active[better], there.take(better))
-        radius[active] = _next_radius(radius[active], step.length, success)
+        wider = _next_radius(radius[active], step.length, success)
+        radius[active] = np.minimum(wider, _LONGEST * scale[active])
         n_iter[active] += 1
         converged[active] = step.last
-        going_on = ~step.last & (radius[active] > tolerance) & (n_iter[active] < max_iter)
-        active = active[going_on]
+        stuck = radius[active] <= tolerance * scale[active]
+        active = active[~(step.last | stuck) & (n_iter[active] < max_iter)]
     return Minima(Z, here.value, here.gradient, converged, n_iter)
 
 
@@ -76,7 +78,7 @@ class _Step(NamedTuple):
     last: NDArray[np.bool_]
 
 
-def _step(now: Local, radius: Array, tolerance: float) -> _Step:
+def _step(now: Local, radius: Array, tolerance: Array) -> _Step:
     """The minimiser of the quadratic model in the box."""
     curvature, axes = np.linalg.eigh(now.hessian)
     curvature = np.maximum(np.abs(curvature), _FLAT)
@@ -92,6 +94,6 @@ def _step(now: Local, radius: Array, tolerance: float) -> _Step:
 
 
 def _next_radius(radius: Array, length: Array, success: Array) -> Array:
-    grown = np.where(length >= radius, np.minimum(2 * radius, _LONGEST), radius)
+    grown = np.where(length >= radius, 2 * radius, radius)
     # Where the trial has no value at all, neither comparison holds: that is a failure too.
     return np.where(success > _GOOD, grown, np.where(success > _POOR, radius, length / 4))

@@ -11,8 +11,14 @@ from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray
 from manifoldry._validation import row_blocks
 from manifoldry.extension.forces import MapKernel, Repulsion
+from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.choose import choose_index
 
-_CACHED = 2**16  # numbers of one array that stays in the processor's cache while it is worked on
+_COLUMNS = 1024  # of the map that are worked on at a time: fixed, so that sums round alike
+# Numbers of one array: small ones stay in the cache, and the system hands out memory for large
+# ones anew each time, which took two thirds of the time.
+_CACHED = 12 * _COLUMNS
+_SHARE = 2**20  # pairs that are worth a thread
 _ROUNDING = 32 * float(np.finfo(float).eps)  # of sums, relative to the sum of the moduli
 
 
@@ -61,9 +67,10 @@ class RowObjective:
 
     def at(self, Z: Array, rows: IntArray) -> Local:
         """The objective of the new points `rows`, which may repeat, at the places `Z`."""
-        parts = row_blocks(len(Z), len(self.Y), _CACHED)
-        pieces = map_threads(lambda block: self._at(Z[block], rows[block]), parts)
-        return Local(*(np.concatenate(part) for part in zip(*pieces, strict=True)))
+        parts = row_blocks(len(Z), len(self.Y), _SHARE)
+        lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
+        blocks = [block for part in lists for block in part]
+        return Local(*(np.concatenate(piece) for piece in zip(*blocks, strict=True)))
 
     @cached_property
     def weight(self) -> Array:
@@ -78,6 +85,15 @@ class RowObjective:
         indices, values = np.zeros(filled.shape, dtype=np.intp), np.zeros(filled.shape)
         indices[filled], values[filled] = self.P.indices, self.P.data
         return indices, values
+
+    @cached_property
+    def index(self) -> NeighborIndex:
+        """Neighbour search on the map."""
+        return choose_index(self.Y)
+
+    def _part(self, Z: Array, rows: IntArray) -> list[Local]:
+        blocks = row_blocks(len(Z), min(len(self.Y), _COLUMNS), _CACHED)
+        return [self._at(Z[block], rows[block]) for block in blocks]
 
     def _at(self, Z: Array, rows: IntArray) -> Local:
         value, force, H, pull = self._attraction(Z, rows)
@@ -102,19 +118,29 @@ class RowObjective:
 
     def _log_sum(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array]:
         """The logarithm of S, ∇S/S and ∇²S/S."""
-        steps = [z[:, None] - y for z, y in zip(Z.T, self.Y.T, strict=True)]
-        phi, slope, bend = self.kernel.terms(_squares(steps))
-        smallest = phi.min(axis=1)
-        K = np.exp(smallest[:, None] - phi)
-        if self.charges is not None:
-            K *= self.charges[rows]
-        total = K.sum(axis=1)
-        K *= 1 / np.where(total > 0, total, 1.0)[:, None]  # none of the weights may count
-        Q = K * slope
-        u = -2 * np.stack([_dot(Q, step) for step in steps], axis=1)
-        V = _second_moments(K * (4 * (slope * slope - bend)), steps)
+        # The largest κ counts as one, so that not all of them underflow.
+        smallest = self.kernel.terms(self.index.nearest(Z, 1)[1] ** 2).phi  # (n, 1)
+        blocks = [slice(i, i + _COLUMNS) for i in range(0, len(self.Y), _COLUMNS)]
+        parts = [self._sums(Z, rows, block, smallest) for block in blocks]
+        S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
+        scale = np.where(S > 0, S, 1.0)  # no charge may count
         with np.errstate(divide="ignore"):
-            return np.log(total) - smallest, u, V - _isotropic(2 * Q.sum(axis=1), len(steps))
+            log_sum = np.log(S) - smallest[:, 0]
+        return log_sum, dS / scale[:, None], ddS / scale[:, None, None]
+
+    def _sums(
+        self, Z: Array, rows: IntArray, columns: slice, smallest: Array
+    ) -> tuple[Array, Array, Array]:
+        """The part of S, ∇S and ∇²S that some points of the map contribute."""
+        steps = [z[:, None] - y for z, y in zip(Z.T, self.Y[columns].T, strict=True)]
+        phi, slope, bend = self.kernel.terms(_squares(steps))
+        K = np.exp(smallest - phi)
+        if self.charges is not None:
+            K *= self.charges[rows, columns]
+        Q = K * slope
+        dS = -2 * np.stack([_dot(Q, step) for step in steps], axis=1)
+        ddS = _second_moments(K * (4 * (slope * slope - bend)), steps)
+        return K.sum(axis=1), dS, ddS - _isotropic(2 * Q.sum(axis=1), len(steps))
 
 
 # Sums over rows by functions that treat every row by itself: a matrix product would round a row

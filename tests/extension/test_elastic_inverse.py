@@ -1,0 +1,169 @@
+"""Elastic embedding's own way back to the data."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from manifoldry.extension import elastic_inverse as module
+from manifoldry.extension.elastic_inverse import ElasticInverse
+
+STRENGTH = 100.0
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def arc(rng, n=80):
+    """An arc in five features, its map a stretched line, and affinities of about its spacing."""
+    t = np.sort(rng.uniform(0, 3, n))
+    X = np.column_stack([np.cos(t), np.sin(t), 0.1 * rng.normal(size=(n, 3))])
+    Z = np.column_stack([6 * t, 0.3 * rng.normal(size=n)])
+    return X, Z, rng.uniform(20, 40, n), rng.uniform(-8, -6, n)
+
+
+def energy(inverse, x, y):
+    """Half of E′(x, y), ALGORITHMS.md §18.7, with w⁻ = ‖y − yₙ‖² that sum to one over all pairs."""
+    X = inverse.X
+    a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
+    attraction = np.exp(inverse.log_scale - inverse.precision * b)
+    W = cdist(X, X, "sqeuclidean").sum()
+    return (attraction * a + inverse.strength / W * b * np.exp(-a)).sum()
+
+
+def zeta_gradient(inverse, x, y):
+    """Σ ζₙ(y − yₙ), twice: the formula of §18.7."""
+    X = inverse.X
+    a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
+    attraction = np.exp(inverse.log_scale - inverse.precision * b)
+    W = cdist(X, X, "sqeuclidean").sum()
+    zeta = inverse.strength / W * np.exp(-a) - inverse.precision * attraction * a
+    return 2 * (zeta[:, None] * (y - X)).sum(axis=0)
+
+
+def test_the_gradient_is_that_of_the_energy(rng):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    Z, Y, h = inverse.Z[:9] + 0.3, inverse.X[rng.permutation(80)[:9]] + 0.05, 1e-6
+    posed, _ = inverse._pose(Z)
+    frame, rows = inverse.frame, np.arange(9)
+    value, gradient = posed.at((Y - frame.origin) / frame.unit, rows)
+    pull = [
+        STRENGTH
+        * np.exp(-cdist(z[None], inverse.Z, "sqeuclidean")).sum()
+        / cdist(inverse.X, inverse.X, "sqeuclidean").sum()
+        for z in Z
+    ]
+    for i in range(9):
+        e = np.eye(5) * h
+        differences = [
+            (energy(inverse, Z[i], Y[i] + s) - energy(inverse, Z[i], Y[i] - s)) / (2 * h) for s in e
+        ]
+        expected = zeta_gradient(inverse, Z[i], Y[i])
+        np.testing.assert_allclose(differences, expected, rtol=1e-5, atol=1e-9)
+        np.testing.assert_allclose(gradient[i] * frame.unit * pull[i], expected, rtol=1e-8)
+    # The energy itself up to the constant that completes the square.
+    whole = [energy(inverse, Z[i], Y[i]) / pull[i] for i in range(9)]
+    closer = inverse.X[rng.permutation(80)[:9]]
+    other, _ = posed.at((closer - frame.origin) / frame.unit, rows)
+    change = [energy(inverse, Z[i], closer[i]) / pull[i] - whole[i] for i in range(9)]
+    np.testing.assert_allclose((other - value) * frame.unit**2, change, rtol=1e-8)
+
+
+def test_predictions_minimise_the_energy(rng):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    Z = inverse.Z[::5] + 0.2 * rng.normal(size=(16, 2))
+    Y = inverse.predict(Z)
+    for x, y in zip(Z, Y, strict=True):
+        assert np.abs(zeta_gradient(inverse, x, y)).max() < 1e-8
+        nearest = np.argsort(((x - inverse.Z) ** 2).sum(axis=1))[:3]
+        found = [
+            minimize(
+                lambda v: energy(inverse, x, v),  # noqa: B023
+                inverse.X[n],
+                jac=lambda v: zeta_gradient(inverse, x, v),  # noqa: B023
+                tol=1e-12,
+            ).fun
+            for n in nearest
+        ]
+        assert energy(inverse, x, y) <= min(found) + 1e-10
+
+
+def test_without_attraction_it_is_the_kernel_weighted_mean(rng):
+    X, Z, precision, _ = arc(rng)
+    inverse = ElasticInverse(X, Z, precision, np.full(80, -np.inf), STRENGTH)
+    new = Z[:20] + 0.1
+    K = np.exp(-cdist(new, Z, "sqeuclidean"))
+    np.testing.assert_allclose(
+        inverse.predict(new), (K @ X) / K.sum(axis=1, keepdims=True), rtol=1e-9
+    )
+
+
+def test_data_are_recovered_roughly(rng):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    t = np.linspace(0.3, 2.7, 20)
+    Y = inverse.predict(np.column_stack([6 * t, np.zeros(20)]))
+    truth = np.column_stack([np.cos(t), np.sin(t), np.zeros((20, 3))])
+    assert np.linalg.norm(Y - truth, axis=1).mean() < 0.15
+
+
+def test_a_row_does_not_depend_on_its_batch(rng, monkeypatch):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    Z = inverse.Z[:30] + 0.1
+    whole = inverse.predict(Z)
+    alone = np.vstack([inverse.predict(Z[i : i + 1]) for i in range(30)])
+    np.testing.assert_allclose(alone, whole, atol=1e-7)
+    monkeypatch.setattr(module, "row_blocks", lambda n, width: [slice(0, 13), slice(13, 30)])
+    np.testing.assert_allclose(inverse.predict(Z), whole, atol=1e-7)
+
+
+@pytest.mark.parametrize("distance", [20.0, 1e3, 1e9])
+def test_far_from_the_map_predictions_stay_near_the_data(rng, distance):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Y = inverse.predict(distance * rng.normal(size=(12, 2)))
+    assert np.isfinite(Y).all()
+    assert np.abs(Y).max() < 10
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_units_of_the_data_do_not_matter(rng, scale):
+    X, Z, precision, log_scale = arc(rng)
+    here = ElasticInverse(X, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    there = ElasticInverse(X * scale, Z, precision / scale / scale, log_scale, STRENGTH)
+    np.testing.assert_allclose(there.predict(Z[:10] + 0.1) / scale, here, atol=1e-6)
+
+
+def test_an_offset_of_the_data_does_not_matter(rng):
+    X, Z, precision, log_scale = arc(rng)
+    here = ElasticInverse(X, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    there = ElasticInverse(X + 1e6, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    np.testing.assert_allclose(there - 1e6, here, atol=1e-6)
+
+
+def test_degenerate_data_and_maps(rng):
+    X, Z, precision, log_scale = arc(rng)
+    constant = ElasticInverse(np.full_like(X, 3.0), Z, precision, log_scale, STRENGTH)
+    np.testing.assert_allclose(constant.predict(Z[:5]), 3.0)
+    collapsed = ElasticInverse(X, np.zeros_like(Z), precision, log_scale, STRENGTH)
+    np.testing.assert_allclose(collapsed.predict(np.zeros((2, 2))), [X.mean(axis=0)] * 2)
+    steep = ElasticInverse(X, Z, precision, np.full(80, 900.0), STRENGTH)
+    assert np.isfinite(steep.predict(Z)).all()
+    two = ElasticInverse(X[:2], Z[:2], precision[:2], log_scale[:2], STRENGTH)
+    assert np.isfinite(two.predict(Z)).all()
+
+
+def test_single_precision_and_pickles(rng):
+    X, Z, precision, log_scale = arc(rng)
+    parts = (part.astype(np.float32) for part in (X, Z, precision, log_scale))
+    single = ElasticInverse(*parts, STRENGTH)
+    double = ElasticInverse(X, Z, precision, log_scale, STRENGTH)
+    np.testing.assert_allclose(single.predict(Z[:9]), double.predict(Z[:9]), atol=1e-4)
+    again = pickle.loads(pickle.dumps(double))
+    np.testing.assert_array_equal(again.predict(Z[:9]), double.predict(Z[:9]))
+    assert single.predict(Z[:0]).shape == (0, 5)

@@ -1,0 +1,471 @@
+"""New points on frozen maps of iterative methods."""
+
+import pickle
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
+
+from manifoldry.exceptions import ExtensionWarning
+from manifoldry.extension import frozen as module
+from manifoldry.extension.forces import (
+    GaussianMap,
+    OwnNormaliser,
+    PlainRepulsion,
+    SharedNormaliser,
+    StudentMap,
+)
+from manifoldry.extension.frozen import FrozenExtension, FrozenMap
+from manifoldry.extension.newton import minimise_each
+from manifoldry.extension.placement import Local, RowObjective
+
+METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")
+STRENGTH = 100.0  # λ of elastic embedding, for weights that sum to one
+N = 80
+
+
+def entropic(D, perplexity=8.0):
+    """Rows exp(−βd²) of given perplexity, by bisection."""
+    shifted = D - D.min(axis=1, keepdims=True)
+    low, high = np.full((len(D), 1), -80.0), np.full((len(D), 1), 80.0)
+    for _ in range(100):
+        middle = (low + high) / 2
+        P = np.exp(-np.exp(middle) * shifted)
+        P /= P.sum(axis=1, keepdims=True)
+        entropy = -(P * np.log(np.maximum(P, 1e-300))).sum(axis=1, keepdims=True)
+        wide = entropy > np.log(perplexity)
+        low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+    return P
+
+
+def degrees(method):
+    return 0.7 if method == "heavy" else 1.0
+
+
+def similarities(method, D):
+    if method in ("student", "heavy"):
+        return (1 + D / degrees(method)) ** (-(degrees(method) + 1) / 2)
+    return np.exp(-D)
+
+
+def small_map(method, X, d, steps=None):
+    """A map by minimising the method's objective as written, gradients by differences of forces."""
+    n, D = len(X), cdist(X, X, "sqeuclidean")
+    P = entropic(D + np.diag(np.full(n, np.inf)))
+    if method != "sne":
+        P = (P + P.T) / (2 * n)
+    W = D if method == "weighted elastic" else 1 - np.eye(n)
+    W = W / W.sum()
+
+    def energy(y):
+        Y = y.reshape(n, d)
+        D = cdist(Y, Y, "sqeuclidean")
+        K = similarities(method, D) * (1 - np.eye(n))
+        pull = 1.0
+        if method in ("student", "heavy"):
+            pull = (degrees(method) + 1) / (2 * (degrees(method) + D))
+        if "elastic" in method:
+            value, T = (P * D).sum() + STRENGTH * (W * K).sum(), P - STRENGTH * W * K
+        else:
+            Q = K / K.sum(axis=1 if method == "sne" else None, keepdims=True)
+            on = P > 0
+            value, T = (P[on] * np.log(P[on] / Q[on])).sum(), (P - Q) * pull
+        T = T + T.T
+        return value, 2 * (T.sum(axis=1)[:, None] * Y - T @ Y).ravel()
+
+    start = (X[:, :d] - X[:, :d].mean(axis=0)) / X[:, :d].std(axis=0)
+    # Of so few points t-SNE's map grows and grows: it is stopped at an ordinary size.
+    steps = steps or (15 if method in ("student", "heavy") else 2000)
+    options = {"maxiter": steps, "ftol": 1e-15, "gtol": 1e-8}
+    return minimize(energy, start.ravel(), jac=True, options=options, method="L-BFGS-B").x.reshape(
+        n, d
+    )
+
+
+class Fitted(NamedTuple):
+    method: str
+    X: np.ndarray
+    Y: np.ndarray
+    map: FrozenMap
+
+    def rows(self, X):
+        return entropic(cdist(X, self.X, "sqeuclidean"))
+
+    def charges(self, X):
+        if self.method != "weighted elastic":
+            return None
+        return cdist(X, self.X, "sqeuclidean") / cdist(self.X, self.X, "sqeuclidean").sum()
+
+    def place(self, X):
+        return self.map.place(self.rows(X), self.charges(X))
+
+    def objective(self, X):
+        P = sparse.csr_array(self.rows(X))
+        return RowObjective(self.Y, P, self.map.kernel, self.map.repulsion, self.charges(X))
+
+
+def frozen(method, Y):
+    if method == "sne":
+        return FrozenMap(Y, GaussianMap(), OwnNormaliser())
+    if method == "elastic":
+        return FrozenMap(Y, GaussianMap(), PlainRepulsion(STRENGTH / (len(Y) - 1)), 3)
+    if method == "weighted elastic":
+        return FrozenMap(Y, GaussianMap(), PlainRepulsion(STRENGTH * len(Y)), 3)
+    kernel = GaussianMap() if method == "symmetric" else StudentMap(degrees(method))
+    return FrozenMap(Y, kernel, SharedNormaliser.of_map(Y, kernel))
+
+
+def sheet(rng, n):
+    """A bent sheet: two coordinates, four features."""
+    t = rng.uniform(size=(n, 2)) * [3, 2]
+    return np.column_stack([t, np.sin(t[:, 0]), np.cos(t[:, 0])])
+
+
+@pytest.fixture(scope="module", params=[(m, d) for m in METHODS for d in (1, 2, 3)], ids=str)
+def fitted(request):
+    method, d = request.param
+    X = sheet(np.random.default_rng(3), N)
+    Y = small_map(method, X, d)
+    return Fitted(method, X, Y, frozen(method, Y))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
+
+
+def local_spacing(Y):
+    """Distance of every map point to its fifth neighbour."""
+    return np.sort(cdist(Y, Y), axis=1)[:, 5]
+
+
+# --- objectives --------------------------------------------------------------------------------
+
+
+def written_out(fitted, x, p, a):
+    """The row objective of ALGORITHMS.md §14–16, §18.7, in the units of the code, for one point."""
+    D = ((x - fitted.Y) ** 2).sum(axis=1)
+    K = similarities(fitted.method, D)
+    if fitted.method == "sne":
+        return (p * D).sum() + np.log(K.sum())
+    if fitted.method == "elastic":
+        return (p * D).sum() + STRENGTH * N * (K / (N * (N - 1))).sum()
+    if fitted.method == "weighted elastic":
+        return (p * D).sum() + STRENGTH * N * (a * K).sum()
+    pairs = similarities(fitted.method, cdist(fitted.Y, fitted.Y, "sqeuclidean"))
+    Z = pairs.sum() - N
+    joint = 2 * (p / N * -np.log(K)).sum() + np.log(Z + 2 * K.sum())
+    return N / 2 * (joint - np.log(Z))
+
+
+def test_values_are_the_formulas(fitted, rng):
+    X = sheet(rng, 20)
+    Z = fitted.Y[rng.integers(N, size=20)] + rng.normal(size=(20, fitted.Y.shape[1]))
+    P, charges = fitted.rows(X), fitted.charges(X)
+    expected = [
+        written_out(fitted, Z[i], P[i], None if charges is None else charges[i]) for i in range(20)
+    ]
+    values = fitted.objective(X).at(Z, np.arange(20)).value
+    np.testing.assert_allclose(values, expected, rtol=1e-11)
+
+
+def test_derivatives_by_central_differences(fitted, rng):
+    X, rows, h = sheet(rng, 12), np.array([4, 4, *range(12)]), 1e-5
+    Z = fitted.Y[:14] + rng.normal(size=(14, fitted.Y.shape[1]))
+    objective = fitted.objective(X)
+    here = objective.at(Z, rows)
+    for i in range(Z.shape[1]):
+        e = np.zeros(Z.shape[1])
+        e[i] = h
+        ahead, behind = objective.at(Z + e, rows), objective.at(Z - e, rows)
+        slope, bend = (
+            (getattr(ahead, part) - getattr(behind, part)) / (2 * h)
+            for part in ("value", "gradient")
+        )
+        np.testing.assert_allclose(here.gradient[:, i], slope, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(here.hessian[:, :, i], bend, rtol=1e-6, atol=1e-6)
+
+
+def test_one_block_and_many_blocks_are_the_same(fitted, rng, monkeypatch):
+    X, rows = sheet(rng, 10), np.arange(10)
+    whole = fitted.objective(X).at(fitted.Y[:10], rows)
+    for name, value in (("_CACHED", 3 * N), ("_SHARE", 5 * N)):
+        monkeypatch.setattr(f"manifoldry.extension.placement.{name}", value)
+    for part, expected in zip(fitted.objective(X).at(fitted.Y[:10], rows), whole, strict=True):
+        np.testing.assert_array_equal(part, expected)
+    monkeypatch.setattr("manifoldry.extension.placement._COLUMNS", 7)
+    for part, expected in zip(fitted.objective(X).at(fitted.Y[:10], rows), whole, strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-11, atol=1e-11)
+
+
+# --- places ------------------------------------------------------------------------------------
+
+
+def test_places_are_stationary_and_no_worse_than_the_starts(fitted, rng):
+    X = sheet(rng, 40)
+    placed, objective, rows = fitted.place(X), fitted.objective(X), np.arange(40)
+    assert placed.converged.all()
+    assert np.abs(placed.gradients).max() < 1e-10
+    here = objective.at(placed.positions, rows)
+    np.testing.assert_allclose(here.value, placed.values, rtol=1e-12)
+    assert np.linalg.eigvalsh(here.hessian).min() > -1e-8
+    P = fitted.rows(X)
+    nearest = np.argsort(-P, axis=1)
+    starts = [P @ fitted.Y, *(fitted.Y[nearest[:, j]] for j in range(fitted.map.n_starts))]
+    for start in starts:
+        assert (placed.values <= objective.at(start, rows).value + 1e-8).all()
+
+
+def test_scipy_finds_the_same_minima(fitted, rng):
+    X = sheet(rng, 6)
+    placed, P = fitted.place(X), fitted.rows(X)
+    charges = fitted.charges(X)
+    for i in range(6):
+        arguments = (P[i], None if charges is None else charges[i])
+        nearest = np.argsort(-P[i])[: fitted.map.n_starts]
+        found = [
+            minimize(lambda x: written_out(fitted, x, *arguments), start, tol=1e-9)  # noqa: B023
+            for start in (P[i] @ fitted.Y, *fitted.Y[nearest])
+        ]
+        best = min(found, key=lambda result: result.fun)
+        assert placed.values[i] <= best.fun + 1e-7
+        again = minimize(
+            lambda x: written_out(fitted, x, *arguments),  # noqa: B023
+            placed.positions[i],
+            tol=1e-9,
+        )
+        np.testing.assert_allclose(again.x, placed.positions[i], atol=1e-4)
+
+
+def test_a_row_does_not_depend_on_its_batch(fitted, rng):
+    X = sheet(rng, 30)
+    whole = fitted.place(X).positions
+    alone = np.vstack([fitted.place(X[i : i + 1]).positions for i in range(30)])
+    np.testing.assert_allclose(alone, whole, atol=1e-9)
+    np.testing.assert_allclose(fitted.place(X[::-1]).positions[::-1], whole, atol=1e-9)
+
+
+def test_sne_matches_the_means_of_both_kinds_of_affinity(rng):
+    """The objective is convex, and stationary where Σ qₙyₙ = Σ pₙyₙ."""
+    Y, P = rng.normal(size=(40, 2)), rng.dirichlet(np.full(40, 0.2), size=25)
+    Z = frozen("sne", Y).place(P).positions
+    Q = np.exp(-cdist(Z, Y, "sqeuclidean"))
+    Q /= Q.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(Q @ Y, P @ Y, atol=1e-9)
+
+
+def test_training_points_are_placed_where_they_are(fitted):
+    """A new point sees the training point in its stead as one neighbour more, and the nearest.
+
+    Tolerance: 0.6 of the local spacing for the median point, the whole of it for nine in ten.
+    """
+    error = np.linalg.norm(fitted.place(fitted.X).positions - fitted.Y, axis=1)
+    relative = error / local_spacing(fitted.Y)
+    assert np.median(relative) < 0.6
+    assert np.quantile(relative, 0.9) < 1
+
+
+def test_a_new_point_lands_among_its_neighbours(fitted, rng):
+    X = sheet(rng, 60)
+    P = fitted.rows(X)
+    mean = P @ fitted.Y
+    spread = np.sqrt((P * cdist(mean, fitted.Y, "sqeuclidean")).sum(axis=1))
+    away = np.linalg.norm(fitted.place(X).positions - mean, axis=1) / spread
+    assert np.median(away) < 1
+    assert away.max() < 2
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e6])
+def test_points_far_from_all_data_land_on_the_map(fitted, rng, distance):
+    """Squared distances as repulsive weights drive them out, by the root of a logarithm only."""
+    X = distance * rng.normal(size=(10, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        placed = fitted.place(X)
+    assert placed.converged.all()
+    allowed = 8.0 if fitted.method == "weighted elastic" else 3.0
+    centre, extent = fitted.Y.mean(axis=0), np.ptp(fitted.Y, axis=0) / 2
+    assert (np.abs(placed.positions - centre) < extent * 1.5 + allowed).all()
+
+
+@pytest.mark.parametrize("method", ["student", "heavy"])
+def test_maps_that_grew_to_thousands(method, rng):
+    """t-SNE may go on growing for ever: then only ratios of distances count."""
+    X, new = sheet(np.random.default_rng(3), N), sheet(rng, 30)
+    Y = small_map(method, X, 2, steps=60)
+    assert np.ptp(Y) > 1000
+    placed = frozen(method, Y).place(entropic(cdist(new, X, "sqeuclidean")))
+    assert placed.converged.all()
+    near = np.argsort(cdist(new, X), axis=1)[:, :5]
+    away = np.linalg.norm(placed.positions - Y[near].mean(axis=1), axis=1)
+    assert np.median(away) < np.median(local_spacing(Y))
+
+
+@pytest.mark.parametrize("method", METHODS[:-1])
+def test_coinciding_places(method, rng):
+    for Y in (np.zeros((12, 2)), np.repeat(rng.normal(size=(4, 2)), 3, axis=0)):
+        placed = frozen(method, Y).place(rng.dirichlet(np.ones(12), size=9))
+        assert np.isfinite(placed.positions).all()
+        assert np.abs(placed.positions).max() < 20
+
+
+@pytest.mark.parametrize("method", METHODS[:-1])
+def test_clusters_that_do_not_see_each_other(method, rng):
+    """Halfway between clusters a thousand apart every Gaussian similarity underflows."""
+    Y = np.vstack([rng.normal(size=(20, 2)), rng.normal([1000, 0], size=(20, 2))])
+    P = np.full((1, 40), 1 / 40)
+    P = np.vstack([P, np.r_[np.full(20, 0.05), np.zeros(20)]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        placed = frozen(method, Y).place(P)
+    assert np.isfinite(placed.positions).all()
+    assert placed.converged.all()
+    assert np.abs(placed.positions[1]).max() < 10
+    assert -10 < placed.positions[0, 0] < 1010
+
+
+@pytest.mark.parametrize("method", METHODS[:-1])
+def test_a_single_neighbour(method, rng):
+    """SNE then has no minimiser but infinity: flat ground is where it stops."""
+    Y = rng.normal(size=(30, 2))
+    placed = frozen(method, Y).place(np.eye(30)[:5])
+    assert np.isfinite(placed.positions).all()
+    assert (np.linalg.norm(placed.positions - Y[:5], axis=1) < 40).all()
+
+
+def test_rows_that_do_not_sum_to_one_weigh_as_they_are(rng):
+    Y, P = rng.normal(size=(30, 2)), rng.dirichlet(np.full(30, 0.3), size=6)
+    sne, elastic = frozen("sne", Y), frozen("elastic", Y)
+    np.testing.assert_allclose(sne.place(3 * P).positions, sne.place(P).positions, atol=1e-8)
+    tripled = FrozenMap(Y, GaussianMap(), PlainRepulsion(3 * STRENGTH / 29), 3)
+    np.testing.assert_allclose(
+        tripled.place(3 * P).positions, elastic.place(P).positions, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [(np.nan, "finite"), (np.inf, "finite"), (-1.0, "not negative"), (0.0, "no affinity")],
+)
+def test_rows_that_cannot_be_placed_are_refused(rng, change, message):
+    P = rng.dirichlet(np.ones(10), size=3)
+    P[1] = change
+    with pytest.raises(ValueError, match=message):
+        frozen("sne", rng.normal(size=(10, 2))).place(P)
+
+
+def test_rows_of_another_map_are_refused(rng):
+    with pytest.raises(ValueError, match=r"11 columns .* 10 points"):
+        frozen("sne", rng.normal(size=(10, 2))).place(np.ones((1, 11)))
+
+
+def test_weights_of_repulsion_are_checked_too(rng):
+    Y, P = rng.normal(size=(10, 2)), rng.dirichlet(np.ones(10), size=2)
+    with pytest.raises(ValueError, match="weights of repulsion"):
+        frozen("weighted elastic", Y).place(P, np.full((2, 10), np.inf))
+    nothing = frozen("weighted elastic", Y).place(P, np.zeros((2, 10)))
+    np.testing.assert_allclose(nothing.positions, P @ Y, atol=1e-9)
+
+
+# --- extension ---------------------------------------------------------------------------------
+
+
+class Rows:
+    """Affinities by the data, as an estimator supplies them."""
+
+    n_train = N
+
+    def __init__(self, function):
+        self.function = function
+
+    def rows(self, X):
+        return self.function(X)
+
+
+def test_transform_in_blocks(fitted, rng, monkeypatch):
+    X = sheet(rng, 11)
+    charges = None if fitted.charges(X) is None else Rows(fitted.charges)
+    extension = FrozenExtension(fitted.map, Rows(fitted.rows), charges)
+    whole = extension.transform(X)
+    np.testing.assert_array_equal(whole, fitted.place(X).positions)
+    blocks = [slice(0, 4), slice(4, 8), slice(8, 11)]
+    monkeypatch.setattr(module, "row_blocks", lambda n, width: blocks)
+    np.testing.assert_allclose(extension.transform(X), whole, atol=1e-9)
+
+
+def test_nothing_to_transform(rng):
+    extension = FrozenExtension(frozen("sne", rng.normal(size=(9, 2))), Rows(None))
+    assert extension.transform(np.empty((0, 5))).shape == (0, 2)
+
+
+def test_unsettled_places_are_told(rng, monkeypatch):
+    Y, P = rng.normal(size=(9, 2)), rng.dirichlet(np.ones(9), size=4)
+    extension = FrozenExtension(frozen("elastic", Y), Rows(lambda X: P))
+    monkeypatch.setattr(module, "minimise_each", lambda *a: minimise_each(*a, max_iter=1))
+    with pytest.warns(ExtensionWarning, match="of 4 new points had not settled"):
+        extension.transform(np.zeros((4, 1)))
+
+
+def test_single_precision_maps_and_pickles(rng):
+    Y, P = rng.normal(size=(20, 2)).astype(np.float32), rng.dirichlet(np.ones(20), size=4)
+    single = frozen("student", Y)
+    expected = frozen("student", Y.astype(np.float64)).place(P).positions
+    np.testing.assert_allclose(single.place(P).positions, expected, atol=1e-6)
+    again = pickle.loads(pickle.dumps(single))
+    np.testing.assert_array_equal(again.place(P).positions, single.place(P).positions)
+
+
+# --- Newton ------------------------------------------------------------------------------------
+
+
+class Functions:
+    """Rosenbrock's valley, a double well whose barrier is a saddle, and a quartic."""
+
+    def at(self, Z, rows):
+        value, gradient, hessian = zip(*map(self.one, Z, rows), strict=True)
+        noise = np.full(len(Z), 1e-15)
+        return Local(np.array(value), np.array(gradient), np.array(hessian), noise, noise)
+
+    @staticmethod
+    def one(z, row):
+        x, y = z
+        if row == 0:
+            f, g = (
+                100 * (y - x**2) ** 2 + (1 - x) ** 2,
+                [
+                    -400 * x * (y - x**2) - 2 * (1 - x),
+                    200 * (y - x**2),
+                ],
+            )
+            return f, g, [[1200 * x**2 - 400 * y + 2, -400 * x], [-400 * x, 200]]
+        if row == 1:
+            return (
+                (x**2 - 1) ** 2 + y**2,
+                [4 * x * (x**2 - 1), 2 * y],
+                [
+                    [12 * x**2 - 4, 0],
+                    [0, 2],
+                ],
+            )
+        return x**4 + y**2, [4 * x**3, 2 * y], [[12 * x**2, 0], [0, 2]]
+
+
+def test_newton_on_hard_functions():
+    starts = np.array([[-1.2, 1.0], [0.1, 3.0], [-1e-6, 0.0], [2.0, -5.0]])
+    ends = minimise_each(Functions(), starts, np.array([0, 1, 1, 2]), np.ones(4))
+    assert ends.converged.all()
+    np.testing.assert_allclose(ends.places[:3], [[1, 1], [1, 0], [-1, 0]], atol=1e-8)
+    np.testing.assert_allclose(ends.places[3], 0, atol=1e-4)  # flat beyond rounding
+    assert ends.n_iter[:3].max() < 60
+
+
+def test_newton_says_when_it_ran_out_of_steps():
+    start = np.array([[-1.2, 1.0]])
+    ends = minimise_each(Functions(), start, np.array([0]), np.ones(1), max_iter=3)
+    assert not ends.converged[0]
+    assert ends.n_iter[0] == 3
+    assert ends.values[0] < Functions.one([-1.2, 1.0], 0)[0]
