@@ -337,6 +337,16 @@ def test_a_single_neighbour(method, rng):
     assert (np.linalg.norm(placed.positions - Y[:5], axis=1) < 40).all()
 
 
+def test_rows_with_fewer_neighbours_than_starts(rng):
+    """What fills the row up must not become a start: it would depend on the batch."""
+    Y = 5 * rng.normal(size=(30, 2))
+    P = np.vstack([np.eye(30)[7], rng.dirichlet(np.ones(30), size=3)])
+    elastic = FrozenMap(Y, GaussianMap(), PlainRepulsion(20.0), 3)
+    np.testing.assert_allclose(
+        elastic.place(P).positions[:1], elastic.place(P[:1]).positions, atol=1e-9
+    )
+
+
 def test_rows_that_do_not_sum_to_one_weigh_as_they_are(rng):
     Y, P = rng.normal(size=(30, 2)), rng.dirichlet(np.full(30, 0.3), size=6)
     sne, elastic = frozen("sne", Y), frozen("elastic", Y)

@@ -1,6 +1,7 @@
 """New points on the map of an iterative method: each finds its place while the map stands still."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,9 +16,12 @@ from manifoldry.extension.base import EquivalentKernel, Extension
 from manifoldry.extension.forces import MapKernel, Repulsion
 from manifoldry.extension.newton import minimise_each
 from manifoldry.extension.placement import RowObjective
+from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.neighbors.choose import choose_index
 
 # A later start has to be better by more than this share: else rounding could choose among equals.
 _TIE = 1e-9
+_NEIGHBORS = 4096  # numbers that a new point may well keep in memory for its neighbours
 
 
 class Placement(NamedTuple):
@@ -76,8 +80,8 @@ class FrozenMap:
         """
         P = canonical(sparse.csr_array(P, dtype=np.float64))
         self._check(P, charges)
-        Y = np.asarray(self.Y, dtype=np.float64)
-        objective = RowObjective(Y, P, self.kernel, self.repulsion, charges)
+        Y = self._positions
+        objective = RowObjective(Y, P, self.kernel, self.repulsion, charges, self._index)
         starts, scale = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
@@ -92,6 +96,14 @@ class FrozenMap:
             best,
             ends.n_iter[chosen],
         )
+
+    @cached_property
+    def _positions(self) -> Array:
+        return np.asarray(self.Y, dtype=np.float64)
+
+    @cached_property
+    def _index(self) -> NeighborIndex:
+        return choose_index(self._positions)
 
     def _check(self, P: sparse.csr_array, charges: Array | None) -> None:
         if P.shape[1] != len(self.Y):
@@ -125,6 +137,8 @@ class FrozenMap:
         spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
         nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
         places = np.take_along_axis(Y, nearest[:, :, None], axis=1)
+        known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbours
+        places = np.where(known[:, :, None], places, mean[:, None])
         starts = np.concatenate([mean[None], places.transpose(1, 0, 2)])
         return starts, np.maximum(spread, 1.0)
 
@@ -148,7 +162,8 @@ class FrozenExtension(Extension):
     charges: EquivalentKernel | None = None
 
     def transform(self, X: Matrix) -> Array:
-        blocks = row_blocks(X.shape[0], len(self.map.Y))
+        numbers = _NEIGHBORS if self.charges is None else len(self.map.Y)
+        blocks = row_blocks(X.shape[0], numbers)
         placed = [self._place(X[block]) for block in blocks]
         unsettled = sum(int((~part.converged).sum()) for part in placed)
         if unsettled:

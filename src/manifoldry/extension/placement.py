@@ -57,6 +57,8 @@ class RowObjective:
         R.
     charges : array of shape (n_new, n_train), default=None
         The aₙ of every new point; one by default.
+    index : NeighborIndex, default=None
+        Neighbour search on the map, where there is one already.
     """
 
     Y: Array
@@ -64,6 +66,7 @@ class RowObjective:
     kernel: MapKernel
     repulsion: Repulsion
     charges: Array | None = None
+    index: NeighborIndex | None = None
 
     def at(self, Z: Array, rows: IntArray) -> Local:
         """The objective of the new points `rows`, which may repeat, at the places `Z`."""
@@ -87,9 +90,8 @@ class RowObjective:
         return indices, values
 
     @cached_property
-    def index(self) -> NeighborIndex:
-        """Neighbour search on the map."""
-        return choose_index(self.Y)
+    def _index(self) -> NeighborIndex:
+        return self.index or choose_index(self.Y)
 
     def _part(self, Z: Array, rows: IntArray) -> list[Local]:
         blocks = row_blocks(len(Z), min(len(self.Y), _COLUMNS), _CACHED)
@@ -119,7 +121,7 @@ class RowObjective:
     def _log_sum(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array]:
         """The logarithm of S, ∇S/S and ∇²S/S."""
         # The largest κ counts as one, so that not all of them underflow.
-        smallest = self.kernel.terms(self.index.nearest(Z, 1)[1] ** 2).phi  # (n, 1)
+        smallest = self.kernel.terms(self._index.nearest(Z, 1)[1] ** 2).phi  # (n, 1)
         blocks = [slice(i, i + _COLUMNS) for i in range(0, len(self.Y), _COLUMNS)]
         parts = [self._sums(Z, rows, block, smallest) for block in blocks]
         S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
