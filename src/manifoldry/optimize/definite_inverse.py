@@ -16,9 +16,9 @@ Solve = Callable[[Array], Array]
 # Order up to which factorising needs no thought, and the share of entries from which it is dense.
 _SMALL, _DENSE = 1500, 0.1
 # Conjugate gradients stop at this residual, relative to the right-hand side.
-_RESIDUAL = 1e-6
+_RESIDUAL = 1e-4
 # Iterations with the bare diagonal that cost less than solving with factors.
-_QUICK = 60
+_QUICK = 40
 # Entries of a factor, as a multiple of the matrix's own, beyond which it is not made.
 _FILL = 20.0
 _BYTES_PER_ENTRY = 26  # of a factor and its mirror
@@ -70,7 +70,7 @@ def definite_inverse(A: sparse.csr_array) -> DefiniteInverse:
 
 
 def conjugate_gradients(
-    A: Matrix, B: Array, precondition: Preconditioner, most: int = _MOST
+    A: Matrix, B: Array, precondition: Preconditioner, most: int
 ) -> tuple[Array, int]:
     """Return X with A·X ≈ B, every column on its own, and the number of iterations.
 
@@ -117,4 +117,4 @@ def _factorised(A: sparse.csr_array, why: str) -> DefiniteInverse:
 
 
 def _iterated(A: Matrix, precondition: Preconditioner, why: str) -> DefiniteInverse:
-    return DefiniteInverse(lambda B: conjugate_gradients(A, B, precondition)[0], why)
+    return DefiniteInverse(lambda B: conjugate_gradients(A, B, precondition, _MOST)[0], why)
