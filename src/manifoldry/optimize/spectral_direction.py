@@ -30,9 +30,9 @@ class SpectralDirection(Filter):
         that fill in are not made in the first place.
     shift : float, default=1e-6
         μ, as a share of four times the mean degree. On the elastic embedding of lines, rolls,
-        clusters, several pieces and isolated points, 1e-6 was among the best of 1e-10 to 1; 1e-10
-        spends its first 20 steps on backtracking where there are pieces, and from 1e-3 on long
-        shapes unfold slowly.
+        clusters, separate pieces and isolated points it is the best compromise
+        (docs/studies/spectral_direction.py): 1e-10 spends its first tens of steps on backtracking
+        where there are pieces, and from 1e-4 on they end at up to three times the value.
 
     Examples
     --------
