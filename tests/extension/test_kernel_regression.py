@@ -194,6 +194,9 @@ def test_positions_stay_near_the_map(rng):
     assert (found.positions <= high + 0.1001 * (high - low)).all()
     assert np.isfinite(found.residuals).all()
     assert found.residuals[1] == pytest.approx(2e200, rel=1e-9)
+    small = OrthogonalProjection(KernelRegressionMap(Z, 1e-150 * X)).project(far[1:2])
+    assert np.isfinite(small.positions).all()
+    assert small.residuals[0] == pytest.approx(2e200, rel=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])

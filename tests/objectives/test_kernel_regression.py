@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
+from manifoldry._threads import threads_allowed
 from manifoldry.objectives import map_pairs
 from manifoldry.objectives.boxed import Boxed
 from manifoldry.objectives.density_floor import DensityFloor
@@ -44,7 +45,7 @@ def place(rng):
 @pytest.fixture(params=["one block", "many blocks"])
 def blocks(request, monkeypatch):
     if request.param == "many blocks":
-        monkeypatch.setattr(map_pairs, "_ARRAYS", 2**23 // (14 * 3))  # three rows at a time
+        monkeypatch.setattr(map_pairs, "_BUDGET", 14 * 3 * map_pairs._ARRAYS)  # three rows each
 
 
 def mixing_matrix(Y, kernel, leave_one_out):
@@ -199,6 +200,10 @@ def test_curvature_is_positive_where_the_map_says_nothing(X):
 def test_refusals(X, Y):
     with pytest.raises(ValueError, match="two rows or more"):
         UKRObjective(X[:1])
+    with pytest.raises(ValueError, match="dense array with two rows or more; got csr_array"):
+        leave_one_out_errors(Y, sparse.csr_array(X))
+    with pytest.raises(ValueError, match="13 points and the objective 14"):
+        leave_one_out_errors(Y[1:], X)
     with pytest.raises(ValueError, match="kernel='box' must be one of 'gaussian'"):
         UKRObjective(X, kernel="box")
     with pytest.raises(ValueError, match="13 points and the objective 14"):
@@ -218,6 +223,19 @@ def test_the_neighbour_graph_is_passed_on(X):
     objective = Boxed(DensityFloor(UKRObjective(X, W)), 2.0)
     assert objective.attraction is W
     assert objective.n == 14
+
+
+def test_threads_do_not_change_a_bit(rng, monkeypatch):
+    monkeypatch.setattr(map_pairs, "_BUDGET", 2**12)
+    X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
+    objective = DensityFloor(UKRObjective(X), 3.0)
+    found = []
+    for threads in (1, 3):
+        with threads_allowed(threads):
+            value, gradient = objective.value_and_gradient(Y)
+            found.append((value, gradient, objective.diagonal_curvature(Y)))
+    for one, three in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, three)
 
 
 def test_memory_grows_with_a_block_not_with_all_pairs(rng):

@@ -23,6 +23,7 @@ _GAIN = 1e-15  # share of the cost; a step that promises less is the last
 _ROUNDING = 1e-13  # share of the squares by which a cost may rise without being refused
 _DAMPING = 1e-3  # to begin with, relative to the largest curvature
 _FARTHEST = 1e6  # sizes of the data beyond which a point is projected as from there
+_LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -83,14 +84,16 @@ class OrthogonalProjection(Extension):
     def _distances(self, X: Array, Z: Array) -> Array:
         out = np.empty(len(X))
         for block in row_blocks(len(X), 3 * X.shape[1]):
-            R = (X[block] - self.surface.predict(Z[block])) / self._unit
+            R = X[block] - self.surface.predict(Z[block])
             size = np.maximum(np.abs(R).max(axis=1), _TINY)  # squares of far points may overflow
             out[block] = size * np.linalg.norm(R / size[:, None], axis=1)
-        return out * self._unit
+        return out
 
     def _relative(self, X: Array) -> Array:
         """New points in the coordinates of `_map`; what they have beyond its span is constant."""
-        X = (np.asarray(X, dtype=np.float64) - self.surface.mean) / self._unit
+        with np.errstate(over="ignore"):
+            X = (np.asarray(X, dtype=np.float64) - self.surface.mean) / self._unit
+        X = np.clip(X, -_LARGEST, _LARGEST)
         size = np.abs(X).max(axis=1, keepdims=True)
         X = X * (_FARTHEST / np.maximum(size, _FARTHEST))
         return X if self._basis is None else np.asarray(X @ self._basis)

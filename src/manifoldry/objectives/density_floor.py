@@ -1,6 +1,7 @@
 """A floor for the density of a map, by a smooth penalty on any objective."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -8,12 +9,7 @@ from scipy import sparse
 from manifoldry._checks import check_nonnegative, check_positive
 from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.map_pairs import (
-    add_gradient,
-    add_squared_derivatives,
-    centred_map,
-    distance_blocks,
-)
+from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
 
 
@@ -60,22 +56,29 @@ class DensityFloor(Objective):
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         value, gradient = self.objective.value_and_gradient(Y)
         Y = centred_map(Y, self.n)
-        penalty, G = 0.0, np.zeros_like(Y)
-        for block, D in distance_blocks(Y):
-            shares = as_kernel(self.kernel).shares(D)
-            lack = np.maximum(np.log(self.floor) - shares.log_mass, 0.0)
-            penalty += float((lack**2).sum())
-            add_gradient(G, 2 * lack[:, None] * shares.slope, Y, block)
+        penalties, parts = zip(*over_pairs(partial(self._penalty, Y), Y), strict=True)
         share = self.weight / self.n
-        return value + share * penalty, gradient + (share * G).astype(gradient.dtype)
+        G = share * np.sum(parts, axis=0)
+        return value + share * sum(penalties), gradient + G.astype(gradient.dtype)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """The objective's, and Gauss and Newton's of the penalty."""
         own = self.objective.diagonal_curvature(Y)
         Y = centred_map(Y, self.n)
-        H = np.zeros_like(Y)
-        for block, D in distance_blocks(Y):
-            shares = as_kernel(self.kernel).shares(D)
-            lacking = shares.log_mass < np.log(self.floor)
-            add_squared_derivatives(H, shares.slope * lacking[:, None], Y, block)
-        return own + (2 * self.weight / self.n * H).astype(own.dtype)
+        H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
+        return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
+
+    def _penalty(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
+        shares = as_kernel(self.kernel).shares(D)
+        lack = np.maximum(np.log(self.floor) - shares.log_mass, 0.0)
+        return float((lack**2).sum()), gradient_part(2 * lack[:, None] * shares.slope, Y, block)
+
+    def _curvature(self, Y: Array, block: slice, D: Array) -> Array:
+        """Σⱼ of squared derivatives of log ρⱼ, over the points j whose density is too low."""
+        shares, H = as_kernel(self.kernel).shares(D), np.empty_like(Y)
+        S = 2 * shares.slope * (shares.log_mass < np.log(self.floor))[:, None]
+        for axis in range(Y.shape[1]):
+            steps = S * (Y[block, axis, None] - Y[:, axis])
+            H[:, axis] = (steps**2).sum(axis=0)
+            H[block, axis] += steps.sum(axis=1) ** 2
+        return H

@@ -1,15 +1,15 @@
 """Unsupervised kernel regression: the map from which the data are best predicted."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.leave_one_out import Fit, centred, fit, isometric
-from manifoldry.objectives.map_pairs import add_gradient, centred_map, distance_blocks
+from manifoldry.objectives.leave_one_out import Fit, centred, check_dense, fit, isometric
+from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
 
 # Curvature below this share of the mean counts as this much: a point that nobody reaches has none,
@@ -59,10 +59,7 @@ class UKRObjective(Objective):
     leave_one_out: bool = True
 
     def __post_init__(self) -> None:
-        if np.ndim(self.X) != 2 or len(self.X) < 2:
-            raise ValueError(
-                f"X must have two rows or more, of one feature or more; got {np.shape(self.X)}"
-            )
+        check_dense(self.X)
         as_kernel(self.kernel)
 
     @property
@@ -92,36 +89,43 @@ class UKRObjective(Objective):
         return Fit(values + mean, errors)
 
     def value(self, Y: Array) -> float:
-        Y = centred_map(Y, self.n)
         return float(fit(Y, self.data, as_kernel(self.kernel), self.leave_one_out).errors.mean())
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        dtype, Y, X = Y.dtype, centred_map(Y, self.n), self.data
-        total, G = 0.0, np.zeros_like(Y)
-        for block, D in distance_blocks(Y, self.leave_one_out):
-            shares = as_kernel(self.kernel).shares(D)
-            F = shares.share @ X
-            R = X[block] - F
-            total += float((R**2).sum())
-            C = R @ X.T  # ∂E/∂d²ᵢⱼ ∝ −κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), j being the row here
-            C -= (R * F).sum(axis=1)[:, None]
-            C *= shares.slope
-            add_gradient(G, C, Y, block)
-        return total / self.n, (2 / self.n * G).astype(dtype, copy=False)
+        dtype, Y = Y.dtype, centred_map(Y, self.n)
+        work = partial(self._squares_and_gradient, Y)
+        squares, parts = zip(*over_pairs(work, Y, self.leave_one_out), strict=True)
+        G = np.sum(parts, axis=0) / self.n
+        return sum(squares) / self.n, G.astype(dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Gauss and Newton's: 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
-        dtype, Y, X = Y.dtype, centred_map(Y, self.n), self.data
-        H, squares = np.zeros_like(Y), (X**2).sum(axis=1)
-        for block, D in distance_blocks(Y, self.leave_one_out):
-            shares = as_kernel(self.kernel).shares(D)
-            F = shares.share @ X
-            Q = squares - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
-            for axis in range(Y.shape[1]):
-                S = shares.slope * (Y[block, axis, None] - Y[:, axis])
-                H[:, axis] += np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbour of the others
-                own = S @ X - S.sum(axis=1)[:, None] * F
-                H[block, axis] += (own**2).sum(axis=1)
-        H *= 8 / self.n
+        dtype, Y = Y.dtype, centred_map(Y, self.n)
+        work = partial(self._squared_derivatives, Y)
+        H = 2 / self.n * np.sum(over_pairs(work, Y, self.leave_one_out), axis=0)
         mean = float(H.mean())
         return np.maximum(H, _LEAST_CURVATURE * mean if mean > 0 else 1.0).astype(dtype, copy=False)
+
+    def _squares_and_gradient(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
+        """Squared residuals of the rows of a block, and the gradient (n, d) of their sum."""
+        X, shares = self.data, as_kernel(self.kernel).shares(D)
+        F = shares.share @ X
+        R = X[block] - F
+        C = R @ X.T  # to be ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), j being the row
+        C -= (R * F).sum(axis=1)[:, None]
+        C *= shares.slope
+        C *= 2
+        return float((R**2).sum()), gradient_part(C, Y, block)
+
+    def _squared_derivatives(self, Y: Array, block: slice, D: Array) -> Array:
+        """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block, (n, d)."""
+        X, H = self.data, np.empty_like(Y)
+        share, slope, _ = as_kernel(self.kernel).shares(D)
+        F = share @ X
+        Q = (X**2).sum(axis=1) - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
+        for axis in range(Y.shape[1]):
+            S = 2 * slope * (Y[block, axis, None] - Y[:, axis])
+            H[:, axis] = np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbour of the rows j
+            own = S @ X - S.sum(axis=1)[:, None] * F
+            H[block, axis] += (own**2).sum(axis=1)
+        return H

@@ -3,12 +3,13 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import qr
 from scipy.optimize import minimize_scalar
 
 from manifoldry._typing import Array, Matrix
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.map_pairs import distance_blocks
+from manifoldry.objectives.map_pairs import centred_map, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
 
 _STEPS = 24  # scales tried before the best is refined
@@ -58,9 +59,11 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
 
 def fit(Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True) -> Fit:
     """Kernel regression of the rows of `X` on those of `Y`, each left out of its own or not."""
-    values = np.empty((len(Y), X.shape[1]))
-    for block, D in distance_blocks(np.asarray(Y, dtype=np.float64), leave_one_out):
-        values[block] = kernel.shares(D).share @ X
+
+    def average(_: slice, D: Array) -> Array:
+        return np.asarray(kernel.shares(D).share @ X)
+
+    values = np.vstack(over_pairs(average, centred_map(Y, len(X)), leave_one_out))
     return Fit(values, ((X - values) ** 2).sum(axis=1))
 
 
@@ -106,8 +109,18 @@ def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") 
 
 def centred(X: Matrix) -> Array:
     """The data around their mean in double precision, where products keep their digits."""
+    check_dense(X)
     X = np.asarray(X, dtype=np.float64)
     return np.asarray(X - X.mean(axis=0))
+
+
+def check_dense(X: Matrix) -> None:
+    """Refuse what is not a dense array of two rows or more."""
+    if sparse.issparse(X) or np.ndim(X) != 2 or len(X) < 2:
+        raise ValueError(
+            "X must be a dense array with two rows or more; got "
+            f"{type(X).__name__} of shape {np.shape(X)}"
+        )
 
 
 def isometric(X: Array) -> Array:

@@ -1,44 +1,51 @@
 """All pairs of points on a map, a block of rows at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import TypeVar
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from manifoldry._threads import map_threads, one_blas_thread
 from manifoldry._typing import Array
 from manifoldry._validation import row_blocks
 
+Result = TypeVar("Result")
+
 _ARRAYS = 5  # arrays of the size of a block that are alive at a time
+_BUDGET = 2**21  # numbers in them: 16 MiB for every thread, of which the cache holds most
 
 
-def distance_blocks(Y: Array, leave_one_out: bool = True) -> Iterator[tuple[slice, Array]]:
-    """Squared distances from the rows of a block to all; infinite to a row that is left out."""
+def over_pairs(
+    work: Callable[[slice, Array], Result], Y: Array, leave_one_out: bool = True
+) -> list[Result]:
+    """Results of `work` for all blocks of rows, and their squared distances to all points.
+
+    The distance to a row that is left out is infinite. Blocks do not depend on the number of
+    threads, so neither do sums of the results.
+    """
     n = len(Y)
-    for block in row_blocks(n, _ARRAYS * n):
+
+    def at(block: slice) -> Result:
         D = cdist(Y[block], Y, "sqeuclidean")
         if leave_one_out:
             D[np.arange(len(D)), np.arange(n)[block]] = np.inf
-        yield block, D
+        return work(block, D)
+
+    blocks = row_blocks(n, _ARRAYS * n, _BUDGET)
+    with one_blas_thread() if len(blocks) > 1 else nullcontext():
+        return map_threads(at, blocks)
 
 
-def add_gradient(G: Array, C: Array, Y: Array, block: slice) -> None:
-    """Add to `G` the gradient of a function whose derivative by a block's distances d² is `C`.
+def gradient_part(C: Array, Y: Array, block: slice) -> Array:
+    """Gradient (n, d) of a function whose derivative by a block's squared distances is `C`.
 
-    With T the derivative by all of them, that is 2·lap(T + Tᵀ)·Y.
+    With T the derivative by all of them, the sum over blocks is 2·lap(T + Tᵀ)·Y.
     """
-    G += 2 * (C.sum(axis=0)[:, None] * Y - C.T @ Y[block])
+    G = 2 * (C.sum(axis=0)[:, None] * Y - C.T @ Y[block])
     G[block] += 2 * (C.sum(axis=1)[:, None] * Y[block] - C @ Y)
-
-
-def add_squared_derivatives(H: Array, S: Array, Y: Array, block: slice) -> None:
-    """Add to `H` the sums over a block's rows j of squares of derivatives of a number uⱼ.
-
-    ∂uⱼ/∂d² is `S`, (n_rows, n).
-    """
-    for axis in range(Y.shape[1]):
-        steps = 2 * S * (Y[block, axis, None] - Y[:, axis])
-        H[:, axis] += np.einsum("ji,ji->i", steps, steps)
-        H[block, axis] += steps.sum(axis=1) ** 2
+    return np.asarray(G)
 
 
 def centred_map(Y: Array, n: int) -> Array:
