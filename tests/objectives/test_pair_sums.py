@@ -182,10 +182,11 @@ def test_rows_do_not_depend_on_threads_or_blocks(monkeypatch):
 
 
 def test_small_sums_compile_nothing(monkeypatch):
+    monkeypatch.setattr(pair_sums, "_LARGE", 10**2)
     monkeypatch.setattr(pair_sums, "_compiled", None)
-    gaussian_sums(points(700, 2))
+    gaussian_sums(points(10, 2))
     with pytest.raises(TypeError):
-        gaussian_sums(points(710, 2))
+        gaussian_sums(points(11, 2))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,9 @@ _TILE = 1024
 _LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # what the double is short of ln 2
 # Sums may be reordered, so that they are vectorised; the steps of a formula may not.
 _options = {"nogil": True, "cache": True, "error_model": "numpy"}
-formula = njit(**_options, forceinline=True, fastmath={"contract", "nsz"})
+formula = njit(**_options, fastmath={"contract", "nsz"})
+# A long formula is not inlined of itself, and then not vectorised; forcing slows down short ones.
+forced = njit(**_options, fastmath={"contract", "nsz"}, forceinline=True)
 summing = njit(**_options, fastmath={"contract", "nsz", "reassoc"})
 
 
@@ -76,7 +78,7 @@ _ROOT = np.float64(0.5**0.5).view(np.int64)
 _ODD = tuple(1 / k for k in range(21, 0, -2))
 
 
-@formula
+@forced
 def log_of(u):
     """Logarithm of u ≥ 1: u = 2ᵏ·m with m from √½ to √2, log m = 2·artanh((m − 1)/(m + 1))."""
     bits = np.float64(u).view(np.int64)
@@ -87,18 +89,21 @@ def log_of(u):
 
 
 @formula
-def kernel(D, rate, power):
-    """κ of the squared distance D, and by what the weight of a step falls off beyond κ.
-
-    Without `rate` the Gaussian; else Student's (1 + rate·D)^−power, a power of one if not given.
-    """
+def kernel(D, rate):
+    """κ of the squared distance D, and u⁻¹: the Gaussian if `rate` is None, else 1/(1 + rate·D)."""
     one = type(D)(1)
     if rate is None:
         return exp_minus(D), one
     pull = one / (one + rate * D)
-    if power is None:
-        return pull, pull
-    return type(D)(exp_minus64(power * log_of(np.float64(one + rate * D)))), pull
+    return pull, pull
+
+
+@forced
+def student(D, rate, power):
+    """κ = (1 + rate·D)^−power, and u⁻¹."""
+    one = type(D)(1)
+    u = one + rate * D
+    return type(D)(exp_minus64(power * log_of(np.float64(u)))), one / u
 
 
 @formula
@@ -113,7 +118,7 @@ def pair_sums(d, order):
 
     It takes coordinates by columns, ``T`` (d, n_targets) and ``S`` (d, n_sources); `weights` of
     shape (1, n_sources), (n_targets, n_sources) or None; whether targets are the sources and leave
-    themselves out; what `kernel` takes; and the arrays to fill, in rows lo to hi.
+    themselves out; what `kernel` or `student` takes; and the arrays to fill, in rows lo to hi.
     """
 
     @summing
@@ -139,7 +144,10 @@ def pair_sums(d, order):
                         D += dy * dy
                     if d > 2:
                         D += dz * dz
-                    K, pull = kernel(D, rate, power)
+                    if power is None:
+                        K, pull = kernel(D, rate)
+                    else:
+                        K, pull = student(D, rate, power)
                     if weights is not None:
                         K *= T.dtype.type(W[j])
                     m += K

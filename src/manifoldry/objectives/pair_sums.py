@@ -192,7 +192,8 @@ def _in_numpy(
         if own:
             K[np.arange(len(K)), np.arange(T.shape[1])[block]] = 0
         mass[block] = K.sum(axis=1, dtype=float)
-        K /= u**order
+        for _ in range(order):
+            K /= u
         for c, step in enumerate(steps):
             moments[block, c] = np.einsum("ij,ij->i", K if order == 1 else K * step, step)
 
