@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-_TILE = 1024
+_TILE = 1024  # sources whose terms are added in their own type; they fit the nearest cache
 _LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # what the double is short of ln 2
 # Sums may be reordered, so that they are vectorised; the steps of a formula may not.
 _options = {"nogil": True, "cache": True, "error_model": "numpy"}
