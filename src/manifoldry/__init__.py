@@ -11,6 +11,11 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     )
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
     from manifoldry.extension.conformal import ConformalInverse as ConformalInverse
+    from manifoldry.iterative.elastic_embedding import ElasticEmbedding as ElasticEmbedding
+    from manifoldry.iterative.sne import SNE as SNE
+    from manifoldry.iterative.symmetric_sne import SymmetricSNE as SymmetricSNE
+    from manifoldry.iterative.tsne import TSNE as TSNE
+    from manifoldry.iterative.ukr import UKR as UKR
     from manifoldry.lie.transform import LieTransform as LieTransform
     from manifoldry.metrics.assess import assess as assess
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
@@ -47,6 +52,11 @@ _EXPORTS = {
     "HessianLLE": "spectral.hessian_lle",
     "LTSA": "spectral.ltsa",
     "LocallyLinearEmbedding": "spectral.locally_linear_embedding",
+    "SNE": "iterative.sne",
+    "SymmetricSNE": "iterative.symmetric_sne",
+    "TSNE": "iterative.tsne",
+    "ElasticEmbedding": "iterative.elastic_embedding",
+    "UKR": "iterative.ukr",
     "NonRedundant": "nonredundant.estimator",
     "ConformalInverse": "extension.conformal",
     "NeighborGraph": "neighbors.graph",
@@ -69,6 +79,8 @@ _SUBMODULES = (
     "metrics",
     "neighbors",
     "nonredundant",
+    "objectives",
+    "optimize",
     "plotting",
 )
 

@@ -113,16 +113,20 @@ class Embedder(
         -------
         array of shape (n_samples, n_features), and the distances if asked for
         """
+        Z = self._check_positions(X)
+        data = self._invert(Z.astype(np.float64)).astype(Z.dtype, copy=False)
+        if not return_distance:
+            return data
+        return data, MapSpacing(self.embedding_[self._on_map]).remoteness(Z)
+
+    def _check_positions(self, X: Any) -> Array:
         check_is_fitted(self)
         Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         if Z.shape[1] != self._n_features_out:
             raise ValueError(
                 f"X has {Z.shape[1]} columns; the map has n_components={self._n_features_out}"
             )
-        data = self._invert(Z.astype(np.float64)).astype(Z.dtype, copy=False)
-        if not return_distance:
-            return data
-        return data, MapSpacing(self.embedding_[self._on_map]).remoteness(Z)
+        return Z
 
     def extension_error(self, X: Any) -> float:
         """Largest error of the bare extension formula at the training rows, relative to the map.

@@ -1,10 +1,14 @@
 """Progress of long work: a bar where rich is installed, lines on stderr where it is not."""
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self, TypeVar
 
 Item = TypeVar("Item")
+_SECONDS = 1.0  # between lines where there is no bar
 
 
 def progress(items: Iterable[Item], total: int, what: str, verbose: bool) -> Iterator[Item]:
@@ -34,3 +38,47 @@ def _lines(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
         if (tenths := 10 * done // total) > shown:
             shown = tenths
             print(f"{what}: {done} of {total}", file=sys.stderr, flush=True)
+
+
+class Ticker(AbstractContextManager["Ticker"]):
+    """Progress of a search of at most `total` steps, with a word on how it goes.
+
+    Examples
+    --------
+    >>> with Ticker("fit", 10, verbose=False) as ticker:
+    ...     ticker.show(1, "value 3.5")
+    """
+
+    def __init__(self, what: str, total: int | None, verbose: bool) -> None:
+        self.what, self.total, self.verbose = what, total, verbose
+        self._bar: Any = None
+        self._last = -_SECONDS
+
+    def __enter__(self) -> Self:
+        if self.verbose:
+            try:
+                from rich.console import Console
+                from rich.progress import Progress
+            except ImportError:
+                return self
+            self._bar = Progress(console=Console(stderr=True)).__enter__()
+            self._task = self._bar.add_task(self.what, total=self.total)
+        return self
+
+    def show(self, done: int, how: str) -> None:
+        """Say that `done` steps are done, and `how` it goes."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done, description=f"{self.what}: {how}")
+        elif self.verbose and time.monotonic() - self._last >= _SECONDS:
+            self._last = time.monotonic()
+            of = "" if self.total is None else f" of {self.total}"
+            print(f"{self.what}: step {done}{of}, {how}", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, where)

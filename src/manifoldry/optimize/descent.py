@@ -1,8 +1,8 @@
 """The loop all optimisers share: step, record, move the filter on, ask whether to stop."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -73,6 +73,14 @@ class Descent(Optimiser):
         except KeyboardInterrupt:
             return record.solution(Verdict(False, "interrupted"), interrupted=True)
         return record.solution(verdict)
+
+    def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
+        given: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
+        rule = replace(self.stopping, **{k: v for k, v in given.items() if v is not None})
+        return replace(self, stopping=rule)
+
+    def guided_by(self, filter: Filter) -> Self:
+        return replace(self, filter=filter)
 
     def _descend(self, objective: Objective, Y: Array, record: "_Record") -> Verdict:
         filter = self.filter.bind(objective)

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.solution import Iterate, Solution
 
 Watcher: TypeAlias = Callable[[Iterate], None]
@@ -20,3 +21,11 @@ class Optimiser(ABC):
 
         On Ctrl-C the best map so far is returned, with ``interrupted`` set.
         """
+
+    @abstractmethod
+    def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
+        """The same optimiser that stops elsewhere; None leaves a bound as it is."""
+
+    @abstractmethod
+    def guided_by(self, filter: Filter) -> Self:
+        """The same optimiser with another filter."""

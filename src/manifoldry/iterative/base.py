@@ -1,0 +1,162 @@
+"""What all iterative estimators share: pose an objective, start, search, map points both ways."""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+from manifoldry._checks import check_count, check_nonnegative, check_option
+from manifoldry._embedder import float_dtype
+from manifoldry._graph_reader import GraphReader
+from manifoldry._progress import Ticker
+from manifoldry._typing import Array
+from manifoldry._warn import warn
+from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.iterative._sklearn_callbacks import CallbackSupportMixin, step_hook, with_callbacks
+from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.objectives.base import Objective
+from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.path import Path
+from manifoldry.optimize.resolve import resolve_optimiser
+from manifoldry.optimize.solution import Solution
+
+_INTERRUPTED = "interrupted"
+_STOPPED = "stopped by a callback"
+
+
+class IterativeEmbedder(CallbackSupportMixin, GraphReader):
+    """Base of the estimators whose coordinates minimise an objective.
+
+    A subclass poses the :class:`~manifoldry.objectives.Objective` in ``_pose``, says in ``_start``
+    where to begin and in ``_extend`` how new points find their place; everything else is here.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map.
+    loss_ : float
+        The objective at the map.
+    n_iter_, n_evaluations_ : int
+        Steps of the search, and evaluations of the objective they took.
+    converged_ : bool
+        Whether the search came to rest.
+    status_ : str
+        Why the search stopped, in words.
+    trace_ : structured array
+        One entry per step: ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step,
+        ``evaluations`` so far and the ``parameter`` that a homotopy was varying.
+    path_ : Path or None
+        The maps along a homotopy; None where there was none.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
+    """
+
+    init: Any
+    optimizer: Any
+    guidance: Any
+    homotopy: Any
+    max_iter: int | None
+    tol: float | None
+    warm_start: bool
+    callback: Callback | None
+    callback_every: int
+    on_interrupt: str
+    verbose: bool
+    random_state: Any
+
+    path_: Path | None
+
+    # What searches, unless the user says otherwise.
+    _default_optimizer: str | Optimiser
+    # The graph has as many neighbours as the affinity needs.
+    n_neighbors: int | None = None
+    radius: None = None
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the embedding of `X`.
+
+        Ctrl-C keeps the best map so far, with ``converged_ = False``, and is raised again unless
+        ``on_interrupt="keep"``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame of shape (n_samples, n_features), or NeighborGraph
+            The data, distances if ``metric="precomputed"``, or their neighbour graph.
+        y : ignored
+            Present for scikit-learn's sake.
+        """
+        check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        super().fit(X)
+        if self.status_ == _INTERRUPTED and self.on_interrupt == "raise":
+            raise KeyboardInterrupt
+        return self
+
+    def _fit(self, X: Any) -> None:
+        previous = self.__dict__.pop("_previous", None)
+        data = self._read(X, reset=True)
+        self._check_components(data)
+        objective = self._pose(data)
+        with self._monitor() as monitor:
+            start = self._start(data, objective) if previous is None else previous
+            solution = self._search(objective, start, monitor)
+        self._store(data, objective, solution, monitor)
+        self._extension = self._extend(data, objective)
+        self._inverse = self._way_back(data, objective)
+
+    @abstractmethod
+    def _pose(self, data: Any) -> Objective:
+        """State the objective; keep on `self` what the extension will need."""
+
+    @abstractmethod
+    def _start(self, data: Any, objective: Objective) -> Array:
+        """The map from which the search begins."""
+
+    @abstractmethod
+    def _extend(self, data: Any, objective: Objective) -> Extension:
+        """Say how new points get coordinates."""
+
+    def _way_back(self, data: Any, objective: Objective) -> Inverse | None:
+        points = self._points(data)
+        return None if points is None else LocalRegression(self.embedding_, points)
+
+    def _monitor(self) -> Monitor:
+        every = check_count("callback_every", self.callback_every)
+        ticker = Ticker(type(self).__name__, None, bool(self.verbose))
+        return Monitor(self.callback, every, ticker, step_hook(self, None))
+
+    def _optimiser(self, default: str | Optimiser) -> Optimiser:
+        """The optimiser asked for, with the guidance and the bounds asked for."""
+        optimiser = resolve_optimiser(default if self.optimizer is None else self.optimizer)
+        if self.guidance is not None:
+            optimiser = optimiser.guided_by(self.guidance)
+        max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
+        tol = None if self.tol is None else check_nonnegative("tol", self.tol)
+        return optimiser.stopping_at(max_iter, tol)
+
+    def _search(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
+        monitor.begin()
+        self.path_ = None
+        return self._optimiser(self._default_optimizer).minimise(objective, start, monitor)
+
+    def _store(self, data: Any, objective: Objective, solution: Solution, monitor: Monitor) -> None:
+        self.embedding_ = solution.embedding.astype(float_dtype(data), copy=False)
+        self.loss_ = solution.value
+        self.trace_ = monitor.trace
+        self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
+        self.converged_ = solution.converged
+        self.status_ = _STOPPED if monitor.stopped else solution.status
+        if not (solution.converged or solution.interrupted):
+            warn(
+                f"{type(self).__name__} did not converge: {solution.status}; raise max_iter or "
+                "tol, or look at trace_",
+                ConvergenceWarning,
+            )
+
+    def _forget(self) -> None:
+        previous = getattr(self, "embedding_", None) if self.warm_start else None
+        super()._forget()
+        if previous is not None:
+            self._previous = previous

@@ -1,0 +1,203 @@
+"""The elastic embedding."""
+
+from typing import Any
+
+from manifoldry._checks import check_option, check_positive
+from manifoldry._typing import Array, RandomState
+from manifoldry.extension.forces import PlainRepulsion, Repulsion
+from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, centred_data
+from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.objectives.elastic import ElasticObjective
+from manifoldry.objectives.repulsion import UniformRepulsion
+from manifoldry.objectives.squared_distance import squared_distance_weights
+from manifoldry.optimize.filter import Filter
+from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.solution import Solution
+
+_FIRST = 1.0  # weight at which the search for the best begins: a coarse map
+
+
+class ElasticEmbedding(NeighborEmbedder):
+    """Balance springs between neighbours against repulsion between all points.
+
+    Minimises Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
+    place of constraints, so that no coordinate repeats another and the map fills its space evenly.
+    It can be followed from the first unfolding to fine detail as λ grows (``homotopy``), and
+    maps new points both ways by its own objective.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates; by default two, or what the data allow.
+    perplexity : float, default=None
+        Effective number of neighbours of every point; by default 20, or a third of the
+        points if those are fewer. The graph has three times as many.
+    weight : float or "auto", default="auto"
+        The λ of repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` follows the map
+        as λ grows and takes the smallest at which the data can be predicted from the map as well
+        as from the best, within one standard error, leaving each point out.
+    repulsion : {"uniform", "squared_distance"} or matrix, default="uniform"
+        W⁻: the same between all pairs, proportional to the squared distance in the data (which
+        keeps a matrix of all pairs), or given, dense or sparse.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        of distances.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    init : {"spectral", "pca", "random"}, estimator or array, default="spectral"
+        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
+        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
+        last are scaled to where the objective is lowest.
+    optimizer : str or Optimiser, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
+        default L-BFGS with the spectral direction.
+    guidance : Filter, default=None
+        A filter of the gradient that changes as the search goes on, see
+        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
+        the data first. A good start needs none.
+    homotopy : bool or Homotopy, default=False
+        Begin where repulsion is so weak that the map is about to leave one point, and raise it
+        step by step; see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
+    max_iter : int, default=None
+        Most steps of the search; by default the optimiser's own.
+    tol : float, default=None
+        Converged when steps move the map by less than this share of its size; by default the
+        optimiser's own.
+    warm_start : bool, default=False
+        Begin from the map of the last fit, if there is one.
+    callback : callable, default=None
+        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
+        last step; a true result stops the search.
+    callback_every : int, default=1
+        Steps between two calls.
+    verbose : bool, default=False
+        Show the value and the gradient's norm as the search goes on.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
+        go on.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads, by default one per core; BLAS keeps its own number.
+
+    Attributes
+    ----------
+    weight_ : float
+        The λ in use.
+    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
+        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
+        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
+
+    Examples
+    --------
+    >>> from manifoldry import ElasticEmbedding
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(300, random_state=0)
+    >>> model = ElasticEmbedding().fit(X)
+    >>> model.embedding_.shape, model.converged_
+    ((300, 2), True)
+    >>> model.transform(X[:3] + 0.01).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        perplexity: float | None = None,
+        weight: float | str = "auto",
+        repulsion: Any = "uniform",
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        init: Any = "spectral",
+        optimizer: str | Optimiser | None = None,
+        guidance: Filter | None = None,
+        homotopy: bool | Homotopy = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+        callback_every: int = 1,
+        verbose: bool = False,
+        on_interrupt: str = "raise",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.weight = weight
+        self.repulsion = repulsion
+        self.metric = metric
+        self.metric_params = metric_params
+        self.init = init
+        self.optimizer = optimizer
+        self.guidance = guidance
+        self.homotopy = homotopy
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.callback = callback
+        self.callback_every = callback_every
+        self.verbose = verbose
+        self.on_interrupt = on_interrupt
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    _default_optimizer = "spectral-lbfgs"
+    _n_starts = 3
+
+    def _state(self, data: Any) -> ElasticObjective:
+        if self._chooses:
+            check_option("weight", self.weight, ("auto",))
+        weight = _FIRST if self._chooses else check_positive("weight", self.weight)
+        return ElasticObjective(self.affinity_, self._repulsion(data), weight)
+
+    @property
+    def _chooses(self) -> bool:
+        return isinstance(self.weight, str)
+
+    def _repulsion(self, data: Any) -> Any:
+        if not isinstance(self.repulsion, str):
+            return self.repulsion
+        check_option("repulsion", self.repulsion, ("uniform", "squared_distance"))
+        if self.repulsion == "uniform":
+            return self.repulsion
+        points = self._points(data)
+        if points is None:
+            raise ValueError(
+                "repulsion='squared_distance' needs the data, of which this fit saw only "
+                "distances; pass the matrix of squared distances as repulsion"
+            )
+        return squared_distance_weights(points)
+
+    def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        if self._chooses and self._graph.index.points is not None:
+            return self._choose(objective, start, monitor)
+        if self._chooses:
+            objective = self._objective = objective.with_weight(UNSEEN)
+        self.weight_ = objective.weight
+        return super()._search(objective, start, monitor)
+
+    def _choose(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        """Raise the weight until the map predicts the data no better; take the smallest."""
+        walk = self._walk(objective, start, monitor)
+        search = WeightSearch(centred_data(self._graph.index.points), walk)
+        first = self._first_weight(objective) if self.homotopy else objective.weight
+        self.weight_, solution = search.run(first)
+        self._objective = objective.with_weight(self.weight_)
+        self.path_ = walk.path
+        return solution
+
+    @property
+    def learned_affinity_(self) -> Any:
+        return self._learned_affinity()
+
+    def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
+        if isinstance(objective.repulsion, UniformRepulsion):
+            return PlainRepulsion(objective.weight / (objective.n - 1))
+        return PlainRepulsion(objective.weight * objective.n)
+
+    def _charges_of_new_points(self, objective: Any) -> Any:
+        return None if isinstance(objective.repulsion, UniformRepulsion) else objective.repulsion

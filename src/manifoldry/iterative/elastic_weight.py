@@ -1,0 +1,84 @@
+"""How strong repulsion should be: the smallest weight at which the map predicts the data well."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import row_blocks, spread_rows
+from manifoldry.neighbors.distances import Frame
+from manifoldry.objectives.regression_kernels import Gaussian
+from manifoldry.optimize.homotopy import Walk
+from manifoldry.optimize.solution import Solution
+
+_RATIO = 10**0.25  # from one weight to the next
+_LARGEST = 1e7  # times the first weight
+_PATIENCE = 4  # weights without a new best after which the search ends
+_ERRORS = 2.0  # standard errors within which a map is as good as the best
+_SAMPLE = 1000  # points whose prediction is looked at
+UNSEEN = 100.0  # the weight where the data are not known; near the best on all sets of the study
+
+
+@dataclass
+class WeightSearch:
+    """Follow the map as the weight grows; take the smallest that predicts the data well enough.
+
+    The data at each point are predicted by the others, weighted by the kernel of the elastic
+    embedding itself, exp(−‖yᵢ − yⱼ‖²). The error falls as the map opens, and rises again when
+    points part so far that each sees a few others only.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        The data, centred.
+    walk : Walk
+        The homotopy over the weight.
+    """
+
+    X: Array
+    walk: Walk
+    solutions: list[Solution] = field(default_factory=list)
+    errors: list[tuple[float, float]] = field(default_factory=list)
+    """Mean squared error and its standard error, of every weight."""
+
+    def run(self, first: float) -> tuple[float, Solution]:
+        """The weight to take and its minimiser, beginning at weight `first`."""
+        weights = [first]
+        while True:
+            solution = self.walk.to(weights[-1])
+            if solution.interrupted:
+                return weights[-1], solution
+            self.solutions.append(solution)
+            self.errors.append(self._error(solution.embedding))
+            since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
+            if since >= _PATIENCE or weights[-1] > _LARGEST * first:
+                break
+            weights.append(_RATIO * weights[-1])
+        chosen = weights[self.choice]
+        return chosen, self.walk.settle(chosen, self.solutions[self.choice].embedding)
+
+    @property
+    def choice(self) -> int:
+        """Number of the smallest weight whose error is the least, but for chance."""
+        means, spreads = np.array(self.errors).T
+        best = int(np.argmin(means))
+        return int(np.flatnonzero(means <= means[best] + _ERRORS * spreads[best])[0])
+
+    def _error(self, Y: Array) -> tuple[float, float]:
+        rows = spread_rows(len(Y), _SAMPLE)
+        errors = np.concatenate([self._errors(Y, rows[b]) for b in row_blocks(len(rows), len(Y))])
+        return float(errors.mean()), float(errors.std() / np.sqrt(len(errors)))
+
+    def _errors(self, Y: Array, rows: IntArray) -> Array:
+        D = cdist(Y[rows], Y, "sqeuclidean")
+        D[np.arange(len(rows)), rows] = np.inf
+        predicted = Gaussian().shares(D).share @ self.X
+        return np.square(self.X[rows] - predicted).sum(axis=1)
+
+
+def centred_data(points: Matrix) -> Array:
+    """The data about their mean, in units in which squares neither overflow nor vanish."""
+    X = points.toarray() if sparse.issparse(points) else points
+    return np.asarray(Frame.of(X).apply(X), dtype=np.float64)

@@ -1,0 +1,102 @@
+"""What others see of a search: callbacks, a progress bar, scikit-learn's protocol, the trace."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+
+from manifoldry._progress import Ticker
+from manifoldry._typing import Array
+from manifoldry.optimize.solution import Iterate, Step
+
+Callback: TypeAlias = Callable[[Iterate], Any]
+
+
+class StopSearch(KeyboardInterrupt):
+    """A callback asks to stop; searches take it as they take Ctrl-C and return their best map."""
+
+
+@dataclass
+class Monitor(AbstractContextManager["Monitor"]):
+    """Sees every step of every search of a fit, numbers them through and passes them on.
+
+    Parameters
+    ----------
+    callback : callable or None
+        Called with an :class:`~manifoldry.optimize.Iterate`; a true result stops the search.
+    every : int
+        Steps between calls.
+    ticker : Ticker
+        The progress bar.
+    hook : callable or None
+        scikit-learn's callbacks; a true result stops the search.
+    """
+
+    callback: Callback | None
+    every: int
+    ticker: Ticker
+    hook: Callable[[Iterate], bool] | None = None
+    steps: list[tuple[float, ...]] = field(default_factory=list)
+    parameter: float = np.nan
+    """What a homotopy is varying, at the moment."""
+    view: Callable[[Array], Array] | None = None
+    """From the variables of the search to the map, where they are not the same."""
+    stopped: bool = False
+    """Whether a callback asked to stop."""
+    _before: tuple[int, int] = (0, 0)
+
+    def begin(self, parameter: float = np.nan) -> None:
+        """A further search begins; its steps follow those before."""
+        self.parameter = parameter
+        self._before = self.n_iter, self.n_evaluations
+
+    @property
+    def n_iter(self) -> int:
+        """Steps so far."""
+        return int(self.steps[-1][0]) if self.steps else 0
+
+    @property
+    def n_evaluations(self) -> int:
+        """Evaluations of the objective so far."""
+        return int(self.steps[-1][4]) if self.steps else 0
+
+    def __call__(self, iterate: Iterate) -> None:
+        step = iterate.step
+        step = step._replace(
+            iteration=step.iteration + self._before[0],
+            evaluations=step.evaluations + self._before[1],
+        )
+        self.steps.append((*step, self.parameter))
+        self.ticker.show(step.iteration, f"value {step.value:.6g}, |g| {step.gradient_norm:.2g}")
+        Y = iterate.embedding
+        seen = Iterate(Y if self.view is None else self.view(Y), step)
+        stop = self.hook(seen) if self.hook else False
+        if self.callback is not None and step.iteration % self.every == 0:
+            stop = self.callback(seen) or stop
+        if stop:
+            self.stopped = True
+            raise StopSearch
+
+    @property
+    def trace(self) -> Array:
+        """All steps as a structured array."""
+        kinds = [(name, int if name in ("iteration", "evaluations") else float) for name in _NAMES]
+        return np.array(self.steps, dtype=kinds)
+
+    def __enter__(self) -> Self:
+        self.ticker.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.ticker.__exit__(kind, error, where)
+
+
+_NAMES = (*Step._fields, "parameter")

@@ -1,0 +1,183 @@
+"""Estimators that set attraction between neighbours against repulsion between all points."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry._checks import as_generator
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.affinity.entropic import Entropic, EntropicWeights, neighbors_for
+from manifoldry.extension.base import Extension
+from manifoldry.extension.forces import GaussianMap, MapKernel, Repulsion
+from manifoldry.extension.frozen import FrozenExtension, FrozenMap
+from manifoldry.iterative.base import IterativeEmbedder
+from manifoldry.iterative.monitor import Monitor
+from manifoldry.iterative.start import check_init, starting_map
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.objectives.bifurcation import Bifurcation
+from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.scale import best_scale
+from manifoldry.optimize.homotopy import Homotopy, Walk
+from manifoldry.optimize.solution import Solution
+from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
+
+_FIXED_SEED = 0  # without a seed every fit takes the same start
+_JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
+_FAINT = 1e-4  # share of the last weight at which they begin where none is critical
+_OPENING = 1e-2  # size of the map there
+_DENSE_AFFINITY = 5000  # points up to which learned affinities are a matrix of all pairs
+
+
+class NeighborEmbedder(IterativeEmbedder):
+    """Base of SNE, symmetric SNE, t-SNE and the elastic embedding.
+
+    Attributes
+    ----------
+    perplexity_ : float
+        The perplexity in use.
+    affinity_ : sparse array of shape (n_samples, n_samples)
+        The weights of attraction, which sum to one.
+    bifurcation_ : Bifurcation
+        The weight of repulsion at which the map leaves one point, with the published bounds; made
+        when asked for.
+    """
+
+    perplexity: float | None
+
+    # Neighbours whose places new points try, beside the mean of all.
+    _n_starts = 1
+    _graph: NeighborGraph
+    _weights: EntropicWeights
+    _objective: PairwiseObjective
+
+    def _pose(self, data: Any) -> PairwiseObjective:
+        graph = self._graph = self._unconnected(data)
+        self.search_ = graph.search
+        if len(graph.distances) == 0:
+            raise ValueError(no_neighbors(graph.n_query))
+        if not graph.distances.any():
+            raise ValueError(all_coincide(graph.n_query))
+        self._weights = Entropic(self.perplexity).fit(graph)
+        self.perplexity_ = self._weights.perplexity
+        self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
+        self.affinity_ = joint(self._weights.conditional(graph))
+        self._objective = self._state(data)
+        return self._objective
+
+    @abstractmethod
+    def _state(self, data: Any) -> PairwiseObjective:
+        """The objective, from the affinities."""
+
+    def _map_kernel(self) -> MapKernel:
+        """Similarity on the map, for new points."""
+        return GaussianMap()
+
+    @abstractmethod
+    def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
+        """How new points are repelled by the map."""
+
+    def _default_neighbors(self, n: int) -> int:
+        return neighbors_for(self.perplexity, n)
+
+    def _start(self, data: Any, objective: Any) -> Array:
+        shape = (objective.n, self.n_components_)
+        init = check_init(self.init, shape)
+        if self._opens:
+            return self._opening(objective)
+        if isinstance(init, np.ndarray):
+            return init
+        Y = starting_map(init, self._points(data), self._graph, shape[1], self._rng)
+        return self._scaled(objective, Y)
+
+    def _scaled(self, objective: Any, Y: Array) -> Array:
+        """A start of given shape at the size at which it costs least."""
+        return best_scale(objective, Y) * Y
+
+    @property
+    def _opens(self) -> bool:
+        """Whether the map grows out of one point, so that it needs no start."""
+        return bool(self.homotopy)
+
+    def _opening(self, objective: Any) -> Array:
+        """The collapsed map as it begins to open."""
+        return _OPENING * np.sqrt(objective.n) * self.bifurcation_.directions
+
+    def _first_weight(self, objective: Any) -> float:
+        """Where a homotopy begins."""
+        # Pieces of the graph that nothing holds together part at any weight.
+        return _JUST_BEYOND * self.bifurcation_.weight or _FAINT * objective.weight
+
+    def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        if not self.homotopy:
+            return super()._search(objective, start, monitor)
+        walk = self._walk(objective, start, monitor)
+        first = self._first_weight(objective)
+        solution = walk.rule.follow(walk, walk.rule.values_between(first, objective.weight))
+        self.path_ = walk.path
+        return solution
+
+    def _walk(self, objective: Any, start: Array, monitor: Monitor) -> Walk:
+        return Walk(
+            self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy(),
+            objective.with_weight,
+            start,
+            self._optimiser(self._default_optimizer),
+            self._rng,
+            monitor,
+            monitor.begin,
+        )
+
+    @property
+    def bifurcation_(self) -> Bifurcation:
+        if not hasattr(self, "_bifurcation"):
+            self._bifurcation = Bifurcation.of(self._objective, self.n_components_)
+        return self._bifurcation
+
+    def _extend(self, data: Any, objective: Any) -> Extension:
+        objective = self._objective  # at the weight that the search ended with
+        Y = self.embedding_.astype(np.float64)
+        frozen = FrozenMap(
+            Y, self._map_kernel(), self._repulsion_of_new_points(objective), self._n_starts
+        )
+        del self._rng  # it may be the caller's
+        rows = ConditionalRows(self._graph, self._weights)
+        return FrozenExtension(frozen, rows, self._charges_of_new_points(objective))
+
+    def _charges_of_new_points(self, objective: Any) -> Any:
+        """Weights with which the map repels new points; None for one."""
+        return None
+
+    def _learned_affinity(self) -> Any:
+        Y = self.embedding_.astype(np.float64)
+        if self._objective.n <= _DENSE_AFFINITY:
+            return self._objective.learned_affinity(Y)
+        return self._objective.learned_affinity_edges(Y, self.affinity_)
+
+    def _identical(self, data: Matrix) -> IntArray:
+        return self._graph.identical(data)
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalRows:
+    """Probabilities with which new points pick training points as neighbours."""
+
+    graph: NeighborGraph
+    weights: EntropicWeights
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return self.graph.n_reference
+
+    def rows(self, X: Matrix) -> sparse.csr_array:
+        """Probabilities p(j|x), (n_new, n_train)."""
+        return self.weights.conditional(self.graph.query(X)[0])
+
+
+def joint(P: sparse.csr_array) -> sparse.csr_array:
+    """Joint probabilities of pairs from those with which each point picks the other."""
+    W = sparse.csr_array(P + P.T)
+    return W / W.sum()

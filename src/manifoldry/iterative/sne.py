@@ -1,0 +1,139 @@
+"""Stochastic neighbour embedding."""
+
+from typing import Any
+
+from manifoldry._typing import RandomState
+from manifoldry.extension.forces import OwnNormaliser, Repulsion
+from manifoldry.iterative.monitor import Callback
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.objectives.sne import SNEObjective
+from manifoldry.optimize.filter import Filter
+from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.optimiser import Optimiser
+
+
+class SNE(NeighborEmbedder):
+    """Place points so that each sees its neighbours on the map as it sees them in the data.
+
+    Minimises the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the probabilities with which point i
+    picks its neighbours in the data, Gaussian with a width that gives all points the same
+    perplexity, and Qᵢ those on the map, Gaussian of width one. Neighbours are kept near, and the
+    map has no crowds of unrelated points; clusters are less parted than by :class:`TSNE`, but
+    their places relative to each other say more.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates; by default two, or what the data allow.
+    perplexity : float, default=None
+        Effective number of neighbours of every point; by default 30, or a third of the
+        points if those are fewer. The graph has three times as many.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        of distances.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    init : {"spectral", "pca", "random"}, estimator or array, default="spectral"
+        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
+        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
+        last are scaled to where the objective is lowest.
+    optimizer : str or Optimiser, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
+        default L-BFGS.
+    guidance : Filter, default=None
+        A filter of the gradient that changes as the search goes on, see
+        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
+        the data first. A good start needs none.
+    homotopy : bool or Homotopy, default=False
+        Begin where repulsion is so weak that the map is about to leave one point, and raise it
+        step by step; see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
+    max_iter : int, default=None
+        Most steps of the search; by default the optimiser's own.
+    tol : float, default=None
+        Converged when steps move the map by less than this share of its size; by default the
+        optimiser's own.
+    warm_start : bool, default=False
+        Begin from the map of the last fit, if there is one.
+    callback : callable, default=None
+        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
+        last step; a true result stops the search.
+    callback_every : int, default=1
+        Steps between two calls.
+    verbose : bool, default=False
+        Show the value and the gradient's norm as the search goes on.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
+        go on.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads, by default one per core; BLAS keeps its own number.
+
+    Attributes
+    ----------
+    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
+        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
+        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
+
+    Examples
+    --------
+    >>> from manifoldry import SNE
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(300, random_state=0)
+    >>> model = SNE().fit(X)
+    >>> model.embedding_.shape, model.converged_
+    ((300, 2), True)
+    >>> model.transform(X[:3] + 0.01).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        perplexity: float | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        init: Any = "spectral",
+        optimizer: str | Optimiser | None = None,
+        guidance: Filter | None = None,
+        homotopy: bool | Homotopy = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+        callback_every: int = 1,
+        verbose: bool = False,
+        on_interrupt: str = "raise",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.metric = metric
+        self.metric_params = metric_params
+        self.init = init
+        self.optimizer = optimizer
+        self.guidance = guidance
+        self.homotopy = homotopy
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.callback = callback
+        self.callback_every = callback_every
+        self.verbose = verbose
+        self.on_interrupt = on_interrupt
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    _default_optimizer = "lbfgs"
+
+    def _state(self, data: Any) -> SNEObjective:
+        return SNEObjective(self._weights.conditional(self._graph))
+
+    def _repulsion_of_new_points(self, objective: SNEObjective) -> Repulsion:
+        return OwnNormaliser()
+
+    @property
+    def learned_affinity_(self) -> Any:
+        return self._learned_affinity()

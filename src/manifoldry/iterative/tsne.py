@@ -1,0 +1,181 @@
+"""t-distributed stochastic neighbour embedding."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manifoldry._checks import check_count, check_positive
+from manifoldry._typing import Array, RandomState
+from manifoldry.extension.forces import MapKernel, Repulsion, SharedNormaliser, StudentMap
+from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.objectives.tsne import TSNEObjective
+from manifoldry.optimize.filter import Filter
+from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.stopping import Stopping
+
+_SPREAD = 1e-4  # of the start: all of it within the kernel's reach
+_EARLY_MOMENTUM = 0.5
+_STEPS, _FLAT = 1000, 1e-5
+
+
+class TSNE(NeighborEmbedder):
+    """Place points so that pairs are as probable on the map as in the data, with room for all.
+
+    Minimises KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
+    Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} on the map. Its heavy tails part clusters
+    widely: the method of choice to see clusters, at the price that distances between them and
+    their sizes mean little. This is the exact method, whose time grows with n².
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates; by default two, or what the data allow.
+    perplexity : float, default=None
+        Effective number of neighbours of every point; by default 30, or a third of the
+        points if those are fewer. The graph has three times as many.
+    degrees_of_freedom : float, default=1.0
+        The α of the kernel: less than one parts clusters further, more approaches SNE.
+    early_exaggeration : float, default=12.0
+        Factor on the attraction in the first phase, in which clusters find each other.
+    early_exaggeration_iter : int, default=250
+        Most steps of that phase; 0 for none.
+    metric : str or callable, default="euclidean"
+        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        of distances.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    init : {"spectral", "pca", "random"}, estimator or array, default="pca"
+        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
+        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
+        last are shrunk to a spread of 1e-4.
+    optimizer : str or Optimiser, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
+        default gradient steps with momentum.
+    guidance : Filter, default=None
+        A filter of the gradient that changes as the search goes on, see
+        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
+        the data first. A good start needs none.
+    homotopy : bool or Homotopy, default=False
+        Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
+        see :class:`~manifoldry.optimize.Homotopy`.
+    max_iter : int, default=None
+        Most steps of the search; by default the optimiser's own.
+    tol : float, default=None
+        Converged when steps move the map by less than this share of its size; by default the
+        optimiser's own.
+    warm_start : bool, default=False
+        Begin from the map of the last fit, if there is one.
+    callback : callable, default=None
+        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
+        last step; a true result stops the search.
+    callback_every : int, default=1
+        Steps between two calls.
+    verbose : bool, default=False
+        Show the value and the gradient's norm as the search goes on.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
+        go on.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads, by default one per core; BLAS keeps its own number.
+
+    Examples
+    --------
+    >>> from manifoldry import TSNE
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X, coordinates = make_swiss_roll(300, random_state=0)
+    >>> model = TSNE().fit(X)
+    >>> model.embedding_.shape, model.converged_
+    ((300, 2), True)
+    >>> model.transform(X[:3] + 0.01).shape
+    (3, 2)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        perplexity: float | None = None,
+        degrees_of_freedom: float = 1.0,
+        early_exaggeration: float = 12.0,
+        early_exaggeration_iter: int = 250,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        init: Any = "pca",
+        optimizer: str | Optimiser | None = None,
+        guidance: Filter | None = None,
+        homotopy: bool | Homotopy = False,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+        callback_every: int = 1,
+        verbose: bool = False,
+        on_interrupt: str = "raise",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.degrees_of_freedom = degrees_of_freedom
+        self.early_exaggeration = early_exaggeration
+        self.early_exaggeration_iter = early_exaggeration_iter
+        self.metric = metric
+        self.metric_params = metric_params
+        self.init = init
+        self.optimizer = optimizer
+        self.guidance = guidance
+        self.homotopy = homotopy
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.callback = callback
+        self.callback_every = callback_every
+        self.verbose = verbose
+        self.on_interrupt = on_interrupt
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    # The value at which momentum stops a search is seldom one at which nothing moves any more.
+    _default_optimizer = Momentum(stopping=Stopping(max_iter=_STEPS, value_tol=_FLAT))
+
+    def _state(self, data: Any) -> TSNEObjective:
+        return TSNEObjective(self.affinity_, self.degrees_of_freedom)
+
+    def _map_kernel(self) -> MapKernel:
+        return StudentMap(self.degrees_of_freedom)
+
+    def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
+        return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
+
+    def _scaled(self, objective: Any, Y: Array) -> Array:
+        return _SPREAD / Y.std(axis=0).max() * Y
+
+    def _first_weight(self, objective: Any) -> float:
+        return 1 / check_positive("early_exaggeration", self.early_exaggeration)
+
+    def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        if self.homotopy:
+            return super()._search(objective, start, monitor)
+        early = self._exaggerated(objective, start, monitor)
+        if early.interrupted:
+            return early
+        return super()._search(objective, early.embedding, monitor)
+
+    def _exaggerated(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        """The first phase, in which clusters find each other."""
+        factor = check_positive("early_exaggeration", self.early_exaggeration)
+        steps = check_count("early_exaggeration_iter", self.early_exaggeration_iter, minimum=0)
+        if steps == 0 or factor == 1:
+            return Solution(start, np.nan, converged=True, status="no early exaggeration")
+        optimiser = self._optimiser(self._default_optimizer).stopping_at(steps, None)
+        if isinstance(optimiser, Momentum):
+            optimiser = replace(optimiser, momentum=_EARLY_MOMENTUM)
+        monitor.begin(1 / factor)
+        return optimiser.minimise(replace(objective, exaggeration=factor), start, monitor)

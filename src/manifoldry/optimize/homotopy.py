@@ -1,0 +1,190 @@
+"""Following minimisers while a parameter of the objective changes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from manifoldry._checks import check_count, check_positive
+from manifoldry._typing import Array
+from manifoldry.objectives.base import Objective
+from manifoldry.optimize.optimiser import Optimiser, Watcher
+from manifoldry.optimize.path import Path, PathStep, rank
+from manifoldry.optimize.solution import Solution
+
+_COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
+
+
+@dataclass(frozen=True)
+class Homotopy:
+    """Minimise a series of objectives, each from the minimiser of the one before.
+
+    A map that grows out of one where the minimiser is known (for the elastic embedding: all points
+    in one place, then on a line) ends in better minima than one from a random start, and the way
+    there shows coarse structure before fine. Every step is kept, see :class:`Path`.
+
+    Parameters
+    ----------
+    n_steps : int, default=50
+        Values of the parameter, evenly spaced by ratio.
+    values : sequence of float, default=None
+        The values themselves, instead.
+    max_iter : int, default=100
+        Steps of the search at each value but the last, which is the estimator's own.
+    tol : float, default=1e-3
+        Tolerance at each value but the last.
+    jitter : float, default=1e-6
+        Noise added before every search, as a share of the map's extent: where the map ought to
+        gain a dimension, the one before it is a saddle, which no gradient leaves.
+    curvature : bool, default=False
+        Also compute the smallest curvature at every minimiser, which vanishes where the map is
+        about to change its form. It takes as long as the searches.
+    memory : float, default=2**28
+        Bytes that the maps along the path may take.
+
+    Examples
+    --------
+    >>> from manifoldry import ElasticEmbedding
+    >>> from manifoldry.optimize import Homotopy
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> X = make_swiss_roll(120, random_state=0).X
+    >>> model = ElasticEmbedding(weight=1.0, homotopy=Homotopy(n_steps=10)).fit(X)
+    >>> path = model.path_
+    >>> len(path), int(path.steps[0].rank)
+    (10, 1)
+    """
+
+    n_steps: int = 50
+    values: tuple[float, ...] | None = None
+    max_iter: int = 100
+    tol: float = 1e-3
+    jitter: float = 1e-6
+    curvature: bool = False
+    memory: float = 2.0**28
+
+    def values_between(self, start: float, end: float) -> Array:
+        """The values to run through: those given, or evenly spaced by ratio."""
+        if self.values is not None:
+            return np.array([check_positive("values", value) for value in self.values])
+        return np.geomspace(start, end, check_count("n_steps", self.n_steps, minimum=2))
+
+    def follow(self, walk: "Walk", values: Array) -> Solution:
+        """Run through the `values`: the last is minimised carefully, those before it roughly."""
+        for value in values:
+            solution = walk.to(float(value), careful=value == values[-1])
+            if solution.interrupted:
+                break
+        return solution
+
+
+class Walk:
+    """A homotopy under way.
+
+    Parameters
+    ----------
+    rule : Homotopy
+    family : callable
+        From a value of the parameter to the objective.
+    Y : array of shape (n, d)
+        The map from which the first search begins.
+    optimiser : Optimiser
+        What searches.
+    rng : numpy.random.Generator
+        What shakes the map between searches.
+    watch : callable, default=None
+        Sees every step of every search.
+    begin : callable, default=None
+        Is told each value before its search.
+    """
+
+    def __init__(
+        self,
+        rule: Homotopy,
+        family: Callable[[float], Objective],
+        Y: Array,
+        optimiser: Optimiser,
+        rng: np.random.Generator,
+        watch: Watcher | None = None,
+        begin: Callable[[float], None] | None = None,
+    ) -> None:
+        self.rule, self.family, self.Y = rule, family, Y
+        self.optimiser, self.rng, self.watch, self.begin = optimiser, rng, watch, begin
+        self.path = Path(rule.memory)
+
+    def to(self, value: float, careful: bool = False) -> Solution:
+        """Minimise at the next value, from where the search before it ended."""
+        solution = self.settle(value, self._shaken(), careful)
+        self.Y = solution.embedding
+        objective = self.family(value)
+        curvature = smallest_curvature(objective, self.Y) if self.rule.curvature else np.nan
+        step = PathStep(
+            value,
+            solution.value,
+            rank(self.Y, _COLLAPSED),
+            curvature,
+            solution.n_iter,
+            solution.converged,
+        )
+        self.path.record(step, self.Y)
+        return solution
+
+    def settle(self, value: float, Y: Array, careful: bool = True) -> Solution:
+        """Minimise at a value from the map `Y`, without a record."""
+        if self.begin is not None:
+            self.begin(value)
+        rough = self.optimiser.stopping_at(self.rule.max_iter, self.rule.tol)
+        search = self.optimiser if careful else rough
+        return search.minimise(self.family(value), Y, self.watch)
+
+    def _shaken(self) -> Array:
+        extent = float(np.abs(self.Y - self.Y.mean(axis=0)).max())
+        noise = self.rng.standard_normal(self.Y.shape) * (self.rule.jitter * extent)
+        return (self.Y + noise).astype(self.Y.dtype, copy=False)
+
+
+def smallest_curvature(objective: Objective, Y: Array) -> float:
+    """Smallest eigenvalue of the Hessian at `Y`, leaving out moving and turning the map."""
+    Y = np.asarray(Y, float) - Y.mean(axis=0)
+    n, d = Y.shape
+    R = _rigid_motions(Y)
+
+    def product(v: Array) -> Array:
+        v = v - R @ (R.T @ v)
+        Hv = objective.hessian_product(Y, v.reshape(n, d)).ravel()
+        return Hv - R @ (R.T @ Hv)
+
+    # Rigid motions have curvature zero, which must not pass for the smallest of a stable map.
+    top = float(
+        eigsh(
+            LinearOperator((n * d, n * d), product, dtype=float),
+            1,
+            which="LA",
+            v0=_start(n * d),
+            return_eigenvectors=False,
+            tol=1e-2,
+        )[0]
+    )
+    lifted = LinearOperator(
+        (n * d, n * d), lambda v: product(v) + top * (R @ (R.T @ v)), dtype=float
+    )
+    return float(
+        eigsh(lifted, 1, which="SA", v0=_start(n * d), return_eigenvectors=False, tol=1e-4)[0]
+    )
+
+
+def _start(size: int) -> Array:
+    return np.random.default_rng(0).standard_normal(size)
+
+
+def _rigid_motions(Y: Array) -> Array:
+    """Orthonormal directions of all translations and rotations of a centred map, (n·d, m)."""
+    n, d = Y.shape
+    motions: list[Array] = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
+    for i in range(d):
+        for j in range(i):
+            turn = np.zeros_like(Y)
+            turn[:, i], turn[:, j] = Y[:, j], -Y[:, i]
+            motions.append(turn.ravel())
+    U, s, _ = np.linalg.svd(np.array(motions).T, full_matrices=False)
+    return U[:, s > 1e-12 * s[0]]
