@@ -28,18 +28,30 @@ else:
             return method
 
 
-def step_hook(estimator: Any, max_steps: int | None) -> Callable[[Iterate], bool] | None:
-    """What tells scikit-learn's callbacks of every step; None where there are none.
+def begin_fit(estimator: Any) -> None:
+    """Tell scikit-learn's callbacks, where there are any, that a fit begins."""
+    if hasattr(estimator, "_skl_callbacks"):
+        fit = estimator._init_callback_context(max_subtasks=None)
+        fit.call_on_fit_task_begin(estimator=estimator)
+
+
+def step_hook(estimator: Any) -> Callable[[Iterate], bool] | None:
+    """What tells them of every step; None where there are none.
 
     Its result says whether one of them asks to stop.
     """
-    if not hasattr(estimator, "_skl_callbacks"):
+    if not hasattr(estimator, "_callback_fit_ctx"):
         return None
-    fit = estimator._init_callback_context(max_subtasks=max_steps)
 
     def hook(iterate: Iterate) -> bool:
-        task = fit.subcontext(task_name="step")
+        task = estimator._callback_fit_ctx.subcontext(task_name="step")
         task.call_on_fit_task_begin(estimator=estimator)
         return bool(task.call_on_fit_task_end(estimator=estimator))
 
     return hook
+
+
+def end_fit(estimator: Any) -> None:
+    """Tell them that the fit is over."""
+    if hasattr(estimator, "_callback_fit_ctx"):
+        estimator._callback_fit_ctx.call_on_fit_task_end(estimator=estimator)

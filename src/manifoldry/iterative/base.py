@@ -3,6 +3,8 @@
 from abc import abstractmethod
 from typing import Any, Self
 
+import numpy as np
+
 from manifoldry._checks import check_count, check_nonnegative, check_option
 from manifoldry._embedder import float_dtype
 from manifoldry._graph_reader import GraphReader
@@ -12,9 +14,19 @@ from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import LocalRegression
-from manifoldry.iterative._sklearn_callbacks import CallbackSupportMixin, step_hook, with_callbacks
+from manifoldry.iterative._sklearn_callbacks import (
+    CallbackSupportMixin,
+    begin_fit,
+    end_fit,
+    step_hook,
+    with_callbacks,
+)
 from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.start import Seen
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
+from manifoldry.optimize.filter import Filter
+from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path
 from manifoldry.optimize.resolve import resolve_optimiser
@@ -45,8 +57,9 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
     status_ : str
         Why the search stopped, in words.
     trace_ : structured array
-        One entry per step: ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step,
-        ``evaluations`` so far and the ``parameter`` that a homotopy was varying.
+        One entry per step, and one for the start of every search of which the fit consists:
+        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
+        and the ``parameter`` that a homotopy was varying.
     path_ : Path or None
         The maps along a homotopy; None where there was none.
     search_ : str
@@ -70,6 +83,10 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
 
     # What searches, unless the user says otherwise.
     _default_optimizer: str | Optimiser
+    # The neighbours of the training points.
+    _graph: NeighborGraph
+    # What was minimised.
+    _objective: Any
     # The graph has as many neighbours as the affinity needs.
     n_neighbors: int | None = None
     radius: None = None
@@ -89,22 +106,48 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
             Present for scikit-learn's sake.
         """
         check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        begin_fit(self)
         super().fit(X)
+        end_fit(self)
         if self.status_ == _INTERRUPTED and self.on_interrupt == "raise":
             raise KeyboardInterrupt
         return self
 
     def _fit(self, X: Any) -> None:
         previous = self.__dict__.pop("_previous", None)
+        self._check_search()
         data = self._read(X, reset=True)
         self._check_components(data)
-        objective = self._pose(data)
+        self._objective = self._pose(data)
+        self.path_ = None
         with self._monitor() as monitor:
-            start = self._start(data, objective) if previous is None else previous
-            solution = self._search(objective, start, monitor)
-        self._store(data, objective, solution, monitor)
-        self._extension = self._extend(data, objective)
-        self._inverse = self._way_back(data, objective)
+            solution = self._found(data, previous, monitor)
+        self._store(data, solution, monitor)
+        self._extension = self._extend(data)
+        self._inverse = self._way_back(data)
+
+    def _found(self, data: Any, previous: Array | None, monitor: Monitor) -> Solution:
+        """Search from the start, or from the map of the fit before."""
+        objective = self._objective
+        if previous is None:
+            return self._search(objective, self._start(data, objective), monitor)
+        shape = (objective.n, self.n_components_)
+        if previous.shape != shape:
+            raise ValueError(
+                f"warm_start=True begins from the map of the last fit, whose shape is "
+                f"{previous.shape}; this fit needs one of shape {shape}; pass warm_start=False"
+            )
+        return self._resume(objective, previous.astype(np.float64), monitor)
+
+    def _check_search(self) -> None:
+        """Refuse what makes no search, before the work on the data."""
+        self._optimiser(self._default_optimizer)
+        if not isinstance(self.homotopy, bool | np.bool_ | Homotopy):
+            raise TypeError(
+                f"homotopy={self.homotopy!r} must be True, False or a Homotopy; pass homotopy=True"
+            )
+        if not (self.callback is None or callable(self.callback)):
+            raise TypeError(f"callback={self.callback!r} must be callable; pass a function or None")
 
     @abstractmethod
     def _pose(self, data: Any) -> Objective:
@@ -115,35 +158,60 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         """The map from which the search begins."""
 
     @abstractmethod
-    def _extend(self, data: Any, objective: Objective) -> Extension:
+    def _follow(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        """Search along a homotopy that ends with the objective."""
+
+    @abstractmethod
+    def _extend(self, data: Any) -> Extension:
         """Say how new points get coordinates."""
 
-    def _way_back(self, data: Any, objective: Objective) -> Inverse | None:
+    def _way_back(self, data: Any) -> Inverse | None:
         points = self._points(data)
         return None if points is None else LocalRegression(self.embedding_, points)
+
+    def _seen(self, data: Any) -> Seen:
+        return Seen(self._points(data), self._dense_distances(data), self._graph)
 
     def _monitor(self) -> Monitor:
         every = check_count("callback_every", self.callback_every)
         ticker = Ticker(type(self).__name__, None, bool(self.verbose))
-        return Monitor(self.callback, every, ticker, step_hook(self, None))
+        return Monitor(self.callback, every, ticker, step_hook(self))
 
     def _optimiser(self, default: str | Optimiser) -> Optimiser:
         """The optimiser asked for, with the guidance and the bounds asked for."""
         optimiser = resolve_optimiser(default if self.optimizer is None else self.optimizer)
         if self.guidance is not None:
+            if not isinstance(self.guidance, Filter):
+                raise TypeError(
+                    f"guidance={self.guidance!r} must be a Filter, such as "
+                    "manifoldry.optimize.Power(), or None"
+                )
             optimiser = optimiser.guided_by(self.guidance)
         max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
         tol = None if self.tol is None else check_nonnegative("tol", self.tol)
         return optimiser.stopping_at(max_iter, tol)
 
+    @property
+    def _homotopy(self) -> Homotopy:
+        return self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
+
     def _search(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
+        search = self._follow if self.homotopy else self._minimise
+        return search(objective, start, monitor)
+
+    def _resume(self, objective: Objective, previous: Array, monitor: Monitor) -> Solution:
+        """Search from the map of the fit before, which has been through any first phases."""
+        return self._minimise(objective, previous, monitor)
+
+    def _minimise(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
         monitor.begin()
-        self.path_ = None
         return self._optimiser(self._default_optimizer).minimise(objective, start, monitor)
 
-    def _store(self, data: Any, objective: Objective, solution: Solution, monitor: Monitor) -> None:
+    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
         self.embedding_ = solution.embedding.astype(float_dtype(data), copy=False)
-        self.loss_ = solution.value
+        # A search that was cut short may have been at another objective, on the way to this one.
+        early = solution.interrupted
+        self.loss_ = self._objective.value(solution.embedding) if early else solution.value
         self.trace_ = monitor.trace
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
         self.converged_ = solution.converged
@@ -158,5 +226,6 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
     def _forget(self) -> None:
         previous = getattr(self, "embedding_", None) if self.warm_start else None
         super()._forget()
+        self.__dict__.pop("_previous", None)
         if previous is not None:
             self._previous = previous

@@ -5,7 +5,7 @@ from typing import Any
 from manifoldry._checks import check_option, check_positive
 from manifoldry._typing import Array, RandomState
 from manifoldry.extension.forces import PlainRepulsion, Repulsion
-from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, centred_data
+from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, in_own_units
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.objectives.elastic import ElasticObjective
@@ -86,9 +86,6 @@ class ElasticEmbedding(NeighborEmbedder):
     ----------
     weight_ : float
         The λ in use.
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
 
     Examples
     --------
@@ -149,14 +146,20 @@ class ElasticEmbedding(NeighborEmbedder):
     _n_starts = 3
 
     def _state(self, data: Any) -> ElasticObjective:
-        if self._chooses:
-            check_option("weight", self.weight, ("auto",))
-        weight = _FIRST if self._chooses else check_positive("weight", self.weight)
-        return ElasticObjective(self.affinity_, self._repulsion(data), weight)
+        self.weight_ = self._given_weight
+        return ElasticObjective(self.affinity_, self._repulsion(data), self.weight_)
 
     @property
     def _chooses(self) -> bool:
-        return isinstance(self.weight, str)
+        """Whether the weight is to be found, which takes the data."""
+        return isinstance(self.weight, str) and self._graph.index.points is not None
+
+    @property
+    def _given_weight(self) -> float:
+        if not isinstance(self.weight, str):
+            return check_positive("weight", self.weight)
+        check_option("weight", self.weight, ("auto",))
+        return _FIRST if self._chooses else UNSEEN
 
     def _repulsion(self, data: Any) -> Any:
         if not isinstance(self.repulsion, str):
@@ -173,26 +176,22 @@ class ElasticEmbedding(NeighborEmbedder):
         return squared_distance_weights(points)
 
     def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        if self._chooses and self._graph.index.points is not None:
-            return self._choose(objective, start, monitor)
-        if self._chooses:
-            objective = self._objective = objective.with_weight(UNSEEN)
-        self.weight_ = objective.weight
-        return super()._search(objective, start, monitor)
+        search = self._choose if self._chooses else super()._search
+        return search(objective, start, monitor)
+
+    def _resume(self, objective: Any, previous: Array, monitor: Monitor) -> Solution:
+        search = self._choose if self._chooses else super()._resume
+        return search(objective, previous, monitor)
 
     def _choose(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         """Raise the weight until the map predicts the data no better; take the smallest."""
         walk = self._walk(objective, start, monitor)
-        search = WeightSearch(centred_data(self._graph.index.points), walk)
+        search = WeightSearch(in_own_units(self._graph.index.points), walk)
         first = self._first_weight(objective) if self.homotopy else objective.weight
         self.weight_, solution = search.run(first)
         self._objective = objective.with_weight(self.weight_)
         self.path_ = walk.path
         return solution
-
-    @property
-    def learned_affinity_(self) -> Any:
-        return self._learned_affinity()
 
     def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
         if isinstance(objective.repulsion, UniformRepulsion):

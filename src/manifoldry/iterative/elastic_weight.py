@@ -31,13 +31,13 @@ class WeightSearch:
 
     Parameters
     ----------
-    X : array of shape (n, n_features)
-        The data, centred.
+    X : array or sparse matrix of shape (n, n_features)
+        The data, in units in which squares neither overflow nor vanish.
     walk : Walk
         The homotopy over the weight.
     """
 
-    X: Array
+    X: Matrix
     walk: Walk
     solutions: list[Solution] = field(default_factory=list)
     errors: list[tuple[float, float]] = field(default_factory=list)
@@ -68,17 +68,18 @@ class WeightSearch:
 
     def _error(self, Y: Array) -> tuple[float, float]:
         rows = spread_rows(len(Y), _SAMPLE)
-        errors = np.concatenate([self._errors(Y, rows[b]) for b in row_blocks(len(rows), len(Y))])
+        blocks = row_blocks(len(rows), len(Y) + 2 * self.X.shape[1])
+        errors = np.concatenate([self._errors(Y, rows[block]) for block in blocks])
         return float(errors.mean()), float(errors.std() / np.sqrt(len(errors)))
 
     def _errors(self, Y: Array, rows: IntArray) -> Array:
         D = cdist(Y[rows], Y, "sqeuclidean")
         D[np.arange(len(rows)), rows] = np.inf
         predicted = Gaussian().shares(D).share @ self.X
-        return np.square(self.X[rows] - predicted).sum(axis=1)
+        true = self.X[rows].toarray() if sparse.issparse(self.X) else self.X[rows]
+        return np.square(true - predicted).sum(axis=1)
 
 
-def centred_data(points: Matrix) -> Array:
-    """The data about their mean, in units in which squares neither overflow nor vanish."""
-    X = points.toarray() if sparse.issparse(points) else points
-    return np.asarray(Frame.of(X).apply(X), dtype=np.float64)
+def in_own_units(points: Matrix) -> Matrix:
+    """The data about their mean (but for sparse ones), in units that keep squares in range."""
+    return Frame.of(points).apply(points)

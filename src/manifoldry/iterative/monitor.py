@@ -71,7 +71,10 @@ class Monitor(AbstractContextManager["Monitor"]):
         )
         self.steps.append((*step, self.parameter))
         self.ticker.show(step.iteration, f"value {step.value:.6g}, |g| {step.gradient_norm:.2g}")
-        Y = iterate.embedding
+        if step.iteration == 0 or iterate.step.iteration > 0:  # else it was the last step before
+            self._tell(iterate.embedding, step)
+
+    def _tell(self, Y: Array, step: Step) -> None:
         seen = Iterate(Y if self.view is None else self.view(Y), step)
         stop = self.hook(seen) if self.hook else False
         if self.callback is not None and step.iteration % self.every == 0:

@@ -20,7 +20,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.scale import best_scale
-from manifoldry.optimize.homotopy import Homotopy, Walk
+from manifoldry.optimize.homotopy import Walk
 from manifoldry.optimize.solution import Solution
 from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
 
@@ -43,15 +43,18 @@ class NeighborEmbedder(IterativeEmbedder):
     bifurcation_ : Bifurcation
         The weight of repulsion at which the map leaves one point, with the published bounds; made
         when asked for.
+    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
+        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
+        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
     """
 
     perplexity: float | None
 
     # Neighbours whose places new points try, beside the mean of all.
     _n_starts = 1
-    _graph: NeighborGraph
     _weights: EntropicWeights
     _objective: PairwiseObjective
+    _bifurcation: Bifurcation | None
 
     def _pose(self, data: Any) -> PairwiseObjective:
         graph = self._graph = self._unconnected(data)
@@ -64,8 +67,8 @@ class NeighborEmbedder(IterativeEmbedder):
         self.perplexity_ = self._weights.perplexity
         self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
         self.affinity_ = joint(self._weights.conditional(graph))
-        self._objective = self._state(data)
-        return self._objective
+        self._bifurcation = None
+        return self._state(data)
 
     @abstractmethod
     def _state(self, data: Any) -> PairwiseObjective:
@@ -84,22 +87,21 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _start(self, data: Any, objective: Any) -> Array:
         shape = (objective.n, self.n_components_)
-        init = check_init(self.init, shape)
-        if self._opens:
+        init = check_init(self._init(data), shape)
+        if self.homotopy:
             return self._opening(objective)
         if isinstance(init, np.ndarray):
             return init
-        Y = starting_map(init, self._points(data), self._graph, shape[1], self._rng)
+        Y = starting_map(init, self._seen(data), shape[1], self._rng)
         return self._scaled(objective, Y)
+
+    def _init(self, data: Any) -> Any:
+        """What was asked for as a start."""
+        return self.init
 
     def _scaled(self, objective: Any, Y: Array) -> Array:
         """A start of given shape at the size at which it costs least."""
         return best_scale(objective, Y) * Y
-
-    @property
-    def _opens(self) -> bool:
-        """Whether the map grows out of one point, so that it needs no start."""
-        return bool(self.homotopy)
 
     def _opening(self, objective: Any) -> Array:
         """The collapsed map as it begins to open."""
@@ -110,9 +112,7 @@ class NeighborEmbedder(IterativeEmbedder):
         # Pieces of the graph that nothing holds together part at any weight.
         return _JUST_BEYOND * self.bifurcation_.weight or _FAINT * objective.weight
 
-    def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        if not self.homotopy:
-            return super()._search(objective, start, monitor)
+    def _follow(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         walk = self._walk(objective, start, monitor)
         first = self._first_weight(objective)
         solution = walk.rule.follow(walk, walk.rule.values_between(first, objective.weight))
@@ -121,7 +121,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _walk(self, objective: Any, start: Array, monitor: Monitor) -> Walk:
         return Walk(
-            self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy(),
+            self._homotopy,
             objective.with_weight,
             start,
             self._optimiser(self._default_optimizer),
@@ -132,12 +132,12 @@ class NeighborEmbedder(IterativeEmbedder):
 
     @property
     def bifurcation_(self) -> Bifurcation:
-        if not hasattr(self, "_bifurcation"):
+        if self._bifurcation is None:
             self._bifurcation = Bifurcation.of(self._objective, self.n_components_)
         return self._bifurcation
 
-    def _extend(self, data: Any, objective: Any) -> Extension:
-        objective = self._objective  # at the weight that the search ended with
+    def _extend(self, data: Any) -> Extension:
+        objective = self._objective
         Y = self.embedding_.astype(np.float64)
         frozen = FrozenMap(
             Y, self._map_kernel(), self._repulsion_of_new_points(objective), self._n_starts
@@ -150,7 +150,8 @@ class NeighborEmbedder(IterativeEmbedder):
         """Weights with which the map repels new points; None for one."""
         return None
 
-    def _learned_affinity(self) -> Any:
+    @property
+    def learned_affinity_(self) -> Any:
         Y = self.embedding_.astype(np.float64)
         if self._objective.n <= _DENSE_AFFINITY:
             return self._objective.learned_affinity(Y)

@@ -69,12 +69,6 @@ class SNE(NeighborEmbedder):
     n_jobs : int, default=None
         Threads, by default one per core; BLAS keeps its own number.
 
-    Attributes
-    ----------
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
-
     Examples
     --------
     >>> from manifoldry import SNE
@@ -133,7 +127,3 @@ class SNE(NeighborEmbedder):
 
     def _repulsion_of_new_points(self, objective: SNEObjective) -> Repulsion:
         return OwnNormaliser()
-
-    @property
-    def learned_affinity_(self) -> Any:
-        return self._learned_affinity()

@@ -1,13 +1,15 @@
 """Maps from which searches begin."""
 
 import warnings
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
 from manifoldry._typing import Array
 from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 
 OPTIONS = ("spectral", "pca", "random")
@@ -16,14 +18,24 @@ _NOISE = 1e-3  # share of a coordinate's spread that tells repeated points apart
 _RANDOM = 1e-2  # spread of a random start, in units of the map's kernel
 
 
+class Seen(NamedTuple):
+    """What a fit has seen of the data."""
+
+    points: Any
+    """The data themselves, or None."""
+    distances: Array | None
+    """All their distances, where those were passed."""
+    graph: NeighborGraph
+
+
 def check_init(init: Any, shape: tuple[int, int]) -> Any:
     """The `init` of an estimator: a word, an estimator, or a map of this shape."""
-    if isinstance(init, BaseEstimator) or (isinstance(init, str) and init in OPTIONS):
-        return init
-    if isinstance(init, str) or init is None:
+    if isinstance(init, str | BaseEstimator) or init is None:
+        if init in OPTIONS or hasattr(init, "fit_transform"):
+            return init
         words = ", ".join(map(repr, OPTIONS))
-        raise ValueError(f"init={init!r} must be one of {words}, a map or an estimator")
-    Y = np.array(init, dtype=np.float64)
+        raise ValueError(f"init={init!r} must be one of {words}, a map or an estimator of maps")
+    Y = _as_numbers(init)
     if Y.shape != shape:
         raise ValueError(
             f"init has shape {Y.shape}; a map of {shape[0]} points in {shape[1]} coordinates "
@@ -34,43 +46,71 @@ def check_init(init: Any, shape: tuple[int, int]) -> Any:
     return Y
 
 
+def _as_numbers(init: Any) -> Array:
+    try:
+        return np.array(init, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        words = ", ".join(map(repr, OPTIONS))
+        raise TypeError(
+            f"init={init!r} is no array of numbers; pass one of {words}, a map or an estimator"
+        ) from error
+
+
 def starting_map(
-    init: str | BaseEstimator,
-    points: Any,
-    graph: NeighborGraph,
-    n_components: int,
-    rng: np.random.Generator,
+    init: str | BaseEstimator, seen: Seen, n_components: int, rng: np.random.Generator
 ) -> Array:
-    """A map of roughly unit spread; `points` are the data, None if only the graph was seen."""
-    n = graph.n_query
+    """A map of roughly unit spread."""
+    shape = (seen.graph.n_query, n_components)
     if isinstance(init, str) and init == "random":
-        return _RANDOM * rng.standard_normal((n, n_components))
+        return _cloud(shape, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
-        Y = _fitted_map(init, points, graph, n_components)
+        Y = _fitted_map(init, seen, n_components)
+    if Y.shape != shape:
+        raise ValueError(f"init={init!r} made a map of shape {Y.shape} where {shape} is needed")
     Y = Y - np.nanmean(Y, axis=0)
     spread = float(np.nanmax(np.abs(Y), initial=0.0))
-    Y = np.nan_to_num(Y / spread if spread > 0 else Y)
+    if not 0 < spread < np.inf:
+        return _cloud(shape, rng)  # all in one place: it says nothing
+    Y = np.nan_to_num(Y / spread)
     return Y + _NOISE * rng.standard_normal(Y.shape) * Y.std()
 
 
-def _fitted_map(
-    init: str | BaseEstimator, points: Any, graph: NeighborGraph, n_components: int
-) -> Array:
-    from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
-    from manifoldry.spectral.pca import PCA
+def _cloud(shape: tuple[int, int], rng: np.random.Generator) -> Array:
+    return _RANDOM * rng.standard_normal(shape)
 
+
+def _fitted_map(init: str | BaseEstimator, seen: Seen, n_components: int) -> Array:
     if isinstance(init, BaseEstimator):
         model = clone(init).set_params(n_components=n_components)
-        return np.asarray(model.fit_transform(_needed(points, init)), dtype=np.float64)
+        return np.asarray(model.fit_transform(_input_of(model, seen)), dtype=np.float64)
     if init == "pca":
-        data = _needed(points, init)
-        k = min(n_components, *data.shape)
-        return _padded(PCA(k).fit(data).embedding_, n_components)
-    few = min(_SPECTRAL_NEIGHBORS, graph.n_neighbors or _SPECTRAL_NEIGHBORS)
-    local = graph if graph.n_neighbors is None else graph.truncate(few)
+        return _padded(_principal_components(seen, n_components), n_components)
+    from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+    graph = seen.graph
+    if graph.n_neighbors is not None:
+        graph = graph.truncate(min(_SPECTRAL_NEIGHBORS, graph.n_neighbors))
     k = min(n_components, graph.n_query - 1)
-    return _padded(LaplacianEigenmaps(k).fit(local).embedding_, n_components)
+    return _padded(LaplacianEigenmaps(k).fit(graph).embedding_, n_components)
+
+
+def _principal_components(seen: Seen, n_components: int) -> Array:
+    from manifoldry.spectral.classical_mds import ClassicalMDS
+    from manifoldry.spectral.pca import PCA
+
+    if seen.points is None and seen.distances is not None:
+        k = min(n_components, len(seen.distances) - 1)
+        return ClassicalMDS(k, metric="precomputed").fit(seen.distances).embedding_
+    points = _needed(seen.points, "pca")
+    k = min(n_components, points.shape[0] - 1, points.shape[1])
+    return PCA(k).fit(Frame.of(points).apply(points)).embedding_
+
+
+def _input_of(model: BaseEstimator, seen: Seen) -> Any:
+    if get_tags(model).input_tags.pairwise and seen.distances is not None:
+        return seen.distances
+    return _needed(seen.points, model)
 
 
 def _needed(points: Any, init: Any) -> Any:

@@ -67,12 +67,6 @@ class SymmetricSNE(NeighborEmbedder):
     n_jobs : int, default=None
         Threads, by default one per core; BLAS keeps its own number.
 
-    Attributes
-    ----------
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
-
     Examples
     --------
     >>> from manifoldry import SymmetricSNE
@@ -131,7 +125,3 @@ class SymmetricSNE(NeighborEmbedder):
 
     def _repulsion_of_new_points(self, objective: SymmetricSNEObjective) -> Repulsion:
         return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
-
-    @property
-    def learned_affinity_(self) -> Any:
-        return self._learned_affinity()

@@ -49,10 +49,11 @@ class TSNE(NeighborEmbedder):
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
-    init : {"spectral", "pca", "random"}, estimator or array, default="pca"
+    init : {"spectral", "pca", "random"}, estimator or array, default=None
         Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
         of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
-        last are shrunk to a spread of 1e-4.
+        last are shrunk to a spread of 1e-4. By default principal components, of the distances
+        if only those are known; Laplacian eigenmaps if only a graph is.
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
         default gradient steps with momentum.
@@ -62,7 +63,7 @@ class TSNE(NeighborEmbedder):
         the data first. A good start needs none.
     homotopy : bool or Homotopy, default=False
         Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
-        see :class:`~manifoldry.optimize.Homotopy`.
+        see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
     max_iter : int, default=None
         Most steps of the search; by default the optimiser's own.
     tol : float, default=None
@@ -107,7 +108,7 @@ class TSNE(NeighborEmbedder):
         early_exaggeration_iter: int = 250,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
-        init: Any = "pca",
+        init: Any = None,
         optimizer: str | Optimiser | None = None,
         guidance: Filter | None = None,
         homotopy: bool | Homotopy = False,
@@ -154,6 +155,12 @@ class TSNE(NeighborEmbedder):
     def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
         return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
 
+    def _init(self, data: Any) -> Any:
+        if self.init is not None:
+            return self.init
+        only_graph = self._points(data) is None and self._dense_distances(data) is None
+        return "spectral" if only_graph else "pca"
+
     def _scaled(self, objective: Any, Y: Array) -> Array:
         return _SPREAD / Y.std(axis=0).max() * Y
 
@@ -164,9 +171,7 @@ class TSNE(NeighborEmbedder):
         if self.homotopy:
             return super()._search(objective, start, monitor)
         early = self._exaggerated(objective, start, monitor)
-        if early.interrupted:
-            return early
-        return super()._search(objective, early.embedding, monitor)
+        return early if early.interrupted else self._minimise(objective, early.embedding, monitor)
 
     def _exaggerated(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         """The first phase, in which clusters find each other."""

@@ -172,6 +172,10 @@ class UKR(IterativeEmbedder):
                 "without leave_one_out every point predicts itself best, alone on a map without "
                 "bounds; pass box=3, say, or leave_one_out=True"
             )
+        if self._points(data) is None:
+            raise ValueError(
+                "UKR predicts the data, but this graph was made from distances; fit it on the data"
+            )
         graph = self._graph = self._unconnected(data)
         self.search_ = graph.search
         if not graph.distances.any():
@@ -190,31 +194,31 @@ class UKR(IterativeEmbedder):
         init = check_init(self.init, shape)
         if isinstance(init, np.ndarray):
             return init
-        Y = starting_map(init, self._points(data), self._graph, shape[1], self._rng)
+        Y = starting_map(init, self._seen(data), shape[1], self._rng)
         return best_scale(Y, self._regression.data, self.kernel).scale * Y
 
-    def _search(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
-        if self.homotopy:
-            return self._grow(objective, start, monitor)
+    def _minimise(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
         if self.box is not None:
             return self._boxed(objective, check_positive("box", self.box), start, monitor)
-        solution = super()._search(objective, start, monitor)
-        found = reinsert(self._regression, solution.embedding)
-        if found is solution.embedding or solution.interrupted:
+        solution = super()._minimise(objective, start, monitor)
+        if solution.interrupted:
             return solution
-        return super()._search(objective, found, monitor)
+        found = reinsert(self._regression, solution.embedding)
+        if found is solution.embedding:
+            return solution
+        return super()._minimise(objective, found, monitor)
 
     def _boxed(self, objective: Objective, size: float, start: Array, monitor: Monitor) -> Solution:
         boxed = Boxed(objective, size)
         monitor.view = boxed.inside
-        found = super()._search(boxed, boxed.outside(start), monitor)
+        found = super()._minimise(boxed, boxed.outside(start), monitor)
         return replace(found, embedding=boxed.inside(found.embedding))
 
-    def _grow(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
+    def _follow(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
         """Let a box grow: the map, in units of the box, is the start at every next size."""
         extent = float(np.abs(start - start.mean(axis=0)).max())
         size = extent if self.box is None else check_positive("box", self.box)
-        rule = self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
+        rule = self._homotopy
 
         def family(eta: float) -> Objective:
             monitor.view = lambda U: eta * np.sin(U)
@@ -225,29 +229,28 @@ class UKR(IterativeEmbedder):
         walk = Walk(rule, family, U, optimiser, self._rng, monitor, monitor.begin)
         sizes = rule.values_between(min(_SMALLEST_BOX, size / 2), size)
         found = rule.follow(walk, sizes)
-        path = walk.path.seen_through(lambda eta, U: eta * np.sin(U))
+        self.path_ = walk.path.seen_through(lambda eta, U: eta * np.sin(U))
         monitor.view = None
-        found = replace(found, embedding=sizes[-1] * np.sin(found.embedding))
+        found = replace(found, embedding=self.path_.embeddings[-1])
         if self.box is None and not found.interrupted:
-            found = super()._search(objective, found.embedding, monitor)
-        self.path_ = path
+            found = self._minimise(objective, found.embedding, monitor)
         return found
 
-    def _store(self, data: Any, objective: Objective, solution: Solution, monitor: Monitor) -> None:
-        super()._store(data, objective, solution, monitor)
+    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
+        super()._store(data, solution, monitor)
         regression = UKRObjective(self._regression.X, kernel=self.kernel)
         self.leave_one_out_error_ = regression.value(solution.embedding) / regression.variance
         self.loss_ *= self._frame.unit**2
         del self._rng  # it may be the caller's
 
-    def _extend(self, data: Any, objective: Objective) -> Extension:
+    def _extend(self, data: Any) -> Extension:
         self._lookup = RowLookup.of(self._points(data))
         X = self._regression.X
         self._surface = KernelRegressionMap(self.embedding_.astype(np.float64), X, self.kernel)
-        del self._regression
+        del self._regression, self._objective  # they hold the data once more
         return FramedProjection(self._frame, OrthogonalProjection(self._surface))
 
-    def _way_back(self, data: Any, objective: Objective) -> Inverse:
+    def _way_back(self, data: Any) -> Inverse:
         return FramedRegression(self._frame, self._surface)
 
     def jacobian(self, X: Any) -> Array:

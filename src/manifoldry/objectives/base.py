@@ -15,8 +15,11 @@ class Objective(ABC):
     """A function E(Y) of the coordinates of n points, (n, d).
 
     Maps that are moved or turned have the same value, so every column of the gradient sums to
-    zero. Gradients have the type of `Y`; values are sums in double precision.
+    zero; where that is not so, `moves_freely` is False. Gradients have the type of `Y`; values are
+    sums in double precision.
     """
+
+    moves_freely: bool = True
 
     @property
     @abstractmethod

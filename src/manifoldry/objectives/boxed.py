@@ -42,6 +42,8 @@ class Boxed(Objective):
     objective: Objective
     half_width: float
 
+    moves_freely = False
+
     def __post_init__(self) -> None:
         check_positive("half_width", self.half_width)
 

@@ -26,6 +26,10 @@ class Resized(Objective):
     unit: float
 
     @property
+    def moves_freely(self) -> bool:  # type: ignore[override]  # here it depends on the instance
+        return self.objective.moves_freely
+
+    @property
     def n(self) -> int:
         return self.objective.n
 

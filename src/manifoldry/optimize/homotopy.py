@@ -1,18 +1,19 @@
 """Following minimisers while a parameter of the objective changes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from manifoldry._checks import check_count, check_positive
+from manifoldry._checks import check_count, check_nonnegative, check_positive
 from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.optimiser import Optimiser, Watcher
 from manifoldry.optimize.path import Path, PathStep, rank
 from manifoldry.optimize.solution import Solution
 
+_SMALL = 20  # order of a matrix that is better written out than multiplied with
 _COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
 
 
@@ -29,7 +30,8 @@ class Homotopy:
     n_steps : int, default=50
         Values of the parameter, evenly spaced by ratio.
     values : sequence of float, default=None
-        The values themselves, instead.
+        The values themselves, instead; the one at which the estimator is to end is added if it is
+        not the last.
     max_iter : int, default=100
         Steps of the search at each value but the last, which is the estimator's own.
     tol : float, default=1e-3
@@ -63,19 +65,29 @@ class Homotopy:
     curvature: bool = False
     memory: float = 2.0**28
 
-    def values_between(self, start: float, end: float) -> Array:
-        """The values to run through: those given, or evenly spaced by ratio."""
+    def __post_init__(self) -> None:
+        check_count("n_steps", self.n_steps, minimum=2)
+        check_count("max_iter", self.max_iter)
+        check_nonnegative("tol", self.tol)
+        check_nonnegative("jitter", self.jitter)
+        check_positive("memory", self.memory)
         if self.values is not None:
-            return np.array([check_positive("values", value) for value in self.values])
-        return np.geomspace(start, end, check_count("n_steps", self.n_steps, minimum=2))
+            values = tuple(check_positive("values", value) for value in self.values)
+            object.__setattr__(self, "values", values)
+
+    def values_between(self, start: float, end: float) -> Array:
+        """The values to run through: those given, or evenly spaced by ratio; the last is `end`."""
+        if self.values is None:
+            return np.geomspace(start, end, self.n_steps)
+        return np.array([*self.values, end] if self.values[-1:] != (end,) else self.values)
 
     def follow(self, walk: "Walk", values: Array) -> Solution:
         """Run through the `values`: the last is minimised carefully, those before it roughly."""
-        for value in values:
-            solution = walk.to(float(value), careful=value == values[-1])
+        for value in values[:-1]:
+            solution = walk.to(float(value))
             if solution.interrupted:
-                break
-        return solution
+                return solution
+        return walk.to(float(values[-1]), careful=True)
 
 
 class Walk:
@@ -116,8 +128,11 @@ class Walk:
         """Minimise at the next value, from where the search before it ended."""
         solution = self.settle(value, self._shaken(), careful)
         self.Y = solution.embedding
-        objective = self.family(value)
-        curvature = smallest_curvature(objective, self.Y) if self.rule.curvature else np.nan
+        try:
+            curvature = self._curvature(value)
+        except KeyboardInterrupt:
+            curvature = np.nan
+            solution = replace(solution, converged=False, status="interrupted", interrupted=True)
         step = PathStep(
             value,
             solution.value,
@@ -128,6 +143,9 @@ class Walk:
         )
         self.path.record(step, self.Y)
         return solution
+
+    def _curvature(self, value: float) -> float:
+        return smallest_curvature(self.family(value), self.Y) if self.rule.curvature else np.nan
 
     def settle(self, value: float, Y: Array, careful: bool = True) -> Solution:
         """Minimise at a value from the map `Y`, without a record."""
@@ -144,37 +162,34 @@ class Walk:
 
 
 def smallest_curvature(objective: Objective, Y: Array) -> float:
-    """Smallest eigenvalue of the Hessian at `Y`, leaving out moving and turning the map."""
-    Y = np.asarray(Y, float) - Y.mean(axis=0)
-    n, d = Y.shape
-    R = _rigid_motions(Y)
+    """Smallest eigenvalue of the Hessian at `Y`, leaving out moving and turning the map.
+
+    NaN where the eigenvalue could not be found.
+    """
+    Y = np.asarray(Y, dtype=np.float64)
+    R = _rigid_motions(Y - Y.mean(axis=0)) if objective.moves_freely else np.zeros((Y.size, 0))
 
     def product(v: Array) -> Array:
         v = v - R @ (R.T @ v)
-        Hv = objective.hessian_product(Y, v.reshape(n, d)).ravel()
+        Hv = objective.hessian_product(Y, v.reshape(Y.shape)).ravel()
         return Hv - R @ (R.T @ Hv)
 
-    # Rigid motions have curvature zero, which must not pass for the smallest of a stable map.
-    top = float(
-        eigsh(
-            LinearOperator((n * d, n * d), product, dtype=float),
-            1,
-            which="LA",
-            v0=_start(n * d),
-            return_eigenvectors=False,
-            tol=1e-2,
-        )[0]
-    )
-    lifted = LinearOperator(
-        (n * d, n * d), lambda v: product(v) + top * (R @ (R.T @ v)), dtype=float
-    )
-    return float(
-        eigsh(lifted, 1, which="SA", v0=_start(n * d), return_eigenvectors=False, tol=1e-4)[0]
-    )
+    try:
+        # Rigid motions have curvature zero, which must not pass for the smallest of a stable map.
+        top = _extreme(product, Y.size, "LA", 1e-2)
+        return _extreme(lambda v: product(v) + top * (R @ (R.T @ v)), Y.size, "SA", 1e-4)
+    except ArpackNoConvergence:
+        return np.nan
 
 
-def _start(size: int) -> Array:
-    return np.random.default_rng(0).standard_normal(size)
+def _extreme(product: Callable[[Array], Array], size: int, which: str, tol: float) -> float:
+    """The largest or smallest eigenvalue of a symmetric operator."""
+    if size <= _SMALL:
+        values = np.linalg.eigvalsh(np.array([product(v) for v in np.eye(size)]))
+        return float(values[-1 if which == "LA" else 0])
+    operator = LinearOperator((size, size), product, dtype=float)
+    v0 = np.random.default_rng(0).standard_normal(size)
+    return float(eigsh(operator, 1, which=which, v0=v0, return_eigenvectors=False, tol=tol)[0])
 
 
 def _rigid_motions(Y: Array) -> Array:

@@ -80,9 +80,8 @@ class Path:
     def embedding_at(self, parameter: float) -> Array:
         """The kept map whose parameter comes nearest, by ratio where all are positive."""
         at = self.column("parameter")[self.kept]
-        distance = (
-            np.abs(np.log(at / parameter)) if (at > 0).all() and parameter > 0 else at - parameter
-        )
+        positive = parameter > 0 and (at > 0).all()
+        distance = np.log(at / parameter) if positive else at - parameter
         return self.embeddings[int(np.argmin(np.abs(distance)))]
 
     def seen_through(self, view: Callable[[float, Array], Array]) -> Self:
