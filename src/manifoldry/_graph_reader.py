@@ -9,7 +9,9 @@ from scipy import sparse
 from manifoldry._checks import check_count
 from manifoldry._embedder import Embedder
 from manifoldry._typing import Array
+from manifoldry._validation import check_square
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.precomputed import SparseDistances
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,19 +65,24 @@ class GraphReader(Embedder):
     def _unconnected(self, data: Any) -> NeighborGraph:
         if isinstance(data, GraphInput):
             return self._cut(data.graph)
-        n_neighbors = self.n_neighbors
-        given = self.radius is not None or (self._is_precomputed and sparse.issparse(data))
-        if n_neighbors is None and not given:
-            n_neighbors = self._default_neighbors(data.shape[0])
+        free = self.n_neighbors is None and self.radius is None
         return NeighborGraph.build(
             data,
-            n_neighbors,
+            self._neighbors_to_take(data) if free else self.n_neighbors,
             radius=self.radius,
             metric=self.metric,
             metric_params=self.metric_params,
             n_jobs=self.n_jobs,
             copy=False,  # `_read` has made one
         )
+
+    def _neighbors_to_take(self, data: Any) -> int | None:
+        """Neighbours where none were asked for, no more than a sparse graph has."""
+        wanted = self._default_neighbors(data.shape[0])
+        if wanted is None or not (self._is_precomputed and sparse.issparse(data)):
+            return wanted
+        check_square(data, "distances")
+        return min(wanted, SparseDistances(data.shape[0]).fewest_stored(data))
 
     def _default_neighbors(self, n: int) -> int | None:
         """Neighbours of `n` points where none were asked for; None leaves it to the graph."""

@@ -144,6 +144,7 @@ class ElasticEmbedding(NeighborEmbedder):
 
     _default_optimizer = "spectral-lbfgs"
     _n_starts = 3
+    _remedy = "pass a greater weight (see bifurcation_.weight)"
 
     def _state(self, data: Any) -> ElasticObjective:
         self.weight_ = self._given_weight

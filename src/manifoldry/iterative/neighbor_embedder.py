@@ -9,7 +9,9 @@ from scipy import sparse
 
 from manifoldry._checks import as_generator
 from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._warn import warn
 from manifoldry.affinity.entropic import Entropic, EntropicWeights, neighbors_for
+from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.forces import GaussianMap, MapKernel, Repulsion
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
@@ -20,7 +22,8 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.scale import best_scale
-from manifoldry.optimize.homotopy import Walk
+from manifoldry.optimize.homotopy import COLLAPSED, Walk
+from manifoldry.optimize.path import rank
 from manifoldry.optimize.solution import Solution
 from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
 
@@ -135,6 +138,18 @@ class NeighborEmbedder(IterativeEmbedder):
         if self._bifurcation is None:
             self._bifurcation = Bifurcation.of(self._objective, self.n_components_)
         return self._bifurcation
+
+    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
+        super()._store(data, solution, monitor)
+        if solution.converged and rank(solution.embedding, COLLAPSED) == 0:
+            warn(
+                f"the map has collapsed to one point, because repulsion is too weak to open it; "
+                f"{self._remedy}",
+                RankWarning,
+            )
+
+    # What opens a map that has collapsed.
+    _remedy = "pass a smaller perplexity"
 
     def _extend(self, data: Any) -> Extension:
         objective = self._objective

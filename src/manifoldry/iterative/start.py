@@ -43,6 +43,11 @@ def check_init(init: Any, shape: tuple[int, int]) -> Any:
         )
     if not np.isfinite(Y).all():
         raise ValueError("init has NaN or infinite entries; pass a finite map")
+    if (Y == Y[0]).all():
+        raise ValueError(
+            "init has all points in one place, from where no gradient leads away; pass a map that "
+            "has some extent, if only by noise"
+        )
     return Y
 
 
@@ -101,7 +106,8 @@ def _principal_components(seen: Seen, n_components: int) -> Array:
 
     if seen.points is None and seen.distances is not None:
         k = min(n_components, len(seen.distances) - 1)
-        return ClassicalMDS(k, metric="precomputed").fit(seen.distances).embedding_
+        D = seen.distances.astype(np.float64, copy=False)  # the map has their precision
+        return ClassicalMDS(k, metric="precomputed").fit(D).embedding_
     points = _needed(seen.points, "pca")
     k = min(n_components, points.shape[0] - 1, points.shape[1])
     return PCA(k).fit(Frame.of(points).apply(points)).embedding_

@@ -147,7 +147,8 @@ class TSNE(NeighborEmbedder):
     _default_optimizer = Momentum(stopping=Stopping(max_iter=_STEPS, value_tol=_FLAT))
 
     def _state(self, data: Any) -> TSNEObjective:
-        return TSNEObjective(self.affinity_, self.degrees_of_freedom)
+        dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
+        return TSNEObjective(self.affinity_, dof)
 
     def _map_kernel(self) -> MapKernel:
         return StudentMap(self.degrees_of_freedom)

@@ -14,7 +14,7 @@ from manifoldry.optimize.path import Path, PathStep, rank
 from manifoldry.optimize.solution import Solution
 
 _SMALL = 20  # order of a matrix that is better written out than multiplied with
-_COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
+COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Walk:
         step = PathStep(
             value,
             solution.value,
-            rank(self.Y, _COLLAPSED),
+            rank(self.Y, COLLAPSED),
             curvature,
             solution.n_iter,
             solution.converged,
