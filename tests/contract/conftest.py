@@ -40,6 +40,26 @@ class Configuration:
     """The parameter that says how many coordinates there are."""
     keeps_pairs: bool = False
     """Whether the model keeps a share of all pairs of points, as its documentation says."""
+    iterative: bool = False
+    """Whether the map is found step by step; it is the end of a search, not an eigenvector."""
+    reproducibility: float = 1e-9
+    """How far two maps of the same data may part that differ by rounding only, relative to their
+    size; every step of a search multiplies the difference a little."""
+
+    @property
+    def has_perplexity(self):
+        """Whether it reads a graph for its entropic affinities alone."""
+        return self.iterative and "UKR" not in self.id
+
+    @property
+    def refused(self):
+        """A parameter that every estimator of its kind refuses."""
+        return {"optimizer" if self.iterative else "eigen_solver": "best"}
+
+    @property
+    def has_kernel(self):
+        """Whether its coordinates are eigenvectors of one kernel between points."""
+        return not (self.iterative or self.linear or self.one_by_one)
 
     @property
     def one_by_one(self):
@@ -76,7 +96,22 @@ def new(estimator, **parameters):
     return mf.NonRedundant(estimator(**parameters), **own)
 
 
+def search(estimator, **options):
+    """An iterative estimator that takes few steps: two fits compare however far they got."""
+    steps = {"max_iter": 25, **options}
+    return partial(estimator, **steps)
+
+
+def iterative(id, make, **promises):
+    """The extension's error is no rounding: a copy of a point attracts that point as well."""
+    return Configuration(id, make, **{"iterative": True, "extension_error": 1.0, **promises})
+
+
 C, LE = Configuration, mf.LaplacianEigenmaps
+SHORT = {"perplexity": 6, "early_exaggeration_iter": 10}
+# Steps of a given length overshoot while clusters form, which multiplies rounding; and after so
+# few of them points are not yet where their own objective has them.
+MOVING = {"reproducibility": 1e-5, "extension_error": 2.0}
 # A new estimator, or a variant with a path of its own, joins with one line here.
 ESTIMATORS = [
     C("PCA", mf.PCA, finds_training_rows=False, scale_power=1, linear=True),
@@ -207,6 +242,27 @@ ESTIMATORS = [
         partial(new, mf.KernelPCA, criterion="prediction"),
         extension_error=1e-6,
     ),
+    iterative("SNE", search(mf.SNE, perplexity=6)),
+    iterative(
+        "SNE-distances", search(mf.SNE, perplexity=6, metric="precomputed"), takes="distances"
+    ),
+    iterative("SymmetricSNE", search(mf.SymmetricSNE, perplexity=6)),
+    iterative("TSNE", search(mf.TSNE, **SHORT), **MOVING),
+    iterative(
+        "TSNE-distances",
+        search(mf.TSNE, metric="precomputed", **SHORT),
+        takes="distances",
+        **MOVING,
+    ),
+    iterative("ElasticEmbedding", search(mf.ElasticEmbedding, perplexity=6, weight=10.0)),
+    iterative(
+        "ElasticEmbedding-squared_distance",
+        search(mf.ElasticEmbedding, perplexity=6, weight=10.0, repulsion="squared_distance"),
+        keeps_pairs=True,
+        reproducibility=1e-6,  # weights of repulsion are in single precision
+    ),
+    iterative("UKR", search(mf.UKR), reproducibility=1e-7),
+    iterative("UKR-box", search(mf.UKR, box=3.0), reproducibility=1e-4),
 ]
 
 # The name under which a test asks for them says which it can use.
@@ -214,6 +270,11 @@ SELECTIONS: dict[str, Callable[[Configuration], bool]] = {
     "method": lambda c: True,
     "data_method": lambda c: c.takes == "data",
     "matrix_method": lambda c: c.takes != "data",
+    "spectral_method": lambda c: not c.iterative,
+    "iterative_method": lambda c: c.iterative,
+    # What the others say is tested where they refuse.
+    "kernel_method": lambda c: c.has_kernel,
+    "data_kernel_method": lambda c: c.has_kernel and c.takes == "data",
 }
 
 

@@ -15,9 +15,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.spatial.distance import cdist
 from sklearn.exceptions import NotFittedError
+from sklearn.neighbors import KNeighborsClassifier
 
+import manifoldry as mf
 from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning, RankWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* max_iter=25 steps")
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,10 @@ def takes_matrix(method):
     return method.takes != "data"
 
 
+def perplexed(method):
+    return method.has_perplexity
+
+
 def has_own_units(method):
     """Whether a parameter is a length, so that the data cannot be rescaled."""
     return "radius" in method.id
@@ -70,7 +79,11 @@ def has_own_units(method):
 def finite(method, model, X):
     assert model.embedding_.shape[1] == model.n_components_
     assert np.isfinite(model.embedding_).all()
-    assert np.isfinite(model.eigenvalues_).all()
+    if method.iterative:
+        assert np.isfinite(model.trace_["value"]).all()
+        assert np.isfinite(model.loss_)
+    else:
+        assert np.isfinite(model.eigenvalues_).all()
 
 
 def zeros(method, model, X):
@@ -85,12 +98,17 @@ def as_plain(given, tolerance=1e-9):
     def check(method, model, X):
         finite(method, model, X)
         plain = method.make(**parameters(model, method)).fit(method.input(X))
-        agree(model.embedding_, plain.embedding_, tolerance)
+        agree(model.embedding_, plain.embedding_, least(tolerance, method))
         new = X[:5] + 0.01
         placed = model.transform(given(method, method.between(new, X)))
-        agree(placed, plain.transform(method.between(new, X)), 10 * tolerance)
+        agree(placed, plain.transform(method.between(new, X)), 10 * least(tolerance, method))
 
     return check
+
+
+def least(tolerance, method):
+    """The tolerance of methods that compute; searches make more of rounding."""
+    return max(tolerance, method.reproducibility) if method.iterative else tolerance
 
 
 def parameters(model, method):
@@ -226,6 +244,7 @@ GENERAL = [
         SAME,
         anyone(Refused(ValueError, "eigen_solver='best' must be one of 'auto', 'dense'")),
         anyone({"eigen_solver": "best"}),
+        lambda m: not m.iterative,
     ),
     Case(
         "bad seed",
@@ -252,13 +271,15 @@ def dense_twin(method, model, X):
     """A sparse matrix gives what the same numbers in an array give."""
     finite(method, model, X)
     plain = method.make(**parameters(model, method)).fit(X)
-    agree(model.embedding_, plain.embedding_, 1e-7)
+    tolerance = least(1e-7, method)
+    agree(model.embedding_, plain.embedding_, tolerance)
     new = X[:5] + 0.01
-    agree(model.transform(sparse.csr_array(new)), plain.transform(new), 1e-6)
+    agree(model.transform(sparse.csr_array(new)), plain.transform(new), 10 * tolerance)
     assert np.allclose(model.transform(sparse.csr_array(X)), model.embedding_, atol=1e-9)
     back = model.inverse_transform(model.embedding_[:3])
     assert isinstance(back, np.ndarray)
-    assert np.allclose(back, plain.inverse_transform(plain.embedding_[:3]), atol=1e-5)
+    expected = plain.inverse_transform(plain.embedding_[:3])
+    assert np.allclose(back, expected, atol=100 * tolerance)
 
 
 def mostly_zero(X):
@@ -341,7 +362,7 @@ ONE_PLACE = Refused(
 
 
 def constant_outcome(method):
-    if method.on_graph or method.id == "SpectralEmbedding-rbf":
+    if method.on_graph or method.iterative or method.id == "SpectralEmbedding-rbf":
         return ONE_PLACE
     return Right(zeros, RankWarning)
 
@@ -352,13 +373,15 @@ def scaled_by(factor):
     def check(method, model, X):
         finite(method, model, X)
         plain = method.make().fit(method.input(X))
-        agree(model.embedding_ / factor**method.scale_power, plain.embedding_, 1e-9)
+        tolerance = least(1e-9, method)
+        agree(model.embedding_ / factor**method.scale_power, plain.embedding_, tolerance)
         placed = model.transform(method.between(X[:5] + 0.01, X) * factor)
         expected = plain.transform(method.between(X[:5] + 0.01, X))
-        agree(placed / factor**method.scale_power, expected, 1e-8)
+        agree(placed / factor**method.scale_power, expected, 10 * tolerance)
         if takes_data(method):
             back = model.inverse_transform(model.embedding_[:4]) / factor
-            assert np.allclose(back, plain.inverse_transform(plain.embedding_[:4]), atol=1e-6)
+            expected = plain.inverse_transform(plain.embedding_[:4])
+            assert np.allclose(back, expected, atol=max(1e-6, 10 * tolerance))
 
     return check
 
@@ -381,8 +404,10 @@ def scale_outcome(factor):
             return NO_EDGES if factor > 1 else Right(finite)
         if method.takes in ("kernel", "affinity"):  # these are squares already
             return OUT_OF_RANGE
-        if extreme and method.id.startswith(("Isomap", "DiffusionMaps")):
+        if extreme and method.id.startswith(("Isomap", "DiffusionMaps", "UKR", "TSNE-distances")):
             return OUT_OF_RANGE
+        if method.iterative:
+            return Right(scaled_by(factor))
         squares = method.linear or method.takes == "distances" or "Kernel" in method.id
         if extreme and (squares or "MDS" in method.id) and not method.on_graph:
             return OUT_OF_RANGE
@@ -403,10 +428,11 @@ def unmoved(offset, tolerance=1e-7):
         finite(method, model, X)
         rounded = (X + offset) - offset
         plain = method.make().fit(rounded)
-        agree(model.embedding_, plain.embedding_, tolerance)
+        agree(model.embedding_, plain.embedding_, least(tolerance, method))
         new = X[:5] + 0.25
         placed = model.transform(new + offset)
-        agree(placed, plain.transform((new + offset) - offset), 10 * tolerance)
+        expected = plain.transform((new + offset) - offset)
+        agree(placed, expected, 10 * least(tolerance, method))
 
     return check
 
@@ -421,6 +447,9 @@ def two_blobs(X):
 def blobs_apart(method, model, X):
     finite(method, model, X)
     Y = model.embedding_
+    if method.iterative:
+        assert (on_map_neighbors(Y) < 40)[:40].all()
+        assert (on_map_neighbors(Y) >= 40)[40:].all()
     if not method.on_graph:
         return
     joined = method.id.startswith("Isomap")  # geodesic methods bridge the gap, others embed apart
@@ -429,6 +458,13 @@ def blobs_apart(method, model, X):
     true = np.linalg.norm(two_blobs(X)[:40].mean(axis=0) - two_blobs(X)[40:].mean(axis=0))
     apart = np.linalg.norm(Y[:40].mean(axis=0) - Y[40:].mean(axis=0))
     assert np.isclose(apart, true, rtol=0.05 if joined else 1e-6)
+
+
+def on_map_neighbors(Y):
+    """The nearest neighbour of every point."""
+    D = cdist(Y, Y)
+    np.fill_diagonal(D, np.inf)
+    return D.argmin(axis=1)
 
 
 def halves_duplicated(X):
@@ -441,14 +477,15 @@ def duplicates_together(method, model, X):
     Y = model.embedding_
     apart = np.linalg.norm(Y[:30] - Y[30:], axis=1).mean()
     spread = np.linalg.norm(Y - Y.mean(axis=0), axis=1).mean()
-    assert apart <= (0.5 if method.on_graph else 1e-6) * spread
+    assert apart <= (0.5 if method.on_graph or method.iterative else 1e-6) * spread
 
 
 def identical_rows_together(method, model, X):
     """Thirty rows at one place are no structure of their own."""
     finite(method, model, X)
     Y = model.embedding_
-    assert rms_radius(Y[30:]) <= (0.3 if method.on_graph else 1e-6) * rms_radius(Y)
+    share = 0.5 if method.iterative else 0.3 if method.on_graph else 1e-6
+    assert rms_radius(Y[30:]) <= share * rms_radius(Y)
 
 
 def one_outlier(X):
@@ -471,6 +508,11 @@ def rms_radius(A):
     return np.sqrt(np.square(A - A.mean(axis=0)).sum(axis=1).mean())
 
 
+def few(params):
+    """Parameters for a handful of rows, to which the perplexity is left."""
+    return lambda m: {**params, **({"perplexity": None} if m.has_perplexity else {})}
+
+
 SHAPES = [
     Case("constant data", lambda m, X: X * 0 + 1.7, constant_outcome, applies=takes_data),
     Case("all zeros", lambda m, X: X * 0, constant_outcome, applies=takes_data),
@@ -484,7 +526,7 @@ SHAPES = [
             if m.on_sheet
             else Right(finite)
         ),
-        anyone({"n_components": 1}),
+        few({"n_components": 1}),
         lambda m: m.id != "Isomap-landmarks",  # fewer rows than landmarks are an error
     ),
     Case(
@@ -495,7 +537,7 @@ SHAPES = [
             if m.on_sheet
             else Right(finite)
         ),
-        anyone({"n_components": 2}),
+        few({"n_components": 2}),
         lambda m: m.id != "Isomap-landmarks",  # fewer rows than landmarks are an error
     ),
     Case(
@@ -507,6 +549,7 @@ SHAPES = [
         anyone({"n_components": 2}),
         lambda m: not m.on_sheet,
     ),
+    Case("ten rows", lambda m, X: m.input(X[:10]), anyone(Right(finite)), few({})),
     Case(
         "one feature",
         lambda m, X: X[:, :1],
@@ -535,11 +578,13 @@ SHAPES = [
             if m.on_sheet
             else Right(identical_rows_together)
         ),
+        lambda m: settles(m),
     ),
     Case(
         "two blobs",
         lambda m, X: m.input(two_blobs(X)),
         lambda m: Right(blobs_apart, DisconnectedGraphWarning if m.on_graph else None),
+        lambda m: settles(m),
         # Weights of exactly zero between the blobs, and nothing known about where they lie; for a
         # clustering the blobs are not pieces but its answer.
         applies=lambda m: m.takes != "affinity" and m.id != "SpectralClustering",
@@ -761,7 +806,14 @@ MATRICES = [
         anyone(Right(ignores_the_diagonal)),
         applies=lambda m: m.takes == "affinity",
     ),
-    Case("sparse matrix", converted(sparse.csr_array), sparse_matrix_outcome, applies=takes_matrix),
+    Case(
+        "sparse matrix",
+        converted(sparse.csr_array),
+        sparse_matrix_outcome,
+        # All pairs are in the graph then, too.
+        lambda m: {"perplexity": 20, "init": "spectral"} if m.iterative else {},
+        takes_matrix,
+    ),
     Case(
         "point without affinities",
         converted(zero_row),
@@ -777,7 +829,7 @@ MATRICES = [
     Case(
         "no distances at all",
         converted(np.zeros_like),
-        lambda m: ONE_PLACE if m.on_graph else Right(finite, RankWarning),
+        lambda m: ONE_PLACE if m.on_graph or m.iterative else Right(finite, RankWarning),
         applies=lambda m: m.takes == "distances",
     ),
     Case(
@@ -788,7 +840,133 @@ MATRICES = [
     ),
 ]
 
-CASES = [*GENERAL, *TYPES, *SPARSE, *SHAPES, *NEIGHBORS, *MATRICES]
+# ---------------------------------------------------------------- searches
+
+
+def searches(method):
+    return method.iterative
+
+
+def called(*ids):
+    return lambda method: method.id in ids
+
+
+ELASTIC, STUDENT = called("ElasticEmbedding"), called("TSNE", "TSNE-distances")
+COUNT, NUMBER = "must be a whole number", "must be a number"
+AT_MOST = r"must be at most 59 \(the others of n_samples=60\); lower perplexity"
+NO_START = "must be one of 'spectral', 'pca', 'random', a map or an estimator"
+
+REFUSED = [
+    (searches, "optimizer", 3, ValueError, "optimizer=3 must be one of 'gradient', 'jacobi'"),
+    (searches, "guidance", "power", TypeError, r"guidance='power' must be a Filter.*Power\(\)"),
+    (searches, "homotopy", "yes", TypeError, "homotopy='yes' must be True, False or a Homotopy"),
+    (searches, "homotopy", 1, TypeError, "homotopy=1 must be True, False or a Homotopy"),
+    (searches, "callback", "print", TypeError, "callback='print' must be callable"),
+    (searches, "callback_every", 0, ValueError, "callback_every=0 must be at least 1"),
+    (searches, "max_iter", 0, ValueError, "max_iter=0 must be at least 1"),
+    (searches, "max_iter", 2.5, TypeError, f"max_iter=2.5 {COUNT}"),
+    (searches, "tol", -1e-3, ValueError, "tol=-0.001 must be at least 0"),
+    (searches, "tol", "small", TypeError, f"tol='small' {NUMBER}"),
+    (searches, "tol", np.nan, ValueError, "tol=nan must be finite"),
+    (searches, "on_interrupt", "stop", ValueError, "on_interrupt='stop' must be one of 'raise'"),
+    (searches, "init", "best", ValueError, f"init='best' {NO_START}"),
+    (searches, "init", np.zeros((60, 3)), ValueError, r"init has shape \(60, 3\); .*\(60, 2\)"),
+    (searches, "init", np.zeros(60), ValueError, r"init has shape \(60,\); .*\(60, 2\)"),
+    (searches, "init", np.full((60, 2), np.nan), ValueError, "init has NaN or infinite entries"),
+    (searches, "init", np.ones((60, 2)), ValueError, "init has all points in one place"),
+    (searches, "init", [["a", "b"]], TypeError, "is no array of numbers; pass one of 'spectral'"),
+    (searches, "init", mf.PCA, TypeError, "is no array of numbers; pass one of 'spectral'"),
+    (searches, "init", KNeighborsClassifier(), ValueError, NO_START),
+    (perplexed, "perplexity", 60, ValueError, f"perplexity=60 {AT_MOST}"),
+    (perplexed, "perplexity", 0.5, ValueError, "perplexity=0.5 must be at least 1"),
+    (perplexed, "perplexity", -3, ValueError, "perplexity=-3 must be greater than 0"),
+    (perplexed, "perplexity", np.nan, ValueError, "perplexity=nan must be finite"),
+    (perplexed, "perplexity", "ten", TypeError, f"perplexity='ten' {NUMBER}"),
+    (STUDENT, "degrees_of_freedom", 0, ValueError, "degrees_of_freedom=0 must be greater than 0"),
+    (STUDENT, "early_exaggeration", -1, ValueError, "early_exaggeration=-1 must be greater than"),
+    (STUDENT, "early_exaggeration_iter", -1, ValueError, "early_exaggeration_iter=-1 must be at"),
+    (STUDENT, "early_exaggeration_iter", 1.5, TypeError, f"early_exaggeration_iter=1.5 {COUNT}"),
+    (ELASTIC, "weight", 0.0, ValueError, "weight=0.0 must be greater than 0"),
+    (ELASTIC, "weight", -1.0, ValueError, "weight=-1.0 must be greater than 0"),
+    (ELASTIC, "weight", np.inf, ValueError, "weight=inf must be finite"),
+    (ELASTIC, "weight", None, TypeError, f"weight=None {NUMBER}"),
+    (ELASTIC, "weight", "strong", ValueError, "weight='strong' must be one of 'auto'"),
+    (ELASTIC, "repulsion", "strong", ValueError, "repulsion='strong' must be one of 'uniform'"),
+    (ELASTIC, "repulsion", np.ones((3, 3)), ValueError, "of 3 points and the attraction of 60"),
+    (ELASTIC, "repulsion", -np.ones((60, 60)), ValueError, "must not be negative"),
+    (ELASTIC, "repulsion", np.zeros((60, 60)), ValueError, "repulsive weights sum to 0.0"),
+    (ELASTIC, "repulsion", np.full((60, 60), np.nan), ValueError, "repulsive weights sum to nan"),
+    (ELASTIC, "repulsion", None, ValueError, "finite weights.*or repulsion='uniform'"),
+    (called("UKR"), "kernel", "gauss", ValueError, "kernel='gauss'"),
+    (called("UKR"), "box", 0.0, ValueError, "box=0.0 must be greater than 0"),
+    (called("UKR"), "box", "wide", TypeError, f"box='wide' {NUMBER}"),
+    (called("UKR"), "density_floor", -1, ValueError, "density_floor=-1 must be greater than 0"),
+    (called("UKR"), "leave_one_out", False, ValueError, r"pass box=3, say, or leave_one_out=True"),
+    (called("UKR"), "n_neighbors", 60, ValueError, "n_neighbors=60 must be less than n_samples"),
+    (called("UKR"), "n_neighbors", 2.5, TypeError, f"n_neighbors=2.5 {COUNT}"),
+]
+
+
+def settles(method):
+    """Parameters of a search that ends where it would."""
+    return {"max_iter": 200, "early_exaggeration_iter": 50} if "TSNE" in method.id else {}
+
+
+def collapsed(method, model, X):
+    finite(method, model, X)
+    assert np.abs(model.embedding_).max() < 1e-3
+    assert np.isfinite(model.transform(method.between(X[:3] + 0.01, X))).all()
+
+
+SEARCHES = [
+    *(
+        Case(
+            f"{name}={str(value)[:20]}",
+            SAME,
+            anyone(Refused(error, match)),
+            anyone({name: value}),
+            applies,
+        )
+        for applies, name, value, error, match in REFUSED
+    ),
+    Case(
+        "repulsion too weak",
+        SAME,
+        anyone(Right(collapsed, RankWarning)),
+        anyone({"weight": 1e-3, "max_iter": 100}),
+        ELASTIC,
+    ),
+    Case(
+        "repulsion so strong that points part",
+        SAME,
+        anyone(Right(finite)),
+        anyone({"weight": 1e12}),
+        ELASTIC,
+    ),
+    Case(
+        "everybody a neighbour",
+        SAME,
+        anyone(Right(finite)),
+        anyone({"perplexity": 59}),
+        perplexed,
+    ),
+    Case(
+        "more components than features",
+        SAME,
+        anyone(Right(finite)),
+        anyone({"n_components": 7}),
+        searches,
+    ),
+    Case(
+        "a far start",
+        SAME,
+        anyone(Right(finite)),
+        anyone({"init": 1e6 + 1e3 * np.random.default_rng(0).standard_normal((60, 2))}),
+        searches,
+    ),
+]
+
+CASES = [*GENERAL, *TYPES, *SPARSE, *SHAPES, *NEIGHBORS, *MATRICES, *SEARCHES]
 
 
 def test_fit(method, case, X):

@@ -17,9 +17,6 @@ LE = mf.LaplacianEigenmaps
 
 
 def fitted(method, X):
-    """A fitted model, or none where the method says that it has no kernel."""
-    if method.one_by_one or method.linear:
-        pytest.skip("no equivalent kernel; see the tests of what is refused")
     return method.make().fit(method.input(X))
 
 
@@ -56,47 +53,47 @@ def as_eigenvectors(model):
 
 
 class TestEveryMethod:
-    def test_symmetric_on_training_data(self, method, X):
-        K = training_kernel(fitted(method, X), method.input(X))
+    def test_symmetric_on_training_data(self, kernel_method, X):
+        K = training_kernel(fitted(kernel_method, X), kernel_method.input(X))
         assert np.abs(K - K.T).max() <= 1e-12 * np.abs(K).max()
 
-    def test_leading_eigenvectors_are_the_coordinates(self, method, X):
-        model = fitted(method, X)
-        K = training_kernel(model, method.input(X))
+    def test_leading_eigenvectors_are_the_coordinates(self, kernel_method, X):
+        model = fitted(kernel_method, X)
+        K = training_kernel(model, kernel_method.input(X))
         V, before = as_eigenvectors(model)
         found = leading(K, V.shape[1], before)
         if isinstance(model, mf.SpectralClustering):
             found = found / np.linalg.norm(found, axis=1, keepdims=True)
         assert np.abs(subspace_angles(found, V)).max() < 1e-8
 
-    def test_what_comes_before_them_is_no_coordinate(self, method, X):
-        model = fitted(method, X)
+    def test_what_comes_before_them_is_no_coordinate(self, kernel_method, X):
+        model = fitted(kernel_method, X)
         if as_eigenvectors(model)[1] == 0:
             pytest.skip("nothing comes before them")
-        first = leading(training_kernel(model, method.input(X)), 1)
+        first = leading(training_kernel(model, kernel_method.input(X)), 1)
         divided = isinstance(model, LE) and model.normalization != "none"
         constant = roots_of_degrees(model) if divided else np.ones_like(first)
         assert np.abs(subspace_angles(first, constant)).max() < 1e-8
 
-    def test_rows_do_not_depend_on_their_company(self, method, X, X_new):
-        model = fitted(method, X)
-        mixed = method.between(np.vstack([X_new, X[:5]]), X)
+    def test_rows_do_not_depend_on_their_company(self, kernel_method, X, X_new):
+        model = fitted(kernel_method, X)
+        mixed = kernel_method.between(np.vstack([X_new, X[:5]]), X)
         together = dense(model.equivalent_kernel(mixed))
         one_by_one = [dense(model.equivalent_kernel(mixed[i : i + 1])) for i in range(len(mixed))]
         tolerance = 1e-10 * np.abs(together).max()
         np.testing.assert_allclose(together, np.vstack(one_by_one), atol=tolerance)
 
-    def test_double_precision_and_nothing_stored(self, data_method, X):
-        model = fitted(data_method, X.astype(np.float32))
+    def test_double_precision_and_nothing_stored(self, data_kernel_method, X):
+        model = fitted(data_kernel_method, X.astype(np.float32))
         before = set(vars(model))
         assert model.equivalent_kernel(X.astype(np.float32)).dtype == np.float64
         assert set(vars(model)) == before
 
-    def test_units(self, data_method, X):
+    def test_units(self, data_kernel_method, X):
         """Kernels of lengths carry their square; others have no unit."""
-        if data_method.scale_power is None:
+        if data_kernel_method.scale_power is None:
             pytest.skip("another problem at another scale")
-        model, far = (fitted(data_method, s * X) for s in (1.0, 1e60))
+        model, far = (fitted(data_kernel_method, s * X) for s in (1.0, 1e60))
         K, scaled = model.equivalent_kernel(X), far.equivalent_kernel(1e60 * X)
         squared = hasattr(model, "landmarks_") or isinstance(model, mf.ClassicalMDS)
         unit = 1e120 if squared else 1.0
@@ -193,6 +190,9 @@ class TestRefused:
         for model in (mf.PCA(2), mf.ClassicalMDS(2), mf.KernelPCA(2, kernel="linear")):
             with pytest.raises(ValueError, match="inner product of centred rows"):
                 model.fit(X).equivalent_kernel(X)
+
+    def test_maps_that_are_no_eigenvectors(self, iterative_method):
+        assert not hasattr(iterative_method.make(), "equivalent_kernel")
 
     def test_constrained_coordinates(self, X):
         model = mf.NonRedundant(LE(), 2).fit(X)
