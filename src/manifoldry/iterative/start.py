@@ -43,7 +43,7 @@ def check_init(init: Any, shape: tuple[int, int]) -> Any:
         )
     if not np.isfinite(Y).all():
         raise ValueError("init has NaN or infinite entries; pass a finite map")
-    if (Y == Y[0]).all():
+    if not np.ptp(Y, axis=0).any():
         raise ValueError(
             "init has all points in one place, from where no gradient leads away; pass a map that "
             "has some extent, if only by noise"
