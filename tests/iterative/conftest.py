@@ -1,0 +1,47 @@
+"""The iterative estimators, on data small enough for many fits."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import manifoldry as mf
+from manifoldry.datasets import make_swiss_roll
+
+# Estimators with a search that takes more than a few steps and comes to rest.
+ESTIMATORS = {
+    "SNE": partial(mf.SNE, perplexity=10),
+    "SymmetricSNE": partial(mf.SymmetricSNE, perplexity=10),
+    "TSNE": partial(mf.TSNE, perplexity=10, early_exaggeration_iter=20, max_iter=60),
+    "ElasticEmbedding": partial(mf.ElasticEmbedding, perplexity=10),
+    "ElasticEmbedding-weight": partial(mf.ElasticEmbedding, perplexity=10, weight=20.0),
+    "UKR": partial(mf.UKR, max_iter=60),
+    "UKR-box": partial(mf.UKR, max_iter=60, box=3.0),
+}
+
+
+def pytest_generate_tests(metafunc):
+    if "make" in metafunc.fixturenames:
+        metafunc.parametrize("make", list(ESTIMATORS.values()), ids=list(ESTIMATORS))
+
+
+@pytest.fixture(scope="session")
+def X():
+    return make_swiss_roll(90, random_state=0).X
+
+
+@pytest.fixture(scope="session")
+def X_new():
+    return make_swiss_roll(12, random_state=1).X
+
+
+def distance_up_to_rotation(Y, reference):
+    """Largest difference, relative to the size of the map, after the best rotation."""
+    Y, reference = Y - Y.mean(axis=0), reference - reference.mean(axis=0)
+    U, _, V = np.linalg.svd(Y.T @ reference)
+    return np.abs(Y @ U @ V - reference).max() / np.abs(reference).max()
+
+
+@pytest.fixture(scope="session")
+def rotated():
+    return distance_up_to_rotation

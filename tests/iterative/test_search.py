@@ -1,0 +1,348 @@
+"""What can be seen of a search, and what stops it."""
+
+import builtins
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+import manifoldry as mf
+from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.optimize import LBFGS, Homotopy, Power, Projector, Stopping
+
+pytestmark = pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
+
+
+class Watch:
+    """A callback that keeps what it sees, and does something at one step."""
+
+    def __init__(self, at=None, then=lambda: True):
+        self.seen, self.at, self.then = [], at, then
+
+    def __call__(self, iterate):
+        self.seen.append(iterate)
+        return self.then() if iterate.step.iteration == self.at else None
+
+    @property
+    def iterations(self):
+        return [iterate.step.iteration for iterate in self.seen]
+
+
+def interrupt():
+    raise KeyboardInterrupt
+
+
+class TestCallbacks:
+    def test_it_sees_every_step_once(self, make, X):
+        watch = Watch()
+        model = make(callback=watch).fit(X)
+        assert watch.iterations == list(range(model.n_iter_ + 1))
+
+    def test_it_sees_every_nth(self, make, X):
+        watch = Watch()
+        model = make(callback=watch, callback_every=7).fit(X)
+        assert watch.iterations == list(range(0, model.n_iter_ + 1, 7))
+
+    def test_it_sees_maps_with_their_values(self, X):
+        """Of the objective at the last weight, and what it is told is what the trace says."""
+        watch = Watch()
+        model = mf.ElasticEmbedding(weight=20.0, perplexity=10, callback=watch).fit(X)
+        for iterate, entry in zip(watch.seen, model.trace_, strict=True):
+            assert iterate.step.value == entry["value"]
+            assert np.isclose(model._objective.value(iterate.embedding), entry["value"])
+        assert np.array_equal(watch.seen[-1].embedding, model.embedding_)
+        with pytest.raises(ValueError, match="read-only"):
+            watch.seen[0].embedding[0] = 0
+
+    def test_it_sees_the_map_inside_its_box(self, X):
+        for homotopy in (False, Homotopy(n_steps=4, max_iter=5)):
+            watch = Watch()
+            mf.UKR(box=2.0, homotopy=homotopy, max_iter=15, callback=watch).fit(X)
+            assert max(np.abs(iterate.embedding).max() for iterate in watch.seen) <= 2.0
+
+    def test_it_stops_the_search(self, make, X, X_new):
+        model = make(callback=Watch(at=5)).fit(X)
+        assert model.n_iter_ == 5
+        assert not model.converged_
+        assert model.status_ == "stopped by a callback"
+        assert np.isfinite(model.transform(X_new)).all()
+
+    def test_stopping_is_no_failure(self, X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            mf.SNE(callback=Watch(at=3)).fit(X)
+
+    def test_its_errors_are_the_callers(self, X):
+        def fail(iterate):
+            raise RuntimeError("no more disk")
+
+        model = mf.SNE(callback=fail)
+        with pytest.raises(RuntimeError, match="no more disk"):
+            model.fit(X)
+        assert not hasattr(model, "embedding_")
+
+
+class TestInterrupts:
+    def test_the_best_map_stays_and_the_interrupt_goes_on(self, make, X, X_new):
+        watch = Watch(at=8, then=interrupt)
+        model = make(callback=watch)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+        assert not model.converged_
+        assert model.status_ == "interrupted"
+        assert model.n_iter_ == 8
+        assert np.isfinite(model.transform(X_new)).all()
+        assert np.isfinite(model.inverse_transform(model.embedding_[:3])).all()
+        seen = [np.asarray(iterate.embedding) for iterate in watch.seen]
+        assert any(np.array_equal(model.embedding_, Y) for Y in seen)
+
+    def test_it_may_be_kept_quietly(self, make, X):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model = make(callback=Watch(at=8, then=interrupt), on_interrupt="keep").fit(X)
+        assert model.status_ == "interrupted"
+
+    @pytest.mark.parametrize("step", [0, 1])
+    def test_at_once(self, X, step):
+        model = mf.SNE(callback=Watch(at=step, then=interrupt), on_interrupt="keep").fit(X)
+        assert model.n_iter_ == step
+        assert np.isfinite(model.embedding_).all()
+
+    @pytest.mark.parametrize(
+        "model",
+        [
+            mf.ElasticEmbedding(weight=20.0, homotopy=True),
+            mf.SNE(homotopy=True),
+            mf.TSNE(homotopy=True),
+            mf.UKR(homotopy=True),
+            mf.UKR(homotopy=True, box=3.0),
+            mf.TSNE(early_exaggeration_iter=30),
+        ],
+        ids=["EE", "SNE", "TSNE", "UKR", "UKR-box", "early exaggeration"],
+    )
+    def test_on_the_way_to_the_objective(self, model, X):
+        """The loss is that of the objective asked for, not of the one on the way."""
+        watch = Watch(at=25, then=interrupt)
+        model.set_params(callback=watch, on_interrupt="keep").fit(X)
+        assert model.status_ == "interrupted"
+        here = watch.seen[-1].embedding
+        if isinstance(model, mf.UKR):
+            error = leave_one_out_error(model.embedding_, X)
+            assert np.isclose(model.loss_, error)
+            assert np.allclose(model.embedding_, here, atol=2 * np.abs(here).max())
+            assert np.array_equal(model.path_.embeddings[-1], model.embedding_)
+        else:
+            assert np.isclose(model.loss_, model._objective.value(model.embedding_))
+            assert model._objective.weight == getattr(model, "weight_", 1.0)
+
+    def test_while_curvature_is_computed(self, X, monkeypatch):
+        monkeypatch.setattr(
+            "manifoldry.optimize.homotopy.smallest_curvature", lambda *_: interrupt()
+        )
+        model = mf.ElasticEmbedding(weight=20.0, homotopy=Homotopy(curvature=True))
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+        assert len(model.path_) == 1
+        assert np.isfinite(model.embedding_).all()
+
+
+def leave_one_out_error(Y, X):
+    """Mean squared error of predicting rows as means of the others, weighted on the map."""
+    K = np.exp(-cdist(Y, Y, "sqeuclidean"))
+    np.fill_diagonal(K, 0)
+    predicted = K @ X / K.sum(axis=1, keepdims=True)
+    return np.square(X - predicted).sum(axis=1).mean()
+
+
+class TestEvidence:
+    def test_trace(self, make, X):
+        model = make().fit(X)
+        trace = model.trace_
+        starts = np.flatnonzero(np.r_[True, np.diff(trace["iteration"]) == 0])
+        assert len(trace) == model.n_iter_ + len(starts)
+        assert model.n_iter_ == trace["iteration"][-1]
+        assert model.n_evaluations_ == trace["evaluations"][-1]
+        assert (trace["length"][starts] == 0).all()
+        assert (np.diff(trace["evaluations"])[np.diff(trace["iteration"]) == 1] >= 1).all()
+
+    def test_line_searches_descend(self, X):
+        for model in (mf.SNE(), mf.SymmetricSNE(), mf.ElasticEmbedding(weight=20.0)):
+            trace = model.fit(X).trace_
+            assert (np.diff(trace["value"]) <= 0).all()
+            assert model.loss_ == trace["value"].min()
+            assert model.converged_
+
+    def test_a_search_cut_short_says_so(self, X):
+        with pytest.warns(ConvergenceWarning, match=r"SNE did not converge: max_iter=3 steps"):
+            model = mf.SNE(max_iter=3).fit(X)
+        assert not model.converged_
+        assert model.n_iter_ == 3
+
+    def test_tolerance(self, X):
+        rough, fine = (mf.SNE(tol=tol).fit(X) for tol in (1e-2, 1e-6))
+        assert rough.n_iter_ < fine.n_iter_
+        assert fine.loss_ < rough.loss_
+        assert "tol=0.01" in rough.status_
+
+    def test_an_optimiser_with_its_own_rule(self, X):
+        model = mf.SNE(optimizer=LBFGS(stopping=Stopping(max_iter=4))).fit(X)
+        assert model.n_iter_ == 4
+        assert mf.SNE(optimizer="cg", max_iter=5).fit(X).n_iter_ == 5
+
+    @pytest.mark.parametrize("optimizer", ["gradient", "jacobi", "diagonal", "spectral", "cg"])
+    def test_searches_agree(self, X, optimizer):
+        """All find the same minimum from the same start."""
+        reference = mf.SymmetricSNE().fit(X)
+        model = mf.SymmetricSNE(optimizer=optimizer, max_iter=2000).fit(X)
+        assert np.isclose(model.loss_, reference.loss_, rtol=1e-3)
+
+    @pytest.mark.parametrize("guidance", [Power(), Projector()], ids=["power", "projector"])
+    def test_guidance_changes_the_way(self, X, guidance):
+        start = 0.1 * np.random.default_rng(0).standard_normal((len(X), 2))
+        plain, guided = (mf.SNE(init=start, guidance=g).fit(X) for g in (None, guidance))
+        assert guided.converged_
+        first = [m.trace_["value"][1] for m in (plain, guided)]
+        assert not np.isclose(*first, rtol=1e-6)
+
+
+class TestVerbose:
+    @pytest.mark.parametrize("rich", [True, False])
+    def test_progress(self, X, capsys, monkeypatch, rich):
+        if not rich:
+            without(monkeypatch, "rich")
+        mf.SNE(verbose=True, max_iter=5).fit(X)
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "SNE" in err
+        assert "value" in err
+
+    def test_silence_is_the_default(self, make, X, capsys):
+        make(max_iter=5).fit(X)
+        assert capsys.readouterr() == ("", "")
+
+
+def without(monkeypatch, package):
+    """Make the import of `package` fail."""
+    real = builtins.__import__
+
+    def fail(name, *args, **kwargs):
+        if name.split(".")[0] == package:
+            raise ImportError(f"No module named {package!r}")
+        return real(name, *args, **kwargs)
+
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", fail)
+
+
+class TestWarmStart:
+    def test_it_takes_fewer_steps(self, X):
+        for model in (
+            mf.SNE(),
+            mf.SymmetricSNE(),
+            mf.TSNE(early_exaggeration_iter=100, perplexity=10),
+            mf.ElasticEmbedding(weight=20.0),
+            mf.ElasticEmbedding(weight=20.0, homotopy=Homotopy(n_steps=10)),
+            mf.SNE(homotopy=Homotopy(n_steps=10)),
+            mf.UKR(1, homotopy=Homotopy(n_steps=5, max_iter=10)),
+        ):
+            cold = model.set_params(warm_start=True).fit(X)
+            steps, loss = cold.n_iter_, cold.loss_
+            warm = model.fit(X)
+            assert warm.n_iter_ < 0.6 * steps, model
+            assert warm.loss_ <= loss * (1 + 1e-3)
+
+    def test_it_goes_on_where_the_search_was_stopped(self, X):
+        model = mf.SNE(warm_start=True, max_iter=5).fit(X)
+        half = model.embedding_.copy()
+        again = model.set_params(max_iter=500, callback=Watch()).fit(X)
+        assert np.array_equal(model.callback.seen[0].embedding, half)
+        assert again.converged_
+
+    def test_without_it_nothing_is_kept(self, X):
+        model = mf.SNE().fit(X)
+        first = model.embedding_.copy()
+        assert np.array_equal(model.fit(X).embedding_, first)
+
+    @pytest.mark.parametrize(("rows", "columns"), [(80, 2), (90, 3)])
+    def test_a_map_of_another_shape_is_refused(self, X, rows, columns):
+        model = mf.SNE(warm_start=True).fit(X)
+        model.set_params(n_components=columns)
+        message = rf"shape is \(90, 2\); this fit needs one of shape \({rows}, {columns}\); pass"
+        with pytest.raises(ValueError, match=message):
+            model.fit(X[:rows])
+        # The fit before is forgotten, as after every failure.
+        assert model.fit(X[:rows]).embedding_.shape == (rows, columns)
+
+    def test_single_precision(self, X):
+        model = mf.SNE(warm_start=True).fit(X.astype(np.float32))
+        assert model.fit(X.astype(np.float32)).embedding_.dtype == np.float32
+
+
+class TestStart:
+    def test_a_given_map_is_taken_as_it_is(self, make, X):
+        start = np.random.default_rng(0).standard_normal((len(X), 2))
+        kept, watch = start.copy(), Watch()
+        make(init=start, callback=watch, max_iter=2).fit(X)
+        seen = watch.seen[0].embedding
+        inside = np.clip(start, -0.99 * 3, 0.99 * 3) if make().get_params().get("box") else start
+        assert np.allclose(seen, inside, atol=1e-12)
+        assert np.array_equal(start, kept)
+
+    def test_lists_will_do(self, X):
+        start = np.random.default_rng(0).standard_normal((len(X), 2))
+        lists, arrays = (mf.SNE(init=init).fit(X) for init in (start.tolist(), start))
+        assert np.array_equal(lists.embedding_, arrays.embedding_)
+
+    @pytest.mark.parametrize("init", ["pca", mf.PCA()], ids=["word", "estimator"])
+    def test_it_has_the_shape_of_its_estimator(self, X, init):
+        """Up to the scale of the objective's choice, and noise of a thousandth."""
+        watch = Watch()
+        mf.SNE(init=init, callback=watch, max_iter=1).fit(X)
+        seen, expected = watch.seen[0].embedding, mf.PCA(2).fit(X).embedding_
+        scale = (seen * expected).sum() / (expected**2).sum()
+        assert np.abs(seen / scale - expected).max() < 0.01 * np.abs(expected).max()
+
+    def test_an_estimator_is_not_fitted_itself(self, X):
+        init = mf.Isomap(n_neighbors=8)
+        mf.SNE(init=init).fit(X)
+        assert not hasattr(init, "embedding_")
+        assert init.n_components is None
+
+    def test_estimators_of_distances(self, X):
+        D = cdist(X, X)
+        init = mf.ClassicalMDS(metric="precomputed")
+        model = mf.SNE(metric="precomputed", init=init).fit(D)
+        expected = mf.SNE(init=mf.ClassicalMDS()).fit(X)
+        assert np.isclose(model.loss_, expected.loss_, rtol=1e-6)
+
+    def test_what_needs_data_says_so(self, X):
+        D = cdist(X, X)
+        message = "needs the data, of which this fit saw only distances"
+        with pytest.raises(ValueError, match=message):
+            mf.SNE(metric="precomputed", init=mf.PCA()).fit(D)
+
+    def test_seeds(self, make, X):
+        one, two = (make(init="random", random_state=seed, max_iter=5).fit(X) for seed in (1, 2))
+        assert not np.allclose(one.embedding_, two.embedding_)
+
+    def test_a_generator_is_the_callers(self, X):
+        rng = np.random.default_rng(0)
+        model = mf.SNE(init="random", random_state=rng).fit(X)
+        first = model.embedding_.copy()
+        assert not np.array_equal(model.fit(X).embedding_, first)  # it went on
+
+    def test_more_coordinates_than_features(self, X):
+        for init in ("pca", "spectral"):
+            model = mf.SNE(5, init=init).fit(X)
+            assert np.linalg.matrix_rank(model.embedding_) == 5
+
+    @pytest.mark.parametrize("model", [mf.SNE(), mf.SymmetricSNE(), mf.ElasticEmbedding(weight=20)])
+    def test_order_of_rows(self, X, model, rotated):
+        """The noise on the start goes by the rows' numbers, but the minimum is the same."""
+        order = np.random.default_rng(0).permutation(len(X))
+        model.set_params(tol=1e-9)
+        first = model.fit(X).embedding_
+        assert rotated(model.fit(X[order]).embedding_, first[order]) < 1e-4
