@@ -190,9 +190,7 @@ class TestHomotopy:
             if not curvature:
                 assert np.isnan(found).all()
                 continue
-            for value, step, Y in zip(
-                found, route.path.steps, route.path.embeddings, strict=True
-            ):
+            for value, step, Y in zip(found, route.path.steps, route.path.embeddings, strict=True):
                 H = dense_hessian(step.parameter, Y)
                 assert np.isclose(value, without_rigid_motions(H, Y)[0], rtol=1e-2)
 
