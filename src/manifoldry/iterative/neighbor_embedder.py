@@ -107,7 +107,10 @@ class NeighborEmbedder(IterativeEmbedder):
         return best_scale(objective, Y) * Y
 
     def _opening(self, objective: Any) -> Array:
-        """The collapsed map as it begins to open."""
+        """The collapsed map as it begins to open, unless the homotopy has a start of its own."""
+        start = self._homotopy.start(objective, self.n_components_, self._rng)
+        if start is not None:
+            return start
         return _OPENING * np.sqrt(objective.n) * self.bifurcation_.directions
 
     def _first_weight(self, objective: Any) -> float:
@@ -123,8 +126,7 @@ class NeighborEmbedder(IterativeEmbedder):
         return solution
 
     def _walk(self, objective: Any, start: Array, monitor: Monitor) -> Walk:
-        return Walk(
-            self._homotopy,
+        return self._homotopy.walk(
             objective.with_weight,
             start,
             self._optimiser(self._default_optimizer),

@@ -15,6 +15,7 @@ from manifoldry.objectives.sne import SNEObjective
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
 from manifoldry.objectives.tsne import TSNEObjective
+from manifoldry.objectives.whitened import Whitened
 
 __all__ = [
     "Bifurcation",
@@ -30,6 +31,7 @@ __all__ = [
     "TSNEObjective",
     "UKRObjective",
     "UniformRepulsion",
+    "Whitened",
     "best_scale",
     "gaussian_sums",
     "leave_one_out_errors",

@@ -2,6 +2,8 @@
 
 from manifoldry.optimize.armijo import Armijo
 from manifoldry.optimize.conjugate_gradient import ConjugateGradient
+from manifoldry.optimize.constrained import Constrained
+from manifoldry.optimize.constrained_homotopy import ConstrainedHomotopy
 from manifoldry.optimize.deflated_power import DeflatedPower
 from manifoldry.optimize.diagonal_hessian import DiagonalHessian
 from manifoldry.optimize.filter import Filter, Identity
@@ -28,6 +30,8 @@ __all__ = [
     "LBFGS",
     "Armijo",
     "ConjugateGradient",
+    "Constrained",
+    "ConstrainedHomotopy",
     "DeflatedPower",
     "DiagonalHessian",
     "EveryStep",

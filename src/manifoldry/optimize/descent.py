@@ -66,7 +66,7 @@ class Descent(Optimiser):
         """What takes the steps of one search."""
 
     def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
-        Y = _checked_start(objective, Y)
+        Y = checked_start(objective, Y)
         record = _Record(Evaluator(objective), Y, watch, self.returns_best)
         try:
             verdict = self._descend(objective, Y, record)
@@ -122,7 +122,7 @@ class _Record:
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)
         if self.watch is not None:
-            self.watch(Iterate(_read_only(point.Y), step))
+            self.watch(Iterate(read_only(point.Y), step))
 
     def solution(self, verdict: Verdict, interrupted: bool = False) -> Solution:
         return Solution(
@@ -141,7 +141,7 @@ def _meaning(stuck: Stuck, monitor: Monitor) -> Verdict:
     return monitor.stuck(stuck.promised)
 
 
-def _checked_start(objective: Objective, Y: Array) -> Array:
+def checked_start(objective: Objective, Y: Array) -> Array:
     """Return `Y` as a finite map of the objective's points, in its own precision."""
     Y = np.asarray(Y)
     if not np.issubdtype(Y.dtype, np.floating):
@@ -171,7 +171,8 @@ def _share(before: float, after: float) -> float:
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
-def _read_only(Y: Array) -> Array:
+def read_only(Y: Array) -> Array:
+    """`Y`, not to be written to."""
     view = Y.view()
     view.flags.writeable = False
     return view

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -80,6 +81,14 @@ class Homotopy:
         if self.values is None:
             return np.geomspace(start, end, self.n_steps)
         return np.array([*self.values, end] if self.values[-1:] != (end,) else self.values)
+
+    def start(self, objective: Any, n_components: int, rng: np.random.Generator) -> Array | None:
+        """The map from which this homotopy begins; None where that is for the objective to say."""
+        return None
+
+    def walk(self, *under_way: Any) -> "Walk":
+        """Set out: the arguments are those of :class:`Walk`."""
+        return Walk(self, *under_way)
 
     def follow(self, walk: "Walk", values: Array) -> Solution:
         """Run through the `values`: the last is minimised carefully, those before it roughly."""
