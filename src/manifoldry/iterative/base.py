@@ -83,6 +83,8 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
 
     # What searches, unless the user says otherwise.
     _default_optimizer: str | Optimiser
+    # Whether a search that took all its steps is worth a warning.
+    _must_converge = True
     # The neighbours of the training points.
     _graph: NeighborGraph
     # What was minimised.
@@ -142,7 +144,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
     def _check_search(self) -> None:
         """Refuse what makes no search, before the work on the data."""
         self._optimiser(self._default_optimizer)
-        if not isinstance(self.homotopy, bool | np.bool_ | Homotopy):
+        if not isinstance(self.homotopy, bool | np.bool_ | Homotopy | None):
             raise TypeError(
                 f"homotopy={self.homotopy!r} must be True, False or a Homotopy; pass homotopy=True"
             )
@@ -192,11 +194,16 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         return optimiser.stopping_at(max_iter, tol)
 
     @property
+    def _follows(self) -> bool:
+        """Whether the search follows a homotopy."""
+        return bool(self.homotopy)
+
+    @property
     def _homotopy(self) -> Homotopy:
         return self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
 
     def _search(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
-        search = self._follow if self.homotopy else self._minimise
+        search = self._follow if self._follows else self._minimise
         return search(objective, start, monitor)
 
     def _resume(self, objective: Objective, previous: Array, monitor: Monitor) -> Solution:
@@ -216,7 +223,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
         self.converged_ = solution.converged
         self.status_ = _STOPPED if monitor.stopped else solution.status
-        if not (solution.converged or solution.interrupted):
+        if self._must_converge and not (solution.converged or solution.interrupted):
             warn(
                 f"{type(self).__name__} did not converge: {solution.status}; raise max_iter or "
                 "tol, or look at trace_",

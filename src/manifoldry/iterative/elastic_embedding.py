@@ -16,6 +16,7 @@ from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.solution import Solution
 
+_PAIRS_KEPT = 20_000  # points up to which a matrix of all pairs is kept unasked: 1.6 GB
 _FIRST = 1.0  # weight at which the search for the best begins: a coarse map
 
 
@@ -38,18 +39,20 @@ class ElasticEmbedding(NeighborEmbedder):
         The λ of repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` follows the map
         as λ grows and takes the smallest at which the data can be predicted from the map as well
         as from the best, within one standard error, leaving each point out.
-    repulsion : {"uniform", "squared_distance"} or matrix, default="uniform"
-        W⁻: the same between all pairs, proportional to the squared distance in the data (which
-        keeps a matrix of all pairs), or given, dense or sparse.
+    repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
+        W⁻: proportional to the squared distance in the data, which keeps a matrix of all pairs;
+        the same between all pairs; or given, dense or sparse. By default squared distances for up
+        to 20 000 points, if the data are known: their maps are better.
     metric : str or callable, default="euclidean"
         Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
-    init : {"spectral", "pca", "random"}, estimator or array, default="spectral"
+    init : {"spectral", "pca", "random"}, estimator or array, default=None
         Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
-        last are scaled to where the objective is lowest.
+        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
+        are scaled to where the objective is lowest. By default
+        ``"spectral"``.
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
         default L-BFGS with the spectral direction.
@@ -105,10 +108,10 @@ class ElasticEmbedding(NeighborEmbedder):
         *,
         perplexity: float | None = None,
         weight: float | str = "auto",
-        repulsion: Any = "uniform",
+        repulsion: Any = "auto",
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
-        init: Any = "spectral",
+        init: Any = None,
         optimizer: str | Optimiser | None = None,
         guidance: Filter | None = None,
         homotopy: bool | Homotopy = False,
@@ -146,6 +149,9 @@ class ElasticEmbedding(NeighborEmbedder):
     _n_starts = 3
     _remedy = "pass a greater weight (see bifurcation_.weight)"
 
+    def _default_perplexity(self, n: int) -> float:
+        return 20.0
+
     def _state(self, data: Any) -> ElasticObjective:
         self.weight_ = self._given_weight
         return ElasticObjective(self.affinity_, self._repulsion(data), self.weight_)
@@ -165,10 +171,13 @@ class ElasticEmbedding(NeighborEmbedder):
     def _repulsion(self, data: Any) -> Any:
         if not isinstance(self.repulsion, str):
             return self.repulsion
-        check_option("repulsion", self.repulsion, ("uniform", "squared_distance"))
-        if self.repulsion == "uniform":
-            return self.repulsion
+        check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
         points = self._points(data)
+        if self.repulsion == "auto":
+            pays = points is not None and data.shape[0] <= _PAIRS_KEPT
+            return squared_distance_weights(points) if pays else "uniform"
+        if self.repulsion == "uniform":
+            return "uniform"
         if points is None:
             raise ValueError(
                 "repulsion='squared_distance' needs the data, of which this fit saw only "
@@ -188,7 +197,7 @@ class ElasticEmbedding(NeighborEmbedder):
         """Raise the weight until the map predicts the data no better; take the smallest."""
         walk = self._walk(objective, start, monitor)
         search = WeightSearch(in_own_units(self._graph.index.points), walk)
-        first = self._first_weight(objective) if self.homotopy else objective.weight
+        first = self._first_weight(objective) if self._follows else objective.weight
         self.weight_, solution = search.run(first)
         self._objective = objective.with_weight(self.weight_)
         self.path_ = walk.path

@@ -13,7 +13,7 @@ from manifoldry.objectives.regression_kernels import Gaussian
 from manifoldry.optimize.homotopy import Walk
 from manifoldry.optimize.solution import Solution
 
-_RATIO = 10**0.25  # from one weight to the next
+_RATIO = 10**0.25  # from one weight to the next; twice as much ends in poorer maps
 _LARGEST = 1e7  # times the first weight
 _PATIENCE = 4  # weights without a new best after which the search ends
 _ERRORS = 2.0  # standard errors within which a map is as good as the best

@@ -10,7 +10,12 @@ from scipy import sparse
 from manifoldry._checks import as_generator
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._warn import warn
-from manifoldry.affinity.entropic import Entropic, EntropicWeights, neighbors_for
+from manifoldry.affinity.entropic import (
+    Entropic,
+    EntropicWeights,
+    default_perplexity,
+    neighbors_for,
+)
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.forces import GaussianMap, MapKernel, Repulsion
@@ -22,7 +27,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.scale import best_scale
-from manifoldry.optimize.homotopy import COLLAPSED, Walk
+from manifoldry.optimize.homotopy import COLLAPSED, Homotopy, Walk
 from manifoldry.optimize.path import rank
 from manifoldry.optimize.solution import Solution
 from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
@@ -53,6 +58,9 @@ class NeighborEmbedder(IterativeEmbedder):
 
     perplexity: float | None
 
+    # Where the search begins, and the homotopy that it follows, unless the user says otherwise.
+    _default_init = "spectral"
+    _default_homotopy: Homotopy | None = None
     # Neighbours whose places new points try, beside the mean of all.
     _n_starts = 1
     _weights: EntropicWeights
@@ -66,7 +74,7 @@ class NeighborEmbedder(IterativeEmbedder):
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        self._weights = Entropic(self.perplexity).fit(graph)
+        self._weights = Entropic(self._perplexity(graph.n_query)).fit(graph)
         self.perplexity_ = self._weights.perplexity
         self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
         self.affinity_ = joint(self._weights.conditional(graph))
@@ -85,13 +93,23 @@ class NeighborEmbedder(IterativeEmbedder):
     def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
         """How new points are repelled by the map."""
 
+    def _perplexity(self, n: int) -> float:
+        """What was asked for, or what suits the method and as many points as these."""
+        if self.perplexity is not None:
+            return self.perplexity
+        return min(self._default_perplexity(n), default_perplexity(n - 1))
+
     def _default_neighbors(self, n: int) -> int:
-        return neighbors_for(self.perplexity, n)
+        return neighbors_for(self._perplexity(n), n)
+
+    @abstractmethod
+    def _default_perplexity(self, n: int) -> float:
+        """The perplexity that suits `n` points."""
 
     def _start(self, data: Any, objective: Any) -> Array:
         shape = (objective.n, self.n_components_)
         init = check_init(self._init(data), shape)
-        if self.homotopy:
+        if self._follows:
             return self._opening(objective)
         if isinstance(init, np.ndarray):
             return init
@@ -99,8 +117,20 @@ class NeighborEmbedder(IterativeEmbedder):
         return self._scaled(objective, Y)
 
     def _init(self, data: Any) -> Any:
-        """What was asked for as a start."""
-        return self.init
+        """What was asked for as a start, or what suits the method."""
+        return self._default_init if self.init is None else self.init
+
+    @property
+    def _follows(self) -> bool:
+        # A start that was asked for is not one that a homotopy would pass over.
+        unasked = self.homotopy is None and self.init is None
+        return self._default_homotopy is not None if unasked else bool(self.homotopy)
+
+    @property
+    def _homotopy(self) -> Homotopy:
+        if isinstance(self.homotopy, Homotopy):
+            return self.homotopy
+        return self._default_homotopy or Homotopy()
 
     def _scaled(self, objective: Any, Y: Array) -> Array:
         """A start of given shape at the size at which it costs least."""

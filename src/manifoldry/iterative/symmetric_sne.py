@@ -24,17 +24,18 @@ class SymmetricSNE(NeighborEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
-        Effective number of neighbours of every point; by default 30, or a third of the
+        Effective number of neighbours of every point; by default 10, or a third of the
         points if those are fewer. The graph has three times as many.
     metric : str or callable, default="euclidean"
         Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
-    init : {"spectral", "pca", "random"}, estimator or array, default="spectral"
+    init : {"spectral", "pca", "random"}, estimator or array, default=None
         Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
-        last are scaled to where the objective is lowest.
+        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
+        are scaled to where the objective is lowest. By default the search
+        follows a homotopy, which needs no start; if that is declined, ``"spectral"``.
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
         default L-BFGS.
@@ -42,9 +43,10 @@ class SymmetricSNE(NeighborEmbedder):
         A filter of the gradient that changes as the search goes on, see
         :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
         the data first. A good start needs none.
-    homotopy : bool or Homotopy, default=False
+    homotopy : bool or Homotopy, default=None
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
-        step by step; see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
+        step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
+        unless an `init` is given: maps from elsewhere end in poorer minima.
     max_iter : int, default=None
         Most steps of the search; by default the optimiser's own.
     tol : float, default=None
@@ -86,10 +88,10 @@ class SymmetricSNE(NeighborEmbedder):
         perplexity: float | None = None,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
-        init: Any = "spectral",
+        init: Any = None,
         optimizer: str | Optimiser | None = None,
         guidance: Filter | None = None,
-        homotopy: bool | Homotopy = False,
+        homotopy: bool | Homotopy | None = None,
         max_iter: int | None = None,
         tol: float | None = None,
         warm_start: bool = False,
@@ -119,6 +121,10 @@ class SymmetricSNE(NeighborEmbedder):
         self.n_jobs = n_jobs
 
     _default_optimizer = "lbfgs"
+    _default_homotopy = Homotopy(n_steps=20)
+
+    def _default_perplexity(self, n: int) -> float:
+        return 10.0
 
     def _state(self, data: Any) -> SymmetricSNEObjective:
         return SymmetricSNEObjective(self.affinity_)

@@ -20,7 +20,9 @@ from manifoldry.optimize.stopping import Stopping
 
 _SPREAD = 1e-4  # of the start: all of it within the kernel's reach
 _EARLY_MOMENTUM = 0.5
-_STEPS, _FLAT = 1000, 1e-5
+# After the first phase. Values go on falling slowly, and maps of sheets tear while they do.
+_STEPS, _FLAT = 500, 1e-5
+_POINTS_PER_NEIGHBOR = 40  # in small data, so that neighbourhoods stay local
 
 
 class TSNE(NeighborEmbedder):
@@ -36,8 +38,8 @@ class TSNE(NeighborEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
-        Effective number of neighbours of every point; by default 30, or a third of the
-        points if those are fewer. The graph has three times as many.
+        Effective number of neighbours of every point; by default 30, or a fortieth of
+        the points if that is less, but 10 if they allow it. The graph has three times as many.
     degrees_of_freedom : float, default=1.0
         The α of the kernel: less than one parts clusters further, more approaches SNE.
     early_exaggeration : float, default=12.0
@@ -143,8 +145,13 @@ class TSNE(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # The value at which momentum stops a search is seldom one at which nothing moves any more.
     _default_optimizer = Momentum(stopping=Stopping(max_iter=_STEPS, value_tol=_FLAT))
+
+    # A search with momentum is a number of steps, not one that comes to rest.
+    _must_converge = False
+
+    def _default_perplexity(self, n: int) -> float:
+        return min(30.0, max(10.0, n / _POINTS_PER_NEIGHBOR))
 
     def _state(self, data: Any) -> TSNEObjective:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
@@ -169,7 +176,7 @@ class TSNE(NeighborEmbedder):
         return 1 / check_positive("early_exaggeration", self.early_exaggeration)
 
     def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        if self.homotopy:
+        if self._follows:
             return super()._search(objective, start, monitor)
         early = self._exaggerated(objective, start, monitor)
         return early if early.interrupted else self._minimise(objective, early.embedding, monitor)

@@ -14,7 +14,7 @@ from manifoldry.eigen.preconditioner import Preconditioner, inverse_diagonal, mu
 Solve = Callable[[Array], Array]
 
 # Order up to which factorising needs no thought, and the share of entries from which it is dense.
-_SMALL, _DENSE = 1500, 0.1
+_SMALL, _DENSE = 3000, 0.03
 # Conjugate gradients stop at this residual, relative to the right-hand side.
 _RESIDUAL = 1e-4
 # Iterations with the bare diagonal that cost less than solving with factors.

@@ -1,0 +1,245 @@
+"""Are the iterative methods' defaults good ones? ``python -m benchmarks.defaults --help``.
+
+Every method is run with no arguments and with many other settings on several data sets; each map
+gets four figures: trustworthiness, continuity, area under R_NX (log k) and accuracy of 1-NN. The
+tables of docs/iterative.md say how far the defaults are from the best setting, figure by figure.
+openTSNE, where it is installed, is run beside t-SNE with its own defaults.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+from sklearn.datasets import load_digits
+
+import manifoldry as mf
+from manifoldry.datasets import (
+    load_coil20,
+    load_frey_faces,
+    load_glove,
+    load_isomap_faces,
+    load_mnist,
+    load_pbmc,
+    load_usps,
+    make_s_curve,
+    make_swiss_roll,
+)
+from manifoldry.metrics import continuity, coranking, knn_accuracy, trustworthiness
+
+NEIGHBORS = 12  # of trustworthiness and continuity
+DIMENSIONS = 50  # to which images are reduced first, as is usual
+FIGURES = ("trustworthiness", "continuity", "area", "accuracy")
+RESULTS = Path(__file__).parent / "results" / "defaults.json"
+
+
+def reduced(X):
+    X = np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+    return mf.PCA(DIMENSIONS).fit_transform(X) if X.shape[1] > DIMENSIONS else X
+
+
+def of_dataset(load, **options):
+    data = load(**options)
+    return reduced(data.X), getattr(data, "y", None)
+
+
+def of_digits():
+    digits = load_digits()
+    return digits.data, digits.target
+
+
+# Where the defaults were chosen; then those on which the choice is confirmed.
+SETS: dict[str, Callable] = {
+    "roll": lambda: (make_swiss_roll(2000, random_state=0).X, None),
+    "COIL-20": partial(of_dataset, load_coil20),
+    "digits": of_digits,
+    "cells": partial(of_dataset, load_pbmc),
+    "USPS": partial(of_dataset, load_usps, n_samples=3000, random_state=0),
+    "MNIST": partial(of_dataset, load_mnist, n_samples=10_000, random_state=0),
+    "noisy S-curve": lambda: (make_s_curve(1000, noise=0.1, random_state=1).X, None),
+    "faces": partial(of_dataset, load_isomap_faces),
+    "video": partial(of_dataset, load_frey_faces),
+    "words": partial(of_dataset, load_glove, n_samples=2000, random_state=0),
+    "roll of aspect 4": lambda: (make_swiss_roll(1000, aspect=4, random_state=2).X, None),
+}
+CONFIRMING = ("noisy S-curve", "faces", "video", "words", "roll of aspect 4")
+PERPLEXITIES = (10, 20, 30, 50, 100)
+
+
+def by_perplexity(method, **options):
+    return {f"perplexity {p}": partial(method, perplexity=p, **options) for p in PERPLEXITIES}
+
+
+def with_init(method, *words):
+    return {f"init {word}": partial(method, init=word) for word in words}
+
+
+def elastic(weights, **options):
+    return {
+        f"{options['repulsion']} {weight:g}": partial(mf.ElasticEmbedding, weight=weight, **options)
+        for weight in weights
+    }
+
+
+SETTINGS: dict[str, dict[str, Callable]] = {
+    "SNE": {
+        "default": mf.SNE,
+        **by_perplexity(mf.SNE),
+        **with_init(mf.SNE, "pca", "random"),
+        "homotopy": partial(mf.SNE, homotopy=True),
+    },
+    "SymmetricSNE": {
+        "default": mf.SymmetricSNE,
+        **by_perplexity(mf.SymmetricSNE),
+        **with_init(mf.SymmetricSNE, "pca", "random"),
+        "homotopy": partial(mf.SymmetricSNE, homotopy=True),
+    },
+    "TSNE": {
+        "default": mf.TSNE,
+        **by_perplexity(mf.TSNE),
+        **with_init(mf.TSNE, "spectral", "random"),
+        "homotopy": partial(mf.TSNE, homotopy=True),
+        "no exaggeration": partial(mf.TSNE, early_exaggeration_iter=0),
+        "L-BFGS": partial(mf.TSNE, optimizer="lbfgs"),
+    },
+    "ElasticEmbedding": {
+        "default": mf.ElasticEmbedding,
+        **by_perplexity(mf.ElasticEmbedding),
+        **with_init(mf.ElasticEmbedding, "pca", "random"),
+        "homotopy": partial(mf.ElasticEmbedding, homotopy=True),
+        "uniform auto": partial(mf.ElasticEmbedding, repulsion="uniform"),
+        **elastic((10.0, 30.0, 100.0, 300.0, 1000.0), repulsion="uniform"),
+        **elastic((1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6), repulsion="squared_distance"),
+    },
+    "UKR": {
+        "default": mf.UKR,
+        **{f"kernel {k}": partial(mf.UKR, kernel=k) for k in ("gaussian", "student", "quartic")},
+        **with_init(mf.UKR, "pca", "spectral"),
+    },
+}
+LARGEST = {"UKR": 3000}
+
+
+@cache
+def data(name):
+    return SETS[name]()
+
+
+def figures(X, Y, labels):
+    """The four figures of a map."""
+    out = {
+        "trustworthiness": float(trustworthiness(X, Y, n_neighbors=NEIGHBORS)),
+        "continuity": float(continuity(X, Y, n_neighbors=NEIGHBORS)),
+        "area": float(coranking(X, Y).area),
+    }
+    if labels is not None:
+        out["accuracy"] = float(knn_accuracy(Y, labels, n_neighbors=1))
+    return out
+
+
+def run(name, method, setting, seed):
+    """One cell of the study."""
+    X, labels = data(name)
+    X = X + 1e-9 * X.std() * np.random.default_rng(seed).standard_normal(X.shape)
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = SETTINGS[method][setting](n_jobs=1, random_state=seed).fit(X)
+    cell = {
+        "set": name,
+        "method": method,
+        "setting": setting,
+        "seed": seed,
+        "seconds": time.process_time() - began,
+        "evaluations": model.n_evaluations_,
+        "loss": float(model.loss_),
+        "status": model.status_,
+        "weight": getattr(model, "weight_", None),
+        **figures(X, model.embedding_, labels),
+    }
+    print(json.dumps(cell), flush=True)
+    return cell
+
+
+def run_peer(name, seed):
+    """The same by openTSNE, as it comes."""
+    from openTSNE import TSNE
+
+    X, labels = data(name)
+    began = time.process_time()
+    Y = np.asarray(TSNE(n_jobs=1, random_state=seed).fit(X))
+    seconds = time.process_time() - began
+    cell = {"set": name, "method": "TSNE", "setting": "openTSNE", "seed": seed, "seconds": seconds}
+    return {**cell, **figures(X, Y, labels)}
+
+
+def has_peer():
+    try:
+        import openTSNE  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def jobs(sets, methods, seeds):
+    """All cells, the slowest first."""
+    sizes = {name: len(data(name)[0]) for name in sets}
+    for name in sorted(sets, key=lambda name: -sizes[name]):
+        for seed in range(seeds):
+            for method in methods:
+                if sizes[name] <= LARGEST.get(method, np.inf):
+                    for setting in SETTINGS[method]:
+                        yield joblib.delayed(run)(name, method, setting, seed)
+            if "TSNE" in methods and has_peer():
+                yield joblib.delayed(run_peer)(name, seed)
+
+
+def table(cells):
+    """How far the default is from the best setting, in every figure; rows are methods and sets."""
+    lines = [
+        "| method | set | " + " | ".join(FIGURES) + " | worst deficit |",
+        "|---|---|" + "---|" * (len(FIGURES) + 1),
+    ]
+    for method, name in dict.fromkeys((c["method"], c["set"]) for c in cells):
+        mine = [c for c in cells if (c["method"], c["set"]) == (method, name)]
+        means = {
+            setting: {
+                f: np.mean([c[f] for c in mine if c["setting"] == setting])
+                for f in FIGURES
+                if f in mine[0]
+            }
+            for setting in dict.fromkeys(c["setting"] for c in mine)
+        }
+        default, entries, worst = means["default"], [], 0.0
+        for f in FIGURES:
+            if f not in default:
+                entries.append("")
+                continue
+            best = max(means, key=lambda setting: means[setting][f])
+            worst = max(worst, means[best][f] - default[f])
+            entries.append(f"{default[f]:.3f} ({means[best][f]:.3f} {best})")
+        lines.append(f"| {method} | {name} | " + " | ".join(entries) + f" | {worst:.3f} |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sets", nargs="*", default=list(SETS))
+    parser.add_argument("--methods", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    work = jobs(options.sets, options.methods, options.seeds)
+    cells = joblib.Parallel(options.jobs, batch_size=1)(work)
+    options.results.write_text(json.dumps(cells, indent=1) + "\n")
+    print(table(cells))
+
+
+if __name__ == "__main__":
+    main()
