@@ -108,6 +108,7 @@ def iterative(id, make, **promises):
 
 
 C, LE = Configuration, mf.LaplacianEigenmaps
+ELASTIC = {"perplexity": 6, "weight": 10.0}
 SHORT = {"perplexity": 6, "early_exaggeration_iter": 10}
 # Steps of a given length overshoot while clusters form, which multiplies rounding; and after so
 # few of them points are not yet where their own objective has them.
@@ -254,10 +255,10 @@ ESTIMATORS = [
         takes="distances",
         **MOVING,
     ),
-    iterative("ElasticEmbedding", search(mf.ElasticEmbedding, perplexity=6, weight=10.0)),
+    iterative("ElasticEmbedding", search(mf.ElasticEmbedding, repulsion="uniform", **ELASTIC)),
     iterative(
         "ElasticEmbedding-squared_distance",
-        search(mf.ElasticEmbedding, perplexity=6, weight=10.0, repulsion="squared_distance"),
+        search(mf.ElasticEmbedding, repulsion="squared_distance", **ELASTIC),
         keeps_pairs=True,
         reproducibility=1e-6,  # weights of repulsion are in single precision
     ),

@@ -14,7 +14,9 @@ ESTIMATORS = {
     "SymmetricSNE": partial(mf.SymmetricSNE, perplexity=10),
     "TSNE": partial(mf.TSNE, perplexity=10, early_exaggeration_iter=20, max_iter=60),
     "ElasticEmbedding": partial(mf.ElasticEmbedding, perplexity=10),
-    "ElasticEmbedding-weight": partial(mf.ElasticEmbedding, perplexity=10, weight=20.0),
+    "ElasticEmbedding-weight": partial(
+        mf.ElasticEmbedding, perplexity=10, weight=20.0, repulsion="uniform"
+    ),
     "UKR": partial(mf.UKR, max_iter=60),
     "UKR-box": partial(mf.UKR, max_iter=60, box=3.0),
 }

@@ -18,7 +18,7 @@ TIGHT = Stopping(tol=0, value_tol=0, gradient_tol=1e-9, max_iter=3000)
 # of rounding.
 SHORT = {
     mf.TSNE: {"optimizer": "lbfgs", "max_iter": 30, "early_exaggeration_iter": 10},
-    mf.ElasticEmbedding: {"weight": 20.0},
+    mf.ElasticEmbedding: {"weight": 20.0, "repulsion": "uniform"},
 }
 pytestmark = pytest.mark.filterwarnings("ignore:.* did not converge")
 
@@ -161,7 +161,11 @@ class TestLearnedAffinity:
             mf.SNE(optimizer=LBFGS(stopping=TIGHT)),
             mf.SymmetricSNE(optimizer=LBFGS(stopping=TIGHT)),
             mf.TSNE(optimizer=LBFGS(stopping=TIGHT), perplexity=10),
-            mf.ElasticEmbedding(weight=20.0, optimizer=LBFGS(SpectralDirection(), stopping=TIGHT)),
+            mf.ElasticEmbedding(
+                repulsion="uniform",
+                weight=20.0,
+                optimizer=LBFGS(SpectralDirection(), stopping=TIGHT),
+            ),
         ],
     )
     def test_it_holds_the_map_in_its_place(self, X, model):
@@ -173,7 +177,7 @@ class TestLearnedAffinity:
 
     def test_it_is_written_out(self, X):
         """λ·W⁻·exp(−d²) is what attraction loses."""
-        model = mf.ElasticEmbedding(weight=20.0).fit(X)
+        model = mf.ElasticEmbedding(repulsion="uniform", weight=20.0).fit(X)
         n, D = len(X), cdist(model.embedding_, model.embedding_, "sqeuclidean")
         expected = model.affinity_.toarray() - 20.0 / (n * (n - 1)) * np.exp(-D)
         np.fill_diagonal(expected, 0)
@@ -212,7 +216,7 @@ class TestHomotopy:
     @pytest.mark.parametrize(
         "model",
         [
-            mf.ElasticEmbedding(weight=100.0),
+            mf.ElasticEmbedding(repulsion="uniform", weight=100.0),
             mf.SNE(perplexity=10),
             mf.SymmetricSNE(perplexity=10),
         ],
@@ -225,7 +229,7 @@ class TestHomotopy:
         assert (end <= np.array(others) * (1 + 1e-4)).sum() >= 5
 
     def test_the_path(self, X):
-        model = mf.ElasticEmbedding(weight=50.0, homotopy=True).fit(X)
+        model = mf.ElasticEmbedding(repulsion="uniform", weight=50.0, homotopy=True).fit(X)
         path, critical = model.path_, model.bifurcation_.weight
         weights = path.column("parameter")
         assert len(path) == 50
@@ -245,7 +249,7 @@ class TestHomotopy:
         assert (np.diff(path.column("value")) > 0).all()
 
     def test_the_first_line_is_the_critical_direction(self, X):
-        model = mf.ElasticEmbedding(weight=5.0, homotopy=True).fit(X)
+        model = mf.ElasticEmbedding(repulsion="uniform", weight=5.0, homotopy=True).fit(X)
         line = model.path_.embeddings[0]
         line = np.linalg.svd(line - line.mean(axis=0))[0][:, 0]
         assert abs(line @ model.bifurcation_.directions[:, 0]) > 0.99
@@ -258,7 +262,7 @@ class TestHomotopy:
 
     def test_given_weights(self, X):
         rule = Homotopy(values=(0.5, 2.0))
-        model = mf.ElasticEmbedding(weight=10.0, homotopy=rule).fit(X)
+        model = mf.ElasticEmbedding(repulsion="uniform", weight=10.0, homotopy=rule).fit(X)
         assert model.path_.column("parameter").tolist() == [0.5, 2.0, 10.0]
         assert np.isclose(model._objective.value(model.embedding_), model.loss_)
 
@@ -273,7 +277,7 @@ class TestHomotopy:
     def test_maps_fit_the_memory(self, X):
         budget = 5 * X.shape[0] * 2 * 8
         rule = Homotopy(n_steps=20, memory=budget)
-        path = mf.ElasticEmbedding(weight=10.0, homotopy=rule).fit(X).path_
+        path = mf.ElasticEmbedding(repulsion="uniform", weight=10.0, homotopy=rule).fit(X).path_
         assert len(path) == 20
         assert len(path.kept) <= 5
         assert path.kept[0] == 0
@@ -288,9 +292,9 @@ class TestHomotopy:
     def test_pieces_that_nothing_holds_together(self, X):
         """No weight is critical: they part at any, and the path begins at a faint one."""
         apart = np.vstack([X, X + 1e4])
-        model = mf.ElasticEmbedding(weight=10.0, perplexity=5, homotopy=Homotopy(n_steps=5)).fit(
-            apart
-        )
+        model = mf.ElasticEmbedding(
+            repulsion="uniform", weight=10.0, perplexity=5, homotopy=Homotopy(n_steps=5)
+        ).fit(apart)
         assert model.bifurcation_.weight == 0
         assert np.isfinite(model.embedding_).all()
         assert model.path_.column("parameter")[0] == 1e-3
@@ -298,9 +302,11 @@ class TestHomotopy:
         assert D.min() > 1
 
     def test_a_weight_below_the_critical_one(self, X):
-        critical = mf.ElasticEmbedding(weight=10.0).fit(X).bifurcation_.weight
+        critical = mf.ElasticEmbedding(repulsion="uniform", weight=10.0).fit(X).bifurcation_.weight
         with pytest.warns(UserWarning, match=r"collapsed to one point.*pass a greater weight"):
-            model = mf.ElasticEmbedding(weight=0.5 * critical, homotopy=True).fit(X)
+            model = mf.ElasticEmbedding(
+                repulsion="uniform", weight=0.5 * critical, homotopy=True
+            ).fit(X)
         assert np.abs(model.embedding_).max() < 1e-3
 
 

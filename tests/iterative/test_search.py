@@ -48,7 +48,9 @@ class TestCallbacks:
     def test_it_sees_maps_with_their_values(self, X):
         """Of the objective at the last weight, and what it is told is what the trace says."""
         watch = Watch()
-        model = mf.ElasticEmbedding(weight=20.0, perplexity=10, callback=watch).fit(X)
+        model = mf.ElasticEmbedding(
+            repulsion="uniform", weight=20.0, perplexity=10, callback=watch
+        ).fit(X)
         for iterate, entry in zip(watch.seen, model.trace_, strict=True):
             assert iterate.step.value == entry["value"]
             assert np.isclose(model._objective.value(iterate.embedding), entry["value"])
@@ -113,7 +115,7 @@ class TestInterrupts:
     @pytest.mark.parametrize(
         "model",
         [
-            mf.ElasticEmbedding(weight=20.0, homotopy=True),
+            mf.ElasticEmbedding(repulsion="uniform", weight=20.0, homotopy=True),
             mf.SNE(homotopy=True),
             mf.TSNE(homotopy=True),
             mf.UKR(homotopy=True),
@@ -141,7 +143,9 @@ class TestInterrupts:
         monkeypatch.setattr(
             "manifoldry.optimize.homotopy.smallest_curvature", lambda *_: interrupt()
         )
-        model = mf.ElasticEmbedding(weight=20.0, homotopy=Homotopy(curvature=True))
+        model = mf.ElasticEmbedding(
+            repulsion="uniform", weight=20.0, homotopy=Homotopy(curvature=True)
+        )
         with pytest.raises(KeyboardInterrupt):
             model.fit(X)
         assert len(model.path_) == 1
@@ -168,7 +172,11 @@ class TestEvidence:
         assert (np.diff(trace["evaluations"])[np.diff(trace["iteration"]) == 1] >= 1).all()
 
     def test_line_searches_descend(self, X):
-        for model in (mf.SNE(), mf.SymmetricSNE(), mf.ElasticEmbedding(weight=20.0)):
+        for model in (
+            mf.SNE(),
+            mf.SymmetricSNE(),
+            mf.ElasticEmbedding(repulsion="uniform", weight=20.0),
+        ):
             trace = model.fit(X).trace_
             assert (np.diff(trace["value"]) <= 0).all()
             assert model.loss_ == trace["value"].min()
@@ -243,8 +251,8 @@ class TestWarmStart:
             mf.SNE(),
             mf.SymmetricSNE(),
             mf.TSNE(early_exaggeration_iter=100, perplexity=10),
-            mf.ElasticEmbedding(weight=20.0),
-            mf.ElasticEmbedding(weight=20.0, homotopy=Homotopy(n_steps=10)),
+            mf.ElasticEmbedding(repulsion="uniform", weight=20.0),
+            mf.ElasticEmbedding(repulsion="uniform", weight=20.0, homotopy=Homotopy(n_steps=10)),
             mf.SNE(homotopy=Homotopy(n_steps=10)),
             mf.UKR(1, homotopy=Homotopy(n_steps=5, max_iter=10)),
         ):
@@ -339,7 +347,9 @@ class TestStart:
             model = mf.SNE(5, init=init).fit(X)
             assert np.linalg.matrix_rank(model.embedding_) == 5
 
-    @pytest.mark.parametrize("model", [mf.SNE(), mf.SymmetricSNE(), mf.ElasticEmbedding(weight=20)])
+    @pytest.mark.parametrize(
+        "model", [mf.SNE(), mf.SymmetricSNE(), mf.ElasticEmbedding(repulsion="uniform", weight=20)]
+    )
     def test_order_of_rows(self, X, model, rotated):
         """The noise on the start goes by the rows' numbers, but the minimum is the same."""
         order = np.random.default_rng(0).permutation(len(X))

@@ -1,0 +1,135 @@
+"""The weight of the elastic embedding, its repulsions and its map of new points."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+import manifoldry as mf
+from manifoldry.optimize import Homotopy
+
+
+def leave_one_out(Y, X):
+    """Squared errors of predicting each row by the others, weighted by exp(−d²) on the map."""
+    K = np.exp(-cdist(Y, Y, "sqeuclidean"))
+    np.fill_diagonal(K, 0)
+    return np.square(X - K @ X / K.sum(axis=1, keepdims=True)).sum(axis=1)
+
+
+class TestWeight:
+    @pytest.mark.parametrize("homotopy", [False, True])
+    @pytest.mark.parametrize("repulsion", ["uniform", "squared_distance"])
+    def test_the_rule(self, X, homotopy, repulsion):
+        """The smallest on the path whose error is the least, but for two standard errors."""
+        model = mf.ElasticEmbedding(repulsion=repulsion, homotopy=homotopy).fit(X)
+        weights = model.path_.column("parameter")
+        errors = np.array([leave_one_out(Y, X) for Y in model.path_.embeddings])
+        means, spreads = errors.mean(axis=1), errors.std(axis=1) / np.sqrt(len(X))
+        best = means.argmin()
+        expected = weights[means <= means[best] + 2 * spreads[best]].min()
+        assert model.weight_ == expected
+        # It went on until four further weights were no better.
+        assert len(weights) - 1 - best == 4
+        assert np.allclose(np.diff(np.log10(weights)), 0.25)
+
+    def test_the_map_is_the_minimiser_at_that_weight(self, X):
+        model = mf.ElasticEmbedding(repulsion="uniform").fit(X)
+        again = mf.ElasticEmbedding(
+            repulsion="uniform", weight=model.weight_, init=model.embedding_
+        ).fit(X)
+        assert model.converged_
+        assert np.isclose(again.loss_, model.loss_, rtol=1e-4)
+        assert np.isclose(model._objective.value(model.embedding_), model.loss_)
+
+    def test_units_do_not_matter(self, X):
+        weights = {mf.ElasticEmbedding().fit(s * X).weight_ for s in (1e-100, 1.0, 1e100)}
+        assert np.ptp(list(weights)) < 1e-6 * max(weights)
+
+    def test_sparse_data(self, X):
+        """They are not made dense, and not centred, which prediction does not need."""
+        X = np.where(np.abs(X) < 3, 0.0, X)
+        dense, thin = (mf.ElasticEmbedding().fit(A) for A in (X, sparse.csr_array(X)))
+        assert np.isclose(thin.weight_, dense.weight_, rtol=1e-6)
+
+    def test_distances_alone_do_not_tell(self, X):
+        model = mf.ElasticEmbedding(metric="precomputed").fit(cdist(X, X))
+        assert model.weight_ == 100.0
+        assert model.path_ is None
+
+    def test_a_given_weight_is_taken(self, X):
+        model = mf.ElasticEmbedding(weight=7).fit(X)
+        assert model.weight_ == 7.0
+        assert model.path_ is None
+
+    def test_an_interrupt_on_the_way(self, X):
+        """The weight is that at which the search was."""
+
+        def stop(iterate):
+            if iterate.step.iteration == 40:
+                raise KeyboardInterrupt
+
+        model = mf.ElasticEmbedding(callback=stop, on_interrupt="keep").fit(X)
+        assert model.weight_ == model.trace_["parameter"][-1] == model._objective.weight
+        assert np.isclose(model.loss_, model._objective.value(model.embedding_))
+
+    def test_few_points(self, X):
+        for n in (2, 3, 10):
+            model = mf.ElasticEmbedding(1).fit(X[:n])
+            assert np.isfinite(model.embedding_).all()
+
+
+class TestRepulsion:
+    def test_given_squared_distances(self, X, rotated):
+        named = mf.ElasticEmbedding(weight=20.0, repulsion="squared_distance").fit(X)
+        for given in (cdist(X, X, "sqeuclidean"), sparse.csr_array(cdist(X, X, "sqeuclidean"))):
+            model = mf.ElasticEmbedding(weight=20.0, repulsion=given).fit(X)
+            assert rotated(model.embedding_, named.embedding_) < 1e-4
+
+    def test_given_weights_say_nothing_of_new_points(self, X, X_new):
+        model = mf.ElasticEmbedding(weight=20.0, repulsion=cdist(X, X)).fit(X)
+        assert np.array_equal(model.transform(X[:4]), model.embedding_[:4])
+        with pytest.raises(ValueError, match=r"repulsion of new points is not known.*'uniform'"):
+            model.transform(X_new)
+
+    def test_squared_distances_need_the_data(self, X):
+        model = mf.ElasticEmbedding(metric="precomputed", repulsion="squared_distance")
+        with pytest.raises(ValueError, match="pass the matrix of squared distances as repulsion"):
+            model.fit(cdist(X, X))
+
+    def test_weights_are_the_callers(self, X):
+        given = cdist(X, X)
+        kept = given.copy()
+        model = mf.ElasticEmbedding(weight=20.0, repulsion=given).fit(X)
+        assert np.array_equal(given, kept)
+        loss = model._objective.value(model.embedding_)
+        given[:] = 7.0
+        assert model._objective.value(model.embedding_) == loss
+
+
+@pytest.mark.parametrize("repulsion", ["uniform", "squared_distance"])
+def test_new_points_minimise_their_part_of_the_energy(X, X_new, repulsion):
+    """No place on a fine grid around costs less, by the energy of one more point written out."""
+    model = mf.ElasticEmbedding(weight=20.0, perplexity=10, repulsion=repulsion).fit(X)
+    placed = model.transform(X_new)
+    n = len(X)
+    P = model._extension.affinity.rows(X_new).toarray()
+    D = cdist(X_new, X, "sqeuclidean")
+    R = (
+        D * n / cdist(X, X, "sqeuclidean").sum()
+        if repulsion != "uniform"
+        else np.full_like(D, 1 / (n - 1))
+    )
+    steps = np.array([[a, b] for a in (-1, 0, 1) for b in (-1, 0, 1)]) * 1e-3
+    for i, z in enumerate(placed):
+        d = cdist(z + steps, model.embedding_, "sqeuclidean")
+        energy = d @ P[i] + 20.0 * np.exp(-d) @ R[i]
+        assert energy.argmin() == 4
+
+
+def test_the_path_shows_coarse_structure_first(X):
+    """Early maps explain less of the data than late ones, and are smaller."""
+    model = mf.ElasticEmbedding(weight=100.0, homotopy=Homotopy(n_steps=12)).fit(X)
+    sizes = [np.abs(Y - Y.mean(axis=0)).max() for Y in model.path_.embeddings]
+    errors = [leave_one_out(Y, X).mean() for Y in model.path_.embeddings]
+    assert (np.diff(sizes) > 0).mean() > 0.9
+    assert errors[0] > 3 * min(errors)
