@@ -1,6 +1,7 @@
 """Threads for our own loops: as many as the process may use, none where others already share it."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -54,15 +55,40 @@ def thread_count() -> int:
 def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list[Result]:
     """Results of `function` for all items, in their order, by several threads.
 
-    For functions that release the interpreter's lock; a pool per call, so that concurrent fits
-    and forks do not share one.
+    For functions that release the interpreter's lock. The caller is one of the threads, and the
+    others are new ones, so that concurrent fits and forks do not share any: 0.05 ms for one.
     """
     items = list(items)
     threads = min(thread_count(), len(items))
     if threads <= 1:
         return [function(item) for item in items]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, items))
+    results: dict[int, Result] = {}
+    left = deque(enumerate(items))
+
+    def work() -> None:
+        try:
+            for i, item in _taken(left):
+                results[i] = function(item)
+        except BaseException:
+            left.clear()  # the others need not go on
+            raise
+
+    with ThreadPoolExecutor(threads - 1) as pool:
+        helpers = [pool.submit(work) for _ in range(threads - 1)]
+        work()
+        for helper in helpers:
+            helper.result()
+    return [results[i] for i in range(len(items))]
+
+
+def _taken(left: deque[Result]) -> Iterator[Result]:
+    """What this thread takes of what is left, one at a time, until nothing is."""
+    while True:
+        try:
+            item = left.popleft()
+        except IndexError:
+            return
+        yield item
 
 
 @contextmanager

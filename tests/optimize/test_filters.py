@@ -15,10 +15,12 @@ from manifoldry.optimize.filter import Identity, Progress
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, lazy
 from manifoldry.optimize.heat import Heat
 from manifoldry.optimize.jacobi import Jacobi
+from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.power import Power
 from manifoldry.optimize.projector import Projector
 from manifoldry.optimize.schedule import EveryStep, Never
 from manifoldry.optimize.spectral_direction import SpectralDirection, strongest
+from manifoldry.optimize.stopping import Stopping
 
 STEP = EveryStep()
 
@@ -146,7 +148,8 @@ GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "pieces": in_pieces}
 ROUTES = {
     "dense factor": {"_SMALL": 5000, "_DENSE": 0.0},
     "sparse factor": {"_SMALL": 5000, "_DENSE": 2.0},
-    "conjugate gradients: ": {"_SMALL": 0, "_QUICK": 20_000, "_MOST": 20_000},
+    "dense factor: 300 points of many": {"_SMALL": 0, "_QUICK": 20_000},
+    "conjugate gradients: ": {"_SMALL": 0, "_MEDIUM": 0, "_QUICK": 20_000, "_MOST": 20_000},
     "conjugate gradients with multigrid": {"_SMALL": 0, "_QUICK": 0, "_FILL": 0.0},
 }
 
@@ -189,11 +192,32 @@ def test_pieces_take_bounded_steps(rng):
 
 @pytest.mark.parametrize(
     ("graph", "route"),
-    [("roll", "sparse factor"), ("cloud", "conjugate gradients: "), ("pieces", "sparse factor")],
+    [("roll", "sparse factor"), ("cloud", "dense factor"), ("pieces", "sparse factor")],
 )
 def test_the_route_is_chosen_by_the_graph(graph, route, rng):
     bound = SpectralDirection().bind(Springs(GRAPHS[graph](1600, rng)))
     assert bound.reason.startswith(route)
+
+
+@pytest.mark.parametrize(("name", "value"), [("_MEDIUM", 1000), ("available_memory", lambda: 1e7)])
+def test_graphs_too_large_for_a_dense_factor_are_iterated(name, value, rng, monkeypatch):
+    monkeypatch.setattr(routes, name, value)
+    bound = SpectralDirection().bind(Springs(cloud_weights(1600, rng)))
+    assert bound.reason.startswith("conjugate gradients: ")
+
+
+def test_a_shift_below_rounding_is_refused(rng):
+    with pytest.raises(ValueError, match="raise shift"):
+        SpectralDirection(shift=1e-30).bind(Springs(cloud_weights(80, rng)))
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_two_solves_at_once_are_two_solves(d, rng, monkeypatch):
+    springs, Y = Springs(cloud_weights(80, rng)), rng.normal(size=(80, d))
+    search = LBFGS(SpectralDirection(shift=1.0), stopping=Stopping(max_iter=5, gradient_tol=0.0))
+    together = search.minimise(springs, Y).history("value")
+    monkeypatch.setattr("manifoldry.optimize.spectral_direction._Inverse.columnwise", False)
+    np.testing.assert_allclose(search.minimise(springs, Y).history("value"), together, rtol=1e-9)
 
 
 def test_without_multigrid_the_diagonal_has_to_do(rng, monkeypatch):

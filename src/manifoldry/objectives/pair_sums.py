@@ -21,7 +21,7 @@ from manifoldry._validation import row_blocks
 
 _LARGE = 5e5  # pairs from which 500 calls are worth a first compilation, some 1.5 s
 _COMPILED = 3  # coordinates up to which there are compiled loops
-_BLOCK, _NUMPY_BLOCK = 2**21, 2**16  # pairs that a thread takes at a time, compiled and in numpy
+_BLOCK, _NUMPY_BLOCK = 2**20, 2**16  # pairs that a thread takes at a time, compiled and in numpy
 
 
 class PairSums(NamedTuple):

@@ -150,12 +150,17 @@ class PairwiseObjective(Objective):
     def _pull(self, Y: Array) -> Pull:
         """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, L being the Laplacian of W; in double precision."""
         Y = Y.astype(np.float64, copy=False)
-        force = self._laplacian @ Y
-        return Pull(2 * float(np.vdot(Y, force)), force, self._laplacian.diagonal())
+        # Column by column, which takes scipy half the time as long as the matrix fits the cache.
+        force = np.stack([self._laplacian @ y for y in Y.T], axis=1)
+        return Pull(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
 
     @cached_property
     def _laplacian(self) -> sparse.csr_array:
         return laplacian(self.attraction)
+
+    @cached_property
+    def _degree(self) -> Array:
+        return self._laplacian.diagonal()
 
     def _centered(self, Y: Array) -> Array:
         """`Y` about its mean: sums of products would lose the digits of a map far from zero."""

@@ -23,6 +23,8 @@ class BoundFilter(ABC):
 
     newton_like: bool = False
     """Whether a step of length one is the natural one for the operator of the moment."""
+    columnwise: bool = False
+    """Whether it takes any number of columns, each by itself, which costs less than one by one."""
     reason: str = ""
     """In words: what was chosen, and why, where there was a choice."""
 

@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from manifoldry._checks import check_count
 from manifoldry._typing import Array
 from manifoldry.optimize.direction import DirectionRule, LineSearchDescent
@@ -67,18 +69,26 @@ class _TwoLoops(DirectionRule):
         for pair in reversed(self.pairs):
             shares.append(inner(pair.s, Q) / pair.curvature)
             Q = Q - shares[-1] * pair.y
-        Z = self._scale(point) * self.filtered(Q, point)
+        Z = self._first_guess(Q, point)
         for pair, share in zip(self.pairs, reversed(shares), strict=True):
             Z = Z + (share - inner(pair.y, Z) / pair.curvature) * pair.s
         return -Z
 
-    def _scale(self, point: Point) -> float:
-        """γ, with which the filter maps the last change of gradient to a step as long as it was."""
+    def _first_guess(self, Q: Array, point: Point) -> Array:
+        """γ·F·Q, with the γ that maps the last change of gradient to a step as long as it was."""
         if not self.pairs:
-            return 1.0
+            return self.filtered(Q, point)
         last = self.pairs[-1]
-        length = inner(last.y, self.filtered(last.y, point))
-        return last.curvature / length if length > 0 else 1.0
+        Z, step = self._filtered_both(Q, last.y, point)
+        length = inner(last.y, step)
+        return (last.curvature / length if length > 0 else 1.0) * Z
+
+    def _filtered_both(self, A: Array, B: Array, point: Point) -> tuple[Array, Array]:
+        """F·A and F·B, at once where that is cheaper."""
+        if not self.filter.columnwise:
+            return self.filtered(A, point), self.filtered(B, point)
+        both = self.filtered(np.hstack([A, B]), point)
+        return both[:, : A.shape[1]], both[:, A.shape[1] :]
 
     def first_length(self, ray: Ray) -> float:
         return 1.0 if self.pairs else super().first_length(ray)

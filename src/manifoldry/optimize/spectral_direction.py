@@ -62,7 +62,7 @@ class SpectralDirection(Filter):
 
 
 class _Inverse(BoundFilter):
-    newton_like = True
+    newton_like = columnwise = True
 
     def __init__(self, inverse: DefiniteInverse, unit: float) -> None:
         self._inverse, self._unit = inverse, unit

@@ -11,8 +11,8 @@ from manifoldry._typing import Array
 from manifoldry._validation import row_blocks
 from manifoldry.objectives.pair_sums import PairSums
 
-# Edges from which compiling, or loading what was compiled, is worth while.
-_COMPILED_FROM = 200_000
+# Edges from which compiling is worth while, and coordinates up to which there are compiled loops.
+_MANY, _COMPILED = 100_000, 3
 _EDGES = 2**16  # edges of a block, which stay in the processor's cache
 
 
@@ -29,7 +29,8 @@ class Pull(NamedTuple):
 def student_attraction(Y: Array, W: sparse.csr_array, dof: float) -> Pull:
     """Attraction Σ Wᵢⱼ·(−log κ(dᵢⱼ²)) by Student's kernel, in double precision."""
     Y = np.ascontiguousarray(Y, dtype=np.float64)
-    sums = _compiled_rows if W.nnz >= _COMPILED_FROM else _numpy_rows
+    compiled = W.nnz >= _MANY and Y.shape[1] <= _COMPILED
+    sums = _compiled_rows if compiled else _numpy_rows
     cost, force, degree = sums(Y, W, dof)
     slope = (dof + 1) / (2 * dof)
     return Pull(slope * dof * cost, slope * force, slope * degree)
@@ -40,13 +41,13 @@ def _numpy_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[float, Array
     heavy = 1 + edge_squares(Y, W) / dof
     pull = _like(W, W.data / heavy)
     degree = pull.sum(axis=1)
-    return float(np.vdot(W.data, np.log(heavy))), degree[:, None] * Y - pull @ Y, degree
+    return _weighted(W.data, np.log(heavy)), degree[:, None] * Y - pull @ Y, degree
 
 
 def _compiled_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[float, Array, Array]:
     from manifoldry.objectives.edges.kernels import student_rows
 
-    force, degree = np.empty(Y.shape), np.empty(len(Y))
+    loop, force, degree = student_rows(Y.shape[1]), np.empty(Y.shape), np.empty(len(Y))
     # Blocks of about as many edges, the same for any number of threads.
     shares = np.arange(0, W.nnz + _EDGES, _EDGES)
     cuts = np.unique(np.searchsorted(W.indptr, shares).clip(0, len(Y)))
@@ -54,9 +55,9 @@ def _compiled_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[float, Ar
     def run(rows: tuple[int, int]) -> float:
         edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
         heavy = np.empty(edges.stop - edges.start)
-        student_rows(Y, W.indptr, W.indices, W.data, dof, heavy, force, degree, *rows)
+        loop(Y, W.indptr, W.indices, W.data, 1 / dof, heavy, force, degree, *rows)
         # numpy's logarithm is vectorised, a compiled loop's is not.
-        return float(np.vdot(W.data[edges], np.log(heavy, out=heavy)))
+        return _weighted(W.data[edges], np.log(heavy, out=heavy))
 
     return sum(map_threads(run, pairwise(cuts.tolist()))), force, degree
 
@@ -64,11 +65,17 @@ def _compiled_rows(Y: Array, W: sparse.csr_array, dof: float) -> tuple[float, Ar
 def edge_squares(Y: Array, W: sparse.csr_array) -> Array:
     """Squared distances on the map of all stored entries of `W`, by direct subtraction."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-    squares = np.empty(W.nnz)
-    for block in row_blocks(W.nnz, Y.shape[1], budget=2**17):
-        steps = np.subtract(Y[rows[block]], Y[W.indices[block]], dtype=np.float64)
-        squares[block] = np.einsum("ei,ei->e", steps, steps)
+    squares, columns = np.zeros(W.nnz), np.array(Y.T, order="C")  # picking rows is ten times slower
+    for block in row_blocks(W.nnz, 1, budget=_EDGES):
+        for y in columns:
+            step = np.subtract(y[rows[block]], y[W.indices[block]], dtype=np.float64)
+            squares[block] += step * step
     return squares
+
+
+def _weighted(weights: Array, values: Array) -> float:
+    """Σ w·v, not by BLAS, whose threads would wait for each other inside ours."""
+    return float(np.einsum("e,e->", weights, values))
 
 
 def gaussian_edge_sums(Y: Array, W: sparse.csr_array) -> PairSums:
