@@ -73,7 +73,8 @@ def test_thresholds_are_what_they_say(bowl, start):
     solution = GradientDescent(stopping=rule).minimise(
         bowl, start, watch=lambda it: maps.append(it.embedding.copy())
     )
-    changes = [np.linalg.norm(b - a) / np.linalg.norm(b) for a, b in pairwise(maps)]
+    sizes = [np.linalg.norm(Y - Y.mean(axis=0)) for Y in maps[1:]]
+    changes = [np.linalg.norm(b - a) / s for (a, b), s in zip(pairwise(maps), sizes, strict=True)]
     short = [c <= 1e-3 for c in changes]
     assert solution.converged
     assert short[-3:] == [True] * 3
@@ -122,6 +123,25 @@ def test_a_stuck_search_has_converged_only_at_rounding(function, method):
     solution = method(stopping=Stopping(**OFF)).minimise(wrong, np.ones((2, 1)))
     assert not solution.converged
     assert solution.status.startswith("no lower value was found")
+
+
+@every_search
+def test_where_a_map_lies_does_not_matter(function, method):
+    """Springs of length one between all points of a map, which may be anywhere."""
+
+    def springs(Y):
+        away = Y[:, None] - Y
+        stretch = (away**2).sum(axis=2) - 1
+        np.fill_diagonal(stretch, 0)
+        return (stretch**2).sum() / 2, 4 * (stretch[:, :, None] * away).sum(axis=1)
+
+    Y = np.random.default_rng(3).normal(size=(3, 2))
+    search = method(stopping=Stopping(max_iter=5000))
+    here, there = (search.minimise(function(3, springs), Y + shift) for shift in (0, 2**20))
+    assert here.converged
+    assert here.value < 1e-6
+    assert there.value < 1e-6
+    assert there.n_iter > 3
 
 
 @pytest.mark.parametrize("method", [GradientDescent, LBFGS])

@@ -8,7 +8,7 @@ import numpy as np
 from manifoldry._typing import Array
 from manifoldry.optimize.armijo import Armijo
 from manifoldry.optimize.descent import Descent, Move, Stepper, Stuck
-from manifoldry.optimize.evaluator import Evaluator, Point, norm
+from manifoldry.optimize.evaluator import Evaluator, Point, extent, norm
 from manifoldry.optimize.filter import BoundFilter
 from manifoldry.optimize.line_search import LineSearch, Ray, Trial
 
@@ -115,5 +115,5 @@ class _Searches(Stepper):
 
 def _small_move(ray: Ray) -> float:
     """Length that moves the map by a tenth of its size, or by one if it has none."""
-    size = _FIRST_MOVE * norm(ray.start.Y)
+    size = _FIRST_MOVE * extent(ray.start.Y)
     return (size if size > 0 else 1.0) / norm(ray.P)

@@ -23,6 +23,11 @@ def norm(A: Array) -> float:
     return float(np.sqrt(inner(A, A)))
 
 
+def extent(Y: Array) -> float:
+    """Size of a map, wherever it lies: the length of its offsets from their mean."""
+    return norm(Y - Y.mean(axis=0, dtype=np.float64))
+
+
 @dataclass(frozen=True, eq=False)
 class Point:
     """A map, with the objective's value and gradient there."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from manifoldry._checks import check_count, check_nonnegative, check_positive
-from manifoldry.optimize.evaluator import Point, norm
+from manifoldry.optimize.evaluator import Point, extent, norm
 
 _SHORT_STEPS = 3  # short steps in a row that count: a single one may be a bad direction
 
@@ -33,7 +33,7 @@ class Stopping:
         Most steps to take.
     tol : float, default=1e-5
         Converged after three steps in a row that each moved the map by at most this share of its
-        size, ‖ΔY‖ ≤ tol·‖Y‖; 0 to ignore.
+        size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
     value_tol : float, default=1e-7
         Converged when the values of the last `window` steps differ by at most this share, or by
         the precision of the map, and the gradient has not grown over them. Close to a saddle,
@@ -90,7 +90,7 @@ class Monitor:
 
     def see(self, point: Point) -> None:
         """Take note of the point a step has led to."""
-        change, size = norm(point.Y - self.point.Y), norm(point.Y)
+        change, size = norm(point.Y - self.point.Y), extent(point.Y)
         self.short_steps = self.short_steps + 1 if change <= self.rule.tol * size else 0
         self.recent.append((point.value, point.gradient_norm))
         self.largest_gradient = max(self.largest_gradient, point.gradient_norm)
