@@ -107,7 +107,6 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         y : ignored
             Present for scikit-learn's sake.
         """
-        check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
         begin_fit(self)
         super().fit(X)
         end_fit(self)
@@ -143,6 +142,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
 
     def _check_search(self) -> None:
         """Refuse what makes no search, before the work on the data."""
+        check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
         self._optimiser(self._default_optimizer)
         if not isinstance(self.homotopy, bool | np.bool_ | Homotopy | None):
             raise TypeError(

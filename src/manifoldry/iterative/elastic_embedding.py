@@ -26,7 +26,7 @@ class ElasticEmbedding(NeighborEmbedder):
     Minimises Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
     place of constraints, so that no coordinate repeats another and the map fills its space evenly.
     It can be followed from the first unfolding to fine detail as λ grows (``homotopy``), and
-    maps new points both ways by its own objective.
+    places new points by its own objective.
 
     Parameters
     ----------
@@ -69,7 +69,8 @@ class ElasticEmbedding(NeighborEmbedder):
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.
     warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one.
+        Begin from the map of the last fit, if there is one; it must have as many points and
+        coordinates. What comes before the search proper, such as a homotopy, is left out then.
     callback : callable, default=None
         Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
         last step; a true result stops the search.

@@ -16,7 +16,7 @@ from manifoldry.affinity.entropic import (
     default_perplexity,
     neighbors_for,
 )
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.forces import GaussianMap, MapKernel, Repulsion
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
@@ -74,6 +74,7 @@ class NeighborEmbedder(IterativeEmbedder):
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
+        warn_of_pieces(graph)
         self._weights = Entropic(self._perplexity(graph.n_query)).fit(graph)
         self.perplexity_ = self._weights.perplexity
         self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
@@ -175,8 +176,8 @@ class NeighborEmbedder(IterativeEmbedder):
         super()._store(data, solution, monitor)
         if solution.converged and rank(solution.embedding, COLLAPSED) == 0:
             warn(
-                f"the map has collapsed to one point, because repulsion is too weak to open it; "
-                f"{self._remedy}",
+                "the map has collapsed to one point: repulsion is too weak to open it, or all "
+                f"points are neighbours alike; {self._remedy}",
                 RankWarning,
             )
 
@@ -223,6 +224,17 @@ class ConditionalRows:
     def rows(self, X: Matrix) -> sparse.csr_array:
         """Probabilities p(j|x), (n_new, n_train)."""
         return self.weights.conditional(self.graph.query(X)[0])
+
+
+def warn_of_pieces(graph: NeighborGraph) -> None:
+    """Say so where nothing but repulsion decides how far parts of the map lie from each other."""
+    count, _ = graph.components()
+    if count > 1:
+        warn(
+            f"the neighbour graph falls into {count} pieces, which nothing attracts to each other: "
+            "how they lie on the map says little; raise perplexity to join them",
+            DisconnectedGraphWarning,
+        )
 
 
 def joint(P: sparse.csr_array) -> sparse.csr_array:

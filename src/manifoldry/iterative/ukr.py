@@ -85,7 +85,8 @@ class UKR(IterativeEmbedder):
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.
     warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one.
+        Begin from the map of the last fit, if there is one; it must have as many points and
+        coordinates. What comes before the search proper, such as a homotopy, is left out then.
     callback : callable, default=None
         Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
         last step; a true result stops the search.
