@@ -583,7 +583,9 @@ SHAPES = [
     Case(
         "two blobs",
         lambda m, X: m.input(two_blobs(X)),
-        lambda m: Right(blobs_apart, DisconnectedGraphWarning if m.on_graph else None),
+        lambda m: Right(
+            blobs_apart, DisconnectedGraphWarning if m.on_graph or m.has_perplexity else None
+        ),
         lambda m: settles(m),
         # Weights of exactly zero between the blobs, and nothing known about where they lie; for a
         # clustering the blobs are not pieces but its answer.

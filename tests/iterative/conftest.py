@@ -27,13 +27,13 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("make", list(ESTIMATORS.values()), ids=list(ESTIMATORS))
 
 
-@pytest.fixture(scope="session")
-def X():
+@pytest.fixture(name="X", scope="session")
+def training_data():
     return make_swiss_roll(90, random_state=0).X
 
 
-@pytest.fixture(scope="session")
-def X_new():
+@pytest.fixture(name="X_new", scope="session")
+def new_data():
     return make_swiss_roll(12, random_state=1).X
 
 

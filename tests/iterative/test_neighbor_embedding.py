@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist, pdist, squareform
+from sklearn import manifold
 from sklearn.datasets import load_digits
-from sklearn.manifold import TSNE as ReferenceTSNE
 from sklearn.manifold._t_sne import _joint_probabilities
 from sklearn.neighbors import kneighbors_graph
 
 import manifoldry as mf
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
 
@@ -54,8 +55,8 @@ def few(X):
     return X[:36]
 
 
-@pytest.fixture(scope="module")
-def P(few):
+@pytest.fixture(name="P", scope="module")
+def probabilities(few):
     return conditional(cdist(few, few), 12)
 
 
@@ -107,7 +108,7 @@ class TestTSNE:
     def test_as_good_as_scikit_learns_exact_method(self):
         """By scikit-learn's own probabilities, of all pairs."""
         X = load_digits().data[:300]
-        reference = ReferenceTSNE(perplexity=30, method="exact", init="pca", random_state=0).fit(X)
+        reference = manifold.TSNE(perplexity=30, method="exact", init="pca", random_state=0).fit(X)
         D = squareform(pdist(X, "sqeuclidean")).astype(np.float32)
         P = _joint_probabilities(D, 30, 0)
 
@@ -291,10 +292,10 @@ class TestHomotopy:
 
     def test_pieces_that_nothing_holds_together(self, X):
         """No weight is critical: they part at any, and the path begins at a faint one."""
-        apart = np.vstack([X, X + 1e4])
-        model = mf.ElasticEmbedding(
-            repulsion="uniform", weight=10.0, perplexity=5, homotopy=Homotopy(n_steps=5)
-        ).fit(apart)
+        apart, rule = np.vstack([X, X + 1e4]), Homotopy(n_steps=5)
+        model = mf.ElasticEmbedding(repulsion="uniform", weight=10.0, perplexity=5, homotopy=rule)
+        with pytest.warns(DisconnectedGraphWarning, match="falls into 2 pieces.*raise perplexity"):
+            model.fit(apart)
         assert model.bifurcation_.weight == 0
         assert np.isfinite(model.embedding_).all()
         assert model.path_.column("parameter")[0] == 1e-3
@@ -303,7 +304,7 @@ class TestHomotopy:
 
     def test_a_weight_below_the_critical_one(self, X):
         critical = mf.ElasticEmbedding(repulsion="uniform", weight=10.0).fit(X).bifurcation_.weight
-        with pytest.warns(UserWarning, match=r"collapsed to one point.*pass a greater weight"):
+        with pytest.warns(RankWarning, match=r"collapsed to one point.*pass a greater weight"):
             model = mf.ElasticEmbedding(
                 repulsion="uniform", weight=0.5 * critical, homotopy=True
             ).fit(X)
@@ -367,6 +368,7 @@ class TestInput:
     def test_the_perplexity_that_data_allow(self, X):
         assert mf.SNE().fit(X).perplexity_ == pytest.approx(89 / 3)
         assert mf.SNE().fit(X[:10]).perplexity_ == 3
-        assert mf.SNE(1).fit(X[:2]).perplexity_ == 1
+        with pytest.warns(RankWarning, match="all points are neighbours alike"):
+            assert mf.SNE(1).fit(X[:2]).perplexity_ == 1
         big = np.random.default_rng(0).normal(size=(200, 2))
         assert mf.SNE().fit(big).perplexity_ == 30
