@@ -15,8 +15,12 @@ from manifoldry import (
     LLE,
     LTSA,
     PCA,
+    SNE,
+    TSNE,
+    UKR,
     ClassicalMDS,
     DiffusionMaps,
+    ElasticEmbedding,
     HessianLLE,
     Isomap,
     KernelPCA,
@@ -35,6 +39,10 @@ METHODS = {
     "Diffusion maps": DiffusionMaps(n_neighbors=40),
     "LLE": LLE(n_neighbors=12),
     "LTSA": LTSA(n_neighbors=12),
+    "t-SNE": TSNE(),
+    "SNE": SNE(),
+    "Elastic embedding": ElasticEmbedding(),
+    "UKR": UKR(),
 }
 SHEET_METHODS = {
     "Isomap": Isomap(),

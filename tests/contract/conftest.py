@@ -243,11 +243,13 @@ ESTIMATORS = [
         partial(new, mf.KernelPCA, criterion="prediction"),
         extension_error=1e-6,
     ),
-    iterative("SNE", search(mf.SNE, perplexity=6)),
+    iterative("SNE", search(mf.SNE, perplexity=6, init="spectral")),
     iterative(
-        "SNE-distances", search(mf.SNE, perplexity=6, metric="precomputed"), takes="distances"
+        "SNE-distances",
+        search(mf.SNE, perplexity=6, init="spectral", metric="precomputed"),
+        takes="distances",
     ),
-    iterative("SymmetricSNE", search(mf.SymmetricSNE, perplexity=6)),
+    iterative("SymmetricSNE", search(mf.SymmetricSNE, perplexity=6, init="spectral")),
     iterative("TSNE", search(mf.TSNE, **SHORT), **MOVING),
     iterative(
         "TSNE-distances",

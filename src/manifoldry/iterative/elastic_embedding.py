@@ -64,7 +64,7 @@ class ElasticEmbedding(NeighborEmbedder):
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
         step by step; see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
     max_iter : int, default=None
-        Most steps of the search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.

@@ -75,7 +75,8 @@ class NeighborEmbedder(IterativeEmbedder):
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         warn_of_pieces(graph)
-        self._weights = Entropic(self._perplexity(graph.n_query)).fit(graph)
+        few = float(np.median(np.diff(graph.indptr)))  # neighbours, where the graph was given
+        self._weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
         self.perplexity_ = self._weights.perplexity
         self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
         self.affinity_ = joint(self._weights.conditional(graph))
@@ -94,14 +95,14 @@ class NeighborEmbedder(IterativeEmbedder):
     def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
         """How new points are repelled by the map."""
 
-    def _perplexity(self, n: int) -> float:
-        """What was asked for, or what suits the method and as many points as these."""
+    def _perplexity(self, n: int, n_neighbors: float) -> float:
+        """What was asked for, or what suits the method, `n` points and as many neighbours."""
         if self.perplexity is not None:
             return self.perplexity
-        return min(self._default_perplexity(n), default_perplexity(n - 1))
+        return min(self._default_perplexity(n), default_perplexity(n_neighbors))
 
     def _default_neighbors(self, n: int) -> int:
-        return neighbors_for(self._perplexity(n), n)
+        return neighbors_for(self._perplexity(n, n - 1), n)
 
     @abstractmethod
     def _default_perplexity(self, n: int) -> float:

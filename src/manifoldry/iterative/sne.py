@@ -50,7 +50,7 @@ class SNE(NeighborEmbedder):
         step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
         unless an `init` is given: maps from elsewhere end in poorer minima.
     max_iter : int, default=None
-        Most steps of the search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.

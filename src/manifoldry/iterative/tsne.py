@@ -67,7 +67,7 @@ class TSNE(NeighborEmbedder):
         Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
         see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
     max_iter : int, default=None
-        Most steps of the search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.

@@ -80,7 +80,7 @@ class UKR(IterativeEmbedder):
         `box`, or, without one, to the size that the start has at its best scale; see
         :class:`~manifoldry.optimize.Homotopy`.
     max_iter : int, default=None
-        Most steps of the search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.

@@ -65,5 +65,8 @@ class Constrained(Optimiser):
     def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
         return replace(self, optimiser=self.optimiser.stopping_at(max_iter, tol))
 
+    def hurried(self, max_iter: int, tol: float) -> Self:
+        return replace(self, optimiser=self.optimiser.hurried(max_iter, tol))
+
     def guided_by(self, filter: Filter) -> Self:
         return replace(self, optimiser=self.optimiser.guided_by(filter))

@@ -79,6 +79,10 @@ class Descent(Optimiser):
         rule = replace(self.stopping, **{k: v for k, v in given.items() if v is not None})
         return replace(self, stopping=rule)
 
+    def hurried(self, max_iter: int, tol: float) -> Self:
+        rule = self.stopping
+        return self.stopping_at(min(rule.max_iter, max_iter), max(rule.tol, tol))
+
     def guided_by(self, filter: Filter) -> Self:
         return replace(self, filter=filter)
 

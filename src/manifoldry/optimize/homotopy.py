@@ -160,7 +160,7 @@ class Walk:
         """Minimise at a value from the map `Y`, without a record."""
         if self.begin is not None:
             self.begin(value)
-        rough = self.optimiser.stopping_at(self.rule.max_iter, self.rule.tol)
+        rough = self.optimiser.hurried(self.rule.max_iter, self.rule.tol)
         search = self.optimiser if careful else rough
         return search.minimise(self.family(value), Y, self.watch)
 

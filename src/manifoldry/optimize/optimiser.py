@@ -27,5 +27,9 @@ class Optimiser(ABC):
         """The same optimiser that stops elsewhere; None leaves a bound as it is."""
 
     @abstractmethod
+    def hurried(self, max_iter: int, tol: float) -> Self:
+        """The same optimiser that stops at these bounds at the latest."""
+
+    @abstractmethod
     def guided_by(self, filter: Filter) -> Self:
         """The same optimiser with another filter."""
