@@ -173,8 +173,8 @@ class TestEvidence:
 
     def test_line_searches_descend(self, X):
         for model in (
-            mf.SNE(),
-            mf.SymmetricSNE(),
+            mf.SNE(init="spectral"),
+            mf.SymmetricSNE(init="spectral"),
             mf.ElasticEmbedding(repulsion="uniform", weight=20.0),
         ):
             trace = model.fit(X).trace_
@@ -184,7 +184,7 @@ class TestEvidence:
 
     def test_a_search_cut_short_says_so(self, X):
         with pytest.warns(ConvergenceWarning, match=r"SNE did not converge: max_iter=3 steps"):
-            model = mf.SNE(max_iter=3).fit(X)
+            model = mf.SNE(init="spectral", max_iter=3).fit(X)
         assert not model.converged_
         assert model.n_iter_ == 3
 
@@ -195,9 +195,9 @@ class TestEvidence:
         assert "tol=0.01" in rough.status_
 
     def test_an_optimiser_with_its_own_rule(self, X):
-        model = mf.SNE(optimizer=LBFGS(stopping=Stopping(max_iter=4))).fit(X)
+        model = mf.SNE(init="spectral", optimizer=LBFGS(stopping=Stopping(max_iter=4))).fit(X)
         assert model.n_iter_ == 4
-        assert mf.SNE(optimizer="cg", max_iter=5).fit(X).n_iter_ == 5
+        assert mf.SNE(init="spectral", optimizer="cg", max_iter=5).fit(X).n_iter_ == 5
 
     @pytest.mark.parametrize("optimizer", ["gradient", "jacobi", "diagonal", "spectral", "cg"])
     def test_searches_agree(self, X, optimizer):
@@ -250,7 +250,7 @@ class TestWarmStart:
         for model in (
             mf.SNE(),
             mf.SymmetricSNE(),
-            mf.TSNE(early_exaggeration_iter=100, perplexity=10),
+            mf.TSNE(early_exaggeration_iter=500, perplexity=10),
             mf.ElasticEmbedding(repulsion="uniform", weight=20.0),
             mf.ElasticEmbedding(repulsion="uniform", weight=20.0, homotopy=Homotopy(n_steps=10)),
             mf.SNE(homotopy=Homotopy(n_steps=10)),

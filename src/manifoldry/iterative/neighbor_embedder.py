@@ -35,6 +35,7 @@ from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
 _FIXED_SEED = 0  # without a seed every fit takes the same start
 _JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
 _FAINT = 1e-4  # share of the last weight at which they begin where none is critical
+_FEW = 5  # points that need no homotopy
 _OPENING = 1e-2  # size of the map there
 _DENSE_AFFINITY = 5000  # points up to which learned affinities are a matrix of all pairs
 
@@ -125,8 +126,9 @@ class NeighborEmbedder(IterativeEmbedder):
     @property
     def _follows(self) -> bool:
         # A start that was asked for is not one that a homotopy would pass over.
-        unasked = self.homotopy is None and self.init is None
-        return self._default_homotopy is not None if unasked else bool(self.homotopy)
+        if self.homotopy is None and self.init is None:
+            return self._default_homotopy is not None and self._graph.n_query > _FEW
+        return bool(self.homotopy)
 
     @property
     def _homotopy(self) -> Homotopy:
