@@ -94,6 +94,15 @@ def test_value_is_that_of_all_maps_of_one_subspace(Z, mass):
     assert np.allclose((Z - Z.mean(axis=0)).T @ G, 0, atol=1e-12)
 
 
+@objectives
+@masses
+def test_a_search_goes_on_from_the_nearest_map(objective, Z, mass):
+    whitened = Whitened(objective, mass, size=1.5)
+    Y, G = whitened.normalised(Z, whitened.value_and_gradient(Z)[1])
+    assert np.array_equal(Y, whitened.nearest(Z))
+    assert np.allclose(G, whitened.value_and_gradient(Y)[1], atol=1e-12)
+
+
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
 def test_units_of_the_map_do_not_matter(Z, unit):
     whitened = Whitened(ELASTIC, MASS)

@@ -21,7 +21,7 @@ from manifoldry.optimize import (
     resolve_optimiser,
 )
 
-N = 120
+N = 80
 STRICT = Stopping(max_iter=3000, tol=0, value_tol=0, gradient_tol=1e-8)
 searches = pytest.mark.parametrize(
     "search", ["gradient", "jacobi", "diagonal", "spectral", "cg", "lbfgs", "spectral-lbfgs"]
@@ -73,7 +73,8 @@ def test_every_map_keeps_the_constraint_and_no_value_rises(elastic, start, mass,
         assert np.allclose(Y.T * diagonal(mass) @ Y, 4 * np.eye(2), atol=1e-10)
         assert np.allclose(diagonal(mass) @ Y, 0, atol=1e-10)
     values = solution.history("value")
-    assert [iterate.step.value for iterate in seen] == list(values)
+    for iterate in seen[:3] + seen[-2:]:
+        assert iterate.step.value == pytest.approx(elastic.value(iterate.embedding), rel=1e-14)
     assert (np.diff(values) <= 16 * np.finfo(float).eps * values[:-1]).all()
     assert values[-1] < 0.9 * values[0]
 
@@ -87,16 +88,16 @@ def test_gradient_vanishes_but_for_what_would_break_the_constraint(elastic, star
     G = elastic.value_and_gradient(Y)[1]
     M = Y.T @ G
     assert solution.converged, solution.status
-    assert np.linalg.norm(G - b[:, None] * Y @ (M + M.T) / 2) < 1e-6 * np.linalg.norm(G)
+    left = np.linalg.norm(G - b[:, None] * Y @ (M + M.T) / 2)
+    assert left < 1e-6 * np.linalg.norm(G)
+    assert solution.trace[-1].gradient_norm == pytest.approx(left, rel=1e-3)
     assert solution.value == pytest.approx(elastic.value(Y), rel=1e-14)
-    shown = solution.trace[-1].gradient_norm
-    assert shown < 1e-6 * np.linalg.norm(G)
 
 
 @masses
 def test_scipy_finds_nothing_lower_nearby(elastic, start, mass):
     """Sequential quadratic programming, which is told of the constraint as such."""
-    W = elastic.affinity.toarray()[::6, ::6] + 1e-5 * (1 - np.eye(20))
+    W = elastic.affinity.toarray()[::4, ::4] + 1e-5 * (1 - np.eye(20))
     small = ElasticObjective(W / W.sum(), weight=elastic.weight)
     mass = None if mass is None else small.attraction.sum(axis=1)
     b = np.full(20, 1 / 20) if mass is None else mass / mass.sum()
@@ -168,7 +169,7 @@ def test_bad_starts(elastic, start):
     constrained = Constrained(LBFGS())
     with pytest.raises(ValueError, match="contains NaN or infinity"):
         constrained.minimise(elastic, np.full_like(start, np.nan))
-    with pytest.raises(ValueError, match=r"has shape \(119, 2\).*n=120 points"):
+    with pytest.raises(ValueError, match=r"has shape \(79, 2\).*n=80 points"):
         constrained.minimise(elastic, start[1:])
     with pytest.raises(ValueError, match="does not extend along all of its 2 coordinates"):
         constrained.minimise(elastic, np.zeros_like(start))

@@ -10,7 +10,7 @@ from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.resized import Resized
 from manifoldry.optimize import LBFGS, Homotopy, Path, PathStep, Stopping, Walk
-from manifoldry.optimize.homotopy import smallest_curvature
+from manifoldry.optimize.saddle import smallest_curvature
 from manifoldry.optimize.path import rank
 
 N = 12
@@ -71,7 +71,7 @@ class TestCurvature:
     @pytest.mark.parametrize("weight", [2.0, 100.0])
     def test_at_a_minimum(self, d, weight):
         Y = minimiser(weight, d)
-        found = smallest_curvature(ElasticObjective(W, weight=weight), Y + 7.0)
+        found = smallest_curvature(ElasticObjective(W, weight=weight), Y + 7.0).value
         expected = without_rigid_motions(dense_hessian(weight, Y), Y)[0]
         assert expected > 0
         assert np.isclose(found, expected, rtol=1e-3)
@@ -79,7 +79,7 @@ class TestCurvature:
     def test_at_a_saddle(self):
         """A line in the plane, when the map should have opened: the curvature is negative."""
         line = np.hstack([minimiser(20.0, 1), np.zeros((N, 1))])
-        found = smallest_curvature(ElasticObjective(W, weight=20.0), line)
+        found = smallest_curvature(ElasticObjective(W, weight=20.0), line).value
         expected = without_rigid_motions(dense_hessian(20.0, line), line)[0]
         assert expected < 0
         assert np.isclose(found, expected, rtol=1e-3)
@@ -89,7 +89,7 @@ class TestCurvature:
         critical = Bifurcation.of(ElasticObjective(W), 1).weight
         point = np.zeros((N, 1))
         below, at, above = (
-            smallest_curvature(ElasticObjective(W, weight=s * critical), point)
+            smallest_curvature(ElasticObjective(W, weight=s * critical), point).value
             for s in (0.9, 1.0, 1.1)
         )
         assert below > 0 > above
@@ -101,12 +101,12 @@ class TestCurvature:
         objective = wrap(Boxed(UKRObjective(POINTS), half_width=1.5))
         Z = 0.3 * RNG.normal(size=(N, 2))
         expected = np.linalg.eigvalsh(finite_hessian(objective, Z))[0]
-        assert np.isclose(smallest_curvature(objective, Z), expected, rtol=1e-2)
+        assert np.isclose(smallest_curvature(objective, Z).value, expected, rtol=1e-2)
 
     def test_one_coordinate_of_two_points(self):
         pair = ElasticObjective(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
         # E = d² + e·exp(−d²) has E″ = 4 at d = 1; a step of both ends by 1/√2 changes d by √2.
-        assert np.isclose(smallest_curvature(pair, np.array([[0.0], [1.0]])), 8.0, rtol=1e-5)
+        assert np.isclose(smallest_curvature(pair, np.array([[0.0], [1.0]])).value, 8.0, rtol=1e-5)
 
 
 def walk(rule, start=None, watch=None, begin=None):

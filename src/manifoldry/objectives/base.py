@@ -47,6 +47,14 @@ class Objective(ABC):
     def diagonal_curvature(self, Y: Array) -> Array:
         """Positive part of the Hessian's diagonal, (n, d)."""
 
+    def normalised(self, Y: Array, G: Array) -> tuple[Array, Array]:
+        """The map of the same value from which a search goes on, with the gradient there.
+
+        That is `Y` itself, unless the objective sees maps only up to some change, along which
+        they could drift away.
+        """
+        return Y, G
+
     def hessian_product(self, Y: Array, V: Array) -> Array:
         """The Hessian at `Y` times `V`, (n, d), by central differences of the gradient."""
         Y, V = np.asarray(Y, float), np.asarray(V, float)

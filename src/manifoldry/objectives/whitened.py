@@ -22,7 +22,8 @@ class Whitened(Objective):
     minimise this function freely is to minimise E under the constraint YᵀBY = size²·I: a straight
     step from a map that keeps it, followed by :meth:`nearest`, is the polar retraction of the
     Stiefel manifold, and the gradient at such a map is B·ξ, ξ = B⁻¹G − Y·sym(YᵀG)/size² being the
-    Riemannian gradient in the metric B. So all filters and searches serve it as they are.
+    Riemannian gradient in the metric B. So all filters and searches serve it as they are; they
+    go on from the nearest map after every step.
 
     Parameters
     ----------
@@ -83,6 +84,10 @@ class Whitened(Objective):
             return np.inf, np.zeros_like(Y)  # which a line search takes as gone too far
         value, G = self.objective.value_and_gradient(X)
         return value, (self.tangent(X, G) @ A).astype(X.dtype, copy=False)
+
+    def normalised(self, Y: Array, G: Array) -> tuple[Array, Array]:
+        X, A = self._polar(Y)
+        return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
 
     def tangent(self, Y: Array, G: Array) -> Array:
         """B·ξ at a map that keeps the constraint, from the gradient G of E there."""

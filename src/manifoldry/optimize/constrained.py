@@ -6,10 +6,10 @@ from typing import Self
 from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.whitened import Whitened
-from manifoldry.optimize.descent import checked_start, read_only
+from manifoldry.optimize.descent import checked_start
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.optimiser import Optimiser, Watcher
-from manifoldry.optimize.solution import Iterate, Solution
+from manifoldry.optimize.solution import Solution
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +52,8 @@ class Constrained(Optimiser):
 
     def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
         whitened = Whitened(objective, self.mass, self.size)
-
-        def seen(iterate: Iterate) -> None:
-            if watch is not None:
-                Y = read_only(whitened.nearest(iterate.embedding))
-                watch(replace(iterate, embedding=Y))
-
         start = whitened.nearest(checked_start(objective, Y))
-        solution = self.optimiser.minimise(whitened, start, seen)
-        return replace(solution, embedding=whitened.nearest(solution.embedding))
+        return self.optimiser.minimise(whitened, start, watch)
 
     def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
         return replace(self, optimiser=self.optimiser.stopping_at(max_iter, tol))

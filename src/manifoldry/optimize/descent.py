@@ -99,7 +99,7 @@ class Descent(Optimiser):
                     return _meaning(move, monitor)
                 move = Move(point, 0.0)  # the next filter may find a way on
             decrease = _share(point.value, move.point.value)
-            point = move.point
+            point = record.evaluator.normalised(move.point)
             monitor.see(point)
             record.note(point, move.length)
             progress = Progress(monitor.steps, point.value, decrease)
@@ -126,7 +126,7 @@ class _Record:
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)
         if self.watch is not None:
-            self.watch(Iterate(read_only(point.Y), step))
+            self.watch(Iterate(_read_only(point.Y), step))
 
     def solution(self, verdict: Verdict, interrupted: bool = False) -> Solution:
         return Solution(
@@ -175,8 +175,7 @@ def _share(before: float, after: float) -> float:
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
-def read_only(Y: Array) -> Array:
-    """`Y`, not to be written to."""
+def _read_only(Y: Array) -> Array:
     view = Y.view()
     view.flags.writeable = False
     return view

@@ -70,3 +70,8 @@ class Evaluator:
             point = Point(Y, float(value), G)
             finite = np.isfinite(value) and np.isfinite(point.gradient_norm)
         return point if finite else Point(Y, np.inf, np.zeros_like(Y))
+
+    def normalised(self, point: Point) -> Point:
+        """The point from which to go on; no evaluation."""
+        Y, G = self.objective.normalised(point.Y, point.G)
+        return point if Y is point.Y else Point(Y, point.value, G)

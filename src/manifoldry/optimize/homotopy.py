@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from manifoldry._checks import check_count, check_nonnegative, check_positive
 from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.optimiser import Optimiser, Watcher
 from manifoldry.optimize.path import Path, PathStep, rank
+from manifoldry.optimize.saddle import off_saddle, smallest_curvature
 from manifoldry.optimize.solution import Solution
 
-_SMALL = 20  # order of a matrix that is better written out than multiplied with
+_ESCAPES = 3  # saddles left at one value, at most
 COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
 
 
@@ -42,7 +42,8 @@ class Homotopy:
         gain a dimension, the one before it is a saddle, which no gradient leaves.
     curvature : bool, default=False
         Also compute the smallest curvature at every minimiser, which vanishes where the map is
-        about to change its form. It takes as long as the searches.
+        about to change its form, and leave the saddles at which a search may come to rest just
+        beyond. It takes several times as long as the searches.
     memory : float, default=2**28
         Bytes that the maps along the path may take.
 
@@ -135,13 +136,14 @@ class Walk:
 
     def to(self, value: float, careful: bool = False) -> Solution:
         """Minimise at the next value, from where the search before it ended."""
-        solution = self.settle(value, self._shaken(), careful)
+        solution, curvature = self.settle(value, self._shaken(), careful), np.nan
+        if self.rule.curvature and not solution.interrupted:
+            try:
+                solution, curvature = self._off_saddles(value, solution, careful)
+            except KeyboardInterrupt:
+                stopped = {"converged": False, "status": "interrupted", "interrupted": True}
+                solution = replace(solution, **stopped)
         self.Y = solution.embedding
-        try:
-            curvature = self._curvature(value)
-        except KeyboardInterrupt:
-            curvature = np.nan
-            solution = replace(solution, converged=False, status="interrupted", interrupted=True)
         step = PathStep(
             value,
             solution.value,
@@ -153,9 +155,6 @@ class Walk:
         self.path.record(step, self.Y)
         return solution
 
-    def _curvature(self, value: float) -> float:
-        return smallest_curvature(self.family(value), self.Y) if self.rule.curvature else np.nan
-
     def settle(self, value: float, Y: Array, careful: bool = True) -> Solution:
         """Minimise at a value from the map `Y`, without a record."""
         if self.begin is not None:
@@ -164,51 +163,23 @@ class Walk:
         search = self.optimiser if careful else rough
         return search.minimise(self.family(value), Y, self.watch)
 
+    def _off_saddles(
+        self, value: float, solution: Solution, careful: bool
+    ) -> tuple[Solution, float]:
+        """A minimiser that no direction leaves downwards, and its smallest curvature."""
+        objective = self.family(value)
+        lowest = smallest_curvature(objective, solution.embedding)
+        for _ in range(_ESCAPES):
+            if not lowest.is_negative:
+                break
+            Y = off_saddle(objective, solution.embedding, lowest.direction)
+            solution = self.settle(value, Y, careful)
+            if solution.interrupted:
+                break
+            lowest = smallest_curvature(objective, solution.embedding)
+        return solution, lowest.value
+
     def _shaken(self) -> Array:
         extent = float(np.abs(self.Y - self.Y.mean(axis=0)).max())
         noise = self.rng.standard_normal(self.Y.shape) * (self.rule.jitter * extent)
         return (self.Y + noise).astype(self.Y.dtype, copy=False)
-
-
-def smallest_curvature(objective: Objective, Y: Array) -> float:
-    """Smallest eigenvalue of the Hessian at `Y`, leaving out moving and turning the map.
-
-    NaN where the eigenvalue could not be found.
-    """
-    Y = np.asarray(Y, dtype=np.float64)
-    R = _rigid_motions(Y - Y.mean(axis=0)) if objective.moves_freely else np.zeros((Y.size, 0))
-
-    def product(v: Array) -> Array:
-        v = v - R @ (R.T @ v)
-        Hv = objective.hessian_product(Y, v.reshape(Y.shape)).ravel()
-        return Hv - R @ (R.T @ Hv)
-
-    try:
-        # Rigid motions have curvature zero, which must not pass for the smallest of a stable map.
-        top = _extreme(product, Y.size, "LA", 1e-2)
-        return _extreme(lambda v: product(v) + top * (R @ (R.T @ v)), Y.size, "SA", 1e-4)
-    except ArpackNoConvergence:
-        return np.nan
-
-
-def _extreme(product: Callable[[Array], Array], size: int, which: str, tol: float) -> float:
-    """The largest or smallest eigenvalue of a symmetric operator."""
-    if size <= _SMALL:
-        values = np.linalg.eigvalsh(np.array([product(v) for v in np.eye(size)]))
-        return float(values[-1 if which == "LA" else 0])
-    operator = LinearOperator((size, size), product, dtype=float)
-    v0 = np.random.default_rng(0).standard_normal(size)
-    return float(eigsh(operator, 1, which=which, v0=v0, return_eigenvectors=False, tol=tol)[0])
-
-
-def _rigid_motions(Y: Array) -> Array:
-    """Orthonormal directions of all translations and rotations of a centred map, (n·d, m)."""
-    n, d = Y.shape
-    motions: list[Array] = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
-    for i in range(d):
-        for j in range(i):
-            turn = np.zeros_like(Y)
-            turn[:, i], turn[:, j] = Y[:, j], -Y[:, i]
-            motions.append(turn.ravel())
-    U, s, _ = np.linalg.svd(np.array(motions).T, full_matrices=False)
-    return U[:, s > 1e-12 * s[0]]
