@@ -62,7 +62,9 @@ class ElasticEmbedding(NeighborEmbedder):
         the data first. A good start needs none.
     homotopy : bool or Homotopy, default=False
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
-        step by step; see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
+        step by step; see :class:`~manifoldry.optimize.Homotopy`, and
+        :class:`~manifoldry.optimize.ConstrainedHomotopy` to begin at Laplacian eigenmaps. `init`
+        is not used then.
     max_iter : int, default=None
         Most steps of the search, along a homotopy of each search; by default the optimiser's own.
     tol : float, default=None
