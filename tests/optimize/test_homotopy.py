@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 
 from manifoldry.objectives.bifurcation import Bifurcation
@@ -10,8 +11,8 @@ from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.resized import Resized
 from manifoldry.optimize import LBFGS, Homotopy, Path, PathStep, Stopping, Walk
-from manifoldry.optimize.saddle import smallest_curvature
 from manifoldry.optimize.path import rank
+from manifoldry.optimize.saddle import smallest_curvature
 
 N = 12
 RNG = np.random.default_rng(0)
@@ -98,7 +99,9 @@ class TestCurvature:
     @pytest.mark.parametrize("wrap", [lambda o: o, lambda o: Resized(o, 1.5)])
     def test_a_box_holds_the_map_in_its_place(self, wrap):
         """Moving and turning change the value there, so they count."""
-        objective = wrap(Boxed(UKRObjective(POINTS), half_width=1.5))
+        objective = wrap(
+            Boxed(UKRObjective(POINTS, sparse.csr_array(1 - np.eye(N))), half_width=1.5)
+        )
         Z = 0.3 * RNG.normal(size=(N, 2))
         expected = np.linalg.eigvalsh(finite_hessian(objective, Z))[0]
         assert np.isclose(smallest_curvature(objective, Z).value, expected, rtol=1e-2)

@@ -107,7 +107,11 @@ def test_the_way_off_a_saddle_leads_down_on_either_side():
 
 def test_minima_of_a_path_are_minima():
     model = ElasticEmbedding(
-        weight=3.0, perplexity=8, homotopy=Homotopy(n_steps=15, curvature=True), tol=1e-7
+        weight=3.0,
+        repulsion="uniform",
+        perplexity=8,
+        homotopy=Homotopy(n_steps=15, curvature=True),
+        tol=1e-7,
     ).fit(X)
     Y = model.embedding_
     H = elastic_hessian(model.affinity_.toarray(), 3.0, Y)

@@ -141,8 +141,9 @@ class Walk:
             try:
                 solution, curvature = self._off_saddles(value, solution, careful)
             except KeyboardInterrupt:
-                stopped = {"converged": False, "status": "interrupted", "interrupted": True}
-                solution = replace(solution, **stopped)
+                solution = replace(
+                    solution, converged=False, status="interrupted", interrupted=True
+                )
         self.Y = solution.embedding
         step = PathStep(
             value,

@@ -93,7 +93,9 @@ def _iterated(objective: Objective, Y: Array, R: Array, tol: float) -> tuple[flo
     start = np.random.default_rng(0).standard_normal((Y.size, _BLOCK))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the last digits are not needed
-        values, V = lobpcg(H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=_MOST, largest=False)
+        values, V = lobpcg(
+            H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=_MOST, largest=False
+        )
     least = int(np.argmin(values))
     return float(values[least]), V[:, least]
 
