@@ -31,6 +31,7 @@ from manifoldry.datasets import (
     make_swiss_roll,
 )
 from manifoldry.metrics import continuity, coranking, knn_accuracy, trustworthiness
+from manifoldry.optimize import Homotopy
 
 NEIGHBORS = 12  # of trustworthiness and continuity
 DIMENSIONS = 50  # to which images are reduced first, as is usual
@@ -71,8 +72,20 @@ CONFIRMING = ("noisy S-curve", "faces", "video", "words", "roll of aspect 4")
 PERPLEXITIES = (10, 20, 30, 50, 100)
 
 
-def by_perplexity(method, **options):
-    return {f"perplexity {p}": partial(method, perplexity=p, **options) for p in PERPLEXITIES}
+def by_perplexity(method, what="", values=PERPLEXITIES, **options):
+    return {f"perplexity {p}{what}": partial(method, perplexity=p, **options) for p in values}
+
+
+def starts(method):
+    """Of SNE and its symmetric form: perplexities from given starts and along a homotopy."""
+    return {
+        "default": method,
+        **by_perplexity(method, ", spectral", init="spectral"),
+        **by_perplexity(method, ", pca", (10, 15, 20), init="pca"),
+        **by_perplexity(method, ", homotopy", (10, 15, 20, 30), homotopy=Homotopy(n_steps=20)),
+        "perplexity 10, longer homotopy": partial(method, perplexity=10, homotopy=Homotopy()),
+        "random": partial(method, perplexity=30, init="random"),
+    }
 
 
 def with_init(method, *words):
@@ -87,23 +100,14 @@ def elastic(weights, **options):
 
 
 SETTINGS: dict[str, dict[str, Callable]] = {
-    "SNE": {
-        "default": mf.SNE,
-        **by_perplexity(mf.SNE),
-        **with_init(mf.SNE, "pca", "random"),
-        "homotopy": partial(mf.SNE, homotopy=True),
-    },
-    "SymmetricSNE": {
-        "default": mf.SymmetricSNE,
-        **by_perplexity(mf.SymmetricSNE),
-        **with_init(mf.SymmetricSNE, "pca", "random"),
-        "homotopy": partial(mf.SymmetricSNE, homotopy=True),
-    },
+    "SNE": starts(mf.SNE),
+    "SymmetricSNE": starts(mf.SymmetricSNE),
     "TSNE": {
         "default": mf.TSNE,
         **by_perplexity(mf.TSNE),
         **with_init(mf.TSNE, "spectral", "random"),
-        "homotopy": partial(mf.TSNE, homotopy=True),
+        **by_perplexity(mf.TSNE, ", homotopy", (10, 20, 30, 50), homotopy=Homotopy(n_steps=20)),
+        "1000 steps": partial(mf.TSNE, max_iter=1000),
         "no exaggeration": partial(mf.TSNE, early_exaggeration_iter=0),
         "L-BFGS": partial(mf.TSNE, optimizer="lbfgs"),
     },
@@ -112,6 +116,7 @@ SETTINGS: dict[str, dict[str, Callable]] = {
         **by_perplexity(mf.ElasticEmbedding),
         **with_init(mf.ElasticEmbedding, "pca", "random"),
         "homotopy": partial(mf.ElasticEmbedding, homotopy=True),
+        **by_perplexity(mf.ElasticEmbedding, ", L-BFGS", (10, 20, 30), optimizer="lbfgs"),
         "uniform auto": partial(mf.ElasticEmbedding, repulsion="uniform"),
         **elastic((10.0, 30.0, 100.0, 300.0, 1000.0), repulsion="uniform"),
         **elastic((1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6), repulsion="squared_distance"),
@@ -186,17 +191,27 @@ def has_peer():
     return True
 
 
-def jobs(sets, methods, seeds):
+def jobs(sets, methods, seeds, settings=None):
     """All cells, the slowest first."""
     sizes = {name: len(data(name)[0]) for name in sets}
     for name in sorted(sets, key=lambda name: -sizes[name]):
         for seed in range(seeds):
             for method in methods:
                 if sizes[name] <= LARGEST.get(method, np.inf):
-                    for setting in SETTINGS[method]:
+                    for setting in settings or SETTINGS[method]:
                         yield joblib.delayed(run)(name, method, setting, seed)
-            if "TSNE" in methods and has_peer():
+            if "TSNE" in methods and has_peer() and settings is None:
                 yield joblib.delayed(run_peer)(name, seed)
+
+
+def merged(path, cells):
+    """Kept cells, those measured again replaced."""
+    kept = json.loads(path.read_text()) if path.exists() else []
+    names = [tuple(c[k] for k in ("set", "method", "setting", "seed")) for c in cells]
+    old = [
+        c for c in kept if tuple(c[k] for k in ("set", "method", "setting", "seed")) not in names
+    ]
+    return old + list(cells)
 
 
 def table(cells):
@@ -231,13 +246,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--methods", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--settings", nargs="*", help="only those, such as: default")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    work = jobs(options.sets, options.methods, options.seeds)
+    work = jobs(options.sets, options.methods, options.seeds, options.settings)
     cells = joblib.Parallel(options.jobs, batch_size=1)(work)
-    options.results.write_text(json.dumps(cells, indent=1) + "\n")
+    cells = merged(options.results, cells)
+    options.results.write_text("[\n" + ",\n".join(map(json.dumps, cells)) + "\n]\n")
     print(table(cells))
 
 
