@@ -38,7 +38,7 @@ class ElasticEmbedding(NeighborEmbedder):
     weight : float or "auto", default="auto"
         The λ of repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` follows the map
         as λ grows and takes the smallest at which the data can be predicted from the map as well
-        as from the best, within one standard error, leaving each point out.
+        as from the best, within two standard errors, leaving each point out.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
         W⁻: proportional to the squared distance in the data, which keeps a matrix of all pairs;
         the same between all pairs; or given, dense or sparse. By default squared distances for up
