@@ -7,6 +7,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.base import Objective
+from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.optimize import definite_inverse as routes
 from manifoldry.optimize.definite_inverse import conjugate_gradients
 from manifoldry.optimize.deflated_power import DeflatedPower
@@ -204,6 +205,25 @@ def test_graphs_too_large_for_a_dense_factor_are_iterated(name, value, rng, monk
     monkeypatch.setattr(routes, name, value)
     bound = SpectralDirection().bind(Springs(cloud_weights(1600, rng)))
     assert bound.reason.startswith("conjugate gradients: ")
+
+
+def test_a_series_of_objectives_shares_one_factor(rng):
+    W = cloud_weights(80, rng)
+    first = ElasticObjective(W / W.sum(), weight=10.0)
+    other = ElasticObjective(W / W.sum(), weight=10.0)
+    series = LBFGS(SpectralDirection()).for_series().filter
+    bound = series.bind(first)
+    assert bound.newton_like
+    assert series.newton_like
+    assert series.bind(first.with_weight(20.0)) is bound
+    assert series.bind(other) is not bound
+    G = rng.normal(size=(80, 2))
+    np.testing.assert_array_equal(bound.apply(G, G), SpectralDirection().bind(first).apply(G, G))
+
+
+def test_guidance_starts_anew_with_every_objective_of_a_series():
+    guidance = Heat()
+    assert LBFGS(guidance).for_series().filter is guidance
 
 
 def test_a_shift_below_rounding_is_refused(rng):

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
+from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import available_memory
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse, estimated_fill
@@ -128,7 +128,11 @@ def _dense_factor(A: sparse.csr_array, why: str) -> DefiniteInverse:
         factor = cho_factor(A.toarray().T, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         raise NotDefiniteError("rounding hides the shift of the matrix; raise shift") from error
-    solve = partial(cho_solve, factor, check_finite=False)
+
+    def solve(B: Array) -> Array:
+        with one_blas_thread():  # memory is what limits it, and threads wait for each other
+            return np.asarray(cho_solve(factor, B, check_finite=False))
+
     return DefiniteInverse(solve, f"dense factor: {why}")
 
 

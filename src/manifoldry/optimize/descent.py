@@ -86,6 +86,9 @@ class Descent(Optimiser):
     def guided_by(self, filter: Filter) -> Self:
         return replace(self, filter=filter)
 
+    def for_series(self) -> Self:
+        return replace(self, filter=self.filter.for_series())
+
     def _descend(self, objective: Objective, Y: Array, record: "_Record") -> Verdict:
         filter = self.filter.bind(objective)
         stepper = self._stepper(record.evaluator, filter)

@@ -60,6 +60,10 @@ class Filter(ABC):
     def bind(self, objective: Objective) -> BoundFilter:
         """The operator for `objective`, at the start of its schedule."""
 
+    def for_series(self) -> "Filter":
+        """The same filter for objectives that share their attraction."""
+        return self
+
 
 @dataclass(frozen=True)
 class Identity(Filter):

@@ -131,7 +131,8 @@ class Walk:
         begin: Callable[[float], None] | None = None,
     ) -> None:
         self.rule, self.family, self.Y = rule, family, Y
-        self.optimiser, self.rng, self.watch, self.begin = optimiser, rng, watch, begin
+        self.optimiser, self.rng = optimiser.for_series(), rng
+        self.watch, self.begin = watch, begin
         self.path = Path(rule.memory)
 
     def to(self, value: float, careful: bool = False) -> Solution:

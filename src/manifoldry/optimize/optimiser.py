@@ -33,3 +33,7 @@ class Optimiser(ABC):
     @abstractmethod
     def guided_by(self, filter: Filter) -> Self:
         """The same optimiser with another filter."""
+
+    def for_series(self) -> Self:
+        """The same optimiser, for objectives that share their attraction and what is made of it."""
+        return self

@@ -60,6 +60,25 @@ class SpectralDirection(Filter):
         A = sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0]))
         return _Inverse(definite_inverse(A), 4 * unit)
 
+    def for_series(self) -> Filter:
+        return _Kept(self)
+
+
+class _Kept(Filter):
+    """A filter that is bound once to all objectives in a row whose attraction is the same."""
+
+    newton_like = True
+
+    def __init__(self, filter: SpectralDirection) -> None:
+        self.filter = filter
+        self.last: tuple[sparse.csr_array, BoundFilter] | None = None
+
+    def bind(self, objective: Objective) -> BoundFilter:
+        W = objective.attraction
+        if self.last is None or self.last[0] is not W:
+            self.last = W, self.filter.bind(objective)
+        return self.last[1]
+
 
 class _Inverse(BoundFilter):
     newton_like = columnwise = True
