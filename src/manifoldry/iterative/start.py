@@ -28,12 +28,12 @@ class Seen(NamedTuple):
     graph: NeighborGraph
 
 
-def check_init(init: Any, shape: tuple[int, int]) -> Any:
+def check_init(init: Any, shape: tuple[int, int], options: tuple[str, ...] = OPTIONS) -> Any:
     """The `init` of an estimator: a word, an estimator, or a map of this shape."""
     if isinstance(init, str | BaseEstimator) or init is None:
-        if init in OPTIONS or hasattr(init, "fit_transform"):
+        if init in options or hasattr(init, "fit_transform"):
             return init
-        words = ", ".join(map(repr, OPTIONS))
+        words = ", ".join(map(repr, options))
         raise ValueError(f"init={init!r} must be one of {words}, a map or an estimator of maps")
     Y = _as_numbers(init)
     if Y.shape != shape:

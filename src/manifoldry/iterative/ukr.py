@@ -1,41 +1,40 @@
 """Unsupervised kernel regression."""
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from manifoldry._checks import as_generator, check_positive
+from manifoldry._checks import as_generator, check_nonnegative, check_positive
 from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, Matrix, RandomState
-from manifoldry._validation import plan_memory
+from manifoldry._typing import Array, RandomState
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.framed import FramedProjection, FramedRegression, in_frame
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import OrthogonalProjection
 from manifoldry.iterative.base import IterativeEmbedder
+from manifoldry.iterative.growing_box import extent, grow_box, search_in_box
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.start import check_init, starting_map
-from manifoldry.neighbors.distances import Frame
+from manifoldry.iterative.start import OPTIONS, check_init
+from manifoldry.iterative.ukr_start import StartSearch
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.boxed import Boxed
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective
-from manifoldry.objectives.leave_one_out import best_scale
 from manifoldry.objectives.regression_kernels import RegressionKernel
 from manifoldry.objectives.reinsertion import reinsert
-from manifoldry.objectives.resized import Resized
 from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.homotopy import Homotopy, Walk
+from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.graph_embedder import all_coincide
-from manifoldry.spectral.linear_pose import check_range
 
 _FIXED_SEED = 0  # without a seed every fit takes the same start
-_SMALLEST_BOX = 0.1  # in which a homotopy begins: all points see each other
+_FLOOR = 10.0  # others within reach of every point
+_FLOOR_SHARE = 1 / 20  # of all points, where those are few
 _FLOOR_WEIGHT = 0.01  # of the density's penalty, as a share of the data's variance
+_TOLERANCE = 2e-3  # of the map's size; smaller steps change no figure of merit by 0.02
 
 
 class UKR(IterativeEmbedder):
@@ -61,16 +60,22 @@ class UKR(IterativeEmbedder):
     box : float, default=None
         Keep the map within this distance of zero, in every coordinate.
     density_floor : float, default=None
-        Call points back where the others' kernels sum to less than this.
+        Call points back where the others' kernels sum to less than this, that is, where fewer
+        others are within reach; by default 10, or a twentieth of the points if those are fewer,
+        and 0 for no floor. It is what keeps the map smooth: leaving points out alone rewards maps
+        in which points stand so far apart that each is predicted by its nearest neighbour.
     n_neighbors : int, default=None
-        Neighbours in the graph from which the start is made; by default 10, or half the points
-        if those are fewer.
-    init : {"spectral", "pca", "random"}, estimator or array, default="spectral"
+        Neighbours in the graph of ``init="spectral"`` and of the filters in `guidance` and
+        `optimizer`; by default 10, or half the points if those are fewer.
+    init : {"auto", "spectral", "pca", "random"}, estimator or array, default="auto"
         Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
         of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
-        are scaled to the least leave-one-out error.
+        are scaled to the least leave-one-out error. ``"auto"`` takes that of the elastic
+        embedding, Isomap and principal components whose error is smallest.
     optimizer : str or Optimiser, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By default L-BFGS.
+        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By default L-BFGS that
+        stops when steps move the map by less than 0.002 of its size; further steps predict the
+        data better by a trifle and cost the map as much as they give.
     guidance : Filter, default=None
         A filter of the gradient that changes as the search goes on, see
         :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
@@ -106,6 +111,9 @@ class UKR(IterativeEmbedder):
     ----------
     leave_one_out_error_ : float
         Mean squared error of predicting each row from the others, as a share of the variance.
+    start_ : str
+        The starts that were tried, the best first, each with the objective as a share of the
+        variance; empty if there was nothing to try.
 
     Examples
     --------
@@ -128,7 +136,7 @@ class UKR(IterativeEmbedder):
         box: float | None = None,
         density_floor: float | None = None,
         n_neighbors: int | None = None,
-        init: Any = "spectral",
+        init: Any = "auto",
         optimizer: str | Optimiser | None = None,
         guidance: Filter | None = None,
         homotopy: bool | Homotopy = False,
@@ -162,7 +170,7 @@ class UKR(IterativeEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _default_optimizer = "lbfgs"
+    _default_optimizer = LBFGS(stopping=Stopping(tol=_TOLERANCE))
     # Errors are lengths of differences.
     metric = "euclidean"
     metric_params = None
@@ -181,26 +189,43 @@ class UKR(IterativeEmbedder):
         self.search_ = graph.search
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        self._frame, X = _in_frame(self._points(data))
+        self._frame, X = in_frame(self._points(data))
         self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
+        self.start_ = "given"
         self._regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
+        return self._with_floor(self._regression)
+
+    def _with_floor(self, regression: UKRObjective) -> Objective:
+        floor = self._check_floor(regression.n)
+        if floor == 0:
+            return regression
+        return DensityFloor(regression, floor, _FLOOR_WEIGHT * regression.variance, self.kernel)
+
+    def _check_floor(self, n: int) -> float:
         if self.density_floor is None:
-            return self._regression
-        floor = check_positive("density_floor", self.density_floor)
-        weight = _FLOOR_WEIGHT * self._regression.variance
-        return DensityFloor(self._regression, floor, weight, self.kernel)
+            return min(_FLOOR, _FLOOR_SHARE * n)
+        floor = check_nonnegative("density_floor", self.density_floor)
+        if floor >= n - 1:
+            raise ValueError(
+                f"density_floor={floor:g} must be less than n_samples - 1 = {n - 1}, the number "
+                f"of others; pass density_floor={(n - 1) / 2:g}, say"
+            )
+        return floor
 
     def _start(self, data: Any, objective: Objective) -> Array:
         shape = (objective.n, self.n_components_)
-        init = check_init(self.init, shape)
+        init = check_init(self.init, shape, ("auto", *OPTIONS))
         if isinstance(init, np.ndarray):
             return init
-        Y = starting_map(init, self._seen(data), shape[1], self._rng)
-        return best_scale(Y, self._regression.data, self.kernel).scale * Y
+        tries = StartSearch(self._seen(data), shape[1], objective.value, self._rng)
+        Y = tries.best() if init == "auto" else tries.sized(init)
+        self.start_ = tries.summary(self._regression.variance)
+        return Y
 
     def _minimise(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
         if self.box is not None:
-            return self._boxed(objective, check_positive("box", self.box), start, monitor)
+            box = check_positive("box", self.box)
+            return search_in_box(super()._minimise, objective, box, start, monitor)
         solution = super()._minimise(objective, start, monitor)
         if solution.interrupted:
             return solution
@@ -209,30 +234,12 @@ class UKR(IterativeEmbedder):
             return solution
         return super()._minimise(objective, found, monitor)
 
-    def _boxed(self, objective: Objective, size: float, start: Array, monitor: Monitor) -> Solution:
-        boxed = Boxed(objective, size)
-        monitor.view = boxed.inside
-        found = super()._minimise(boxed, boxed.outside(start), monitor)
-        return replace(found, embedding=boxed.inside(found.embedding))
-
     def _follow(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
-        """Let a box grow: the map, in units of the box, is the start at every next size."""
-        extent = float(np.abs(start - start.mean(axis=0)).max())
-        size = extent if self.box is None else check_positive("box", self.box)
-        rule = self._homotopy
-
-        def family(eta: float) -> Objective:
-            monitor.view = lambda U: eta * np.sin(U)
-            return Resized(Boxed(objective, eta), eta)
-
-        U = Boxed(objective, 1.0).outside((start - start.mean(axis=0)) / extent)
+        size = extent(start) if self.box is None else check_positive("box", self.box)
         optimiser = self._optimiser(self._default_optimizer)
-        walk = Walk(rule, family, U, optimiser, self._rng, monitor, monitor.begin)
-        sizes = rule.values_between(min(_SMALLEST_BOX, size / 2), size)
-        found = rule.follow(walk, sizes)
-        self.path_ = walk.path.seen_through(lambda eta, U: eta * np.sin(U))
-        monitor.view = None
-        found = replace(found, embedding=self.path_.embeddings[-1])
+        found, self.path_ = grow_box(
+            self._homotopy, objective, size, start, optimiser, self._rng, monitor
+        )
         if self.box is None and not found.interrupted:
             found = self._minimise(objective, found.embedding, monitor)
         return found
@@ -247,12 +254,13 @@ class UKR(IterativeEmbedder):
     def _extend(self, data: Any) -> Extension:
         self._lookup = RowLookup.of(self._points(data))
         X = self._regression.X
-        self._surface = KernelRegressionMap(self.embedding_.astype(np.float64), X, self.kernel)
+        surface = KernelRegressionMap(self.embedding_.astype(np.float64), X, self.kernel)
+        self._surface = FramedRegression(self._frame, surface)
         del self._regression, self._objective  # they hold the data once more
-        return FramedProjection(self._frame, OrthogonalProjection(self._surface))
+        return FramedProjection(self._frame, OrthogonalProjection(surface))
 
     def _way_back(self, data: Any) -> Inverse:
-        return FramedRegression(self._frame, self._surface)
+        return self._surface
 
     def jacobian(self, X: Any) -> Array:
         """Derivatives of `inverse_transform` by the coordinates.
@@ -266,41 +274,4 @@ class UKR(IterativeEmbedder):
         -------
         array of shape (n_samples, n_features, n_components)
         """
-        Z = self._check_positions(X)
-        return self._frame.unit * self._surface.jacobian(Z)
-
-
-@dataclass(frozen=True, eq=False)
-class FramedProjection(Extension):
-    """Orthogonal projection of data in their own units."""
-
-    frame: Frame
-    projection: OrthogonalProjection
-
-    def transform(self, X: Matrix) -> Array:
-        return self.projection.transform(_dense(self.frame.apply(X)))
-
-
-@dataclass(frozen=True, eq=False)
-class FramedRegression:
-    """The data at map positions, in their own units."""
-
-    frame: Frame
-    surface: KernelRegressionMap
-
-    def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
-        return self.frame.origin + self.frame.unit * self.surface.predict(Z)
-
-
-def _dense(X: Matrix) -> Array:
-    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
-
-
-def _in_frame(points: Matrix) -> tuple[Frame, Array]:
-    """The data in units in which squares neither overflow nor vanish."""
-    if sparse.issparse(points):
-        plan_memory(8.0 * np.prod(points.shape), "sparse data as a dense array", "use fewer rows")
-    frame = Frame.of(points)
-    check_range(frame.unit)
-    return frame, _dense(frame.apply(points))
+        return self._surface.jacobian(self._check_positions(X))

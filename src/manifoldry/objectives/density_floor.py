@@ -53,6 +53,11 @@ class DensityFloor(Objective):
     def attraction(self) -> sparse.csr_array:
         return self.objective.attraction
 
+    def value(self, Y: Array) -> float:
+        lacks = over_pairs(self._lack, centred_map(Y, self.n))
+        penalty = sum(float((lack**2).sum()) for lack in lacks)
+        return self.objective.value(Y) + self.weight / self.n * penalty
+
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         value, gradient = self.objective.value_and_gradient(Y)
         Y = centred_map(Y, self.n)
@@ -67,6 +72,11 @@ class DensityFloor(Objective):
         Y = centred_map(Y, self.n)
         H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
         return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
+
+    def _lack(self, block: slice, D: Array) -> Array:
+        """How far the logarithms of the densities of a block are below the floor."""
+        log_mass = as_kernel(self.kernel).shares(D).log_mass
+        return np.maximum(np.log(self.floor) - log_mass, 0.0)
 
     def _penalty(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
         shares = as_kernel(self.kernel).shares(D)

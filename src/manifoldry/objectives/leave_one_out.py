@@ -1,5 +1,6 @@
 """Leave-one-out errors of kernel regression of data on a map, and the scale that they favour."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -90,13 +91,22 @@ def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") 
     True
     """
     kernel, X = as_kernel(kernel), isometric(centred(X))
+    return least_scale(lambda Y: float(fit(Y, X, kernel).errors.mean()), Y)
+
+
+def least_scale(value: Callable[[Array], float], Y: Array) -> Scale:
+    """The factor of the map `Y` at which a function of maps is smallest, and that value.
+
+    Meant for functions whose kernel has width one: tried are scales between that at which all
+    points are within its reach, and that at which most are alone.
+    """
     Y = np.asarray(Y, dtype=np.float64)
     Y = Y - Y.mean(axis=0)
     if not Y.any():
         raise ValueError("all points of the map coincide, so it has no scale; pass another start")
 
     def error(log_scale: float) -> float:
-        return float(fit(np.exp(log_scale) * Y, X, kernel).errors.mean())
+        return value(np.exp(log_scale) * Y)
 
     grid = np.log(_scales(Y))
     errors = [error(step) for step in grid]
