@@ -1,13 +1,19 @@
 """The elastic embedding."""
 
+import warnings
 from typing import Any
+
+import numpy as np
+from scipy import sparse
 
 from manifoldry._checks import check_option, check_positive
 from manifoldry._typing import Array, RandomState
+from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.forces import PlainRepulsion, Repulsion
 from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, in_own_units
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, joint
+from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.squared_distance import squared_distance_weights
@@ -157,7 +163,21 @@ class ElasticEmbedding(NeighborEmbedder):
 
     def _state(self, data: Any) -> ElasticObjective:
         self.weight_ = self._given_weight
+        self.affinity_ = self._held_together(data)
         return ElasticObjective(self.affinity_, self._repulsion(data), self.weight_)
+
+    def _held_together(self, data: Any) -> sparse.csr_array:
+        """The affinities, with a spring between pieces of the graph, which else would fly apart."""
+        graph, distances = self._graph, self._dense_distances(data)
+        unknown = self._points(data) is None and distances is None
+        if unknown or graph.components()[0] == 1:
+            return self.affinity_
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DisconnectedGraphWarning)  # that was told before
+            joined = DisconnectedPolicy("join", ("join",)).connect(graph, distances)
+        edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
+        bridges = (more + more.T) > (edges + edges.T)
+        return joint(self.affinity_ + bridges * (self.affinity_.data.mean() / 2))
 
     @property
     def _chooses(self) -> bool:

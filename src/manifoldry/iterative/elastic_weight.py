@@ -16,7 +16,9 @@ from manifoldry.optimize.solution import Solution
 _RATIO = 10**0.25  # from one weight to the next; twice as much ends in poorer maps
 _LARGEST = 1e7  # times the first weight
 _PATIENCE = 4  # weights without a new best after which the search ends
+_LEAST = 1e5  # times the first weight: clusters far apart open late, one by one
 _ERRORS = 2.0  # standard errors within which a map is as good as the best
+_TRIMMED = 0.01  # share of the points, those predicted worst, that does not count
 _SAMPLE = 1000  # points whose prediction is looked at
 UNSEEN = 100.0  # the weight where the data are not known; near the best on all sets of the study
 
@@ -53,7 +55,8 @@ class WeightSearch:
             self.solutions.append(solution)
             self.errors.append(self._error(solution.embedding))
             since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
-            if since >= _PATIENCE or weights[-1] > _LARGEST * first:
+            enough = since >= _PATIENCE and weights[-1] >= _LEAST * first
+            if enough or weights[-1] > _LARGEST * first:
                 break
             weights.append(_RATIO * weights[-1])
         chosen = weights[self.choice]
@@ -70,6 +73,8 @@ class WeightSearch:
         rows = spread_rows(len(Y), _SAMPLE)
         blocks = row_blocks(len(rows), len(Y) + 2 * self.X.shape[1])
         errors = np.concatenate([self._errors(Y, rows[block]) for block in blocks])
+        # Nobody predicts an outlier, and its error would hide all others.
+        errors = np.sort(errors)[: len(errors) - int(np.ceil(_TRIMMED * len(errors)))]
         return float(errors.mean()), float(errors.std() / np.sqrt(len(errors)))
 
     def _errors(self, Y: Array, rows: IntArray) -> Array:

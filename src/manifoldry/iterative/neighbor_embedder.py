@@ -177,10 +177,17 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
         super()._store(data, solution, monitor)
-        if solution.converged and rank(solution.embedding, COLLAPSED) == 0:
+        extends = rank(solution.embedding, COLLAPSED)
+        if solution.converged and extends == 0:
             warn(
-                "the map has collapsed to one point: repulsion is too weak to open it, or all "
-                f"points are neighbours alike; {self._remedy}",
+                f"the map has collapsed to one point, because repulsion is too weak to open it; "
+                f"{self._remedy}",
+                RankWarning,
+            )
+        elif solution.converged and extends < self.n_components_:
+            warn(
+                f"the map extends along {extends} of n_components={self.n_components_} directions "
+                f"only; if outliers are not the cause, {self._remedy}",
                 RankWarning,
             )
 

@@ -31,7 +31,7 @@ _TOLERANCE = 1e-10  # of the eigenvalues that directions belong to
 _BYTES_PER_ENTRY = 26  # of a sparse factor
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Bifurcation:
     """Where the map Y = 0 ceases to be a minimiser as the weight λ of repulsion grows.
 
@@ -72,6 +72,9 @@ class Bifurcation:
     directions: Array
     lower: float
     upper: float
+
+    def __repr__(self) -> str:
+        return f"Bifurcation(weight={self.weight:.6g}, bounds {self.lower:.6g} to {self.upper:.6g})"
 
     @classmethod
     def of(

@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from manifoldry._checks import check_option
 from manifoldry._typing import Array
 
 # A direction counts if the map extends along it by this share of its longest.
@@ -26,7 +27,7 @@ class PathStep(NamedTuple):
     converged: bool
 
 
-@dataclass
+@dataclass(repr=False)
 class Path:
     """Every step of a homotopy; its maps too, as many as `budget` bytes hold, evenly spread.
 
@@ -54,6 +55,15 @@ class Path:
     def __len__(self) -> int:
         return len(self.steps)
 
+    def __repr__(self) -> str:
+        if not self.steps:
+            return "Path(no steps)"
+        first, last = self.steps[0], self.steps[-1]
+        return (
+            f"Path({len(self)} steps, parameter {first.parameter:.3g} to {last.parameter:.3g}, "
+            f"rank {first.rank} to {last.rank}, {len(self.kept)} maps kept)"
+        )
+
     def record(self, step: PathStep, embedding: Array) -> None:
         """Add a step and, for the time being, its map."""
         if self.kept and self.kept[-1] % self._stride:
@@ -74,7 +84,8 @@ class Path:
         del self.kept[i], self.embeddings[i]
 
     def column(self, name: str) -> Array:
-        """One figure of all steps, such as ``"parameter"``, ``"value"`` or ``"rank"``."""
+        """One figure of all steps: ``"parameter"``, ``"value"``, ``"rank"``, ..."""
+        check_option("name", name, PathStep._fields)
         return np.array([getattr(step, name) for step in self.steps])
 
     def embedding_at(self, parameter: float) -> Array:
