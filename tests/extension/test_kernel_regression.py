@@ -99,6 +99,22 @@ def test_curvature(rng, kernel):
     np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
 
 
+@every_kernel
+def test_density_and_its_derivatives(rng, kernel):
+    Z, X = sheet(rng)
+    surface = KernelRegressionMap(Z, X, kernel)
+    new = rng.uniform(-2, 2, size=(5, 2))
+    tail = 0.0 if kernel in ("gaussian", "student") else 1e-6 * np.exp(-(cdist(new, Z) ** 2))
+    mass = (KERNELS[kernel].value(cdist(new, Z, "sqeuclidean")) + tail).sum(axis=1)
+    found = surface.density(new)
+    np.testing.assert_allclose(found.log, np.log(mass), rtol=1e-9)
+    for axis, e in enumerate(1e-6 * np.eye(2)):
+        ahead, behind = surface.density(new + e), surface.density(new - e)
+        slope, bend = (ahead.log - behind.log) / 2e-6, (ahead.gradient - behind.gradient) / 2e-6
+        np.testing.assert_allclose(found.gradient[:, axis], slope, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.hessian[:, axis], bend, rtol=1e-4, atol=1e-4)
+
+
 def test_derivatives_on_a_plateau_keep_their_digits():
     Z, X = np.array([[0.0], [12.0], [20.0]]), np.array([[1.0], [5.0], [9.0]])
     z = np.array([[4.0]])  # f is x₀ to 1e-20
@@ -160,6 +176,43 @@ def test_no_search_from_many_starts_finds_better(rng):
             for z in Z[::4]
         ]
         assert length <= np.sqrt(min(ends)) * (1 + 1e-6)
+
+
+def test_a_floor_is_part_of_what_is_minimised(rng):
+    Z, X = sheet(rng, n=80)
+    surface = KernelRegressionMap(Z, X)
+    extension = OrthogonalProjection(surface, floor=8.0, weight=0.1)
+
+    def cost(z, x):
+        density = np.exp(-cdist(z[None], Z, "sqeuclidean")).sum()
+        return ((x - surface.predict(z[None])[0]) ** 2).sum() + 0.1 * max(
+            0.0, np.log(8.0 / density)
+        ) ** 2
+
+    new = X[:6] + 0.5 * rng.normal(size=(6, 4))
+    for x, z in zip(new, extension.transform(new), strict=True):
+        best = min(minimize(cost, start, args=(x,)).fun for start in Z[::4])
+        assert cost(z, x) <= best * (1 + 1e-6)
+
+
+def test_a_floor_keeps_points_from_the_rim(rng):
+    Z, X = sheet(rng, n=80)
+    surface = KernelRegressionMap(Z, X)
+    new = X + 0.5 * rng.normal(size=X.shape)
+
+    def lowest(projection):
+        return surface.density(projection.transform(new)).log.min()
+
+    floor = OrthogonalProjection(surface, floor=8.0, weight=1.0)
+    assert lowest(floor) > lowest(OrthogonalProjection(surface)) + 1
+
+
+def test_the_weight_of_a_floor_has_the_unit_of_the_data(rng):
+    Z, X = sheet(rng, n=80)
+    new = X[:5] + 0.5 * rng.normal(size=(5, 4))
+    plain = OrthogonalProjection(KernelRegressionMap(Z, X), floor=8.0, weight=0.1)
+    other = OrthogonalProjection(KernelRegressionMap(Z, 1024 * X), floor=8.0, weight=0.1 * 2**20)
+    np.testing.assert_allclose(other.transform(1024 * new), plain.transform(new), atol=1e-8)
 
 
 @every_kernel

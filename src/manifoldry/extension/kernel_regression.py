@@ -25,6 +25,17 @@ class Expansion(NamedTuple):
     """Σ_k r_k·∂²f_k/∂z∂z, (n_new, n_components, n_components)."""
 
 
+class Density(NamedTuple):
+    """Logarithm of ρ(z) = Σᵢ κ(‖z − zᵢ‖²) around some positions, up to the second order."""
+
+    log: Array
+    """(n_new,)."""
+    gradient: Array
+    """(n_new, n_components)."""
+    hessian: Array
+    """(n_new, n_components, n_components)."""
+
+
 @dataclass(frozen=True, eq=False)
 class KernelRegressionMap:
     """f(z) = Σᵢ bᵢ(z)·xᵢ with weights bᵢ ∝ κ(‖z − zᵢ‖²): the data at any place of a map.
@@ -87,6 +98,11 @@ class KernelRegressionMap:
         around = _Around.of(self, Z)
         R = targets - around.base - around.rise
         return Expansion(R, around.jacobian, around.curvature(R))
+
+    def density(self, Z: Array) -> Density:
+        """How many map positions are within reach of few others, with derivatives."""
+        around = _Around.of(self, Z)
+        return Density(around.shares.log_mass, around.crowding, around.crowding_hessian)
 
     @cached_property
     def positions(self) -> Array:
@@ -168,14 +184,34 @@ class _Around:
         C = R @ self.surface.centred.T
         C -= ((R * self.base).sum(axis=1) + rise)[:, None]
         C[np.arange(len(C)), self.nearest] = -rise
-        slope, d = self.shares.slope, self.Z.shape[1]
-        bend = C * as_kernel(self.surface.kernel).bends(self.D, self.shares.log_mass)
-        q = np.einsum("nlk,nk->nl", self.jacobian, R)
-        w = -2 * np.column_stack([np.einsum("ni,ni->n", slope, o) for o in self._offsets])
-        H = -2 * np.einsum("ni,ni->n", C, slope)[:, None, None] * np.eye(d)
+        q, w = np.einsum("nlk,nk->nl", self.jacobian, R), self.crowding
+        H = self._second_moments(C * self.shares.slope, C * self._bend)
+        return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
+
+    @cached_property
+    def crowding(self) -> Array:
+        """The vector w = ∇s/s, (n_new, n_components)."""
+        slope = self.shares.slope
+        return -2 * np.column_stack([np.einsum("ni,ni->n", slope, o) for o in self._offsets])
+
+    @property
+    def crowding_hessian(self) -> Array:
+        """Second derivatives of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
+        w = self.crowding
+        H = self._second_moments(self.shares.slope, self._bend)
+        return np.asarray(H - w[:, :, None] * w[:, None, :])
+
+    @cached_property
+    def _bend(self) -> Array:
+        return as_kernel(self.surface.kernel).bends(self.D, self.shares.log_mass)
+
+    def _second_moments(self, slope: Array, bend: Array) -> Array:
+        """Σᵢ(−2·slopeᵢI + 4·bendᵢδδᵀ), (n_new, n_components, n_components)."""
+        d = self.Z.shape[1]
+        H = -2 * slope.sum(axis=1)[:, None, None] * np.eye(d)
         for j, k in np.ndindex(d, d):
             H[:, j, k] += 4 * np.einsum("ni,ni,ni->n", bend, self._offsets[j], self._offsets[k])
-        return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
+        return np.asarray(H)
 
     @cached_property
     def _offsets(self) -> list[Array]:

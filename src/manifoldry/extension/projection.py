@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import qr
 
-from manifoldry._checks import check_count
+from manifoldry._checks import check_count, check_nonnegative
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.extension.base import Extension
@@ -47,12 +47,21 @@ class OrthogonalProjection(Extension):
     tenth: beyond it f is flat. Each point is searched for on its own, to about 1e-9, so that it
     does not matter which others come with it.
 
+    Beyond the map's own rim f turns into steps, each at the data of one position, and points are
+    drawn far out to them. A `floor` for the density keeps them in: the cost is then
+    ‖x − f(z)‖² + weight·max(0, log(floor/ρ(z)))², where ρ(z) = Σᵢ κ(‖z − zᵢ‖²). Where the
+    density is at least the floor, the projection is orthogonal all the same.
+
     Parameters
     ----------
     surface : KernelRegressionMap
         The map f.
     n_starts : int, default=5
         Number of starts for every point.
+    floor : float, default=0.0
+        Density below which positions are called back; 0 for none.
+    weight : float, default=0.0
+        Weight of that call, in squared units of the data.
 
     Examples
     --------
@@ -65,6 +74,12 @@ class OrthogonalProjection(Extension):
 
     surface: KernelRegressionMap
     n_starts: int = _STARTS
+    floor: float = 0.0
+    weight: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_nonnegative("floor", self.floor)
+        check_nonnegative("weight", self.weight)
 
     def transform(self, X: Matrix) -> Array:
         return self.project(X).positions
@@ -76,8 +91,8 @@ class OrthogonalProjection(Extension):
         for block in row_blocks(len(X), k * self._map.numbers_per_row + X.shape[1]):
             near = self._relative(X[block])
             starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
-            ends = _search(self._map, np.repeat(near, k, axis=0), starts, *self._box)
-            best = np.argmin(ends.squares.reshape(-1, k), axis=1) + k * np.arange(len(near))
+            ends = _search(self._cost, np.repeat(near, k, axis=0), starts, *self._box)
+            best = np.argmin(ends.costs.reshape(-1, k), axis=1) + k * np.arange(len(near))
             Z[block], converged[block] = ends.positions[best], ends.done[best]
         return Projected(Z, self._distances(X, Z), converged)
 
@@ -115,6 +130,11 @@ class OrthogonalProjection(Extension):
         X = X if self._basis is None else X @ self._basis
         return KernelRegressionMap(self.surface.positions, X, self.surface.kernel)
 
+    @property
+    def _cost(self) -> "_Cost":
+        weight = self.weight / self._unit / self._unit if self.floor > 0 else 0.0
+        return _Cost(self._map, self.floor, weight)
+
     @cached_property
     def _images(self) -> NeighborIndex:
         """Search among the images of the training positions."""
@@ -130,52 +150,72 @@ class _Ends(NamedTuple):
     """Ends of searches."""
 
     positions: Array
-    squares: Array
+    costs: Array
     done: Array
 
 
 class _Local(NamedTuple):
-    """‖x − f(z)‖² around positions z."""
+    """A cost around positions z."""
 
-    squares: Array
+    values: Array
     gradient: Array
     hessian: Array
-
-    @classmethod
-    def of(cls, surface: KernelRegressionMap, X: Array, Z: Array) -> "_Local":
-        R, J, curvature = surface.expand(Z, X)
-        gradient = -2 * np.einsum("nlk,nk->nl", J, R)
-        hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
-        return cls((R**2).sum(axis=1), gradient, hessian)
 
     def rows(self, which: IntArray) -> "_Local":
         return _Local(*(part[which] for part in self))
 
 
-def _search(surface: KernelRegressionMap, X: Array, Z: Array, low: Array, high: Array) -> _Ends:
-    """Minimise ‖x − f(z)‖² from given positions, each with a damping of its own."""
+class _Cost(NamedTuple):
+    """‖x − f(z)‖², and what positions of low density pay."""
+
+    surface: KernelRegressionMap
+    floor: float
+    weight: float
+
+    def around(self, X: Array, Z: Array) -> _Local:
+        R, J, curvature = self.surface.expand(Z, X)
+        gradient = -2 * np.einsum("nlk,nk->nl", J, R)
+        hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
+        plain = _Local((R**2).sum(axis=1), gradient, hessian)
+        return plain if self.weight == 0 else self._with_call(plain, Z)
+
+    def _with_call(self, plain: _Local, Z: Array) -> _Local:
+        log, g, H = self.surface.density(Z)
+        lack = np.maximum(np.log(self.floor) - log, 0.0)
+        push, low = 2 * self.weight * lack, 2 * self.weight * (lack > 0)
+        return _Local(
+            plain.values + self.weight * lack**2,
+            plain.gradient - push[:, None] * g,
+            plain.hessian
+            + low[:, None, None] * g[:, :, None] * g[:, None, :]
+            - push[:, None, None] * H,
+        )
+
+
+def _search(cost: _Cost, X: Array, Z: Array, low: Array, high: Array) -> _Ends:
+    """Minimise a cost from given positions, each with a damping of its own."""
     Z, extent = Z.copy(), np.maximum(high - low, _TINY)
     moving, damping = np.arange(len(Z)), np.full(len(Z), _DAMPING)
-    here = _Local.of(surface, X, Z)
+    here = cost.around(X, Z)
     for _ in range(_ITERATIONS):
         steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
         trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
         length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
         gain = -(steps * here.gradient[moving]).sum(axis=1)
-        there = _Local.of(surface, X[moving], trial)
+        there = cost.around(X[moving], trial)
         slack = _ROUNDING * (X[moving] ** 2).sum(axis=1)
-        better = there.squares <= here.squares[moving] * (1 + _ROUNDING) + slack
+        better = there.values <= here.values[moving] * (1 + _ROUNDING) + slack
         damping[moving] = np.where(better, damping[moving] / 10, 10 * damping[moving] + _DAMPING)
         taken = moving[better]
         Z[taken] = trial[better]
         for old, new in zip(here, there, strict=True):
             old[taken] = new[better]
-        moving = moving[(length > _TOLERANCE) & (gain > _GAIN * there.squares)]
+        moving = moving[(length > _TOLERANCE) & (gain > _GAIN * there.values)]
         if len(moving) == 0:
             break
     done = np.ones(len(Z), dtype=bool)
     done[moving] = False
-    return _Ends(Z, here.squares, done)
+    return _Ends(Z, here.values, done)
 
 
 def _steps(local: _Local, damping: Array, Z: Array, low: Array, high: Array) -> Array:

@@ -20,6 +20,7 @@ from manifoldry.iterative.ukr_start import StartSearch
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective
+from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
 from manifoldry.objectives.reinsertion import reinsert
 from manifoldry.optimize.filter import Filter
@@ -31,7 +32,8 @@ from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.graph_embedder import all_coincide
 
 _FIXED_SEED = 0  # without a seed every fit takes the same start
-_FLOOR = 10.0  # others within reach of every point
+_FLOOR = 10**0.5  # others within reach of every point, in each direction of the map
+_MOST_DIRECTIONS = 100  # beyond which the share below is less
 _FLOOR_SHARE = 1 / 20  # of all points, where those are few
 _FLOOR_WEIGHT = 0.01  # of the density's penalty, as a share of the data's variance
 _TOLERANCE = 2e-3  # of the map's size; smaller steps change no figure of merit by 0.02
@@ -61,9 +63,10 @@ class UKR(IterativeEmbedder):
         Keep the map within this distance of zero, in every coordinate.
     density_floor : float, default=None
         Call points back where the others' kernels sum to less than this, that is, where fewer
-        others are within reach; by default 10, or a twentieth of the points if those are fewer,
-        and 0 for no floor. It is what keeps the map smooth: leaving points out alone rewards maps
-        in which points stand so far apart that each is predicted by its nearest neighbour.
+        others are within reach; 0 for no floor. By default 10 on a plane, 3 on a line and 32 in
+        space, or a twentieth of the points if those are fewer. It is what keeps the map smooth:
+        leaving points out alone rewards maps in which points stand so far apart that each is
+        predicted by its nearest neighbour. New points heed it too.
     n_neighbors : int, default=None
         Neighbours in the graph of ``init="spectral"`` and of the filters in `guidance` and
         `optimizer`; by default 10, or half the points if those are fewer.
@@ -203,7 +206,7 @@ class UKR(IterativeEmbedder):
 
     def _check_floor(self, n: int) -> float:
         if self.density_floor is None:
-            return min(_FLOOR, _FLOOR_SHARE * n)
+            return min(_FLOOR ** min(self.n_components_, _MOST_DIRECTIONS), _FLOOR_SHARE * n)
         floor = check_nonnegative("density_floor", self.density_floor)
         if floor >= n - 1:
             raise ValueError(
@@ -217,8 +220,12 @@ class UKR(IterativeEmbedder):
         init = check_init(self.init, shape, ("auto", *OPTIONS))
         if isinstance(init, np.ndarray):
             return init
-        tries = StartSearch(self._seen(data), shape[1], objective.value, self._rng)
-        Y = tries.best() if init == "auto" else tries.sized(init)
+        auto = isinstance(init, str) and init == "auto"
+        seen = self._seen(data)
+        if auto:  # the isometric copy has at most n features: starts cost no more than the search
+            seen = seen._replace(points=self._regression.data)
+        tries = StartSearch(seen, shape[1], objective.value, self._rng)
+        Y = tries.best() if auto else tries.sized(init)
         self.start_ = tries.summary(self._regression.variance)
         return Y
 
@@ -246,8 +253,9 @@ class UKR(IterativeEmbedder):
 
     def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
         super()._store(data, solution, monitor)
-        regression = UKRObjective(self._regression.X, kernel=self.kernel)
-        self.leave_one_out_error_ = regression.value(solution.embedding) / regression.variance
+        X, variance = self._regression.data, self._regression.variance
+        errors = leave_one_out_errors(solution.embedding, X, self.kernel)
+        self.leave_one_out_error_ = float(errors.mean()) / variance
         self.loss_ *= self._frame.unit**2
         del self._rng  # it may be the caller's
 
@@ -256,8 +264,10 @@ class UKR(IterativeEmbedder):
         X = self._regression.X
         surface = KernelRegressionMap(self.embedding_.astype(np.float64), X, self.kernel)
         self._surface = FramedRegression(self._frame, surface)
+        floor, weight = self._check_floor(len(X)), _FLOOR_WEIGHT * self._regression.variance
+        projection = OrthogonalProjection(surface, floor=floor, weight=weight)
         del self._regression, self._objective  # they hold the data once more
-        return FramedProjection(self._frame, OrthogonalProjection(surface))
+        return FramedProjection(self._frame, projection)
 
     def _way_back(self, data: Any) -> Inverse:
         return self._surface
