@@ -233,6 +233,8 @@ class UKR(IterativeEmbedder):
         if self.box is not None:
             box = check_positive("box", self.box)
             return search_in_box(super()._minimise, objective, box, start, monitor)
+        # Points out of reach have no gradient in the regression, and a huge one in the floor.
+        start = reinsert(self._regression, start)
         solution = super()._minimise(objective, start, monitor)
         if solution.interrupted:
             return solution
