@@ -1,0 +1,241 @@
+"""Which search direction suits which objective: ``python -m benchmarks.directions --help``.
+
+Every direction starts from the same map of the same data, once for each seed, which draws the data
+and the start. Counted are evaluations of value and gradient until the value is within one per cent
+of the best that any direction found for that seed, and of the direction's own end. Run it with
+``OMP_NUM_THREADS=1``, so that processor time is that of one core.
+"""
+
+import argparse
+import json
+import math
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from benchmarks.machine import machine, source
+from benchmarks.report import RESULTS, read, write_whole
+from manifoldry import PCA, SNE, TSNE, UKR, ElasticEmbedding, SymmetricSNE
+from manifoldry.datasets import load_coil20, make_swiss_roll
+from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.objectives import TSNEObjective, pair_sums
+from manifoldry.optimize import Optimiser, Solution, resolve_optimiser
+
+DIRECTIONS = (
+    "gradient", "jacobi", "diagonal", "spectral", "cg", "spectral-cg", "lbfgs", "spectral-lbfgs",
+    "momentum",
+)  # fmt: skip
+MOST = 1000  # evaluations of one search
+NEAR = 1.01  # times a value that counts as having reached it
+N, N_REGRESSION = 500, 200  # points
+
+
+def roll(seed):
+    return make_swiss_roll(N, random_state=seed).X
+
+
+def coil(seed):
+    """Photographs of objects, in their first 50 principal components."""
+    return PCA(50).fit_transform(sample(load_coil20().X.astype(float), seed))
+
+
+def digits(seed):
+    from sklearn.datasets import load_digits
+
+    return sample(load_digits().data, seed)
+
+
+def sample(X, seed):
+    return X[np.random.default_rng(seed).choice(len(X), N, replace=False)]
+
+
+DATA = {"Swiss roll": roll, "COIL-20": coil, "digits": digits}
+
+
+@dataclass(frozen=True)
+class Posed(Optimiser):
+    """Does nothing but note what it is asked to minimise, and from where."""
+
+    seen: list = field(default_factory=list)
+
+    def minimise(self, objective, Y, watch=None):
+        self.seen.append((objective, Y))
+        return Solution(Y, objective.value(Y), converged=True, status="posed")
+
+    def stopping_at(self, max_iter, tol):
+        return self
+
+    def guided_by(self, filter):
+        return self
+
+
+def default_start(make, seed, X, **options):
+    """The objective of an estimator, and the map from which it begins."""
+    optimiser = Posed()
+    make(2, optimizer=optimiser, random_state=seed, **options).fit(X)
+    return optimiser.seen[0]
+
+
+def after_exaggeration(seed, X):
+    """t-SNE's objective, and the map that early exaggeration and one step after it leave."""
+    model = TSNE(2, max_iter=1, random_state=seed).fit(X)
+    return TSNEObjective(model.affinity_), model.embedding_
+
+
+def elastic(seed, X, **options):
+    return default_start(ElasticEmbedding, seed, X, **options)
+
+
+OBJECTIVES = {
+    "elastic, uniform, λ = 100": lambda seed, X: elastic(seed, X, weight=100.0),
+    "elastic, squared distance, λ = 10⁴": lambda seed, X: elastic(
+        seed, X, weight=1e4, repulsion="squared_distance"
+    ),
+    "SNE": lambda seed, X: default_start(SNE, seed, X),
+    "symmetric SNE": lambda seed, X: default_start(SymmetricSNE, seed, X),
+    "t-SNE": after_exaggeration,
+    "UKR": lambda seed, X: default_start(UKR, seed, X[:N_REGRESSION]),
+}
+
+
+class Spent(KeyboardInterrupt):
+    """The evaluations are used up; a search takes it as it takes Ctrl-C."""
+
+
+class Watch:
+    """Notes evaluations, the least value so far and processor time after every step."""
+
+    def __init__(self):
+        self.began, self.steps = time.process_time(), []
+
+    def __call__(self, iterate):
+        step = iterate.step
+        least = min([step.value, *[value for _, value, _ in self.steps[-1:]]])
+        self.steps.append((step.evaluations, least, time.process_time() - self.began))
+        if step.evaluations >= MOST:
+            raise Spent
+
+
+def searched(objective, start, direction):
+    """The steps of one search, those within the evaluations allowed."""
+    watch = Watch()
+    resolve_optimiser(direction).stopping_at(MOST, None).minimise(objective, start, watch)
+    return [step for step in watch.steps if step[0] <= MOST]
+
+
+def study(objective, data, seeds, directions=DIRECTIONS):
+    """Figures of all directions on one objective and one set of data, a list entry per seed."""
+    rows = {name: {k: [] for k in FIGURES} for name in directions}
+    for seed in seeds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ManifoldryWarning)
+            posed, start = OBJECTIVES[objective](seed, DATA[data](seed))
+        runs = {name: searched(posed, start, name) for name in directions}
+        best = min(steps[-1][1] for steps in runs.values())
+        for name, steps in runs.items():
+            for figure, value in zip(FIGURES, figures(steps, best), strict=True):
+                rows[name][figure].append(value)
+    return rows
+
+
+FIGURES = ("to_best", "seconds_to_best", "to_own_end", "end_over_best", "spent")
+
+
+def figures(steps, best):
+    """Figures of one search, in the order of their names; None for what was not reached."""
+    evaluations, end, _ = steps[-1]
+    to_best, seconds = reached(steps, NEAR * best)
+    spent = evaluations if to_best is None else to_best
+    return to_best, seconds, reached(steps, NEAR * end)[0], end / best, spent
+
+
+def reached(steps, target):
+    """Evaluations and seconds until the value was at most the target; None if it never was."""
+    found = ((evaluations, seconds) for evaluations, value, seconds in steps if value <= target)
+    return next(found, (None, None))
+
+
+def table(results):
+    """Markdown: a table for every objective, a row for every direction."""
+    lines = []
+    for objective, studies in results["objectives"].items():
+        names = " / ".join(studies)
+        head = [objective, "per success", "reached", *[f"to best: {data}" for data in studies]]
+        head += [f"{what}: {names}" for what in ("to own end", "end ÷ best", "s to best")]
+        lines += ["", _line(head), _line(["---"] * len(head))]
+        for name in DIRECTIONS:
+            lines.append(_line([name, *cells([rows[name] for rows in studies.values()])]))
+    return "\n".join(lines[1:]) + "\n"
+
+
+def cells(rows):
+    """Figures of a direction over all data, then medians over the seeds of each."""
+    found = [n for row in rows for n in row["to_best"]]
+    successes = len(found) - found.count(None)
+    spent = sum(sum(row["spent"]) for row in rows)
+    per_success = f"{spent / successes:.0f}" if successes else "–"
+    to_best = [_middle(row["to_best"], ".0f") for row in rows]
+    forms = {"to_own_end": ".0f", "end_over_best": ".3f", "seconds_to_best": ".2g"}
+    rest = [" / ".join(_middle(row[k], form) for row in rows) for k, form in forms.items()]
+    return [per_success, f"{successes}/{len(found)}", *to_best, *rest]
+
+
+def _middle(values, form):
+    """The median, in which what was not reached counts as infinite."""
+    value = median(math.inf if v is None else v for v in values)
+    return format(value, form) if math.isfinite(value) else "–"
+
+
+def _line(entries):
+    return "| " + " | ".join(entries) + " |"
+
+
+def main(arguments=None):
+    """Measure, keep the figures after every objective, and print the tables."""
+    options = parse(arguments)
+    seeds = range(2 if options.quick else options.seeds)
+    chosen = [o for o in OBJECTIVES if o.startswith(tuple(options.objectives) or "")]
+    pair_sums._LARGE = 0  # compiled loops, as there would be for more points
+    base = options.results / ("directions-quick" if options.quick else "directions")
+    results = read(base.with_suffix(".json")) or {"objectives": {}}
+    results |= {"machine": machine(), **source("manifoldry"), "n": [N, N_REGRESSION]}
+    for objective in chosen:
+        start = time.process_time()
+        studies = {data: study(objective, data, seeds) for data in DATA}
+        results["objectives"][objective] = studies
+        print(f"{objective}: {time.process_time() - start:.0f} s", flush=True)
+        keep(results, base)
+    print(table(results))
+
+
+def keep(results, base):
+    write_whole(base.with_suffix(".json"), json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    write_whole(base.with_suffix(".md"), f"{HEAD}\n{table(results)}")
+
+
+HEAD = f"""# Search directions
+
+Written by `python -m benchmarks.directions`; do not edit. Evaluations until the value is within one
+per cent of the best that any direction found for the same seed (*to best*), or of where the search
+itself ended (*to own end*); {MOST} at most. *Per success*: all evaluations made, until the target
+or the end, over the number of seeds that reached it. Cells are medians over the seeds; – where most
+did not get there.
+"""
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.directions", description=__doc__)
+    add = parser.add_argument
+    add("objectives", nargs="*", help="beginnings of names; all by default")
+    add("--quick", action="store_true", help="two seeds")
+    add("--seeds", type=int, default=10, help="seeds (default 10)")
+    add("--results", type=Path, default=RESULTS, help="where results are kept")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    main()

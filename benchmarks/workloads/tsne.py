@@ -1,0 +1,91 @@
+"""t-SNE in the plane at everybody's defaults, beside scikit-learn's and openTSNE's."""
+
+from functools import partial
+
+from benchmarks.workload import Contestant, Missing, Workload
+from benchmarks.workloads.common import fitted
+
+PERPLEXITY, COMPONENTS = 30, 50
+FLOORS = ("KL <= best + 0.05", "area >= best - 0.01")
+
+
+def labelled_digits():
+    """scikit-learn's 1797 digits."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return {"X": X, "_labels": y}
+
+
+def components(n):
+    """MNIST in its first principal components, the same for everybody."""
+    from manifoldry import PCA
+    from manifoldry.datasets import DataNotFoundError, load_mnist
+
+    try:
+        X, y = load_mnist(n_samples=n, random_state=0)
+    except DataNotFoundError as error:
+        raise Missing("load_mnist finds no data; set MANIFOLDRY_DATA") from error
+    return {"X": PCA(COMPONENTS).fit_transform(X.astype("float64")), "_labels": y}
+
+
+def sklearn(method):
+    options = {"perplexity": PERPLEXITY, "init": "pca", "random_state": 0, "n_jobs": -1}
+    return fitted("sklearn.manifold", "TSNE", method=method, **options)
+
+
+def open_tsne(X):
+    from openTSNE import TSNE
+
+    make = partial(TSNE, perplexity=PERPLEXITY, random_state=0, n_jobs=-1)
+    make().fit(X[:200].copy())
+    yield
+    return {"embedding": make().fit(X)}
+
+
+def figures(arrays, result):
+    """What all of them minimise, by one and the same P, and what the map keeps of the data."""
+    from manifoldry import NeighborGraph
+    from manifoldry.affinity import Entropic
+    from manifoldry.metrics import coranking, knn_accuracy, trustworthiness
+    from manifoldry.objectives import TSNEObjective
+
+    X, Y = arrays["X"], result["embedding"].astype(float)
+    affinity = Entropic(PERPLEXITY)
+    graph = NeighborGraph.build(X, affinity.neighbors(len(X)))
+    P = affinity.fit(graph).matrix(graph)
+    return {
+        "KL": TSNEObjective(P / P.sum()).value(Y),
+        "trust": trustworthiness(X, Y),
+        "area": coranking(X, Y).area,
+        "1-NN": knn_accuracy(Y, arrays["_labels"], n_neighbors=1),
+    }
+
+
+OURS = Contestant("TSNE", fitted("manifoldry", "TSNE", perplexity=PERPLEXITY))
+EXACT = Contestant("scikit-learn, exact", sklearn("exact"), "scikit-learn")
+APPROXIMATE = (
+    Contestant("scikit-learn, Barnes–Hut", sklearn("barnes_hut"), "scikit-learn"),
+    Contestant("openTSNE", open_tsne, "openTSNE"),
+    Contestant("umap-learn", fitted("umap", "UMAP", random_state=0), "umap-learn", aside=True),
+)
+
+
+def _workload(name, data, what, contestants, **options):
+    return Workload(
+        f"tsne-{name}", f"t-SNE of {what}, perplexity {PERPLEXITY}", data, contestants, figures,
+        FLOORS, **options,
+    )  # fmt: skip
+
+
+WORKLOADS = [
+    _workload("digits", labelled_digits, "1797 digits", (OURS, EXACT, *APPROXIMATE), quick=True),
+    _workload(
+        "mnist-2k", partial(components, 2000), "2000 of MNIST in 50 principal components",
+        (OURS, EXACT, *APPROXIMATE),
+    ),
+    _workload(  # scikit-learn's exact method takes a quarter of an hour
+        "mnist-5k", partial(components, 5000), "5000 of MNIST in 50 principal components",
+        (OURS, *APPROXIMATE),
+    ),
+]  # fmt: skip
