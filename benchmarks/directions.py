@@ -69,6 +69,9 @@ class Posed(Optimiser):
     def stopping_at(self, max_iter, tol):
         return self
 
+    def hurried(self, max_iter, tol):
+        return self
+
     def guided_by(self, filter):
         return self
 
