@@ -166,3 +166,16 @@ def test_bad_parameters():
         ConstrainedHomotopy(size=-1)
     with pytest.raises(ValueError, match=r"pass Homotopy\(curvature=True\)"):
         ConstrainedHomotopy(curvature=True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"n_steps": 1}, {"max_iter": 0}, {"tol": -1.0}, {"memory": 0.0}, {"values": [1.0, -1.0]}],
+)
+def test_parameters_of_the_plain_homotopy_are_checked_too(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ConstrainedHomotopy(**wrong)
+
+
+def test_values_may_come_as_a_list():
+    assert list(ConstrainedHomotopy(values=[1.0, 10.0]).values_between(0.1, 10.0)) == [1.0, 10.0]

@@ -77,6 +77,7 @@ class ConstrainedHomotopy(Homotopy):
     grows: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_option("mass", self.mass, ("degree", "uniform"))
         check_positive("size", self.size)
         if self.curvature:
