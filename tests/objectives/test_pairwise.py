@@ -1,5 +1,6 @@
 """What every objective of attracting and repelling pairs has to satisfy."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -252,3 +253,16 @@ def test_bad_affinities_are_refused():
         SNEObjective(P, reduction="max")
     with pytest.raises(ValueError, match="dof=0 must be greater"):
         TSNEObjective(JOINT, dof=0)
+
+
+def test_learned_affinity_of_a_map_with_a_lost_point_is_quiet():
+    """Its row's normaliser is e^(-3600) or so; only the diagonal would overflow."""
+    P = (1 - np.eye(6)) / 5
+    Y = np.arange(12.0).reshape(6, 2) / 10
+    Y[0] += 60
+    objective = SNEObjective(P)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        A = objective.learned_affinity(Y)
+    L = np.diag(A.sum(axis=1)) - A
+    np.testing.assert_allclose(4 * L @ Y, objective.value_and_gradient(Y)[1], atol=1e-12)

@@ -139,8 +139,10 @@ class PairwiseObjective(Objective):
         D = (np.subtract(Y[i], Y[j], dtype=np.float64) ** 2).sum(axis=-1)
         log_rates = np.broadcast_to(level.log_rates, self.n)
         log_kernel = self.kernel.log(D)
-        repulsion = np.exp(log_kernel + log_rates[i]) + np.exp(log_kernel + log_rates[j])
-        repulsion *= self.weight * self.kernel.slope / 2 * self._repulsive_weights(i, j)
+        # Only a point with itself, which does not count, has a kernel beyond the rates' reach.
+        with np.errstate(over="ignore", invalid="ignore"):
+            repulsion = np.exp(log_kernel + log_rates[i]) + np.exp(log_kernel + log_rates[j])
+            repulsion *= self.weight * self.kernel.slope / 2 * self._repulsive_weights(i, j)
         return np.where(
             np.equal(i, j),
             0.0,
