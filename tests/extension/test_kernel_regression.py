@@ -299,3 +299,11 @@ def test_few_and_coinciding_points(rng):
     found = OrthogonalProjection(same).project(np.array([[2.0, 3.0]]))
     np.testing.assert_array_equal(found.positions, [[0.0, 0.0]])
     assert found.residuals[0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "student", "quartic", "triweight"])
+def test_the_jacobian_vanishes_far_away(kernel):
+    Z = np.linspace(0, 5, 20)[:, None] * [1.0, -1.0]
+    surface = KernelRegressionMap(Z, np.cos(Z), kernel)
+    far = np.array([[1e9, 0.0], [1e160, -1e160], [0.0, -1e300]])
+    np.testing.assert_allclose(surface.jacobian(far), 0, atol=1e-4)

@@ -87,7 +87,7 @@ class KernelRegressionMap:
 
     def jacobian(self, Z: Array) -> Array:
         """Derivatives ∂f/∂z at map positions `Z`, (n_new, n_features, n_components)."""
-        Z = np.asarray(Z, dtype=np.float64)
+        Z = self._within_sight(Z)
         out = np.empty((len(Z), self.X.shape[1], self.Z.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
             out[block] = _Around.of(self, Z[block]).jacobian.transpose(0, 2, 1)
