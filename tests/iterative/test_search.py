@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 import manifoldry as mf
 from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.iterative.elastic_weight import WeightSearch
 from manifoldry.optimize import LBFGS, Homotopy, Power, Projector, Stopping
 
 pytestmark = pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
@@ -150,6 +151,22 @@ class TestInterrupts:
             model.fit(X)
         assert len(model.path_) == 1
         assert np.isfinite(model.embedding_).all()
+
+    def test_between_the_searches_for_a_weight(self, X, monkeypatch):
+        measured = WeightSearch._error
+
+        def error(search, Y):
+            return measured(search, Y) if len(search.errors) < 3 else interrupt()
+
+        monkeypatch.setattr(WeightSearch, "_error", error)
+        model = mf.ElasticEmbedding()
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X)
+        assert model.status_ == "interrupted"
+        assert not model.converged_
+        assert len(model.path_) == 4
+        assert model.weight_ == model.path_.steps[-1].parameter
+        assert np.array_equal(model.embedding_, model.path_.embeddings[-1])
 
 
 def leave_one_out_error(Y, X):

@@ -52,8 +52,11 @@ class WeightSearch:
             solution = self.walk.to(weights[-1])
             if solution.interrupted:
                 return weights[-1], solution
+            try:
+                self.errors.append(self._error(solution.embedding))
+            except KeyboardInterrupt:
+                return weights[-1], solution.cut_short()
             self.solutions.append(solution)
-            self.errors.append(self._error(solution.embedding))
             since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
             enough = since >= _PATIENCE and weights[-1] >= _LEAST * first
             if enough or weights[-1] > _LARGEST * first:

@@ -1,7 +1,7 @@
 """Following minimisers while a parameter of the objective changes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -142,9 +142,7 @@ class Walk:
             try:
                 solution, curvature = self._off_saddles(value, solution, careful)
             except KeyboardInterrupt:
-                solution = replace(
-                    solution, converged=False, status="interrupted", interrupted=True
-                )
+                solution = solution.cut_short()
         self.Y = solution.embedding
         step = PathStep(
             value,

@@ -1,7 +1,7 @@
 """What a search returns: the map, how it was reached and whether it may be trusted."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -47,6 +47,10 @@ class Solution:
     def n_iter(self) -> int:
         """Steps taken."""
         return self.trace[-1].iteration if self.trace else 0
+
+    def cut_short(self) -> Self:
+        """The same after an interrupt between this search and the next."""
+        return replace(self, converged=False, status="interrupted", interrupted=True)
 
     def history(self, name: str) -> Array:
         """One figure of all steps, such as ``"value"`` or ``"gradient_norm"``."""
