@@ -85,8 +85,9 @@ class OwnNormaliser(Repulsion):
 class SharedNormaliser(Repulsion):
     """(n/2)·log(1 + 2S/Z): the joint divergence of n + 1 points, Z of the first n being frozen.
 
-    It is what the training points themselves minimised, so they stay where they are but for the
-    affinity to themselves that a new point in their stead has in addition. Far away S vanishes
+    It is what the training points themselves minimised: given their rows of n·P they stay where
+    they are. A new point's affinities are one-sided, those with which it picks its neighbours,
+    so training points that are placed anew move by what the other side adds. Far away S vanishes
     and attraction brings a point back, which the divergence of the row alone does not do.
     """
 
