@@ -152,3 +152,13 @@ def test_the_path_shows_coarse_structure_first(X):
     errors = [leave_one_out(Y, X).mean() for Y in model.path_.embeddings]
     assert (np.diff(sizes) > 0).mean() > 0.9
     assert errors[0] > 3 * min(errors)
+
+
+def test_clusters_smaller_than_their_neighbourhoods_stay_in_sight():
+    """Their graph is connected, by edges whose weights are zero but for rounding."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(40, 5)) + 30 * centre for centre in np.eye(5)[:3]])
+    with pytest.warns(DisconnectedGraphWarning, match="3 pieces"):
+        Y = mf.ElasticEmbedding().fit_transform(X)
+    within = max(np.ptp(Y[i : i + 40], axis=0).max() for i in (0, 40, 80))
+    assert np.ptp(Y, axis=0).max() < 10 * within

@@ -12,7 +12,7 @@ from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.forces import PlainRepulsion, Repulsion
 from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, in_own_units
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, joint
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, joint, telling_edges
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.objectives.repulsion import UniformRepulsion
@@ -168,7 +168,7 @@ class ElasticEmbedding(NeighborEmbedder):
 
     def _held_together(self, data: Any) -> sparse.csr_array:
         """The affinities, with a spring between pieces of the graph, which else would fly apart."""
-        graph, distances = self._graph, self._dense_distances(data)
+        graph, distances = telling_edges(self._graph, self._weights), self._dense_distances(data)
         unknown = self._points(data) is None and distances is None
         if unknown or graph.components()[0] == 1:
             return self.affinity_

@@ -23,7 +23,8 @@ from manifoldry.extension.frozen import FrozenExtension, FrozenMap
 from manifoldry.iterative.base import IterativeEmbedder
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import check_init, starting_map
-from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.base import Edges
+from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.scale import best_scale
@@ -36,6 +37,7 @@ _FIXED_SEED = 0  # without a seed every fit takes the same start
 _JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
 _FAINT = 1e-4  # share of the last weight at which they begin where none is critical
 _FEW = 5  # points that need no homotopy
+_NEGLIGIBLE = 1e-10  # probability of a neighbour that might as well be none
 _OPENING = 1e-2  # size of the map there
 _DENSE_AFFINITY = 5000  # points up to which learned affinities are a matrix of all pairs
 
@@ -75,10 +77,10 @@ class NeighborEmbedder(IterativeEmbedder):
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        warn_of_pieces(graph)
         few = float(np.median(np.diff(graph.indptr)))  # neighbours, where the graph was given
         self._weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
         self.perplexity_ = self._weights.perplexity
+        warn_of_pieces(telling_edges(graph, self._weights))
         self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
         self.affinity_ = joint(self._weights.conditional(graph))
         self._bifurcation = None
@@ -234,6 +236,16 @@ class ConditionalRows:
     def rows(self, X: Matrix) -> sparse.csr_array:
         """Probabilities p(j|x), (n_new, n_train)."""
         return self.weights.conditional(self.graph.query(X)[0])
+
+
+def telling_edges(graph: NeighborGraph, weights: EntropicWeights) -> NeighborGraph:
+    """The graph without edges so faint that a search cannot tell them from none.
+
+    Points with more neighbours than their cluster has members reach into others, all the same.
+    """
+    edges = Edges(graph.indptr, graph.indices, graph.distances)
+    told = weights.exponents(graph, graph) < -np.log(_NEGLIGIBLE)
+    return replace_edges(graph, edges.keep(told))
 
 
 def warn_of_pieces(graph: NeighborGraph) -> None:
