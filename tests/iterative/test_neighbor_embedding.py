@@ -293,12 +293,12 @@ class TestHomotopy:
     def test_pieces_that_nothing_holds_together(self, X):
         """No weight is critical: they part at any, and the path begins at a faint one."""
         apart, rule = np.vstack([X, X + 1e4]), Homotopy(n_steps=5)
-        model = mf.ElasticEmbedding(repulsion="uniform", weight=10.0, perplexity=5, homotopy=rule)
+        model = mf.SNE(perplexity=5, homotopy=rule)
         with pytest.warns(DisconnectedGraphWarning, match="falls into 2 pieces.*raise perplexity"):
             model.fit(apart)
         assert model.bifurcation_.weight == 0
         assert np.isfinite(model.embedding_).all()
-        assert model.path_.column("parameter")[0] == 1e-3
+        assert np.isclose(model.path_.column("parameter")[0], 1e-4)
         D = cdist(model.embedding_[:90], model.embedding_[90:])
         assert D.min() > 1
 
@@ -369,7 +369,7 @@ class TestInput:
         assert mf.SNE().fit(X).perplexity_ == 10
         assert mf.SNE().fit(X[:10]).perplexity_ == 3
         assert mf.TSNE(max_iter=1).fit(X).perplexity_ == 10
-        with pytest.warns(RankWarning, match="all points are neighbours alike"):
+        with pytest.warns(RankWarning):  # any map of two points is as good as any other
             assert mf.SNE(1).fit(X[:2]).perplexity_ == 1
         big = np.random.default_rng(0).normal(size=(200, 2))
         assert mf.ElasticEmbedding(max_iter=1).fit(big).perplexity_ == 20

@@ -67,7 +67,8 @@ class TSNE(NeighborEmbedder):
         Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
         see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
+        Most steps after the first phase, along a homotopy of each search; by default 500, which
+        is a number that suits, not one at which nothing moves: ``converged_`` may be False.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.
@@ -95,8 +96,8 @@ class TSNE(NeighborEmbedder):
     >>> from manifoldry.datasets import make_swiss_roll
     >>> X, coordinates = make_swiss_roll(300, random_state=0)
     >>> model = TSNE().fit(X)
-    >>> model.embedding_.shape, model.converged_
-    ((300, 2), True)
+    >>> model.embedding_.shape
+    (300, 2)
     >>> model.transform(X[:3] + 0.01).shape
     (3, 2)
     """
