@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+import joblib
 import numpy as np
 
 from benchmarks.machine import machine, source
@@ -98,8 +99,8 @@ OBJECTIVES = {
     "elastic, squared distance, λ = 10⁴": lambda seed, X: elastic(
         seed, X, weight=1e4, repulsion="squared_distance"
     ),
-    "SNE": lambda seed, X: default_start(SNE, seed, X),
-    "symmetric SNE": lambda seed, X: default_start(SymmetricSNE, seed, X),
+    "SNE": lambda seed, X: default_start(SNE, seed, X, init="spectral"),
+    "symmetric SNE": lambda seed, X: default_start(SymmetricSNE, seed, X, init="spectral"),
     "t-SNE": after_exaggeration,
     "UKR": lambda seed, X: default_start(UKR, seed, X[:N_REGRESSION]),
 }
@@ -130,19 +131,27 @@ def searched(objective, start, direction):
     return [step for step in watch.steps if step[0] <= MOST]
 
 
-def study(objective, data, seeds, directions=DIRECTIONS):
-    """Figures of all directions on one objective and one set of data, a list entry per seed."""
-    rows = {name: {k: [] for k in FIGURES} for name in directions}
-    for seed in seeds:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ManifoldryWarning)
-            posed, start = OBJECTIVES[objective](seed, DATA[data](seed))
-        runs = {name: searched(posed, start, name) for name in directions}
-        best = min(steps[-1][1] for steps in runs.values())
-        for name, steps in runs.items():
-            for figure, value in zip(FIGURES, figures(steps, best), strict=True):
-                rows[name][figure].append(value)
+def study(objective, seeds, workers):
+    """Figures of all directions on one objective, by data and direction; an entry per seed."""
+    jobs = [(data, seed) for data in DATA for seed in seeds]
+    found = joblib.Parallel(workers)(joblib.delayed(compared)(objective, *job) for job in jobs)
+    rows = {data: {name: {k: [] for k in FIGURES} for name in DIRECTIONS} for data in DATA}
+    for (data, _), by_direction in zip(jobs, found, strict=True):
+        for name, values in by_direction.items():
+            for figure, value in zip(FIGURES, values, strict=True):
+                rows[data][name][figure].append(value)
     return rows
+
+
+def compared(objective, data, seed):
+    """Figures of every direction on the problem of one seed."""
+    pair_sums._LARGE = 0  # compiled loops, as there would be for more points
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManifoldryWarning)
+        posed, start = OBJECTIVES[objective](seed, DATA[data](seed))
+    runs = {name: searched(posed, start, name) for name in DIRECTIONS}
+    best = min(steps[-1][1] for steps in runs.values())
+    return {name: figures(steps, best) for name, steps in runs.items()}
 
 
 FIGURES = ("to_best", "seconds_to_best", "to_own_end", "end_over_best", "spent")
@@ -202,15 +211,13 @@ def main(arguments=None):
     options = parse(arguments)
     seeds = range(2 if options.quick else options.seeds)
     chosen = [o for o in OBJECTIVES if o.startswith(tuple(options.objectives) or "")]
-    pair_sums._LARGE = 0  # compiled loops, as there would be for more points
     base = options.results / ("directions-quick" if options.quick else "directions")
     results = read(base.with_suffix(".json")) or {"objectives": {}}
     results |= {"machine": machine(), **source("manifoldry"), "n": [N, N_REGRESSION]}
     for objective in chosen:
-        start = time.process_time()
-        studies = {data: study(objective, data, seeds) for data in DATA}
-        results["objectives"][objective] = studies
-        print(f"{objective}: {time.process_time() - start:.0f} s", flush=True)
+        start = time.perf_counter()
+        results["objectives"][objective] = study(objective, seeds, options.jobs)
+        print(f"{objective}: {time.perf_counter() - start:.0f} s", flush=True)
         keep(results, base)
     print(table(results))
 
@@ -236,6 +243,7 @@ def parse(arguments):
     add("objectives", nargs="*", help="beginnings of names; all by default")
     add("--quick", action="store_true", help="two seeds")
     add("--seeds", type=int, default=10, help="seeds (default 10)")
+    add("--jobs", type=int, default=2, help="processes (default 2)")
     add("--results", type=Path, default=RESULTS, help="where results are kept")
     return parser.parse_args(arguments)
 

@@ -173,16 +173,14 @@ class TestHomotopy:
             assert np.isclose(value, step.value)
             assert np.abs(G).max() < 1e-4
 
-    def test_jitter_leaves_saddles(self):
-        """From a line: without noise the second coordinate stays zero for ever."""
+    @pytest.mark.parametrize("jitter", [0.0, 1e-6])
+    def test_lines_open(self, jitter):
+        """A gradient alone would keep the second coordinate at zero for ever."""
         line = np.hstack([minimiser(1.0, 1), np.zeros((N, 1))])
-        flat, shaken = (Homotopy(n_steps=4, jitter=jitter) for jitter in (0.0, 1e-6))
-        ranks = []
-        for rule in (flat, shaken):
-            route = walk(rule, start=line)
-            rule.follow(route, rule.values_between(20.0, 50.0))
-            ranks.append(route.path.steps[-1].rank)
-        assert ranks == [1, 2]
+        rule = Homotopy(n_steps=4, jitter=jitter)
+        route = walk(rule, start=line)
+        rule.follow(route, rule.values_between(20.0, 50.0))
+        assert (route.path.column("rank") == 2).all()
 
     def test_curvature_where_asked_for(self):
         for curvature in (False, True):

@@ -145,7 +145,8 @@ def test_dimensions_come_at_bifurcations_where_the_curvature_vanishes(estimator)
     assert -offset / slope <= 1.01 * second
 
 
-def test_second_bifurcation_of_the_elastic_embedding_against_scipy():
+@pytest.mark.parametrize("curvature", [False, True])
+def test_second_bifurcation_of_the_elastic_embedding_against_scipy(curvature):
     """A line becomes a saddle where the Laplacian of its learned affinities does."""
     model = ElasticEmbedding(weight=1.0, perplexity=8).fit(X)
     critical = model.bifurcation_.weight
@@ -167,7 +168,9 @@ def test_second_bifurcation_of_the_elastic_embedding_against_scipy():
     expected = brentq(sideways, 1.1 * critical, 4 * critical, rtol=1e-4)
     values = tuple(np.geomspace(0.95 * expected, 1.05 * expected, 11))
     path = (
-        ElasticEmbedding(perplexity=8, weight=1.0, homotopy=Homotopy(values=values, curvature=True))
+        ElasticEmbedding(
+            perplexity=8, weight=1.0, homotopy=Homotopy(values=values, curvature=curvature)
+        )
         .fit(X)
         .path_
     )

@@ -38,7 +38,7 @@ class SymmetricSNE(NeighborEmbedder):
         follows a homotopy, which needs no start; if that is declined, ``"spectral"``.
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
-        default L-BFGS.
+        default L-BFGS with the spectral direction.
     guidance : Filter, default=None
         A filter of the gradient that changes as the search goes on, see
         :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
@@ -121,7 +121,7 @@ class SymmetricSNE(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _default_optimizer = "lbfgs"
+    _default_optimizer = "spectral-lbfgs"
     _default_homotopy = Homotopy(n_steps=20)
 
     def _default_perplexity(self, n: int) -> float:

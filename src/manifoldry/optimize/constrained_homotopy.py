@@ -149,6 +149,9 @@ class ConstrainedWalk(Walk):
         finally:
             self.optimiser = free
 
+    def _may_be_saddle(self, Y: Array) -> bool:
+        return not isinstance(self.optimiser, Constrained) and super()._may_be_saddle(Y)
+
     def _constrained(self, value: float) -> Constrained:
         objective, rule = self.family(value), self.rule
         mass, size = rule.mass_of(objective), rule.size

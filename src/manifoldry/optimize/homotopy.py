@@ -26,6 +26,10 @@ class Homotopy:
     in one place, then on a line) ends in better minima than one from a random start, and the way
     there shows coarse structure before fine. Every step is kept, see :class:`Path`.
 
+    Where a map ought to gain a dimension, the flat one is a saddle, at which a search may come to
+    rest for long. So as long as a map has fewer dimensions than it may have, the direction of its
+    smallest curvature is looked for after every search, and followed where that is negative.
+
     Parameters
     ----------
     n_steps : int, default=50
@@ -38,12 +42,12 @@ class Homotopy:
     tol : float, default=1e-3
         Tolerance at each value but the last.
     jitter : float, default=1e-6
-        Noise added before every search, as a share of the map's extent: where the map ought to
-        gain a dimension, the one before it is a saddle, which no gradient leaves.
+        Noise added before every search, as a share of the map's extent: no gradient leaves a
+        saddle by itself.
     curvature : bool, default=False
-        Also compute the smallest curvature at every minimiser, which vanishes where the map is
-        about to change its form, and leave the saddles at which a search may come to rest just
-        beyond. It takes several times as long as the searches.
+        Compute the smallest curvature at every minimiser, not of flat maps only. It vanishes where
+        the map is about to change its form, and the saddles just beyond are left. It takes several
+        times as long as the searches.
     memory : float, default=2**28
         Bytes that the maps along the path may take.
 
@@ -138,11 +142,10 @@ class Walk:
     def to(self, value: float, careful: bool = False) -> Solution:
         """Minimise at the next value, from where the search before it ended."""
         solution, curvature = self.settle(value, self._shaken(), careful), np.nan
-        if self.rule.curvature and not solution.interrupted:
-            try:
-                solution, curvature = self._off_saddles(value, solution, careful)
-            except KeyboardInterrupt:
-                solution = solution.cut_short()
+        try:
+            solution, curvature = self._off_saddles(value, solution, careful)
+        except KeyboardInterrupt:
+            solution = solution.cut_short()
         self.Y = solution.embedding
         step = PathStep(
             value,
@@ -166,18 +169,18 @@ class Walk:
     def _off_saddles(
         self, value: float, solution: Solution, careful: bool
     ) -> tuple[Solution, float]:
-        """A minimiser that no direction leaves downwards, and its smallest curvature."""
-        objective = self.family(value)
-        lowest = smallest_curvature(objective, solution.embedding)
-        for _ in range(_ESCAPES):
-            if not lowest.is_negative:
-                break
-            Y = off_saddle(objective, solution.embedding, lowest.direction)
-            solution = self.settle(value, Y, careful)
-            if solution.interrupted:
-                break
+        """A minimiser that no direction leaves downwards, and its curvature, if that was asked."""
+        objective, left = self.family(value), 0
+        while not solution.interrupted and self._may_be_saddle(solution.embedding):
             lowest = smallest_curvature(objective, solution.embedding)
-        return solution, lowest.value
+            if not lowest.is_negative or left == _ESCAPES:
+                return solution, lowest.value
+            Y = off_saddle(objective, solution.embedding, lowest.direction)
+            solution, left = self.settle(value, Y, careful), left + 1
+        return solution, np.nan
+
+    def _may_be_saddle(self, Y: Array) -> bool:
+        return self.rule.curvature or rank(Y, COLLAPSED) < Y.shape[1]
 
     def _shaken(self) -> Array:
         extent = float(np.abs(self.Y - self.Y.mean(axis=0)).max())

@@ -22,7 +22,7 @@ class PathStep(NamedTuple):
     rank: int
     """Directions along which the map extends: 0 for a collapsed map, 1 for a line, ..."""
     curvature: float
-    """Smallest curvature of the objective but for rigid motions; NaN if not asked for."""
+    """Smallest curvature of the objective but for rigid motions; NaN where it was not looked at."""
     iterations: int
     converged: bool
 
