@@ -132,7 +132,8 @@ SETTINGS: dict[str, dict[str, Callable]] = {
         "default": mf.UKR,
         **{f"kernel {k}": partial(mf.UKR, kernel=k) for k in ("gaussian", "student", "quartic")},
         **with_init(mf.UKR, "pca", "spectral"),
-        **searches(mf.UKR, "lbfgs", "spectral-lbfgs"),
+        **searches(mf.UKR, "lbfgs"),
+        "spectral-lbfgs, tol 2e-3": partial(mf.UKR, optimizer="spectral-lbfgs", tol=2e-3),
     },
 }
 LARGEST = {"UKR": 3000}

@@ -1,9 +1,10 @@
 """Which search direction suits which objective: ``python -m benchmarks.directions --help``.
 
 Every direction starts from the same map of the same data, once for each seed, which draws the data
-and the start. Counted are evaluations of value and gradient until the value is within one per cent
-of the best that any direction found for that seed, and of the direction's own end. Run it with
-``OMP_NUM_THREADS=1``, so that processor time is that of one core.
+and the start; or it follows the same homotopy, as some estimators do by default. Counted are
+evaluations of value and gradient until the value is within one per cent of the best that any
+direction found for that seed, and of the direction's own end. Run it with ``OMP_NUM_THREADS=1``, so
+that processor time is that of one core.
 """
 
 import argparse
@@ -11,9 +12,12 @@ import json
 import math
 import time
 import warnings
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import median
+from unittest.mock import patch
 
 import joblib
 import numpy as np
@@ -24,7 +28,8 @@ from manifoldry import PCA, SNE, TSNE, UKR, ElasticEmbedding, SymmetricSNE
 from manifoldry.datasets import load_coil20, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.objectives import TSNEObjective, pair_sums
-from manifoldry.optimize import Optimiser, Solution, resolve_optimiser
+from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.optimize import Homotopy, Optimiser, Solution, resolve_optimiser
 
 DIRECTIONS = (
     "gradient", "jacobi", "diagonal", "spectral", "cg", "spectral-cg", "lbfgs", "spectral-lbfgs",
@@ -106,6 +111,16 @@ OBJECTIVES = {
 }
 
 
+STEPS = tuple(10 ** np.arange(0, 4.1, 0.25))  # of the search for a weight
+FOLLOWED = {
+    "SNE, homotopy": SNE,
+    "symmetric SNE, homotopy": SymmetricSNE,
+    "elastic, squared distance, λ up to 10⁴": partial(
+        ElasticEmbedding, repulsion="squared_distance", weight=1e4, homotopy=Homotopy(values=STEPS)
+    ),
+}
+
+
 class Spent(KeyboardInterrupt):
     """The evaluations are used up; a search takes it as it takes Ctrl-C."""
 
@@ -131,6 +146,34 @@ def searched(objective, start, direction):
     return [step for step in watch.steps if step[0] <= MOST]
 
 
+def followed(make, seed, X, direction):
+    """Steps of the last search along a homotopy; their evaluations include all before."""
+    with evaluations() as count:
+        began = time.process_time()
+        model = make(2, optimizer=direction, random_state=seed).fit(X)
+        seconds = time.process_time() - began
+    unseen = len(count) - model.n_evaluations_  # those that look for ways off saddles
+    last = model.trace_[model.trace_["parameter"] == model.trace_["parameter"][-1]]
+    values = np.minimum.accumulate(last["value"])
+    return [
+        (int(n) + unseen, float(value), seconds)
+        for n, value in zip(last["evaluations"], values, strict=True)
+    ]
+
+
+@contextmanager
+def evaluations():
+    """A list that gains an entry with every evaluation of value and gradient."""
+    count, plain = [], PairwiseObjective.value_and_gradient
+
+    def counted(objective, Y):
+        count.append(1)
+        return plain(objective, Y)
+
+    with patch.object(PairwiseObjective, "value_and_gradient", counted):
+        yield count
+
+
 def study(objective, seeds, workers):
     """Figures of all directions on one objective, by data and direction; an entry per seed."""
     jobs = [(data, seed) for data in DATA for seed in seeds]
@@ -148,8 +191,12 @@ def compared(objective, data, seed):
     pair_sums._LARGE = 0  # compiled loops, as there would be for more points
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)
-        posed, start = OBJECTIVES[objective](seed, DATA[data](seed))
-    runs = {name: searched(posed, start, name) for name in DIRECTIONS}
+        X = DATA[data](seed)
+        if objective in FOLLOWED:
+            runs = {name: followed(FOLLOWED[objective], seed, X, name) for name in DIRECTIONS}
+        else:
+            posed, start = OBJECTIVES[objective](seed, X)
+            runs = {name: searched(posed, start, name) for name in DIRECTIONS}
     best = min(steps[-1][1] for steps in runs.values())
     return {name: figures(steps, best) for name, steps in runs.items()}
 
@@ -210,7 +257,7 @@ def main(arguments=None):
     """Measure, keep the figures after every objective, and print the tables."""
     options = parse(arguments)
     seeds = range(2 if options.quick else options.seeds)
-    chosen = [o for o in OBJECTIVES if o.startswith(tuple(options.objectives) or "")]
+    chosen = [o for o in (*OBJECTIVES, *FOLLOWED) if o.startswith(tuple(options.objectives) or "")]
     base = options.results / ("directions-quick" if options.quick else "directions")
     results = read(base.with_suffix(".json")) or {"objectives": {}}
     results |= {"machine": machine(), **source("manifoldry"), "n": [N, N_REGRESSION]}
@@ -231,9 +278,9 @@ HEAD = f"""# Search directions
 
 Written by `python -m benchmarks.directions`; do not edit. Evaluations until the value is within one
 per cent of the best that any direction found for the same seed (*to best*), or of where the search
-itself ended (*to own end*); {MOST} at most. *Per success*: all evaluations made, until the target
-or the end, over the number of seeds that reached it. Cells are medians over the seeds; – where most
-did not get there.
+itself ended (*to own end*); {MOST} at most, or as many as a homotopy takes, all of whose searches
+count. *Per success*: all evaluations made, until the target or the end, over the number of seeds
+that reached it. Cells are medians over the seeds; – where most did not get there.
 """
 
 
