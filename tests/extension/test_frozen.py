@@ -292,6 +292,17 @@ def test_points_far_from_all_data_land_on_the_map(fitted, rng, distance):
     assert (np.abs(placed.positions - centre) < extent * 1.5 + allowed).all()
 
 
+@pytest.mark.parametrize("strength", [1.0, 10.0, 100.0])
+def test_strong_repulsion_puts_a_point_outside_the_map(strength):
+    """Its only neighbour is in the middle of a row; by scanning the line."""
+    Y, P = np.linspace(-3, 2.9, 13)[:, None], np.eye(13)[[6]]
+    line = np.linspace(-8, 8, 16001)
+    values = (line - Y[6]) ** 2 + strength * np.exp(-((line - Y) ** 2)).sum(axis=0)
+    found = FrozenMap(Y, GaussianMap(), PlainRepulsion(strength), outside=True).place(P)
+    assert found.values[0] <= values.min()
+    assert abs(found.positions[0, 0] - line[np.argmin(values)]) < 1e-3
+
+
 @pytest.mark.parametrize("method", ["student", "heavy"])
 def test_maps_that_grew_to_thousands(method, rng):
     """t-SNE may go on growing for ever: then only ratios of distances count."""

@@ -149,7 +149,7 @@ def test_repulsion_of_new_points():
     d2 = ((new[:, None] - X) ** 2).sum(axis=2)
     found = squared_distance_weights(X)
     np.testing.assert_allclose(found.rows(new), d2 / SQUARES.sum(), rtol=1e-12)
-    np.testing.assert_allclose(found.rows(X), found.W, rtol=1e-6, atol=1e-10)
+    np.testing.assert_allclose(found.rows(X), found.weights, rtol=1e-6, atol=1e-10)
     np.testing.assert_allclose(UniformRepulsion(N).rows(new), np.full((3, N), 1 / (N * (N - 1))))
     for given in (SQUARES, GRAPH):
         with pytest.raises(ValueError, match="not known"):
@@ -159,14 +159,14 @@ def test_repulsion_of_new_points():
 @pytest.mark.parametrize(("scale", "offset"), [(1e150, 0), (1e-150, 0), (1.0, 2.0**30)])
 def test_units_and_offset_of_the_data_do_not_matter(scale, offset):
     lattice = np.round(X * 1024) / 1024  # so that adding the offset rounds nothing off
-    plain = squared_distance_weights(lattice).W
-    moved = squared_distance_weights(lattice * scale + offset).W
+    plain = squared_distance_weights(lattice).weights
+    moved = squared_distance_weights(lattice * scale + offset).weights
     np.testing.assert_allclose(moved, plain, rtol=1e-5)
 
 
 def test_sparse_data():
-    found = squared_distance_weights(sparse.csr_array(X)).W
-    np.testing.assert_allclose(found, squared_distance_weights(X).W, rtol=1e-5)
+    found = squared_distance_weights(sparse.csr_array(X)).weights
+    np.testing.assert_allclose(found, squared_distance_weights(X).weights, rtol=1e-5)
 
 
 def test_given_weights_keep_their_precision_and_stay_unchanged():

@@ -58,7 +58,7 @@ class StudentMap(MapKernel):
         return float(student_sums(Y, dof=self.dof).mass.sum())
 
 
-class Repulsion(ABC):
+class RowRepulsion(ABC):
     """How the sum S = Σₙ aₙκ(x, xₙ) over the map enters the objective, as a function of log S.
 
     Logarithms, because S underflows between clusters that lie far apart.
@@ -70,7 +70,7 @@ class Repulsion(ABC):
 
 
 @dataclass(frozen=True)
-class OwnNormaliser(Repulsion):
+class OwnNormaliser(RowRepulsion):
     """log S: the Kullback–Leibler divergence of the new point's row alone, as in SNE.
 
     With the Gaussian kernel the whole objective is convex: its minimiser is the place where the
@@ -82,7 +82,7 @@ class OwnNormaliser(Repulsion):
 
 
 @dataclass(frozen=True)
-class SharedNormaliser(Repulsion):
+class SharedNormaliser(RowRepulsion):
     """(n/2)·log(1 + 2S/Z): the joint divergence of n + 1 points, Z of the first n being frozen.
 
     It is what the training points themselves minimised: given their rows of n·P they stay where
@@ -109,7 +109,7 @@ class SharedNormaliser(Repulsion):
 
 
 @dataclass(frozen=True)
-class PlainRepulsion(Repulsion):
+class PlainRepulsion(RowRepulsion):
     """strength·S: elastic embedding.
 
     In units in which the affinities of a point sum to one: with weights W⁺ and W⁻ that sum to one

@@ -13,7 +13,7 @@ from manifoldry._validation import canonical, row_blocks
 from manifoldry._warn import warn
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.base import EquivalentKernel, Extension
-from manifoldry.extension.forces import MapKernel, Repulsion
+from manifoldry.extension.forces import MapKernel, RowRepulsion
 from manifoldry.extension.newton import minimise_each
 from manifoldry.extension.placement import RowObjective
 from manifoldry.neighbors.base import NeighborIndex
@@ -21,6 +21,7 @@ from manifoldry.neighbors.choose import choose_index
 
 # A later start has to be better by more than this share: else rounding could choose among equals.
 _TIE = 1e-9
+_GAP = 1.0  # from the map to places outside: the width of the kernel
 _NEIGHBORS = 4096  # numbers that a new point may well keep in memory for its neighbours
 
 
@@ -31,7 +32,8 @@ class Placement(NamedTuple):
     values: Array  # (n_new,): the objective there
     gradients: Array  # (n_new, d): its gradient, zero but for rounding
     converged: NDArray[np.bool_]
-    start: IntArray  # 0: best from the mean of its neighbours' places; j: from that of the j-th
+    start: IntArray  # 0: best from the mean of its neighbours' places; j: from that of the j-th;
+    # beyond n_starts: from outside the map
     n_iter: IntArray
 
 
@@ -50,11 +52,15 @@ class FrozenMap:
     kernel : MapKernel
         Similarity on the map: `GaussianMap` for SNE, symmetric SNE and elastic embedding,
         `StudentMap` for t-SNE.
-    repulsion : Repulsion
+    repulsion : RowRepulsion
         `OwnNormaliser` for SNE, `SharedNormaliser` for symmetric SNE and t-SNE, `PlainRepulsion`
         for elastic embedding.
     n_starts : int, default=1
         Nearest neighbours whose places are tried.
+    outside : bool, default=False
+        Try places beyond every side of the map too. Where repulsion does not saturate, as that of
+        the elastic embedding, it is a wall between a point's neighbours and the free space
+        outside, where points unlike all others belong.
 
     Examples
     --------
@@ -70,8 +76,9 @@ class FrozenMap:
 
     Y: Array
     kernel: MapKernel
-    repulsion: Repulsion
+    repulsion: RowRepulsion
     n_starts: int = 1
+    outside: bool = False
 
     def place(self, P: Matrix, charges: Array | None = None) -> Placement:
         """Places of new points with affinities `P`, (n_new, n_train), which sum to about one.
@@ -125,10 +132,11 @@ class FrozenMap:
             )
 
     def _starts(self, objective: RowObjective) -> tuple[Array, Array]:
-        """The neighbours' weighted mean and the places of the nearest, (1 + n_starts, n_new, d).
+        """The neighbours' weighted mean, the places of the nearest, and others if asked for.
 
-        And how far the neighbours are spread; kernels have a length of one, but t-SNE's maps of
-        few points may grow to thousands, where only the ratios of distances matter.
+        Of shape (number of starts, n_new, d). And how far the neighbours are spread; kernels have a
+        length of one, but t-SNE's maps of few points may grow to thousands, where only the ratios
+        of distances matter.
         """
         indices, P = objective.neighbors
         P = P / objective.weight[:, None]
@@ -139,8 +147,15 @@ class FrozenMap:
         places = np.take_along_axis(Y, nearest[:, :, None], axis=1)
         known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbours
         places = np.where(known[:, :, None], places, mean[:, None])
-        starts = np.concatenate([mean[None], places.transpose(1, 0, 2)])
+        beyond = self._beyond(mean) if self.outside else []
+        starts = np.stack([mean, *places.transpose(1, 0, 2), *beyond])
         return starts, np.maximum(spread, 1.0)
+
+    def _beyond(self, Z: Array) -> list[Array]:
+        """The places `Z` moved out of the map, to either side along every axis."""
+        axes, Y = np.eye(Z.shape[1], dtype=bool), self._positions
+        bounds = (Y.min(axis=0) - _GAP, Y.max(axis=0) + _GAP)
+        return [np.where(axis, bound, Z) for bound in bounds for axis in axes]
 
 
 @dataclass(frozen=True, eq=False)

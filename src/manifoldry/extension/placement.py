@@ -10,7 +10,7 @@ from scipy import sparse
 from manifoldry._threads import map_threads
 from manifoldry._typing import Array, IntArray
 from manifoldry._validation import row_blocks
-from manifoldry.extension.forces import MapKernel, Repulsion
+from manifoldry.extension.forces import MapKernel, RowRepulsion
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 
@@ -53,7 +53,7 @@ class RowObjective:
         Affinities of the new points.
     kernel : MapKernel
         κ = exp(−φ).
-    repulsion : Repulsion
+    repulsion : RowRepulsion
         R.
     charges : array of shape (n_new, n_train), default=None
         The aₙ of every new point; one by default.
@@ -64,7 +64,7 @@ class RowObjective:
     Y: Array
     P: sparse.csr_array
     kernel: MapKernel
-    repulsion: Repulsion
+    repulsion: RowRepulsion
     charges: Array | None = None
     index: NeighborIndex | None = None
 

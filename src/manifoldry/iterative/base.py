@@ -107,6 +107,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         y : ignored
             Present for scikit-learn's sake.
         """
+        self._check_search()  # a mistake here costs no model fitted before
         begin_fit(self)
         super().fit(X)
         end_fit(self)
@@ -116,7 +117,6 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
 
     def _fit(self, X: Any) -> None:
         previous = self.__dict__.pop("_previous", None)
-        self._check_search()
         data = self._read(X, reset=True)
         self._check_components(data)
         self._objective = self._pose(data)

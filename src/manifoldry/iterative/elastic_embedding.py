@@ -9,7 +9,8 @@ from scipy import sparse
 from manifoldry._checks import check_option, check_positive
 from manifoldry._typing import Array, RandomState
 from manifoldry.exceptions import DisconnectedGraphWarning
-from manifoldry.extension.forces import PlainRepulsion, Repulsion
+from manifoldry.extension.base import Extension
+from manifoldry.extension.forces import PlainRepulsion, RowRepulsion
 from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, in_own_units
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, joint, telling_edges
@@ -44,11 +45,12 @@ class ElasticEmbedding(NeighborEmbedder):
     weight : float or "auto", default="auto"
         The λ of repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` follows the map
         as λ grows and takes the smallest at which the data can be predicted from the map as well
-        as from the best, within two standard errors, leaving each point out.
+        as from the best, within two standard errors, leaving each point out. Errors of prediction
+        are Euclidean, whatever the `metric`.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
-        W⁻: proportional to the squared distance in the data, which keeps a matrix of all pairs;
-        the same between all pairs; or given, dense or sparse. By default squared distances for up
-        to 20 000 points, if the data are known: their maps are better.
+        W⁻: proportional to the squared Euclidean distance in the data, which keeps a matrix of all
+        pairs while it fits; the same between all pairs; or given, dense or sparse. By default
+        squared distances for up to 20 000 points, if the data are known: their maps are better.
     metric : str or callable, default="euclidean"
         Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
@@ -154,8 +156,10 @@ class ElasticEmbedding(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _objective: ElasticObjective
     _default_optimizer = "spectral-lbfgs"
     _n_starts = 3
+    _starts_outside = True
     _remedy = "pass a greater weight (see bifurcation_.weight)"
 
     def _default_perplexity(self, n: int) -> float:
@@ -226,7 +230,11 @@ class ElasticEmbedding(NeighborEmbedder):
         self.path_ = walk.path
         return solution
 
-    def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
+    def _extend(self, data: Any) -> Extension:
+        self._objective = self._objective.released()
+        return super()._extend(data)
+
+    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
         if isinstance(objective.repulsion, UniformRepulsion):
             return PlainRepulsion(objective.weight / (objective.n - 1))
         return PlainRepulsion(objective.weight * objective.n)

@@ -8,6 +8,8 @@ from scipy.spatial.distance import cdist
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import row_blocks, spread_rows
+from manifoldry._warn import warn
+from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.regression_kernels import Gaussian
 from manifoldry.optimize.homotopy import Walk
@@ -59,7 +61,14 @@ class WeightSearch:
             self.solutions.append(solution)
             since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
             enough = since >= _PATIENCE and weights[-1] >= _LEAST * first
-            if enough or weights[-1] > _LARGEST * first:
+            if enough:
+                break
+            if weights[-1] > _LARGEST * first:
+                warn(
+                    f"the data are predicted better and better up to weight={weights[-1]:.3g}, "
+                    "where the search for the best ends; pass a weight, or scale outliers down",
+                    ConvergenceWarning,
+                )
                 break
             weights.append(_RATIO * weights[-1])
         chosen = weights[self.choice]

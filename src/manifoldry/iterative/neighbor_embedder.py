@@ -18,7 +18,7 @@ from manifoldry.affinity.entropic import (
 )
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.base import Extension
-from manifoldry.extension.forces import GaussianMap, MapKernel, Repulsion
+from manifoldry.extension.forces import GaussianMap, MapKernel, RowRepulsion
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
 from manifoldry.iterative.base import IterativeEmbedder
 from manifoldry.iterative.monitor import Monitor
@@ -33,7 +33,6 @@ from manifoldry.optimize.path import rank
 from manifoldry.optimize.solution import Solution
 from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
 
-_FIXED_SEED = 0  # without a seed every fit takes the same start
 _JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
 _FAINT = 1e-4  # share of the last weight at which they begin where none is critical
 _FEW = 5  # points that need no homotopy
@@ -66,6 +65,8 @@ class NeighborEmbedder(IterativeEmbedder):
     _default_homotopy: Homotopy | None = None
     # Neighbours whose places new points try, beside the mean of all.
     _n_starts = 1
+    # Whether places outside the map are tried too.
+    _starts_outside = False
     _weights: EntropicWeights
     _objective: PairwiseObjective
     _bifurcation: Bifurcation | None
@@ -81,7 +82,7 @@ class NeighborEmbedder(IterativeEmbedder):
         self._weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
         self.perplexity_ = self._weights.perplexity
         warn_of_pieces(telling_edges(graph, self._weights))
-        self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
+        self._rng = as_generator(self.random_state, unset=0)
         self.affinity_ = joint(self._weights.conditional(graph))
         self._bifurcation = None
         return self._state(data)
@@ -95,7 +96,7 @@ class NeighborEmbedder(IterativeEmbedder):
         return GaussianMap()
 
     @abstractmethod
-    def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
+    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
         """How new points are repelled by the map."""
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
@@ -200,7 +201,11 @@ class NeighborEmbedder(IterativeEmbedder):
         objective = self._objective
         Y = self.embedding_.astype(np.float64)
         frozen = FrozenMap(
-            Y, self._map_kernel(), self._repulsion_of_new_points(objective), self._n_starts
+            Y,
+            self._map_kernel(),
+            self._repulsion_of_new_points(objective),
+            self._n_starts,
+            self._starts_outside,
         )
         del self._rng  # it may be the caller's
         rows = ConditionalRows(self._graph, self._weights)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from manifoldry._typing import RandomState
-from manifoldry.extension.forces import OwnNormaliser, Repulsion
+from manifoldry.extension.forces import OwnNormaliser, RowRepulsion
 from manifoldry.iterative.monitor import Callback
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.objectives.sne import SNEObjective
@@ -132,5 +132,5 @@ class SNE(NeighborEmbedder):
     def _state(self, data: Any) -> SNEObjective:
         return SNEObjective(self._weights.conditional(self._graph))
 
-    def _repulsion_of_new_points(self, objective: SNEObjective) -> Repulsion:
+    def _repulsion_of_new_points(self, objective: SNEObjective) -> RowRepulsion:
         return OwnNormaliser()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from manifoldry._typing import RandomState
-from manifoldry.extension.forces import Repulsion, SharedNormaliser
+from manifoldry.extension.forces import RowRepulsion, SharedNormaliser
 from manifoldry.iterative.monitor import Callback
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
@@ -130,5 +130,5 @@ class SymmetricSNE(NeighborEmbedder):
     def _state(self, data: Any) -> SymmetricSNEObjective:
         return SymmetricSNEObjective(self.affinity_)
 
-    def _repulsion_of_new_points(self, objective: SymmetricSNEObjective) -> Repulsion:
+    def _repulsion_of_new_points(self, objective: SymmetricSNEObjective) -> RowRepulsion:
         return SharedNormaliser.of_map(self.embedding_, self._map_kernel())

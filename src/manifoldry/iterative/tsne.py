@@ -7,7 +7,7 @@ import numpy as np
 
 from manifoldry._checks import check_count, check_positive
 from manifoldry._typing import Array, RandomState
-from manifoldry.extension.forces import MapKernel, Repulsion, SharedNormaliser, StudentMap
+from manifoldry.extension.forces import MapKernel, RowRepulsion, SharedNormaliser, StudentMap
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.objectives.tsne import TSNEObjective
@@ -162,7 +162,7 @@ class TSNE(NeighborEmbedder):
     def _map_kernel(self) -> MapKernel:
         return StudentMap(self.degrees_of_freedom)
 
-    def _repulsion_of_new_points(self, objective: Any) -> Repulsion:
+    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
         return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
 
     def _init(self, data: Any) -> Any:

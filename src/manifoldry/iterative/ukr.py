@@ -31,7 +31,6 @@ from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.graph_embedder import all_coincide
 
-_FIXED_SEED = 0  # without a seed every fit takes the same start
 _FLOOR = 10**0.5  # others within reach of every point, in each direction of the map
 _MOST_DIRECTIONS = 100  # beyond which the share below is less
 _FLOOR_SHARE = 1 / 20  # of all points, where those are few
@@ -193,7 +192,7 @@ class UKR(IterativeEmbedder):
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         self._frame, X = in_frame(self._points(data))
-        self._rng = as_generator(self.random_state, unset=_FIXED_SEED)
+        self._rng = as_generator(self.random_state, unset=0)
         self.start_ = "given"
         self._regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
         return self._with_floor(self._regression)

@@ -15,7 +15,6 @@ from manifoldry.metrics.pair import read_data
 
 _MOST_PAIRS_OF = 2000  # points of which the kernel is taken pair by pair
 _KEPT = 0.5  # share of its variance that a coordinate must keep to count
-_FIXED_SEED = 0
 
 
 def reconstruction(estimator: Any, X: Any) -> Estimate:
@@ -161,7 +160,7 @@ def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> 
     if data.shape[0] < 3:
         raise ValueError(f"X has {data.shape[0]} rows; at least 3 are needed for pairs of them")
     if data.shape[0] > _MOST_PAIRS_OF:
-        rng = as_generator(random_state, unset=_FIXED_SEED)
+        rng = as_generator(random_state, unset=0)
         data = data[np.sort(rng.choice(data.shape[0], _MOST_PAIRS_OF, replace=False))]
     K, Z = estimator._held_out(data)
     return KernelLoss(_losses(K, Z), _kept(Z, estimator.embedding_ / estimator._unit))

@@ -28,7 +28,6 @@ from manifoldry.metrics.motion import MOTIONS
 from manifoldry.metrics.outcomes import Outcome, run, settle
 from manifoldry.metrics.refits import Refitter
 
-_FIXED_SEED = 0
 _DRAWS = 2000
 _FEW = 10  # points left out in a split
 _FEWEST = 4  # fixed points that a map of one coordinate can be aligned by with one left out
@@ -154,7 +153,7 @@ def sensitivity(
         )
     sizes = _sizes(fractions, refitter.n)
     left_out = _left_out(n_left_out, refitter.n - 2 * int(sizes[-1]))
-    seeds = as_generator(random_state, unset=_FIXED_SEED).integers(2**31, size=n_splits)
+    seeds = as_generator(random_state, unset=0).integers(2**31, size=n_splits)
     with one_blas_thread():  # what is wrong with all the data is best told at once
         spread_of(refitter.fit(np.arange(refitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
@@ -231,7 +230,7 @@ def _crossing(fractions: Array, curves: Array) -> Estimate:
     value = _first_zero(x, curves.mean(axis=1))
     if n == 1:
         return Estimate(value, 0.0, np.inf)
-    rng = np.random.default_rng(_FIXED_SEED)
+    rng = np.random.default_rng(0)
     means = curves[:, rng.integers(n, size=(_DRAWS, n))].mean(axis=2)
     drawn = np.array([_first_zero(x, y) for y in means.T])
     tail = (1 - CONFIDENCE) / 2

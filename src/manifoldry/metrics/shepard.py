@@ -18,7 +18,6 @@ from manifoldry.metrics.pair import Pair
 _ALL_PAIRS = 3000  # points up to which every pair is looked at
 _GROUP = 50  # points drawn together: all pairs among them are used
 _BATCHES = 20  # parts of the sample whose differences tell its error
-_FIXED_SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,7 @@ def shepard_of(pair: Pair, random_state: RandomState = None) -> Shepard:
 
 
 def _groups(pair: Pair, random_state: RandomState) -> list[IntArray]:
-    rng = as_generator(random_state, unset=_FIXED_SEED)
+    rng = as_generator(random_state, unset=0)
     return [rng.choice(pair.n, _GROUP, False) for _ in range(pair.in_data.n_groups)]
 
 

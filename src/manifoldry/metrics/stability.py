@@ -25,7 +25,6 @@ from manifoldry.metrics.motion import MOTIONS
 from manifoldry.metrics.outcomes import Outcome, describe, run, settle
 from manifoldry.metrics.refits import Refitter
 
-_FIXED_SEED = 0
 _MOVES = (0.1, 0.3)  # shares of the map's spread from which points move some, and much
 
 
@@ -169,7 +168,7 @@ def stability(
     """
     check_option("allow", allow, MOTIONS)
     n_resamples = check_count("n_resamples", n_resamples)
-    rng = as_generator(random_state, unset=_FIXED_SEED)
+    rng = as_generator(random_state, unset=0)
     seeds = rng.integers(2**31, size=n_resamples + 1)
     refitter = Refitter.of(estimator, X, n_jobs)
     _left_out_count(fraction, refitter.n, 1)  # before the first fit, which may take long

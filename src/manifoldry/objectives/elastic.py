@@ -1,6 +1,6 @@
 """The elastic embedding."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from scipy import sparse
@@ -73,6 +73,10 @@ class ElasticObjective(PairwiseObjective):
     @cached_property
     def collapsed_repulsion(self) -> Repulsion:
         return as_repulsion(self.repulsion, self.n)
+
+    def released(self) -> "ElasticObjective":
+        """The same objective, without weights of repulsion that the data give again."""
+        return replace(self, repulsion=self.collapsed_repulsion.released())
 
     def _level(self, Y: Array, mass: Array) -> Level:
         return Level(float(mass.sum()), 0.0)

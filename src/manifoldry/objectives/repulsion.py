@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy import sparse
@@ -63,6 +64,10 @@ class Repulsion(ABC):
             "the repulsion of new points is not known, because weights were given for the training "
             "points only; pass repulsion='uniform' or 'squared_distance' to place new points"
         )
+
+    def released(self) -> Self:
+        """The same, without what can be computed again from the data."""
+        return self
 
     def operator(self) -> Matrix:
         """The Laplacian as something that multiplies vectors."""

@@ -1,32 +1,64 @@
 """Repulsion in proportion to the squared distance in the data."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
-from manifoldry._typing import Array, Matrix
+from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import plan_memory, row_blocks
 from manifoldry.extension.kernels import squared_distances
 from manifoldry.neighbors.distances import Frame, squared_norms
-from manifoldry.objectives.repulsion import DenseRepulsion
+from manifoldry.objectives.pair_sums import PairSums
+from manifoldry.objectives.repulsion import DenseRepulsion, Repulsion
 
 # Squared distances are right to this share of the square of the frame's unit.
 _ACCURACY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredDistanceRepulsion(DenseRepulsion):
+class SquaredDistanceRepulsion(Repulsion):
     """Weights ‖xᵢ − xⱼ‖² of the data, scaled to sum to one; make it by `squared_distance_weights`.
 
-    Points far apart in the data repel each other most. The n² weights are kept; products with
-    their Laplacian, and weights of new points, come from the data themselves.
+    Points far apart in the data repel each other most. The n² weights are kept once they have been
+    asked for; products with their Laplacian, and weights of new points, come from the data.
     """
 
     X: Matrix
     frame: Frame
     total: float
     """Sum of the squared distances, in units of the frame."""
+    dtype: Any
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def weights(self) -> Array:
+        """The weights of all pairs."""
+        return self._pairs.W
+
+    @cached_property
+    def _pairs(self) -> DenseRepulsion:
+        W = np.empty((self.n, self.n), dtype=self.dtype)
+        for block in row_blocks(self.n, self.n):
+            W[block] = self.rows(self.X[block])
+        return DenseRepulsion(W)
+
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        return self._pairs.at(i, j)
+
+    def sums(self, Y: Array) -> PairSums:
+        return self._pairs.sums(Y)
+
+    def moments(self, Y: Array) -> Array:
+        return self._pairs.moments(Y)
+
+    @property
+    def degrees(self) -> Array:
+        return self._pairs.degrees
 
     def laplacian_product(self, V: Array) -> Array:
         """The Laplacian of W⁻ times vectors, in O(n·n_features)."""
@@ -38,6 +70,9 @@ class SquaredDistanceRepulsion(DenseRepulsion):
 
     def rows(self, X: Matrix) -> Array:
         return squared_distances(X, self.X, self.frame, _ACCURACY) / self.total
+
+    def released(self) -> Self:
+        return replace(self)
 
 
 def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDistanceRepulsion:
@@ -54,7 +89,7 @@ def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDista
     --------
     >>> import numpy as np
     >>> from manifoldry.objectives.squared_distance import squared_distance_weights
-    >>> squared_distance_weights(np.array([[0.0], [1.0], [3.0]])).W.round(3)
+    >>> squared_distance_weights(np.array([[0.0], [1.0], [3.0]])).weights.round(3)
     array([[0.   , 0.036, 0.321],
            [0.036, 0.   , 0.143],
            [0.321, 0.143, 0.   ]], dtype=float32)
@@ -65,15 +100,12 @@ def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDista
         f"repulsion by the squared distances of {n} points",
         "pass repulsion='uniform'",
     )
-    frame = Frame.of(X)
-    W, total = np.empty((n, n), dtype=dtype), 0.0
+    frame, total = Frame.of(X), 0.0
     for block in row_blocks(n, n):
-        squares = squared_distances(X[block], X, frame, _ACCURACY)
-        W[block], total = squares, total + float(squares.sum())
+        total += float(squared_distances(X[block], X, frame, _ACCURACY).sum())
     if not 0 < total < np.inf:
         raise ValueError(
             f"the squared distances of the {n} rows of X sum to {total} and cannot be made to sum "
             "to 1; pass rows of finite numbers that do not all coincide, or repulsion='uniform'"
         )
-    W /= total
-    return SquaredDistanceRepulsion(W, X, frame, total)
+    return SquaredDistanceRepulsion(X, frame, total, dtype)

@@ -12,7 +12,7 @@ from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
 from manifoldry.optimize.optimiser import Optimiser, Watcher
 from manifoldry.optimize.solution import Iterate, Solution, Step
-from manifoldry.optimize.stopping import Monitor, Stopping, Verdict
+from manifoldry.optimize.stopping import Judge, Stopping, Verdict
 
 
 class Move(NamedTuple):
@@ -93,22 +93,22 @@ class Descent(Optimiser):
         filter = self.filter.bind(objective)
         stepper = self._stepper(record.evaluator, filter)
         point = _first_point(record.evaluator, Y)
-        monitor = self.stopping.start(point)
+        judge = self.stopping.start(point)
         record.note(point, 0.0)
-        while (verdict := monitor.verdict(filter.settled)) is None:
+        while (verdict := judge.verdict(filter.settled)) is None:
             move = stepper.step(point)
             if isinstance(move, Stuck):
                 if filter.settled or move.status is not None:
-                    return _meaning(move, monitor)
+                    return _meaning(move, judge)
                 move = Move(point, 0.0)  # the next filter may find a way on
             decrease = _share(point.value, move.point.value)
             point = record.evaluator.normalised(move.point)
-            monitor.see(point)
+            judge.see(point)
             record.note(point, move.length)
-            progress = Progress(monitor.steps, point.value, decrease)
+            progress = Progress(judge.steps, point.value, decrease)
             if filter.advance(progress):
                 stepper.filter_changed()
-                monitor.restart()
+                judge.restart()
         return verdict
 
 
@@ -142,10 +142,10 @@ class _Record:
         )
 
 
-def _meaning(stuck: Stuck, monitor: Monitor) -> Verdict:
+def _meaning(stuck: Stuck, judge: Judge) -> Verdict:
     if stuck.status is not None:
         return Verdict(False, stuck.status)
-    return monitor.stuck(stuck.promised)
+    return judge.stuck(stuck.promised)
 
 
 def checked_start(objective: Objective, Y: Array) -> Array:

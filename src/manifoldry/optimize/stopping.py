@@ -68,12 +68,12 @@ class Stopping:
         if self.max_time is not None:
             check_positive("max_time", self.max_time)
 
-    def start(self, point: Point) -> "Monitor":
+    def start(self, point: Point) -> "Judge":
         """Begin to watch a search that starts at `point`."""
-        return Monitor(self, point)
+        return Judge(self, point)
 
 
-class Monitor:
+class Judge:
     """A stopping rule at work on one search."""
 
     def __init__(self, rule: Stopping, start: Point) -> None:
