@@ -1,12 +1,14 @@
 """The weight of the elastic embedding, its repulsions and its map of new points."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
 import manifoldry as mf
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
 from manifoldry.optimize import Homotopy
 
 
@@ -80,6 +82,11 @@ class TestWeight:
         assert model.weight_ == 7.0
         assert model.path_ is None
 
+    def test_it_is_said_where_the_search_ends_too_soon(self, X, monkeypatch):
+        monkeypatch.setattr("manifoldry.iterative.elastic_weight._LARGEST", 10.0)
+        with pytest.warns(ConvergenceWarning, match="pass a weight"):
+            mf.ElasticEmbedding().fit(X)
+
     def test_an_interrupt_on_the_way(self, X):
         """The weight is that at which the search was."""
 
@@ -103,6 +110,13 @@ class TestRepulsion:
         for given in (cdist(X, X, "sqeuclidean"), sparse.csr_array(cdist(X, X, "sqeuclidean"))):
             model = mf.ElasticEmbedding(weight=20.0, repulsion=given).fit(X)
             assert rotated(model.embedding_, named.embedding_) < 1e-4
+
+    def test_a_fitted_model_is_not_as_large_as_all_pairs(self):
+        X = np.random.default_rng(0).normal(size=(1000, 3))
+        model = mf.ElasticEmbedding(perplexity=5, weight=10.0, repulsion="squared_distance").fit(X)
+        size = len(pickle.dumps(model))
+        assert size < 2 * 1000**2  # all pairs in single precision would take twice that
+        assert model.learned_affinity_.shape == (1000, 1000)
 
     def test_given_weights_say_nothing_of_new_points(self, X, X_new):
         model = mf.ElasticEmbedding(weight=20.0, repulsion=cdist(X, X)).fit(X)

@@ -7,6 +7,8 @@ import warnings
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import manifoldry as mf
 from manifoldry.exceptions import ConvergenceWarning
@@ -323,7 +325,11 @@ class TestStart:
         lists, arrays = (mf.SNE(init=init).fit(X) for init in (start.tolist(), start))
         assert np.array_equal(lists.embedding_, arrays.embedding_)
 
-    @pytest.mark.parametrize("init", ["pca", mf.PCA()], ids=["word", "estimator"])
+    @pytest.mark.parametrize(
+        "init",
+        ["pca", mf.PCA(), make_pipeline(FunctionTransformer(), mf.PCA(2))],
+        ids=["word", "estimator", "pipeline"],
+    )
     def test_it_has_the_shape_of_its_estimator(self, X, init):
         """Up to the scale of the objective's choice, and noise of a thousandth."""
         watch = Watch()
@@ -375,3 +381,14 @@ class TestStart:
         model.set_params(tol=1e-9)
         first = model.fit(X).embedding_
         assert rotated(model.fit(X[order]).embedding_, first[order]) < 1e-4
+
+
+@pytest.mark.parametrize(
+    "mistake", [{"optimizer": "fastest"}, {"guidance": 3}, {"callback": 1}, {"max_iter": 0}]
+)
+def test_a_mistaken_search_leaves_the_model_as_it_was(X, mistake):
+    model = mf.SNE().fit(X)
+    kept = model.embedding_
+    with pytest.raises((TypeError, ValueError)):
+        model.set_params(**mistake).fit(X)
+    assert model.embedding_ is kept

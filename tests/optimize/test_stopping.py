@@ -67,13 +67,17 @@ def test_reasons(bowl, start, rule, converged, status):
     assert solution.status.startswith(status)
 
 
-def test_thresholds_are_what_they_say(bowl, start):
+@pytest.mark.parametrize("largest", [None, 1e-2])
+def test_thresholds_are_what_they_say(bowl, start, largest):
     maps = []
-    rule = Stopping(**OFF | {"tol": 1e-3})
+    rule = Stopping(**OFF | {"tol": 1e-3, "largest": largest})
     solution = GradientDescent(stopping=rule).minimise(
         bowl, start, watch=lambda it: maps.append(it.embedding.copy())
     )
     sizes = [np.linalg.norm(Y - Y.mean(axis=0)) for Y in maps[1:]]
+    if largest is not None:  # per point
+        assert min(sizes) > largest * np.sqrt(6)
+        sizes = [largest * np.sqrt(6)] * len(sizes)
     changes = [np.linalg.norm(b - a) / s for (a, b), s in zip(pairwise(maps), sizes, strict=True)]
     short = [c <= 1e-3 for c in changes]
     assert solution.converged
@@ -185,6 +189,7 @@ def test_filters_hear_of_progress(bowl, start):
         ({"tol": -1.0}, "tol=-1.0 must be at least 0"),
         ({"value_tol": float("nan")}, "value_tol=nan must be finite"),
         ({"max_time": 0}, "max_time=0 must be greater than 0"),
+        ({"largest": -1.0}, "largest=-1.0 must be greater than 0"),
         ({"window": 0}, "window=0 must be at least 1"),
     ],
 )

@@ -13,7 +13,7 @@ from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 
 OPTIONS = ("spectral", "pca", "random")
-_SPECTRAL_NEIGHBORS = 15  # as many edges as a smooth start needs; affinities have more
+_SPECTRAL_NEIGHBORS = 10  # as Laplacian eigenmaps take by default; affinities have more
 _NOISE = 1e-3  # share of a coordinate's spread that tells repeated points apart
 _RANDOM = 1e-2  # spread of a random start, in units of the map's kernel
 
@@ -87,7 +87,9 @@ def _cloud(shape: tuple[int, int], rng: np.random.Generator) -> Array:
 
 def _fitted_map(init: str | BaseEstimator, seen: Seen, n_components: int) -> Array:
     if isinstance(init, BaseEstimator):
-        model = clone(init).set_params(n_components=n_components)
+        model = clone(init)
+        if "n_components" in model.get_params(deep=False):  # a pipeline has none of its own
+            model.set_params(n_components=n_components)
         return np.asarray(model.fit_transform(_input_of(model, seen)), dtype=np.float64)
     if init == "pca":
         return _padded(_principal_components(seen, n_components), n_components)

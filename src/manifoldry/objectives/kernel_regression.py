@@ -38,8 +38,8 @@ class UKRObjective(Objective):
     X : array of shape (n, n_features)
         The data. More features than points are turned into n first, which changes nothing.
     affinity : sparse array of shape (n, n), default=None
-        Symmetric weights of the data's neighbour graph, which some filters need: points do not
-        attract each other here.
+        Symmetric weights of the data's neighbour graph, up to a factor, which some filters need:
+        points do not attract each other here.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         How the say of a point falls with its squared distance on the map.
     leave_one_out : bool, default=True
@@ -66,11 +66,14 @@ class UKRObjective(Objective):
     def n(self) -> int:
         return len(self.X)
 
-    @property
+    @cached_property
     def attraction(self) -> sparse.csr_array:
+        """The neighbour graph, with the variance as its sum: its curvature is in units of E."""
         if self.affinity is None:
             raise ValueError("affinity=None, and this filter needs a neighbour graph; pass one")
-        return self.affinity
+        total = float(self.affinity.sum())
+        unit = self.variance / total if total > 0 else 0.0
+        return self.affinity * (unit or 1.0)
 
     @cached_property
     def data(self) -> Array:

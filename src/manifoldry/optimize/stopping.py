@@ -34,6 +34,9 @@ class Stopping:
     tol : float, default=1e-5
         Converged after three steps in a row that each moved the map by at most this share of its
         size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
+    largest : float, default=None
+        Points' root mean square distance from the mean beyond which a map counts as no larger: a
+        step that is short for a long map may still be far for the kernel of its objective.
     value_tol : float, default=1e-7
         Converged when the values of the last `window` steps differ by at most this share, or by
         the precision of the map, and the gradient has not grown over them. Close to a saddle,
@@ -59,14 +62,16 @@ class Stopping:
     gradient_tol: float = 1e-6
     window: int = 10
     max_time: float | None = None
+    largest: float | None = None
 
     def __post_init__(self) -> None:
         check_count("max_iter", self.max_iter)
         check_count("window", self.window)
         for name in ("tol", "value_tol", "gradient_tol"):
             check_nonnegative(name, getattr(self, name))
-        if self.max_time is not None:
-            check_positive("max_time", self.max_time)
+        for name in ("max_time", "largest"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
 
     def start(self, point: Point) -> "Judge":
         """Begin to watch a search that starts at `point`."""
@@ -90,11 +95,15 @@ class Judge:
 
     def see(self, point: Point) -> None:
         """Take note of the point a step has led to."""
-        change, size = norm(point.Y - self.point.Y), extent(point.Y)
+        change, size = norm(point.Y - self.point.Y), self._size(point)
         self.short_steps = self.short_steps + 1 if change <= self.rule.tol * size else 0
         self.recent.append((point.value, point.gradient_norm))
         self.largest_gradient = max(self.largest_gradient, point.gradient_norm)
         self.point, self.steps = point, self.steps + 1
+
+    def _size(self, point: Point) -> float:
+        size, largest = extent(point.Y), self.rule.largest
+        return size if largest is None else min(size, largest * len(point.Y) ** 0.5)
 
     def verdict(self, settled: bool) -> Verdict | None:
         """Whether to stop now; convergence counts only once the filter has `settled`."""
