@@ -98,8 +98,40 @@ class ElasticEmbedding(NeighborEmbedder):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map.
+    perplexity_ : float
+        The perplexity in use.
+    affinity_ : sparse array of shape (n_samples, n_samples)
+        W⁺: symmetric, with sum one; with a spring between any pieces of the graph.
     weight_ : float
         The λ in use.
+    loss_ : float
+        The objective at the map, for λ = ``weight_``.
+    converged_ : bool
+        Whether the search came to rest.
+    status_ : str
+        Why the search stopped, in words.
+    n_iter_, n_evaluations_ : int
+        Steps of the search, and evaluations of the objective they took.
+    trace_ : structured array
+        One entry per step, and one for the start of every search of which the fit consists:
+        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
+        and ``parameter``, the λ of a homotopy or of the search for the best; NaN
+        where there was neither. Values at different λ are of different objectives.
+    path_ : Path or None
+        The maps along a homotopy or the search for the best λ, which goes beyond ``weight_``;
+        None where there was neither.
+    bifurcation_ : Bifurcation
+        The weight of repulsion at which the map leaves one point, with the published bounds; made
+        when asked for.
+    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
+        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
+        edges of ``affinity_`` beyond.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
 
     Examples
     --------

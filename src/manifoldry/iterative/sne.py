@@ -72,6 +72,41 @@ class SNE(NeighborEmbedder):
     n_jobs : int, default=None
         Threads, by default one per core; BLAS keeps its own number.
 
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map.
+    perplexity_ : float
+        The perplexity in use.
+    affinity_ : sparse array of shape (n_samples, n_samples)
+        The probabilities Pᵢ with which points pick each other, made symmetric and scaled to sum
+        to one: what attracts.
+    loss_ : float
+        The mean over points of KL(Pᵢ‖Qᵢ) at the map.
+    converged_ : bool
+        Whether the search came to rest.
+    status_ : str
+        Why the search stopped, in words.
+    n_iter_, n_evaluations_ : int
+        Steps of the search, and evaluations of the objective they took.
+    trace_ : structured array
+        One entry per step, and one for the start of every search of which the fit consists:
+        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
+        and ``parameter``, the factor of repulsion that a homotopy raises to one; NaN without one.
+        Values at different factors are of different objectives.
+    path_ : Path or None
+        The maps along the homotopy; None without one.
+    bifurcation_ : Bifurcation
+        The weight of repulsion at which the map leaves one point, with the published bounds; made
+        when asked for.
+    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
+        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
+        edges of ``affinity_`` beyond.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
+
     Examples
     --------
     >>> from manifoldry import SNE

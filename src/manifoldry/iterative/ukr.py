@@ -115,11 +115,33 @@ class UKR(IterativeEmbedder):
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map.
+    loss_ : float
+        The objective at the map, in squared units of the data: the mean squared error of
+        prediction, and the penalty of the density's floor.
+    converged_ : bool
+        Whether the search came to rest.
+    status_ : str
+        Why the search stopped, in words.
+    n_iter_, n_evaluations_ : int
+        Steps of the search, and evaluations of the objective they took.
+    trace_ : structured array
+        One entry per step, and one for the start of every search of which the fit consists:
+        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
+        and ``parameter``, the half width of a growing box; NaN without a homotopy. Values
+        are those of data in the search's own units.
+    path_ : Path or None
+        The maps along a homotopy, by the half width of the box; None without one.
     leave_one_out_error_ : float
         Mean squared error of predicting each row from the others, as a share of the variance.
     start_ : str
         The starts that were tried, the best first, each with the objective as a share of the
-        variance; empty if there was nothing to try.
+        variance; ``"given"`` where a map was given, empty if there was nothing to try.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
 
     Examples
     --------
