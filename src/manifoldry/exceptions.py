@@ -33,5 +33,9 @@ class ShortCircuitWarning(ManifoldryWarning):
     """A few edges of the neighbour graph carry many shortest paths across a gap."""
 
 
+class UniformAffinityWarning(ManifoldryWarning):
+    """All pairs of points weigh nearly the same, so that weights say little about the data."""
+
+
 class DisconnectedGraphError(ValueError):
     """The neighbour graph falls into several pieces and the policy is to refuse that."""

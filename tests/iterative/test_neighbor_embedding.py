@@ -9,7 +9,11 @@ from sklearn.manifold._t_sne import _joint_probabilities
 from sklearn.neighbors import kneighbors_graph
 
 import manifoldry as mf
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    RankWarning,
+    UniformAffinityWarning,
+)
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
 
@@ -364,6 +368,35 @@ class TestInput:
         model = mf.TSNE(metric="precomputed", max_iter=5, early_exaggeration_iter=5).fit(graph)
         with pytest.raises(ValueError, match="init='pca' needs the data"):
             model.set_params(init="pca").fit(graph)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_a_perplexity_that_makes_all_points_neighbours_alike(self, few, method):
+        """Affinities are uniform at n - 1, where any data have the same map."""
+        others, short = len(few) - 1, SHORT.get(method, {})
+        for share in (0.95, 1.0):
+            words = rf"perplexity={share * others:g} exceeds {0.9 * others:g}.*pass perplexity="
+            with pytest.warns(UniformAffinityWarning, match=words):
+                method(perplexity=share * others, **short).fit(few)
+
+    def test_most_points_as_neighbours_are_no_reason_to_warn(self, few, recwarn):
+        mf.SNE(perplexity=0.8 * (len(few) - 1)).fit(few)
+        mf.SNE(1).fit(few[:3])
+        # Repulsion by squared distances tells points apart where attraction does not.
+        mf.ElasticEmbedding(perplexity=len(few) - 1, weight=20.0).fit(few)
+        graph = NeighborGraph.build(few, n_neighbors=6)  # the same probability, of the nearest
+        mf.SNE(perplexity=6).fit(graph)
+        assert not [w for w in recwarn if w.category is UniformAffinityWarning]
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_more_copies_than_neighbours(self, X, method):
+        copies = np.repeat(X[:3], 40, axis=0)
+        with pytest.raises(ValueError, match="drop duplicated rows or raise perplexity"):
+            method(perplexity=10).fit(copies)
+
+    def test_a_graph_without_edges(self, X):
+        graph = NeighborGraph.build(X, radius=1e-6)
+        with pytest.raises(ValueError, match="no two of the 90 points are neighbours"):
+            mf.SNE().fit(graph)
 
     def test_the_perplexity_that_data_allow(self, X):
         assert mf.SNE().fit(X).perplexity_ == 10

@@ -16,7 +16,11 @@ from manifoldry.affinity.entropic import (
     default_perplexity,
     neighbors_for,
 )
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    RankWarning,
+    UniformAffinityWarning,
+)
 from manifoldry.extension.base import Extension
 from manifoldry.extension.forces import GaussianMap, MapKernel, RowRepulsion
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
@@ -27,17 +31,25 @@ from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import COLLAPSED, Homotopy, Walk
 from manifoldry.optimize.path import rank
 from manifoldry.optimize.solution import Solution
-from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
+from manifoldry.spectral.graph_embedder import all_coincide
 
 _JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
 _FAINT = 1e-4  # share of the last weight at which they begin where none is critical
 _FEW = 5  # points that need no homotopy
+# Share of the others beyond which the nearest is hardly more probable than the farthest: by a
+# factor of 4 to 11 in three sets of 100 points, where at a third of the others it is thousands.
+_NEARLY_ALL = 0.9
 _NEGLIGIBLE = 1e-10  # probability of a neighbour that might as well be none
 _OPENING = 1e-2  # size of the map there
+_NO_EDGES = (
+    "no two of the {} points are neighbours in the graph that was passed; build it with more "
+    "neighbours, three times the perplexity, or a greater radius"
+)
 _DENSE_AFFINITY = 5000  # points up to which learned affinities are a matrix of all pairs
 
 
@@ -75,9 +87,9 @@ class NeighborEmbedder(IterativeEmbedder):
         graph = self._graph = self._unconnected(data)
         self.search_ = graph.search
         if len(graph.distances) == 0:
-            raise ValueError(no_neighbors(graph.n_query))
+            raise ValueError(_NO_EDGES.format(graph.n_query))
         if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query))
+            raise ValueError(all_coincide(graph.n_query, "perplexity"))
         few = float(np.median(np.diff(graph.indptr)))  # neighbours, where the graph was given
         self._weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
         self.perplexity_ = self._weights.perplexity
@@ -85,7 +97,10 @@ class NeighborEmbedder(IterativeEmbedder):
         self._rng = as_generator(self.random_state, unset=0)
         self.affinity_ = joint(self._weights.conditional(graph))
         self._bifurcation = None
-        return self._state(data)
+        objective = self._state(data)
+        if self.perplexity is not None:
+            warn_of_uniformity(objective, self.perplexity_)
+        return objective
 
     @abstractmethod
     def _state(self, data: Any) -> PairwiseObjective:
@@ -261,6 +276,23 @@ def warn_of_pieces(graph: NeighborGraph) -> None:
             f"the neighbour graph falls into {count} pieces, which nothing attracts to each other: "
             "how they lie on the map says little; raise perplexity to join them",
             DisconnectedGraphWarning,
+        )
+
+
+def warn_of_uniformity(objective: PairwiseObjective, perplexity: float) -> None:
+    """Say so where points attract, and repel, all others nearly alike: then the data hardly count.
+
+    Repulsion that follows the data, such as that of the elastic embedding, makes up for it.
+    """
+    others = objective.n - 1
+    known = not isinstance(objective.collapsed_repulsion, UniformRepulsion)
+    bound = max(1.0, _NEARLY_ALL * others)
+    if perplexity > bound and not known:
+        warn(
+            f"perplexity={perplexity:g} exceeds {bound:g}, nine tenths of the other points: nearly "
+            "all are neighbours alike, and the map says little about the data; pass "
+            f"perplexity={default_perplexity(others):.2g} or so",
+            UniformAffinityWarning,
         )
 
 

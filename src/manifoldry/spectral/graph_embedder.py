@@ -162,11 +162,11 @@ def no_neighbors(n: int) -> str:
     )
 
 
-def all_coincide(n: int) -> str:
-    """What to say of a graph all of whose edges have no length."""
+def all_coincide(n: int, raises: str = "n_neighbors") -> str:
+    """What to say of a graph all of whose edges have no length; what `raises` adds neighbours."""
     return (
         f"each of the {n} rows coincides with all its neighbours, so the graph says nothing about "
-        "their places; drop duplicated rows or raise n_neighbors"
+        f"their places; drop duplicated rows or raise {raises}"
     )
 
 
