@@ -176,6 +176,9 @@ def test_frames_and_tables(fake):
     assert words.sample_names.tolist() == [f"words {i}" for i in words.indices]
     cells = load_pbmc()
     assert cells.labels[-1] == "names 9"
+    assert np.array_equal(cells.target_names[cells.y], cells.labels)
+    assert cells.target_names.shape == (10,)
+    assert cells.target_names.dtype.kind == "U"
     assert load_pbmc(features="genes").X.shape == (700, 765)
     with pytest.raises(AttributeError, match="does not consist of images"):
         _ = cells.images

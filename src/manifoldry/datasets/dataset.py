@@ -15,6 +15,10 @@ from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.datasets.registry import DataFile
 
 
+def _no_names() -> NDArray[np.str_]:
+    return np.array([], dtype=np.str_)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
     """Real data with their labels, known coordinates and origin.
@@ -36,8 +40,9 @@ class Dataset:
         Known coordinates of the rows, such as the angle of view.
     coordinate_names : tuple of str
         What each column of `coordinates` measures.
-    target_names : tuple of str
-        Names of classes 0, 1, …; empty where classes have only numbers.
+    target_names : ndarray of str
+        Names of classes 0, 1, …, so that ``target_names[y]`` has one for each row; empty where
+        classes have only numbers.
     sample_names : ndarray of str or None
         A name for each row.
     image_shape : tuple of int or None
@@ -52,7 +57,7 @@ class Dataset:
     indices: IntArray
     coordinates: Array | None = None
     coordinate_names: tuple[str, ...] = ()
-    target_names: tuple[str, ...] = ()
+    target_names: NDArray[np.str_] = field(default_factory=_no_names)
     sample_names: NDArray[np.str_] | None = None
     image_shape: tuple[int, int] | None = None
     name: str = field(default="data", kw_only=True)
@@ -78,9 +83,7 @@ class Dataset:
     @property
     def labels(self) -> NDArray[Any] | None:
         """The class of each row by name where names are known, else `y`."""
-        if self.y is None or not self.target_names:
-            return self.y
-        return np.asarray(self.target_names)[self.y]
+        return self.y if self.y is None or not len(self.target_names) else self.target_names[self.y]
 
 
 def dataset_of(

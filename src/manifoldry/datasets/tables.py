@@ -50,7 +50,7 @@ def load_pbmc(*, features: Literal["pca", "genes"] = "pca") -> Dataset:
     Returns
     -------
     Dataset
-        `X` is float32, `y` the cell type and `target_names` its name.
+        `X` is float32, `y` the cell type, and `target_names` the names of types 0 to 9.
 
     Examples
     --------
@@ -63,5 +63,4 @@ def load_pbmc(*, features: Literal["pca", "genes"] = "pca") -> Dataset:
         raise ValueError(f"features={features!r} is not known; pass 'pca' or 'genes'")
     file = REGISTRY["pbmc68k_reduced"]
     arrays = fetch(file)
-    names = tuple(str(name) for name in arrays["names"])
-    return dataset_of(file, arrays[keys[features]], y=arrays["y"], target_names=names)
+    return dataset_of(file, arrays[keys[features]], y=arrays["y"], target_names=arrays["names"])
