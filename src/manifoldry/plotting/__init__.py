@@ -9,6 +9,7 @@ from manifoldry.plotting.embedding import plot_embedding
 from manifoldry.plotting.grid import plot_grid
 from manifoldry.plotting.quality import plot_assessment, plot_coranking, plot_shepard
 from manifoldry.plotting.redundancy import plot_dependence, plot_redundancy
+from manifoldry.plotting.search import plot_path, plot_trace
 from manifoldry.plotting.sensitivity import plot_sensitivity
 from manifoldry.plotting.spectrum import plot_spectrum
 
@@ -19,8 +20,10 @@ __all__ = [
     "plot_embedding",
     "plot_grid",
     "plot_learning_curve",
+    "plot_path",
     "plot_redundancy",
     "plot_sensitivity",
     "plot_shepard",
     "plot_spectrum",
+    "plot_trace",
 ]

@@ -42,6 +42,37 @@ def eigenvalues_of(eigenvalues: Any) -> Array:
     return values
 
 
+def path_of(path: Any) -> Any:
+    """Return the path of a homotopy, with at least one map."""
+    found = _fitted(path, "path_")
+    if found is None:
+        name = type(path).__name__
+        raise ValueError(
+            f"this {name} followed no homotopy, so it has no path_; fit {name}(homotopy=True)"
+        )
+    if not (hasattr(found, "embeddings") and hasattr(found, "steps")):
+        raise TypeError(
+            f"path is of type {type(found).__name__}; pass a fitted iterative estimator or a Path"
+        )
+    if not found.embeddings:
+        raise ValueError("the path has no steps; there is nothing to draw")
+    return found
+
+
+def trace_of(trace: Any) -> Any:
+    """Return the steps of a search as a structured array of at least one."""
+    steps = np.asarray(_fitted(trace, "trace_"))
+    wanted = ("value", "evaluations", "parameter")
+    if steps.dtype.names is None or not set(wanted).issubset(steps.dtype.names):
+        raise TypeError(
+            f"trace has no fields {', '.join(wanted)}; pass a fitted iterative estimator or its "
+            "trace_"
+        )
+    if steps.size == 0:
+        raise ValueError("the trace has no steps; there is nothing to draw")
+    return steps
+
+
 def curve_of(name: str, curve: Any) -> tuple[Array, Array, Array | None]:
     """Return x, y and the error of a curve given as y, (x, y) or (x, y, error)."""
     parts = curve if isinstance(curve, tuple) else (None, curve)

@@ -1,0 +1,151 @@
+"""Draw a search: the maps along its homotopy, and how its objective fell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from manifoldry._checks import check_count
+from manifoldry._typing import IntArray
+from manifoldry.plotting._data import path_of, trace_of
+from manifoldry.plotting._style import FAINT, INK, PALETTE, axes_or_new, quiet_frame, set_title
+from manifoldry.plotting.grid import plot_grid
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LABELS = 6  # parameters written above a trace
+
+
+def plot_path(
+    path: Any, color: Any = None, *, n_maps: int = 8, symbol: str = "λ", **options: Any
+) -> NDArray[Any]:
+    """Draw maps along a homotopy as small multiples, from the first to the last.
+
+    Use it to see coarse structure before fine: a map that is a line first, say, then a plane.
+    Titles have the number of the step, the homotopy's parameter and the rank, the number of
+    directions along which the map extends. Each panel has a scale of its own.
+
+    Parameters
+    ----------
+    path : fitted estimator or Path
+        An iterative estimator that followed a homotopy, or its `path_`.
+    color : str or array-like of shape (n_samples,), default=None
+        As for `plot_embedding`, shared by all panels.
+    n_maps : int, default=8
+        How many of the maps that were kept to draw, evenly spread.
+    symbol : str, default="λ"
+        What the titles call the parameter.
+    **options
+        Further options of `plot_grid`.
+
+    Returns
+    -------
+    ndarray of matplotlib Axes of shape (n_maps,)
+        The axes drawn on, along the path.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry import SNE
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.plotting import plot_path
+    >>> X, truth = make_swiss_roll(80, random_state=0)
+    >>> axes = plot_path(SNE(perplexity=8).fit(X), truth[:, 0], n_maps=4)
+    >>> axes[-1].get_title(loc="left")
+    'step 20: λ=1, rank 2'
+    """
+    followed = path_of(path)
+    maps = {}
+    for i in _spread(len(followed.embeddings), check_count("n_maps", n_maps)):
+        number = followed.kept[i]
+        step = followed.steps[number]
+        title = f"step {number + 1}: {symbol}={step.parameter:.3g}, rank {step.rank}"
+        maps[title] = followed.embeddings[i]
+    return plot_grid(maps, color, **options)
+
+
+def plot_trace(
+    trace: Any, *, ax: Axes | None = None, log: bool = False, title: str | None = None
+) -> Axes:
+    """Draw the objective against the evaluations it took, with marks where its parameter changes.
+
+    Use it to see whether a search came to rest or ran out of steps. At another parameter of a
+    homotopy, or without the exaggeration of t-SNE, the objective is another one: the curve is
+    broken there, at a line with the new parameter.
+
+    Parameters
+    ----------
+    trace : fitted estimator or structured array
+        An iterative estimator, or its `trace_`.
+    ax : matplotlib Axes, default=None
+        Where to draw; None makes a new figure.
+    log : bool, default=False
+        Whether the axis of values is logarithmic.
+    title : str, default=None
+        Title of the axes.
+
+    Returns
+    -------
+    matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> from manifoldry import TSNE
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.plotting import plot_trace
+    >>> X = make_swiss_roll(80, random_state=0).X
+    >>> ax = plot_trace(TSNE(max_iter=50, early_exaggeration_iter=20).fit(X))
+    >>> len(ax.lines)  # a curve with exaggeration, one without, and the mark between them
+    3
+    """
+    steps = trace_of(trace)
+    if log and steps["value"].min() <= 0:
+        raise ValueError(
+            f"log=True needs positive values, the least is {steps['value'].min():.3g}; "
+            "pass log=False"
+        )
+    ax = axes_or_new(ax, size=(5.4, 3.6))
+    ax.set_yscale("log" if log else "linear")
+    pieces = np.split(steps, _changes(steps["parameter"]))
+    for piece in pieces:
+        ax.plot(piece["evaluations"], piece["value"], color=PALETTE[0], linewidth=1.8)
+    ax.margins(y=0.12)  # room for the parameters
+    _mark(ax, pieces)
+    quiet_frame(ax)
+    ax.set_xlabel("evaluations", fontsize=9, color=INK)
+    ax.set_ylabel("objective", fontsize=9, color=INK)
+    set_title(ax, title)
+    return ax
+
+
+def _spread(available: int, wanted: int) -> IntArray:
+    """Indices of at most `wanted` things, evenly spread, the last among them."""
+    return np.unique(np.linspace(available - 1, 0, min(wanted, available)).round().astype(int))
+
+
+def _changes(parameter: Any) -> IntArray:
+    """Where the parameter is not what it was before; NaN, for none, is a parameter like others."""
+    before, after = parameter[:-1], parameter[1:]
+    return np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after))) + 1
+
+
+def _mark(ax: Any, pieces: list[Any]) -> None:
+    for piece in pieces[1:]:
+        ax.axvline(piece["evaluations"][0], color=FAINT, linewidth=0.8, zorder=0)
+    for i in _spread(len(pieces), _LABELS):
+        parameter = pieces[i]["parameter"][0]
+        if not np.isnan(parameter):
+            ax.annotate(
+                f"{parameter:.3g}",
+                (pieces[i]["evaluations"][0], 1.0),
+                xycoords=("data", "axes fraction"),
+                xytext=(2, -9),
+                textcoords="offset points",
+                fontsize=8,
+                color=INK,
+            )
