@@ -215,9 +215,10 @@ def jobs(sets, methods, seeds, settings=None):
         for seed in range(seeds):
             for method in methods:
                 if sizes[name] <= LARGEST.get(method, np.inf):
-                    for setting in settings or SETTINGS[method]:
-                        yield joblib.delayed(run)(name, method, setting, seed)
-            if "TSNE" in methods and has_peer() and settings is None:
+                    for setting in SETTINGS[method]:
+                        if setting in (settings or SETTINGS[method]):
+                            yield joblib.delayed(run)(name, method, setting, seed)
+            if "TSNE" in methods and has_peer() and "openTSNE" in (settings or ["openTSNE"]):
                 yield joblib.delayed(run_peer)(name, seed)
 
 

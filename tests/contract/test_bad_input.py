@@ -862,9 +862,10 @@ NO_START = "must be one of .*'spectral', 'pca', 'random', a map or an estimator"
 
 REFUSED = [
     (searches, "optimizer", 3, ValueError, "optimizer=3 must be one of 'gradient', 'jacobi'"),
-    (searches, "guidance", "power", TypeError, r"guidance='power' must be a Filter.*Power\(\)"),
+    (searches, "guidance", "strong", ValueError, r"guidance='strong' must be one of.*Heat\(\)"),
     (searches, "homotopy", "yes", TypeError, "homotopy='yes' must be True, False or a Homotopy"),
     (searches, "homotopy", 1, TypeError, "homotopy=1 must be True, False or a Homotopy"),
+    (searches, "homotopy", 10, TypeError, r"pass homotopy=Homotopy\(n_steps=10\)"),
     (searches, "callback", "print", TypeError, "callback='print' must be callable"),
     (searches, "callback_every", 0, ValueError, "callback_every=0 must be at least 1"),
     (searches, "max_iter", 0, ValueError, "max_iter=0 must be at least 1"),

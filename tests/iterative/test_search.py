@@ -233,6 +233,11 @@ class TestEvidence:
         first = [m.trace_["value"][1] for m in (plain, guided)]
         assert not np.isclose(*first, rtol=1e-6)
 
+    def test_guidance_by_name(self, X):
+        start = 0.1 * np.random.default_rng(0).standard_normal((len(X), 2))
+        maps = [mf.SNE(init=start, guidance=g).fit_transform(X) for g in ("power", Power())]
+        assert np.array_equal(*maps)
+
 
 class TestVerbose:
     @pytest.mark.parametrize("rich", [True, False])

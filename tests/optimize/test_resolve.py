@@ -1,13 +1,17 @@
-"""Optimisers by name."""
+"""Optimisers and guidance by name."""
 
 import pytest
 
 from manifoldry.optimize.conjugate_gradient import ConjugateGradient
+from manifoldry.optimize.deflated_power import DeflatedPower
 from manifoldry.optimize.filter import Identity
 from manifoldry.optimize.gradient_descent import GradientDescent
+from manifoldry.optimize.heat import Heat
 from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.momentum import Momentum
-from manifoldry.optimize.resolve import resolve_optimiser
+from manifoldry.optimize.power import Power
+from manifoldry.optimize.projector import Projector
+from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.stopping import Stopping
 
 
@@ -42,3 +46,22 @@ def test_an_optimiser_stays_itself():
 def test_unknown_names_are_refused_with_the_known_ones(wrong):
     with pytest.raises(ValueError, match=r"must be one of 'gradient', .*'momentum', or an Optim"):
         resolve_optimiser(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("projector", Projector), ("power", Power), ("deflated-power", DeflatedPower), ("heat", Heat)],
+)
+def test_guidance_by_name(name, kind):
+    assert type(resolve_guidance(name)) is kind
+
+
+def test_a_filter_stays_itself():
+    filter = Heat(start=3.0)
+    assert resolve_guidance(filter) is filter
+
+
+@pytest.mark.parametrize("wrong", ["jacobi", 3, None])
+def test_unknown_guidance_is_refused_with_the_known_names(wrong):
+    with pytest.raises(ValueError, match=r"must be one of 'projector', .*'heat', a Filter"):
+        resolve_guidance(wrong)

@@ -1,6 +1,7 @@
 """What all iterative estimators share: pose an objective, start, search, map points both ways."""
 
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,11 +26,10 @@ from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import Seen
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path
-from manifoldry.optimize.resolve import resolve_optimiser
+from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.solution import Solution
 
 _INTERRUPTED = "interrupted"
@@ -145,8 +145,10 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
         self._optimiser(self._default_optimizer)
         if not isinstance(self.homotopy, bool | np.bool_ | Homotopy | None):
+            steps = f"Homotopy(n_steps={self.homotopy})" if _is_count(self.homotopy) else "True"
             raise TypeError(
-                f"homotopy={self.homotopy!r} must be True, False or a Homotopy; pass homotopy=True"
+                f"homotopy={self.homotopy!r} must be True, False or a Homotopy; pass "
+                f"homotopy={steps}"
             )
         if not (self.callback is None or callable(self.callback)):
             raise TypeError(f"callback={self.callback!r} must be callable; pass a function or None")
@@ -183,12 +185,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         """The optimiser asked for, with the guidance and the bounds asked for."""
         optimiser = resolve_optimiser(default if self.optimizer is None else self.optimizer)
         if self.guidance is not None:
-            if not isinstance(self.guidance, Filter):
-                raise TypeError(
-                    f"guidance={self.guidance!r} must be a Filter, such as "
-                    "manifoldry.optimize.Power(), or None"
-                )
-            optimiser = optimiser.guided_by(self.guidance)
+            optimiser = optimiser.guided_by(resolve_guidance(self.guidance))
         max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
         tol = None if self.tol is None else check_nonnegative("tol", self.tol)
         return optimiser.stopping_at(max_iter, tol)
@@ -236,3 +233,8 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         self.__dict__.pop("_previous", None)
         if previous is not None:
             self._previous = previous
+
+
+def _is_count(value: Any) -> bool:
+    """Whether a user may have meant a number of steps."""
+    return isinstance(value, Integral) and int(value) > 1

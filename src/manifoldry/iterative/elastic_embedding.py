@@ -64,10 +64,10 @@ class ElasticEmbedding(NeighborEmbedder):
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
         default L-BFGS with the spectral direction.
-    guidance : Filter, default=None
+    guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
-        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
-        the data first. A good start needs none.
+        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
+        smooth functions of the data first. A good start needs none.
     homotopy : bool or Homotopy, default=False
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
         step by step; see :class:`~manifoldry.optimize.Homotopy`, and
@@ -156,7 +156,7 @@ class ElasticEmbedding(NeighborEmbedder):
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
         optimizer: str | Optimiser | None = None,
-        guidance: Filter | None = None,
+        guidance: str | Filter | None = None,
         homotopy: bool | Homotopy = False,
         max_iter: int | None = None,
         tol: float | None = None,

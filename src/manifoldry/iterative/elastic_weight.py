@@ -61,17 +61,16 @@ class WeightSearch:
             self.solutions.append(solution)
             since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
             enough = since >= _PATIENCE and weights[-1] >= _LEAST * first
-            if enough:
-                break
-            if weights[-1] > _LARGEST * first:
-                warn(
-                    f"the data are predicted better and better up to weight={weights[-1]:.3g}, "
-                    "where the search for the best ends; pass a weight, or scale outliers down",
-                    ConvergenceWarning,
-                )
+            if enough or weights[-1] > _LARGEST * first:
                 break
             weights.append(_RATIO * weights[-1])
         chosen = weights[self.choice]
+        if chosen == weights[-1]:
+            warn(
+                f"the data are predicted better and better up to weight={chosen:.3g}, where the "
+                "search for the best ends; pass a weight, or scale outliers down",
+                ConvergenceWarning,
+            )
         return chosen, self.walk.settle(chosen, self.solutions[self.choice].embedding)
 
     @property

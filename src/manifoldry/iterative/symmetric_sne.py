@@ -2,17 +2,12 @@
 
 from typing import Any
 
-from manifoldry._typing import RandomState
 from manifoldry.extension.forces import RowRepulsion, SharedNormaliser
-from manifoldry.iterative.monitor import Callback
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.iterative.gaussian_embedder import GaussianEmbedder
 from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
-from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimiser import Optimiser
 
 
-class SymmetricSNE(NeighborEmbedder):
+class SymmetricSNE(GaussianEmbedder):
     """Place points so that pairs are as probable on the map as they are in the data.
 
     Minimises KL(P‖Q) over all pairs at once: P are entropic affinities, made symmetric, Q is
@@ -39,10 +34,10 @@ class SymmetricSNE(NeighborEmbedder):
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
         default L-BFGS with the spectral direction.
-    guidance : Filter, default=None
+    guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
-        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
-        the data first. A good start needs none.
+        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
+        smooth functions of the data first. A good start needs none.
     homotopy : bool or Homotopy, default=None
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
         step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
@@ -115,51 +110,6 @@ class SymmetricSNE(NeighborEmbedder):
     >>> model.transform(X[:3] + 0.01).shape
     (3, 2)
     """
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        perplexity: float | None = None,
-        metric: Any = "euclidean",
-        metric_params: dict[str, Any] | None = None,
-        init: Any = None,
-        optimizer: str | Optimiser | None = None,
-        guidance: Filter | None = None,
-        homotopy: bool | Homotopy | None = None,
-        max_iter: int | None = None,
-        tol: float | None = None,
-        warm_start: bool = False,
-        callback: Callback | None = None,
-        callback_every: int = 1,
-        verbose: bool = False,
-        on_interrupt: str = "raise",
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.perplexity = perplexity
-        self.metric = metric
-        self.metric_params = metric_params
-        self.init = init
-        self.optimizer = optimizer
-        self.guidance = guidance
-        self.homotopy = homotopy
-        self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
-        self.callback = callback
-        self.callback_every = callback_every
-        self.verbose = verbose
-        self.on_interrupt = on_interrupt
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-
-    _default_optimizer = "spectral-lbfgs"
-    _default_homotopy = Homotopy(n_steps=20)
-
-    def _default_perplexity(self, n: int) -> float:
-        return 10.0
 
     def _state(self, data: Any) -> SymmetricSNEObjective:
         return SymmetricSNEObjective(self.affinity_)

@@ -59,10 +59,10 @@ class TSNE(NeighborEmbedder):
     optimizer : str or Optimiser, default=None
         What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
         default gradient steps with momentum.
-    guidance : Filter, default=None
+    guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
-        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
-        the data first. A good start needs none.
+        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
+        smooth functions of the data first. A good start needs none.
     homotopy : bool or Homotopy, default=False
         Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
         see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
@@ -148,7 +148,7 @@ class TSNE(NeighborEmbedder):
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
         optimizer: str | Optimiser | None = None,
-        guidance: Filter | None = None,
+        guidance: str | Filter | None = None,
         homotopy: bool | Homotopy = False,
         max_iter: int | None = None,
         tol: float | None = None,

@@ -38,7 +38,7 @@ _FLOOR_SHARE = 1 / 20  # of all points, where those are few
 _FLOOR_WEIGHT = 0.01  # of the density's penalty, as a share of the data's variance
 # Longer searches lower the error and leave no better maps: docs/iterative.md has the study.
 _STOPPING = Stopping(tol=5e-3, largest=10.0)
-_SMOOTHED = SpectralDirection(shift=0.01)
+_SMOOTHED = SpectralDirection(shift=0.1)
 
 
 class UKR(IterativeEmbedder):
@@ -82,10 +82,10 @@ class UKR(IterativeEmbedder):
         with a mild spectral direction, which stops when steps move the map by less than 0.005 of
         its size; further steps predict the data better by a trifle and cost the map as much as
         they give.
-    guidance : Filter, default=None
+    guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
-        :mod:`manifoldry.optimize`: it holds a map from a poor start to the smooth functions of
-        the data first. A good start needs none.
+        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
+        smooth functions of the data first. A good start needs none.
     homotopy : bool or Homotopy, default=False
         Begin in a box so small that all points see each other, and let it grow step by step to
         `box`, or, without one, to the size that the start has at its best scale; see
@@ -166,7 +166,7 @@ class UKR(IterativeEmbedder):
         n_neighbors: int | None = None,
         init: Any = "auto",
         optimizer: str | Optimiser | None = None,
-        guidance: Filter | None = None,
+        guidance: str | Filter | None = None,
         homotopy: bool | Homotopy = False,
         max_iter: int | None = None,
         tol: float | None = None,

@@ -26,7 +26,7 @@ the data through, the leading eigenvectors of a matrix M (:func:`graph_matrix`,
 :func:`clustering_matrix`, :func:`kernel_pca_matrix`), then ever more. :class:`Projector` takes more
 and more eigenvectors, :class:`Power` M^ν with ν falling, :class:`DeflatedPower` the same with a
 direction of its own for every coordinate, :class:`Heat` exp(−s·L) with s falling. It helps where
-the start is poor.
+the start is poor; :func:`resolve_guidance` makes it by name.
 
 **Schedules** say when guidance goes on to its next level: :class:`OnSlowProgress`,
 :class:`EveryStep`, :class:`Never`.
@@ -77,7 +77,7 @@ from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path, PathStep
 from manifoldry.optimize.power import Power
 from manifoldry.optimize.projector import Projector
-from manifoldry.optimize.resolve import resolve_optimiser
+from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.schedule import EveryStep, Never, OnSlowProgress, Schedule
 from manifoldry.optimize.solution import Iterate, Solution, Step
 from manifoldry.optimize.spectral_direction import SpectralDirection
@@ -119,5 +119,6 @@ __all__ = [
     "clustering_matrix",
     "graph_matrix",
     "kernel_pca_matrix",
+    "resolve_guidance",
     "resolve_optimiser",
 ]

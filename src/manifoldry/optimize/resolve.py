@@ -1,4 +1,4 @@
-"""Optimisers by name."""
+"""Optimisers and guidance by name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,6 +29,15 @@ def _spectral_direction() -> Filter:
     from manifoldry.optimize.spectral_direction import SpectralDirection
 
     return SpectralDirection()
+
+
+def _guidance() -> dict[str, type[Filter]]:
+    from manifoldry.optimize.deflated_power import DeflatedPower
+    from manifoldry.optimize.heat import Heat
+    from manifoldry.optimize.power import Power
+    from manifoldry.optimize.projector import Projector
+
+    return {"projector": Projector, "power": Power, "deflated-power": DeflatedPower, "heat": Heat}
 
 
 _NAMED: dict[str, Callable[[], Descent]] = {
@@ -68,3 +77,28 @@ def resolve_optimiser(optimizer: str | Optimiser, stopping: Stopping | None = No
         raise ValueError(f"optimizer={optimizer!r} must be one of {names}, or an Optimiser")
     named = _NAMED[optimizer]()
     return named if stopping is None else replace(named, stopping=stopping)
+
+
+def resolve_guidance(guidance: str | Filter) -> Filter:
+    """A filter that guides a search, by name; a filter is returned as it is.
+
+    Parameters
+    ----------
+    guidance : str or Filter
+        "projector", "power", "deflated-power" or "heat", each with its defaults.
+
+    Examples
+    --------
+    >>> resolve_guidance("heat").start
+    10.0
+    """
+    if isinstance(guidance, Filter):
+        return guidance
+    named = _guidance()
+    if not isinstance(guidance, str) or guidance not in named:
+        names = ", ".join(map(repr, named))
+        raise ValueError(
+            f"guidance={guidance!r} must be one of {names}, a Filter, such as "
+            "manifoldry.optimize.Heat(), or None"
+        )
+    return named[guidance]()
