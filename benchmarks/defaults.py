@@ -84,10 +84,10 @@ def starts(method):
         "default": method,
         **by_perplexity(method, ", spectral", init="spectral"),
         **by_perplexity(method, ", pca", (10, 15, 20), init="pca"),
-        **by_perplexity(method, ", homotopy", (10, 15, 20, 30), homotopy=Homotopy(n_steps=20)),
+        **by_perplexity(method, ", homotopy", (15, 20, 30), homotopy=Homotopy(n_steps=20)),
         "perplexity 10, longer homotopy": partial(method, perplexity=10, homotopy=Homotopy()),
         "random": partial(method, perplexity=30, init="random"),
-        **searches(method, "lbfgs", "spectral-lbfgs"),
+        **searches(method, "lbfgs"),
     }
 
 
@@ -116,24 +116,25 @@ SETTINGS: dict[str, dict[str, Callable]] = {
         **by_perplexity(mf.TSNE, ", homotopy", (10, 20, 30, 50), homotopy=Homotopy(n_steps=20)),
         "1000 steps": partial(mf.TSNE, max_iter=1000),
         "no exaggeration": partial(mf.TSNE, early_exaggeration_iter=0),
-        **searches(mf.TSNE, "lbfgs", "spectral-lbfgs", "momentum"),
+        **searches(mf.TSNE, "lbfgs", "spectral-lbfgs"),
     },
     "ElasticEmbedding": {
         "default": mf.ElasticEmbedding,
-        **by_perplexity(mf.ElasticEmbedding),
+        **by_perplexity(mf.ElasticEmbedding, values=(10, 30, 50, 100)),
         **with_init(mf.ElasticEmbedding, "pca", "random"),
         "homotopy": partial(mf.ElasticEmbedding, homotopy=True),
-        **searches(mf.ElasticEmbedding, "lbfgs", "spectral-lbfgs"),
+        **searches(mf.ElasticEmbedding, "lbfgs"),
         "uniform auto": partial(mf.ElasticEmbedding, repulsion="uniform"),
         **elastic((10.0, 30.0, 100.0, 300.0, 1000.0), repulsion="uniform"),
         **elastic((1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6), repulsion="squared_distance"),
     },
     "UKR": {
         "default": mf.UKR,
-        **{f"kernel {k}": partial(mf.UKR, kernel=k) for k in ("gaussian", "student", "quartic")},
+        **{f"kernel {k}": partial(mf.UKR, kernel=k) for k in ("student", "quartic")},
         **with_init(mf.UKR, "pca", "spectral"),
-        **searches(mf.UKR, "lbfgs"),
+        "lbfgs, tol 2e-3": partial(mf.UKR, optimizer="lbfgs", tol=2e-3),
         "spectral-lbfgs, tol 2e-3": partial(mf.UKR, optimizer="spectral-lbfgs", tol=2e-3),
+        "longer": partial(mf.UKR, tol=1e-3),
     },
 }
 LARGEST = {"UKR": 3000}
