@@ -13,7 +13,7 @@ from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 
 OPTIONS = ("spectral", "pca", "random")
-_SPECTRAL_NEIGHBORS = 10  # as Laplacian eigenmaps take by default; affinities have more
+_SPECTRAL_NEIGHBORS = 15  # as many edges as a smooth start needs; affinities have more
 _NOISE = 1e-3  # share of a coordinate's spread that tells repeated points apart
 _RANDOM = 1e-2  # spread of a random start, in units of the map's kernel
 
