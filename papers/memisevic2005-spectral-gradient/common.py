@@ -1,0 +1,110 @@
+"""What the experiments share: objectives as published, searches of a fixed length, curves."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from manifoldry.objectives import Objective, SNEObjective
+from manifoldry.optimize import Armijo, Filter, GradientDescent, Identity, Solution, Stopping
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from report import Criterion as Criterion
+from report import Lab as Lab
+
+
+def checked(*fields: Any, note: str = "", **more: Any) -> Criterion:
+    """A criterion whose note is the reason of a failure, and left out where there is none."""
+    found = Criterion(*fields, **more)
+    return found if found.passed else replace(found, note=note)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What one seed gives: an objective, where to begin, and the filters to compare."""
+
+    objective: Objective
+    start: Any
+    filters: Mapping[str, Filter]
+
+
+def gaussian_sne(X: Any, h: float) -> SNEObjective:
+    """SNE with one bandwidth, a point counting among its own neighbours: eqs. 1 to 3."""
+    K = np.exp(-cdist(X, X, "sqeuclidean") / h)
+    return SNEObjective(sparse.csr_array(K / K.sum(axis=1, keepdims=True)), include_self=True)
+
+
+def random_start(n: int, dimension: int, scale: float, seed: int) -> Any:
+    """A cloud; its seeds are not those of the data."""
+    return scale * np.random.default_rng(1000 + seed).standard_normal((n, dimension))
+
+
+def for_steps(steps: int) -> Stopping:
+    """So many line searches, whatever they achieve."""
+    return Stopping(max_iter=steps, tol=0, value_tol=0, gradient_tol=0)
+
+
+def descend(
+    objective: Objective,
+    start: Any,
+    filter: Filter | None = None,
+    steps: int = 200,
+    line_search: Any = Armijo(),  # noqa: B008 (frozen)
+) -> Solution:
+    """Gradient descent with line searches, the method of the publication."""
+    method = GradientDescent(
+        filter or Identity(), line_search=line_search, stopping=for_steps(steps)
+    )
+    return method.minimise(objective, start)
+
+
+def curve(solution: Solution, steps: int) -> Any:
+    """Values after 0, 1, … line searches; one that rounding stopped keeps its last."""
+    values = solution.history("value")
+    return np.pad(values, (0, steps + 1 - len(values)), mode="edge")
+
+
+def learning_curves(
+    problems: Iterable[Problem],
+    steps: int,
+    line_search: Any = Armijo(),  # noqa: B008 (frozen)
+) -> dict[str, Any]:
+    """Values of every filter, (n_problems, steps + 1)."""
+    found: dict[str, list[Any]] = {}
+    for each in problems:
+        for name, filter in each.filters.items():
+            solution = descend(each.objective, each.start, filter, steps, line_search)
+            found.setdefault(name, []).append(curve(solution, steps))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def at(curves: Any, step: int) -> float:
+    """Median over the runs of the value after so many line searches."""
+    return float(np.median(curves[:, step]))
+
+
+def draw_curves(ax: Any, curves: Mapping[str, Any], title: str) -> None:
+    """Median learning curves on two logarithmic scales, as printed."""
+    for name, values in curves.items():
+        steps = np.arange(1, values.shape[1])
+        ax.plot(steps, np.median(values, axis=0)[1:], label=name, lw=1.3)
+    ax.set(xscale="log", yscale="log", xlabel="line searches", ylabel="objective (median)")
+    ax.set_title(title, fontsize=8)
+    ax.legend(fontsize=6)
+
+
+def decimals(values: Iterable[float], digits: int = 2) -> str:
+    """Numbers as they stand in a table: .93, 1.01."""
+    return ", ".join(f"{value:.{digits}f}".replace("0.", ".", 1) for value in values)
+
+
+def span(values: Iterable[float], digits: int = 2) -> str:
+    """The smallest and the largest of some values."""
+    values = list(values)
+    low, high = decimals([min(values)], digits), decimals([max(values)], digits)
+    return low if low == high else f"{low}…{high}"
