@@ -1,12 +1,13 @@
 """What the experiments share: objectives as published, searches of a fixed length, curves."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
@@ -70,17 +71,32 @@ def curve(solution: Solution, steps: int) -> Any:
 
 
 def learning_curves(
-    problems: Iterable[Problem],
+    lab: Lab,
+    make: Callable[[int], Problem],
+    seeds: Iterable[int],
     steps: int,
     line_search: Any = Armijo(),  # noqa: B008 (frozen)
 ) -> dict[str, Any]:
-    """Values of every filter, (n_problems, steps + 1)."""
-    found: dict[str, list[Any]] = {}
-    for each in problems:
-        for name, filter in each.filters.items():
-            solution = descend(each.objective, each.start, filter, steps, line_search)
-            found.setdefault(name, []).append(curve(solution, steps))
-    return {name: np.array(values) for name, values in found.items()}
+    """Values of every filter on the problem of every seed, (n_seeds, steps + 1)."""
+    found = in_pairs(lab, curves_of, [(make, seed, steps, line_search) for seed in seeds])
+    return {name: np.array([each[name] for each in found]) for name in found[0]}
+
+
+def curves_of(
+    make: Callable[[int], Problem], seed: int, steps: int, line_search: Any
+) -> dict[str, Any]:
+    """Values of every filter on the problem of one seed."""
+    problem = make(seed)
+    return {
+        name: curve(descend(problem.objective, problem.start, filter, steps, line_search), steps)
+        for name, filter in problem.filters.items()
+    }
+
+
+def in_pairs(lab: Lab, task: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Run a task on each job's arguments, two at a time where it is worth starting a process."""
+    workers = lab.choose(2, 1)
+    return list(Parallel(n_jobs=workers)(delayed(task)(*job) for job in jobs))
 
 
 def at(curves: Any, step: int) -> float:

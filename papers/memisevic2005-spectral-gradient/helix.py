@@ -13,6 +13,7 @@ from common import (
     decimals,
     descend,
     draw_curves,
+    in_pairs,
     random_start,
     span,
 )
@@ -85,7 +86,8 @@ def helix(lab: Lab) -> Iterator[Criterion]:
     steps, good = lab.choose(STEPS, 40), []
     for search, line_search in SEARCHES.items():
         for scale in lab.choose(STARTS, (1.0,)):
-            found = [runs(s, seed, scale, line_search, steps) for seed, s in enumerate(samples)]
+            jobs = [(s, seed, scale, line_search, steps) for seed, s in enumerate(samples)]
+            found = in_pairs(lab, runs, jobs)
             setting = f"start of spread {scale:g}, {search} line search"
             yield from helix_rows(setting, found)
             if scale == 1 and search == "near-exact":
@@ -199,7 +201,7 @@ def helix_from_spectrum(lab: Lab) -> Iterator[Criterion]:
     for turns in lab.choose((2, 4), (2,)):
         samples = [make_helix(300, turns=turns, random_state=seed) for seed in lab.seeds(10)]
         for name, model in models.items():
-            found = [fitted(model, s) for s in samples]
+            found = in_pairs(lab, fitted, [(model, s) for s in samples])
             solved = sum(error <= 2 * FLOOR and rank >= 0.99 for error, rank in found)
             yield checked(
                 "E0.4",

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from common import Criterion, Lab, checked, curve, descend, gaussian_sne, random_start
+from common import Criterion, Lab, checked, curve, descend, gaussian_sne, in_pairs, random_start
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits, load_iris
 
@@ -53,9 +53,8 @@ def sizes_and_bandwidths(lab: Lab) -> Iterator[Criterion]:
     tables: dict[str, dict[int, Any]] = {name: {} for name in MAKERS}
     for name, make in MAKERS.items():
         for n, steps, seeds, widths in lab.choose(SIZES, QUICK):
-            ratios = np.array(
-                [of_plain(make(n, seed), seed, steps, widths) for seed in range(seeds)]
-            )
+            jobs = [(make(n, seed), seed, steps, widths) for seed in range(seeds)]
+            ratios = np.array(in_pairs(lab, of_plain, jobs))
             tables[name][n] = dict(zip(widths, np.median(ratios, axis=0), strict=True))
             yield size_row(name, n, steps, seeds, tables[name][n])
     yield from rule_rows(tables)
@@ -193,8 +192,9 @@ WORSE = 1.02  # a ratio of values that counts as worse, or its inverse as better
 
 def many_sets(lab: Lab) -> Iterator[Criterion]:
     logs: dict[str, dict[str, Any]] = {guide: {} for guide in GUIDES}
-    for name, setting in list(SETS.items())[:: lab.choose(1, 3)]:
-        found = np.array([minima(setting, seed, lab.choose(300, 40)) for seed in lab.seeds(10)])
+    for name in list(SETS)[:: lab.choose(1, 3)]:
+        jobs = [(name, seed, lab.choose(300, 40)) for seed in lab.seeds(10)]
+        found = np.array(in_pairs(lab, minima, jobs))
         for i, guide in enumerate(GUIDES):
             logs[guide][name] = np.log(found[:, i + 1] / found[:, 0])
     for guide, by_set in logs.items():
@@ -203,8 +203,9 @@ def many_sets(lab: Lab) -> Iterator[Criterion]:
     draw_sets(lab, logs)
 
 
-def minima(setting: Setting, seed: int, steps: int) -> list[float]:
+def minima(name: str, seed: int, steps: int) -> list[float]:
     """Values where plain and guided descent, 60 searches each, and then L-BFGS end."""
+    setting = SETS[name]
     X = setting.data(seed)
     objective = setting.objective(X)
     start = random_start(len(X), setting.dimension, setting.spread, seed)

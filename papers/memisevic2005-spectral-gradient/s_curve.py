@@ -1,6 +1,7 @@
 """E0.5 to E0.8: SNE of the s-curve, quasi-Newton methods, and the number of coordinates."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from common import (
     draw_curves,
     for_steps,
     gaussian_sne,
+    in_pairs,
     learning_curves,
     random_start,
 )
@@ -66,8 +68,8 @@ def five(X: Any) -> dict[str, Filter]:
 def two_hundred_points(lab: Lab) -> Iterator[Criterion]:
     steps, seeds = lab.choose(150, 12), lab.seeds(20)
     for name, line_search in SEARCHES.items():
-        problems = (problem(seed, 200, five) for seed in seeds)
-        curves = learning_curves(problems, steps, line_search)
+        make = partial(problem, n=200, filters=five)
+        curves = learning_curves(lab, make, seeds, steps, line_search)
         yield from early_rows("E0.5", f"200 points, {name} line search", curves)
         yield from final_rows(f"200 points, {name} line search", curves)
     draw_five(lab, curves, "two_hundred_points", "s-curve, 200 points")
@@ -75,7 +77,8 @@ def two_hundred_points(lab: Lab) -> Iterator[Criterion]:
 
 def five_hundred_points(lab: Lab) -> Iterator[Criterion]:
     steps = lab.choose(100, 15)
-    curves = learning_curves((problem(seed, 500, five) for seed in lab.seeds(10)), steps)
+    make = partial(problem, n=500, filters=five)
+    curves = learning_curves(lab, make, lab.seeds(10), steps)
     setting = "500 points, one or two trials line search"
     yield from early_rows("E0.6", setting, curves)
     plain = at(curves["SNE"], -1)
@@ -181,12 +184,8 @@ def quasi_newton(lab: Lab) -> Iterator[Criterion]:
     methods = {"L-BFGS": LBFGS, "conjugate gradients": ConjugateGradient}
     drawn = {}
     for method, optimiser in methods.items():
-        found: dict[str, list[Any]] = {}
-        for each in (problem(seed, 200, smoothing) for seed in lab.seeds(20)):
-            for name, filter in each.filters.items():
-                searcher = optimiser(filter, stopping=for_steps(steps))
-                solution = searcher.minimise(each.objective, each.start)
-                found.setdefault(name, []).append((curve(solution, steps), evaluations(solution)))
+        runs = in_pairs(lab, searched, [(optimiser, seed, steps) for seed in lab.seeds(20)])
+        found = {name: [run[name] for run in runs] for name in runs[0]}
         drawn |= {f"{method}, {name}": np.array([c for c, _ in f]) for name, f in found.items()}
         for name in list(found)[1:]:
             yield quasi_row(f"{method}, {name}", found["plain"], found[name])
@@ -195,8 +194,14 @@ def quasi_newton(lab: Lab) -> Iterator[Criterion]:
     lab.save(figure, "quasi_newton")
 
 
-def evaluations(solution: Any) -> Any:
-    return solution.history("evaluations")
+def searched(optimiser: Any, seed: int, steps: int) -> dict[str, tuple[Any, Any]]:
+    """Values and evaluations after every step, by filter."""
+    found, each = {}, problem(seed, 200, smoothing)
+    for name, filter in each.filters.items():
+        method = optimiser(filter, stopping=for_steps(steps))
+        solution = method.minimise(each.objective, each.start)
+        found[name] = curve(solution, steps), solution.history("evaluations")
+    return found
 
 
 def quasi_row(name: str, plain: list[Any], guided: list[Any]) -> Criterion:
@@ -245,7 +250,8 @@ def coordinates(lab: Lab) -> Iterator[Criterion]:
     for name, gain in sets.items():
         for when in ("after 5 searches", f"after {steps}"):
             k = 5 if when.startswith("after 5 ") else steps
-            ratios = [[gain(seed, q, k) for seed in lab.seeds(10)] for q in (1, 2, 3)]
+            jobs = [[(seed, q, k) for seed in lab.seeds(10)] for q in (1, 2, 3)]
+            ratios = [in_pairs(lab, gain, some) for some in jobs]
             medians = [float(np.median(r)) for r in ratios]
             yield checked(
                 "E0.8",
