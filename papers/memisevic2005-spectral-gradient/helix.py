@@ -154,7 +154,8 @@ def farthest(sample: ManifoldSample, Y: Any) -> float:
     """Greatest distance from the true helix of the forward map between the ends of the line."""
     line = np.linspace(Y.min(), Y.max(), 1000)[:, None]
     drawn = KernelRegressionMap(Y, sample.X, "gaussian").predict(line)
-    turn = np.linspace(-0.5, 4 * np.pi + 0.5, 4000)[:, None]
+    angle = sample.coordinates
+    turn = np.linspace(angle.min() - 0.5, angle.max() + 0.5, 8000)[:, None]
     return float(cdist(drawn, sample.embed(turn)).min(axis=1).max())
 
 
@@ -189,34 +190,60 @@ def draw_helix(lab: Lab, samples: list[ManifoldSample], found: list[dict[str, Ru
     lab.save(figure, "helix")
 
 
-# ── the stretch goal: a spectral start ───────────────────────────────────────────────────────
+# ── the stretch goal: the library's starts ───────────────────────────────────────────────────
+
+MODELS = {
+    "UKR(1)": UKR(1),
+    'UKR(1, init="spectral")': UKR(1, init="spectral"),
+    'UKR(1, init="spectral", guidance=Heat())': UKR(1, init="spectral", guidance=Heat()),
+    'UKR(1, init="random")': UKR(1, init="random"),
+    'UKR(1, init="random", guidance=Heat(100))': UKR(1, init="random", guidance=Heat(100.0)),
+}
 
 
 def helix_from_spectrum(lab: Lab) -> Iterator[Criterion]:
     most = lab.choose(None, 60)  # steps; by default 1000
-    models = {
-        "UKR(1)": UKR(1, max_iter=most),
-        "UKR(1, guidance=Heat())": UKR(1, guidance=Heat(), max_iter=most),
-    }
     for turns in lab.choose((2, 4), (2,)):
         samples = [make_helix(300, turns=turns, random_state=seed) for seed in lab.seeds(10)]
-        for name, model in models.items():
-            found = in_pairs(lab, fitted, [(model, s) for s in samples])
-            solved = sum(error <= 2 * FLOOR and rank >= 0.99 for error, rank in found)
-            yield checked(
-                "E0.4",
-                f"{name}: Laplacian eigenmaps start, scale by leave-one-out, L-BFGS; {turns} turns",
-                "(better than published)",
-                "every seed at twice the noise's error or below, correlation ≥ .99",
-                f"{solved} of {len(found)}; errors {span((e for e, _ in found), 3)}, "
-                f"least correlation {decimals([min(rank for _, rank in found)], 3)}",
-                solved == len(found),
-                seeds=len(found),
+        for name, model in MODELS.items():
+            model.set_params(max_iter=most)
+            jobs = [(model, s, seed) for seed, s in enumerate(samples)]
+            yield model_row(
+                f"{name}, helix of {turns} turns", np.array(in_pairs(lab, fitted, jobs))
             )
 
 
-def fitted(model: UKR, sample: ManifoldSample) -> tuple[float, float]:
+def model_row(what: str, found: Any) -> Criterion:
+    errors, orders, distances = found.T
+    solved = int(((errors <= 2 * FLOOR) & (orders >= 0.99)).sum())
+    return checked(
+        "E0.4",
+        f"{what}: runs solved",
+        "(better than published)",
+        "every seed at twice the noise's error or below, correlation ≥ .99",
+        f"{solved} of {len(found)}; errors {span(errors, 3)}, least correlation "
+        f"{decimals([orders.min()], 3)}; forward map within 3σ in "
+        f"{(distances <= 3 * NOISE).sum()}, farthest {span(distances)}",
+        solved == len(found),
+        note=RANDOM_NOTE if "random" in what else TOLERANCE_NOTE,
+        seeds=len(found),
+    )
+
+
+RANDOM_NOTE = (
+    "the start: a random line is folded, and what guidance does not unfold early stays folded; the "
+    "rows above have the remedy"
+)
+TOLERANCE_NOTE = (
+    "the code: steps count as small against the size of the map, and a line 200 kernels long is so "
+    "large that the search stops after seven steps; with tol=1e-6 every seed is solved"
+)
+
+
+def fitted(model: UKR, sample: ManifoldSample, seed: int) -> tuple[float, float, float]:
+    """Error, rank correlation with the angle, and the forward map's greatest distance."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the noise is fitted without end
-        model.fit(sample.X)
-    return model.loss_, order(sample, model.embedding_)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        Y = model.set_params(random_state=seed).fit_transform(sample.X)
+    error = model.leave_one_out_error_ * sample.X.var(axis=0).sum()
+    return float(error), order(sample, Y), farthest(sample, Y)
