@@ -210,7 +210,7 @@ def quasi_row(name: str, plain: list[Any], guided: list[Any]) -> Criterion:
     ratio = np.array([g[-1] / p[-1] for (p, _), (g, _) in pairs])
     steps = zip(reached, plain, guided, strict=True)
     spent = [counted(e, k) / counted(e0, 50) for k, (_, e0), (_, e) in steps]
-    passed = float(np.median(reached)) <= 35 and ratio.max() <= 1.1
+    fast = float(np.median(reached)) <= 35
     return checked(
         "E0.7",
         f"{name}: steps to the value of the plain method after 50, and the end",
@@ -219,8 +219,8 @@ def quasi_row(name: str, plain: list[Any], guided: list[Any]) -> Criterion:
         f"{np.median(reached):.0f} steps, {np.median(spent):.2f} × the evaluations; final ratio "
         f"median {np.median(ratio):.2f}, worst {ratio.max():.2f}, lower in "
         f"{(ratio < 1).sum()} of {len(ratio)}",
-        passed,
-        note=QUASI,
+        fast and ratio.max() <= 1.1,
+        note=QUASI if fast else SLOW + QUASI,
         seeds=len(ratio),
     )
 
@@ -229,6 +229,7 @@ QUASI = (
     "open as it was: guidance changes in which minimum a run ends, so that a bound on the worst "
     "seed does not hold in either direction"
 )
+SLOW = "not fast enough, either; "
 
 
 def first_below(values: Any, bound: float) -> int:
@@ -261,7 +262,7 @@ def coordinates(lab: Lab) -> Iterator[Criterion]:
                 "decreasing",
                 ", ".join(f"{m:.2f}" for m in medians),
                 medians[0] > medians[1] > medians[2],
-                note=f"the claim: of the three, {best} gains most",
+                note=f"the claim: the gain is largest with {best} coordinates",
                 seeds=len(ratios[0]),
             )
 

@@ -154,14 +154,17 @@ def described(found: Any) -> str:
 
 
 def draw_starts(lab: Lab, drawn: dict[str, dict[str, Any]]) -> None:
-    figure, axes = plt.subplots(1, len(drawn), figsize=(12, 3.6), layout="constrained", sharey=True)
+    shared: dict[str, Any] = {"layout": "constrained", "sharex": True, "sharey": True}
+    figure, axes = plt.subplots(1, len(drawn), figsize=(12, 3.6), **shared)
     for ax, (method, cells) in zip(axes, drawn.items(), strict=True):
         for j, guide in enumerate(["Power", "Projector", "Heat"]):
             ratios = [np.median(f[guide][:, 0] / f["none"][:, 0]) for f in cells.values()]
             ax.plot(ratios, np.arange(len(cells)) + 0.15 * (j - 1), "o", ms=4, label=guide)
         ax.axvline(1, color="0.6", lw=0.8)
         ax.set(xscale="log", yticks=range(len(cells)), yticklabels=list(cells))
+        ax.set_xticks([0.2, 0.5, 1.0], [".2", ".5", "1"])
+        ax.minorticks_off()
         ax.tick_params(labelsize=6)
-        ax.set_title(f"{method}: value over that without guidance", fontsize=7)
+        ax.set_title(f"{method}: value over none", fontsize=8)
         ax.legend(fontsize=6)
     lab.save(figure, "starts")
