@@ -1,0 +1,196 @@
+"""E5.6: projecting and rebuilding points beyond the edge of what was seen."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from coil import own_inverse
+from common import Criterion, Lab, decimals
+from matplotlib import pyplot as plt
+
+from manifoldry import ElasticEmbedding
+from manifoldry.datasets import ManifoldSample, make_s_curve
+from manifoldry.extension.kernel_regression import KernelRegressionMap
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.metrics import procrustes
+
+EDGE = 5.0  # arc length up to which the S-curve, of length 3π, is seen
+BEYOND = (0.1, 0.2, 0.4, 0.8)  # distances past the edge; the curve's radius is 1
+
+
+class Seen(NamedTuple):
+    """A map of one part of a sheet, with the motion that lays it on the sheet."""
+
+    sample: ManifoldSample
+    X: Any
+    model: ElasticEmbedding
+    motion: Any
+
+    @classmethod
+    def of(cls, n: int, seed: int, weight: float) -> "Seen":
+        sample = make_s_curve(n, random_state=seed)
+        seen = sample.coordinates[:, 0] < EDGE
+        X = sample.X[seen]
+        model = ElasticEmbedding(
+            2, perplexity=20, weight=weight, repulsion="squared_distance", init="spectral"
+        ).fit(X)
+        # Local: the stretch near the edge is not that of the whole map.
+        near = sample.coordinates[seen][:, 0] > EDGE - 1
+        fitted = procrustes(model.embedding_[near], sample.coordinates[seen][near], "affine")
+        return cls(sample, X, model, fitted.motion)
+
+    def past(self, distance: float, n: int = 40) -> Any:
+        """Sheet coordinates at a distance past the edge, away from the corners."""
+        across = self.sample.coordinates[:, 1]
+        width = np.linspace(*np.quantile(across, [0.15, 0.85]), n)
+        return np.column_stack([np.full(n, EDGE + distance), width])
+
+    def on_map(self, coordinates: Any) -> Any:
+        """Where the map would continue, were it a plane."""
+        A, shift = affine(self.motion, self.model.embedding_.shape[1])
+        return (coordinates - shift) @ np.linalg.inv(A)
+
+    def reached(self, Z: Any) -> Any:
+        """Arc length past the edge of places on the map."""
+        return self.motion.apply(Z)[:, 0] - EDGE
+
+
+def affine(motion: Any, d: int) -> tuple[Any, Any]:
+    """A and b of z ↦ z·A + b."""
+    shift = motion.apply(np.zeros((1, d)))[0]
+    return motion.apply(np.eye(d)) - shift, shift
+
+
+def forward_maps(seen: Seen) -> dict[str, Any]:
+    """Ways from data to the map: EE's own, local means and local lines."""
+    regression = LocalRegression(seen.X, seen.model.embedding_.astype(float))
+    return {
+        "own": seen.model.transform,
+        "local means": KernelRegressionMap(
+            seen.X / 0.15, seen.model.embedding_.astype(float), "gaussian"
+        ).predict,
+        "local regression": regression.predict,
+    }
+
+
+def backward_maps(seen: Seen) -> dict[str, Any]:
+    means = KernelRegressionMap(seen.model.embedding_.astype(float), seen.X, "gaussian")
+    return {
+        "own": own_inverse(seen.model, seen.X).predict,
+        "local means": means.predict,
+        "local regression": LocalRegression(seen.model.embedding_, seen.X).predict,
+    }
+
+
+def beyond_the_edge(lab: Lab) -> Iterator[Criterion]:
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+    for weight in (100.0, 1e4):
+        sheets = [Seen.of(lab.choose(800, 200), seed, weight) for seed in lab.seeds(5)]
+        reached = [projected(seen) for seen in sheets]
+        errors = [rebuilt(seen) for seen in sheets]
+        yield from projection_rows(weight, reached)
+        yield reconstruction_row(weight, errors)
+    draw_beyond(axes, reached, errors, weight)
+    lab.save(figure, "beyond")
+
+
+def projected(seen: Seen) -> dict[str, Any]:
+    """Mean arc length past the edge at which new points are put, by distance."""
+    out = {}
+    for name, forward in forward_maps(seen).items():
+        places = [forward(rescaled(name, seen.sample.embed(seen.past(d)))) for d in BEYOND]
+        out[name] = np.array([seen.reached(Z).mean() for Z in places])
+    return out
+
+
+def rescaled(name: str, X: Any) -> Any:
+    """Local means have a kernel of width one; the data are in units of it."""
+    return X / 0.15 if name == "local means" else X
+
+
+def rebuilt(seen: Seen) -> dict[str, Any]:
+    """Root mean squared distance of what is rebuilt from the true sheet, by distance."""
+    out = {}
+    for name, backward in backward_maps(seen).items():
+        errors = []
+        for d in BEYOND:
+            true = seen.past(d)
+            X = backward(seen.on_map(true))
+            errors.append(np.sqrt(((X - seen.sample.embed(true)) ** 2).sum(axis=1).mean()))
+        out[name] = np.array(errors)
+    return out
+
+
+def mean(figures: list[dict[str, Any]], name: str) -> Any:
+    return np.mean([f[name] for f in figures], axis=0)
+
+
+def projection_rows(weight: float, reached: list[dict[str, Any]]) -> Iterator[Criterion]:
+    seeds, at = len(reached), ", ".join(map(str, BEYOND))
+    own = np.array([f["own"] for f in reached])
+    regression = np.array([f["local means"] for f in reached])
+    beyond = bool((own > 0).all())
+    yield Criterion(
+        "E5.6",
+        f"λ = {weight:g}, points {at} past the edge: how far past it they are put",
+        "extrapolates beyond the data set",
+        "past the edge at every distance and seed",
+        f"own {decimals(own.mean(axis=0))}; local means {decimals(regression.mean(axis=0))}; local "
+        f"regression {decimals(mean(reached, 'local regression'))}",
+        beyond,
+        note="" if beyond else WITHIN,
+        seeds=seeds,
+    )
+    target = np.array(BEYOND)
+    better = bool((np.abs(own - target) < np.abs(regression - target)).all())
+    yield Criterion(
+        "E5.6",
+        f"λ = {weight:g}: error of that distance, own against local means",
+        "regression cannot leave the hull",
+        "smaller at every distance and seed",
+        f"{decimals(np.abs(own - target).mean(axis=0))} against "
+        f"{decimals(np.abs(regression - target).mean(axis=0))}",
+        better,
+        note="" if better else WITHIN,
+        seeds=seeds,
+    )
+
+
+WITHIN = (
+    "of the method: attraction, whose weights sum to one however far a point is, holds it near its "
+    "neighbours, and repulsion lifts it past them only where it is strong or they are few"
+)
+
+
+def reconstruction_row(weight: float, errors: list[dict[str, Any]]) -> Criterion:
+    own, means = mean(errors, "own"), mean(errors, "local means")
+    passed = bool((own < means).all())
+    return Criterion(
+        "E5.6",
+        f"λ = {weight:g}: error of the sheet rebuilt {', '.join(map(str, BEYOND))} past the edge",
+        "extrapolates beyond the data set",
+        "own below local means, at every distance",
+        f"own {decimals(own)}; local means {decimals(means)}; local regression "
+        f"{decimals(mean(errors, 'local regression'))}",
+        passed,
+        note="" if passed else NO_FARTHER,
+        seeds=len(errors),
+    )
+
+
+NO_FARTHER = (
+    "of the method: beyond the edge the pull of nearby places fades, all data push, and what is "
+    "rebuilt goes away from them, off the sheet (at λ = 100 mostly along its normal) or too far"
+)
+
+
+def draw_beyond(axes: Any, reached: list[Any], errors: list[Any], weight: float) -> None:
+    for name in reached[0]:
+        axes[0].plot(BEYOND, mean(reached, name), "o-", markersize=4, label=name)
+        axes[1].plot(BEYOND, mean(errors, name), "o-", markersize=4, label=name)
+    axes[0].plot(BEYOND, BEYOND, "k:", label="true")
+    axes[0].set_title(f"λ = {weight:g}: where points are put", fontsize=8)
+    axes[1].set_title("error of what is rebuilt", fontsize=8)
+    for ax in axes:
+        ax.set_xlabel("distance past the edge", fontsize=8)
+        ax.legend(fontsize=7)

@@ -1,0 +1,145 @@
+"""What the experiments share: the objective on a roll, paths over λ, figures of learned weights."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+
+from manifoldry import LaplacianEigenmaps, NeighborGraph
+from manifoldry.affinity import Gaussian
+from manifoldry.datasets import find_data, make_swiss_roll
+from manifoldry.objectives import (
+    Bifurcation,
+    ElasticObjective,
+    best_scale,
+    squared_distance_weights,
+)
+from manifoldry.objectives.weights import laplacian
+from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping, Walk
+from manifoldry.plotting import plot_embedding
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from report import Criterion as Criterion
+from report import Experiment, not_yet
+from report import Lab as Lab
+from report import within as within
+
+# The publication repels by squared distances; the library's default is the same for all pairs.
+REPULSIONS = ("squared_distance", "uniform")
+WIDTH = 5.0  # σ of the weights on rolls, as in the authors' later demonstration
+
+FAST = LBFGS(SpectralDirection())
+# To the last digit, where the minimiser itself is looked at.
+EXACT = LBFGS(
+    SpectralDirection(),
+    stopping=Stopping(max_iter=5000, tol=0.0, value_tol=0.0, gradient_tol=1e-10),
+)
+
+
+def elastic(X: Any, n_neighbors: int, repulsion: str) -> ElasticObjective:
+    """Gaussian weights of neighbours, σ = 5, against repulsion; both sum to one."""
+    graph = NeighborGraph.build(X, n_neighbors)
+    W = Gaussian(gamma=1 / (2 * WIDTH**2)).fit(graph).matrix(graph)
+    return ElasticObjective(W / W.sum(), repulsive_weights(X, repulsion))
+
+
+def small_roll(lab: Lab, seed: int, repulsion: str) -> ElasticObjective:
+    """300 points, with ten neighbours: twenty would join windings of so few."""
+    return elastic(make_swiss_roll(lab.choose(300, 120), random_state=seed).X, 10, repulsion)
+
+
+def repulsive_weights(X: Any, repulsion: str) -> Any:
+    return repulsion if repulsion == "uniform" else squared_distance_weights(X, np.float64)
+
+
+def spectral_start(objective: ElasticObjective) -> Any:
+    """Laplacian eigenmaps of the same weights, at the size that costs least."""
+    Y = LaplacianEigenmaps(2, affinity="precomputed").fit_transform(objective.affinity)
+    return best_scale(objective, Y) * Y
+
+
+def random_start(objective: ElasticObjective, seed: int, size: float = 1e-2) -> Any:
+    """A small cloud."""
+    return size * np.random.default_rng(seed).standard_normal((objective.n, 2))
+
+
+def walk_from_collapse(objective: ElasticObjective, rule: Homotopy, d: int = 2) -> Walk:
+    """A homotopy that is about to leave one point, as `ElasticEmbedding` begins it."""
+    opening = 1e-2 * np.sqrt(objective.n) * Bifurcation.of(objective, d).directions
+    return Walk(rule, objective.with_weight, opening, FAST, np.random.default_rng(0))
+
+
+def minimise(objective: ElasticObjective, weight: float, rule: Homotopy | None = None) -> Any:
+    """The map that a homotopy from λ₁ to `weight` ends with."""
+    rule = rule or Homotopy()
+    walk = walk_from_collapse(objective, rule)
+    first = 1.05 * Bifurcation.of(objective, 2).weight
+    return rule.follow(walk, rule.values_between(first, weight))
+
+
+def learned_laplacian(objective: Any, Y: Any) -> Any:
+    """D − W of the learned weights W = W⁺ − λW̃⁻, dense."""
+    W = objective.learned_affinity(Y)
+    return np.diag(W.sum(axis=1)) - W
+
+
+def imbalance(objective: Any, Y: Any) -> float:
+    """‖L_w Y‖ over that of attraction alone: zero where the map is a stationary point."""
+    attraction = laplacian(objective.attraction) @ Y
+    return float(np.linalg.norm(learned_laplacian(objective, Y) @ Y) / np.linalg.norm(attraction))
+
+
+def needs(name: str, ids: Iterable[str], figures: Iterable[str]) -> Callable[..., Experiment]:
+    """Say "not yet" in a quick run where a data file is missing; a full run has to have it."""
+
+    def with_data(experiment: Experiment) -> Experiment:
+        @wraps(experiment)
+        def run(lab: Lab) -> Iterator[Criterion]:
+            if find_data(name) is not None or not lab.quick:
+                yield from experiment(lab)
+                return
+            for id in ids:
+                yield not_yet(id, experiment.__name__, f"{name}.npz, which is not here")
+            for figure in figures:
+                lab.save(plt.figure(figsize=(1, 1)), figure)
+
+        return run
+
+    return with_data
+
+
+def decimals(values: Iterable[float], digits: int = 2) -> str:
+    """Numbers as they stand in a table: .93, 1.01."""
+    return ", ".join(_short(value, digits) for value in values)
+
+
+def _short(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def span(values: Iterable[float], digits: int = 2) -> str:
+    """The smallest and the largest of some values."""
+    values = list(values)
+    low, high = _short(min(values), digits), _short(max(values), digits)
+    return low if low == high else f"{low}…{high}"
+
+
+def powers(values: Iterable[float]) -> str:
+    """The smallest and the largest of some small numbers, as powers of ten."""
+    values = list(values)
+    low, high = f"{min(values):.0e}", f"{max(values):.0e}"
+    return low if low == high else f"{low}…{high}"
+
+
+def draw_points(ax: Any, Y: Any, color: Any, title: str, most: int = 400) -> None:
+    """The first points of a map, with crisp markers: small files."""
+    plot_embedding(Y[:most], color[:most], ax=ax, legend=False, alpha=1.0)
+    for points in ax.collections:
+        points.set_antialiased(False)
+        points.set_linewidth(0)
+    ax.set_title(title, fontsize=8)
