@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from coil import views
-from common import Criterion, Lab, decimals, draw_points, imbalance, needs, span
+from common import EXACT, Criterion, Lab, decimals, draw_points, imbalance, needs, span
 from matplotlib import pyplot as plt
 from scipy.linalg import eigh, subspace_angles
 from sklearn.datasets import load_digits
@@ -79,8 +79,9 @@ def compared_affinities(name: str, sets: list[Data]) -> Iterator[Criterion]:
 
 
 NO_BETTER = (
-    "the claim does not hold: what learned weights know is in their negative part, without which "
-    "they are attractions of fewer and fewer pairs, and at large λ hold together pieces only"
+    "the claim: the positive part of what is learned is nearly the weights it came from "
+    "(correlations of .98 and more in a trial), so that eigenmaps hardly change, either way; what "
+    "is new is in the negative part, with which the lowest eigenvectors make worse maps"
 )
 
 
@@ -90,8 +91,8 @@ def fitted(X: Any, weight: float) -> ElasticEmbedding:
         perplexity=PERPLEXITY,
         weight=weight,
         repulsion="squared_distance",
-        tol=1e-7,
-        max_iter=5000,
+        init="spectral",
+        optimizer=EXACT,  # other eigenvalues of the learned Laplacian are almost zero as well
     )
     return model.fit(X)
 
@@ -157,8 +158,8 @@ def nullspace(name: str, weight: float, models: list[ElasticEmbedding]) -> Crite
 
 
 CROWD = (
-    "the map is in the nullspace as far as its search went, but other eigenvalues lie as near to 0 "
-    "among a crowd of negative ones: the lowest eigenvectors, or those nearest to 0, are others"
+    "the search: other eigenvalues lie so near to 0 that eigenvectors mix with what little of the "
+    "gradient is left"
 )
 
 
@@ -224,6 +225,7 @@ def shape_of_affinities(name: str, models: list[Any], samples: list[Any]) -> Ite
         f"near {span(near, 3)}, lowest {span(middle, 4)} of the largest; last bin at most "
         f"{max(rest):.0e} of the lowest",
         passed,
+        note="" if passed else CURLED,
         seeds=len(models),
     )
     yield Criterion(
@@ -235,6 +237,12 @@ def shape_of_affinities(name: str, models: list[Any], samples: list[Any]) -> Ite
         max(errors) < 1e-2,
         seeds=len(models),
     )
+
+
+CURLED = (
+    "the map: it is curled, so that some points far apart on the sheet are close on the map and "
+    "repel; in the first sample pairs within 3 of each other have all of the last bin's weight"
+)
 
 
 POSED = {
@@ -261,6 +269,6 @@ def draw_sne(row: Any, name: str, followed: Any, cold: Any, sample: Any) -> None
     bins = profile(followed, sample)[1]
     row[2].axhline(0, color="0.7", linewidth=0.8)
     row[2].plot(EDGES[: len(bins)], bins, ".-")
-    row[2].set_yscale("symlog", linthresh=1e-3 * np.abs(bins).max())
+    row[2].set_yscale("symlog", linthresh=1e-2 * np.abs(bins).max())
     row[2].set_xlabel("distance on the sheet", fontsize=8)
     row[2].set_title("learned affinity", fontsize=8)

@@ -195,12 +195,12 @@ NOT_TWICE = (
     "4D⁺ hardly changes the direction of the gradient, and its length is what a line search finds"
 )
 SPECTRAL = (
-    "at the largest λ repulsion, which the spectral direction leaves out, has most of the "
-    "curvature; and near λ₁ one evaluation more or less decides"
+    "of the method: at the largest λ repulsion, which the spectral direction leaves out, has most "
+    "of the curvature, and steps of one are too long"
 )
 DIAGONAL = (
-    "it takes shorter steps, a few more of them where steps of one are right anyway, and fewer "
-    "evaluations at the largest λ, where they are not"
+    "the claim is confirmed at the largest λ only: steps are shorter, and a few more are needed "
+    "where steps of one are right anyway"
 )
 
 
@@ -257,5 +257,5 @@ def draw_costs(lab: Lab, costs: dict[float, dict[str, float]]) -> None:
         ax.loglog(list(costs), [c[name] for c in costs.values()], style, label=name, markersize=4)
     ax.set_xlabel("λ/λ₁")
     ax.set_ylabel("evaluations to 1 % above the lowest")
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=7, loc="center left", bbox_to_anchor=(1, 0.5))
     lab.save(figure, "directions")
