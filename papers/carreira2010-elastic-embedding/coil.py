@@ -126,8 +126,8 @@ def separated(name: str, nearest: dict[str, list[float]]) -> Criterion:
 
 OVERLAP = (
     "the threshold: loops cross. Repulsion ends at a distance of about two on the map, so that "
-    "objects come to lie across each other; with λ = 1000 fewer do, and SNE, whose kernel is the "
-    "same, has as many crossings"
+    "objects come to lie across each other; with λ = 1000 fewer do; SNE, whose kernel is the same, "
+    "has more crossings"
 )
 
 
@@ -245,8 +245,9 @@ def beside(split: Split, train: Any, new: Any) -> tuple[float, float]:
 
 
 CROSSINGS = (
-    "the map, not the projection: it does not keep that order even of views that it was trained "
-    "with (last figure), because loops cross and, at small λ, are bands several views wide"
+    "the map first of all: it does not keep that order of views that it was trained with either "
+    "(last figure), because loops cross and, at small λ, are bands several views wide; projecting "
+    "adds its own error"
 )
 
 
