@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry._typing import Array, Matrix
 from manifoldry._validation import plan_memory, row_blocks
+from manifoldry._warn import warn
+from manifoldry.exceptions import ExtensionWarning
 
 
 class EquivalentKernel(Protocol):
@@ -86,3 +89,14 @@ class Nystrom(KernelExtension):
         for block in row_blocks(X.shape[0], self.numbers_per_row):
             out[block] = self.kernel.rows(X[block]) @ self.dual
         return out
+
+
+def warn_of_unsettled(settled: NDArray[np.bool_]) -> None:
+    """Say so where searches for places of new points ended before they came to rest."""
+    count = int((~settled).sum())
+    if count:
+        warn(
+            f"the places of {count} of {len(settled)} new points had not settled when the "
+            "search ended; they are the best found",
+            ExtensionWarning,
+        )

@@ -10,9 +10,7 @@ from scipy import sparse
 
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import canonical, row_blocks
-from manifoldry._warn import warn
-from manifoldry.exceptions import ExtensionWarning
-from manifoldry.extension.base import EquivalentKernel, Extension
+from manifoldry.extension.base import EquivalentKernel, Extension, warn_of_unsettled
 from manifoldry.extension.forces import MapKernel, RowRepulsion
 from manifoldry.extension.newton import minimise_each
 from manifoldry.extension.placement import RowObjective
@@ -180,13 +178,7 @@ class FrozenExtension(Extension):
         numbers = _NEIGHBORS if self.charges is None else len(self.map.Y)
         blocks = row_blocks(X.shape[0], numbers)
         placed = [self._place(X[block]) for block in blocks]
-        unsettled = sum(int((~part.converged).sum()) for part in placed)
-        if unsettled:
-            warn(
-                f"the places of {unsettled} of {X.shape[0]} new points had not settled when the "
-                "search ended; they are the best found",
-                ExtensionWarning,
-            )
+        warn_of_unsettled(np.concatenate([np.empty(0, bool), *(part.converged for part in placed)]))
         none = np.empty((0, self.map.Y.shape[1]))
         return np.concatenate([none, *(part.positions for part in placed)])
 

@@ -5,12 +5,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import qr
 
 from manifoldry._checks import check_count, check_nonnegative
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry._validation import power_of_two_scale, row_blocks
-from manifoldry.extension.base import Extension
+from manifoldry.extension.base import Extension, warn_of_unsettled
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
@@ -34,7 +35,7 @@ class Projected(NamedTuple):
     """(n_new, n_components)."""
     residuals: Array
     """Distances of the points from the surface, (n_new,)."""
-    converged: Array
+    converged: NDArray[np.bool_]
     """Whether the search for a position came to its end, (n_new,)."""
 
 
@@ -82,7 +83,9 @@ class OrthogonalProjection(Extension):
         check_nonnegative("weight", self.weight)
 
     def transform(self, X: Matrix) -> Array:
-        return self.project(X).positions
+        projected = self.project(X)
+        warn_of_unsettled(projected.converged)
+        return projected.positions
 
     def project(self, X: Array) -> Projected:
         """Positions of new points, and how far off the surface they are."""
