@@ -3,13 +3,12 @@
 import os
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor as ThreadPool
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifoldry import LLE, NeighborGraph
+from manifoldry import LLE, NeighborGraph, _threads
 from manifoldry._threads import map_threads, one_blas_thread, thread_count, threads_allowed
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -29,10 +28,8 @@ def test_all_cores_by_default(monkeypatch):
 
 @pytest.mark.parametrize("n_features", [3, 30])
 def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
-    started = []
-    monkeypatch.setattr(
-        "manifoldry._threads.ThreadPoolExecutor", lambda n: started.append(n) or ThreadPool(n)
-    )
+    started, helpers = [], _threads._helpers
+    monkeypatch.setattr(_threads, "_helpers", lambda n: started.append(n) or helpers(n))
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     X = np.random.default_rng(0).normal(size=(20_000, n_features))
@@ -69,6 +66,37 @@ def test_after_an_error_nothing_new_is_begun():
     with threads_allowed(2), pytest.raises(IndexError):
         map_threads(fail_at_once, range(1000))
     assert len(begun) < 1000
+
+
+def threads_at_work(_=None):
+    """Threads that take part in a call."""
+    with threads_allowed(2):
+        both = threading.Barrier(2, timeout=10)
+        return map_threads(lambda _: both.wait() >= 0 and threading.get_ident(), range(2))
+
+
+def test_helpers_belong_to_the_thread_that_calls():
+    mine = threads_at_work()
+    assert set(threads_at_work()) == set(mine)
+    others = []
+    caller = threading.Thread(target=lambda: others.extend(threads_at_work()))
+    caller.start()
+    caller.join()
+    assert len(set(mine)) == len(set(others)) == 2
+    assert len({t.ident for t in threading.enumerate()} & set(others)) <= 1  # they end with it
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_has_helpers_of_its_own():
+    threads_at_work()
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(len(set(threads_at_work())))
+        finally:
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
 def test_one_item_needs_no_thread():
