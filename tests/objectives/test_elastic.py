@@ -100,6 +100,7 @@ def test_learned_affinity_holds_a_minimum_together():
 REPULSIONS = {
     "uniform": (UniformRepulsion(N), (1 - np.eye(N)) / (N * (N - 1))),
     "distances": (squared_distance_weights(X), SQUARES / SQUARES.sum()),
+    "sparse data": (squared_distance_weights(sparse.csr_array(X + 3)), SQUARES / SQUARES.sum()),
     "dense": (as_repulsion(SQUARES**2, N), SQUARES**2 / (SQUARES**2).sum()),
     "sparse": (as_repulsion(GRAPH, N), GRAPH.toarray() / GRAPH.sum()),
 }
@@ -141,7 +142,10 @@ def test_laplacian_of_squared_distances_needs_no_matrix():
     """To the digits of double precision, though the weights are kept in single."""
     V = RNG.normal(size=(N, 2))
     exact = lap(SQUARES / SQUARES.sum()) @ V
-    np.testing.assert_allclose(squared_distance_weights(X).laplacian_product(V), exact, atol=1e-15)
+    found = squared_distance_weights(X)
+    np.testing.assert_allclose(found.laplacian_product(V), exact, atol=1e-15)
+    np.testing.assert_allclose(found.degrees, SQUARES.sum(axis=1) / SQUARES.sum(), rtol=1e-12)
+    assert "_pairs" not in vars(found)
 
 
 def test_repulsion_of_new_points():

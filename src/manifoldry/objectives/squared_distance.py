@@ -58,15 +58,20 @@ class SquaredDistanceRepulsion(Repulsion):
 
     @property
     def degrees(self) -> Array:
-        return self._pairs.degrees
+        """Sums of the rows of W⁻, in O(n·n_features)."""
+        return self._degrees(self.frame.apply(self.X)) / self.total
 
     def laplacian_product(self, V: Array) -> Array:
         """The Laplacian of W⁻ times vectors, in O(n·n_features)."""
-        A = self.frame.apply(self.X)
-        s, V = squared_norms(A), V - V.mean(axis=0)
-        product = ((self.n * s + s.sum()) * V.T).T - s @ V + 2 * (A @ (A.T @ V))
+        A, V = self.frame.apply(self.X), V - V.mean(axis=0)
+        product = (self._degrees(A) * V.T).T - squared_norms(A) @ V + 2 * (A @ (A.T @ V))
         # A product with the mean of V is zero in exact arithmetic, and so is its own mean.
         return (product - product.mean(axis=0)) / self.total
+
+    def _degrees(self, A: Matrix) -> Array:
+        """Σⱼ‖aᵢ − aⱼ‖²; the data `A` need not sum to zero, and sparse ones do not."""
+        s = squared_norms(A)
+        return np.asarray(self.n * s + s.sum() - 2 * (A @ (A.T @ np.ones(self.n))))
 
     def rows(self, X: Matrix) -> Array:
         return squared_distances(X, self.X, self.frame, _ACCURACY) / self.total
