@@ -207,6 +207,22 @@ class TestHomotopy:
         assert len(route.path) == 3
         assert not route.path.steps[-1].converged
 
+    def test_an_interrupt_after_a_saddle_keeps_what_was_found_below_it(self, monkeypatch):
+        looked_at = []
+
+        def curvature(objective, Y):
+            looked_at.append(objective.value(Y))
+            if len(looked_at) == 2:
+                raise KeyboardInterrupt
+            return smallest_curvature(objective, Y)
+
+        monkeypatch.setattr("manifoldry.optimize.homotopy.smallest_curvature", curvature)
+        line = np.hstack([minimiser(20.0, 1), np.zeros((N, 1))])
+        solution = walk(Homotopy(jitter=0.0, curvature=True), start=line).to(20.0)
+        assert solution.interrupted
+        assert looked_at[1] < looked_at[0]
+        assert solution.value == pytest.approx(looked_at[1])
+
 
 def step(parameter, rank=2):
     return PathStep(parameter, -parameter, rank, np.nan, 1, True)

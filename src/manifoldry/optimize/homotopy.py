@@ -141,11 +141,8 @@ class Walk:
 
     def to(self, value: float, careful: bool = False) -> Solution:
         """Minimise at the next value, from where the search before it ended."""
-        solution, curvature = self.settle(value, self._shaken(), careful), np.nan
-        try:
-            solution, curvature = self._off_saddles(value, solution, careful)
-        except KeyboardInterrupt:
-            solution = solution.cut_short()
+        solution = self.settle(value, self._shaken(), careful)
+        solution, curvature = self._off_saddles(value, solution, careful)
         self.Y = solution.embedding
         step = PathStep(
             value,
@@ -171,12 +168,15 @@ class Walk:
     ) -> tuple[Solution, float]:
         """A minimiser that no direction leaves downwards, and its curvature, if that was asked."""
         objective, left = self.family(value), 0
-        while not solution.interrupted and self._may_be_saddle(solution.embedding):
-            lowest = smallest_curvature(objective, solution.embedding)
-            if not lowest.is_negative or left == _ESCAPES:
-                return solution, lowest.value
-            Y = off_saddle(objective, solution.embedding, lowest.direction)
-            solution, left = self.settle(value, Y, careful), left + 1
+        try:
+            while not solution.interrupted and self._may_be_saddle(solution.embedding):
+                lowest = smallest_curvature(objective, solution.embedding)
+                if not lowest.is_negative or left == _ESCAPES:
+                    return solution, lowest.value
+                Y = off_saddle(objective, solution.embedding, lowest.direction)
+                solution, left = self.settle(value, Y, careful), left + 1
+        except KeyboardInterrupt:
+            solution = solution.cut_short()
         return solution, np.nan
 
     def _may_be_saddle(self, Y: Array) -> bool:
