@@ -490,3 +490,12 @@ def test_newton_says_when_it_ran_out_of_steps():
     assert not ends.converged[0]
     assert ends.n_iter[0] == 3
     assert ends.values[0] < Functions.one([-1.2, 1.0], 0)[0]
+
+
+def test_newton_on_ground_that_is_flat_without_rounding():
+    """Points so far apart that a new one, on one of them, feels nothing: 0/0 is no news."""
+    Y = 300 * np.array([[0.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
+    with np.errstate(invalid="raise"):
+        placed = frozen("sne", Y).place(np.eye(3))
+    np.testing.assert_array_equal(placed.positions, Y)
+    assert placed.converged.all()

@@ -56,7 +56,8 @@ def minimise_each(
         step = _step(now, radius[active], tolerance * scale[active])
         there = problems.at(Z[active] + step.move, rows[active])
         noise = now.value_noise + there.value_noise
-        success = (now.value - there.value + noise) / (step.decrease + noise)
+        with np.errstate(invalid="ignore"):  # flat without rounding: 0/0 is no success
+            success = (now.value - there.value + noise) / (step.decrease + noise)
         better = success > _ACCEPT
         Z[active[better]] += step.move[better]
         here.put(active[better], there.take(better))
