@@ -117,6 +117,8 @@ class TestRepulsion:
         size = len(pickle.dumps(model))
         assert size < 2 * 1000**2  # all pairs in single precision would take twice that
         assert model.learned_affinity_.shape == (1000, 1000)
+        assert model.bifurcation_.weight > 0
+        assert len(pickle.dumps(model)) < 1.1 * size
 
     def test_given_weights_say_nothing_of_new_points(self, X, X_new):
         model = mf.ElasticEmbedding(weight=20.0, repulsion=cdist(X, X)).fit(X)

@@ -233,9 +233,10 @@ class NeighborEmbedder(IterativeEmbedder):
     @property
     def learned_affinity_(self) -> Any:
         Y = self.embedding_.astype(np.float64)
-        if self._objective.n <= _DENSE_AFFINITY:
-            return self._objective.learned_affinity(Y)
-        return self._objective.learned_affinity_edges(Y, self.affinity_)
+        objective = self._objective.released()  # its weights of all pairs go when this is done
+        if objective.n <= _DENSE_AFFINITY:
+            return objective.learned_affinity(Y)
+        return objective.learned_affinity_edges(Y, self.affinity_)
 
     def _identical(self, data: Matrix) -> IntArray:
         return self._graph.identical(data)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from scipy import sparse
 
@@ -74,8 +75,7 @@ class ElasticObjective(PairwiseObjective):
     def collapsed_repulsion(self) -> Repulsion:
         return as_repulsion(self.repulsion, self.n)
 
-    def released(self) -> "ElasticObjective":
-        """The same objective, without weights of repulsion that the data give again."""
+    def released(self) -> Self:
         return replace(self, repulsion=self.collapsed_repulsion.released())
 
     def _level(self, Y: Array, mass: Array) -> Level:

@@ -74,6 +74,10 @@ class PairwiseObjective(Objective):
         object.__setattr__(other, "weight", check_nonnegative("weight", weight))
         return other
 
+    def released(self) -> Self:
+        """The same objective, without what is large and can be computed again."""
+        return self
+
     def value(self, Y: Array) -> float:
         Y = self._centered(Y)
         level = self._level(Y, self._sums(Y).mass)
