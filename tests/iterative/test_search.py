@@ -389,7 +389,14 @@ class TestStart:
 
 
 @pytest.mark.parametrize(
-    "mistake", [{"optimizer": "fastest"}, {"guidance": 3}, {"callback": 1}, {"max_iter": 0}]
+    "mistake",
+    [
+        {"optimizer": "fastest"},
+        {"guidance": 3},
+        {"callback": 1},
+        {"callback_every": 0},
+        {"max_iter": 0},
+    ],
 )
 def test_a_mistaken_search_leaves_the_model_as_it_was(X, mistake):
     model = mf.SNE().fit(X)

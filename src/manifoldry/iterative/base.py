@@ -143,6 +143,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
     def _check_search(self) -> None:
         """Refuse what makes no search, before the work on the data."""
         check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        check_count("callback_every", self.callback_every)
         self._optimiser(self._default_optimizer)
         if not isinstance(self.homotopy, bool | np.bool_ | Homotopy | None):
             steps = f"Homotopy(n_steps={self.homotopy})" if _is_count(self.homotopy) else "True"
@@ -177,9 +178,8 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         return Seen(self._points(data), self._dense_distances(data), self._graph)
 
     def _monitor(self) -> Monitor:
-        every = check_count("callback_every", self.callback_every)
         ticker = Ticker(type(self).__name__, None, bool(self.verbose))
-        return Monitor(self.callback, every, ticker, step_hook(self))
+        return Monitor(self.callback, self.callback_every, ticker, step_hook(self))
 
     def _optimiser(self, default: str | Optimiser) -> Optimiser:
         """The optimiser asked for, with the guidance and the bounds asked for."""
