@@ -20,7 +20,6 @@ from manifoldry.extension.kernels import RANK_TOLERANCE
 # Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
 _CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
 _BASIS = 40  # vectors that iterative solvers keep at least
-# Start vectors must not matter, so without a seed every fit takes the same ones.
 
 
 class SpectralEmbedder(Embedder):
@@ -121,6 +120,7 @@ class SpectralEmbedder(Embedder):
         asked = min(k + extra, problem.n - excluded)
         needed = 8.0 * problem.n * max(_BASIS, 3 * asked)
         plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
+        # Start vectors must not matter, so without a seed every fit takes the same ones.
         spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=0))
         computed = np.append(spectrum.values, spectrum.next_value)
         self.computed_eigenvalues_ = computed[np.isfinite(computed)]
