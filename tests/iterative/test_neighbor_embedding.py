@@ -408,3 +408,11 @@ class TestInput:
         assert mf.ElasticEmbedding(max_iter=1).fit(big).perplexity_ == 20
         big = np.random.default_rng(0).normal(size=(1000, 2))
         assert mf.TSNE(max_iter=1, early_exaggeration_iter=0).fit(big).perplexity_ == 25
+
+
+@pytest.mark.parametrize("method", [mf.SNE, mf.SymmetricSNE])
+def test_homotopies_do_not_begin_beyond_their_end(method):
+    """Two points open at the last weight; with more repulsion than that they fly to infinity."""
+    model = method(homotopy=True).fit(np.array([[0.0], [1.0]]))
+    assert (model.path_.column("parameter") == 1).all()
+    assert np.abs(model.embedding_).max() < 1

@@ -168,7 +168,8 @@ class NeighborEmbedder(IterativeEmbedder):
     def _first_weight(self, objective: Any) -> float:
         """Where a homotopy begins."""
         # Pieces of the graph that nothing holds together part at any weight.
-        return _JUST_BEYOND * self.bifurcation_.weight or _FAINT * objective.weight
+        first = min(_JUST_BEYOND * self.bifurcation_.weight, objective.weight)
+        return first or _FAINT * objective.weight
 
     def _follow(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         walk = self._walk(objective, start, monitor)
