@@ -132,11 +132,10 @@ class TestInterrupts:
         watch = Watch(at=25, then=interrupt)
         model.set_params(callback=watch, on_interrupt="keep").fit(X)
         assert model.status_ == "interrupted"
-        here = watch.seen[-1].embedding
         if isinstance(model, mf.UKR):
             error = leave_one_out_error(model.embedding_, X)
             assert np.isclose(model.loss_, error)
-            assert np.allclose(model.embedding_, here, atol=2 * np.abs(here).max())
+            assert any(np.array_equal(model.embedding_, seen.embedding) for seen in watch.seen)
             assert np.array_equal(model.path_.embeddings[-1], model.embedding_)
         else:
             assert np.isclose(model.loss_, model._objective.value(model.embedding_))
