@@ -20,6 +20,7 @@ from manifoldry.neighbors.choose import choose_index
 # A later start has to be better by more than this share: else rounding could choose among equals.
 _TIE = 1e-9
 _GAP = 1.0  # from the map to places outside: the width of the kernel
+_AXES = 2  # along which places outside are looked for
 _NEIGHBORS = 4096  # numbers that a new point may well keep in memory for its neighbours
 
 
@@ -56,7 +57,7 @@ class FrozenMap:
     n_starts : int, default=1
         Nearest neighbours whose places are tried.
     outside : bool, default=False
-        Try places beyond every side of the map too. Where repulsion does not saturate, as that of
+        Try places beyond the map's sides too. Where repulsion does not saturate, as that of
         the elastic embedding, it is a wall between a point's neighbours and the free space
         outside, where points unlike all others belong.
 
@@ -150,10 +151,12 @@ class FrozenMap:
         return starts, np.maximum(spread, 1.0)
 
     def _beyond(self, Z: Array) -> list[Array]:
-        """The places `Z` moved out of the map, to either side along every axis."""
-        axes, Y = np.eye(Z.shape[1], dtype=bool), self._positions
-        bounds = (Y.min(axis=0) - _GAP, Y.max(axis=0) + _GAP)
-        return [np.where(axis, bound, Z) for bound in bounds for axis in axes]
+        """The places `Z` moved out of the map, to either side along its longest axes."""
+        Y = self._positions
+        axes = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][:_AXES]
+        along = [(axis, np.einsum("nd,d->n", Y, axis)) for axis in axes]
+        sides = [(axis, b) for axis, y in along for b in (y.min() - _GAP, y.max() + _GAP)]
+        return [Z + (b - np.einsum("nd,d->n", Z, axis))[:, None] * axis for axis, b in sides]
 
 
 @dataclass(frozen=True, eq=False)

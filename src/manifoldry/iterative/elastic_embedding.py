@@ -67,7 +67,8 @@ class ElasticEmbedding(NeighborEmbedder):
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
         :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first. A good start needs none.
+        smooth functions of the data first, in place of the optimizer's own filter. A good start
+        needs none.
     homotopy : bool or Homotopy, default=False
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
         step by step; see :class:`~manifoldry.optimize.Homotopy`, and
@@ -80,7 +81,8 @@ class ElasticEmbedding(NeighborEmbedder):
         optimiser's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then.
+        coordinates. What comes before the search proper, such as a homotopy, is left out then,
+        but a weight is looked for anew.
     callback : callable, default=None
         Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
         last step; a true result stops the search.
@@ -192,7 +194,7 @@ class ElasticEmbedding(NeighborEmbedder):
     _default_optimizer = "spectral-lbfgs"
     _n_starts = 3
     _starts_outside = True
-    _remedy = "pass a greater weight (see bifurcation_.weight)"
+    _remedy = "pass a greater weight (see bifurcation_.weight), or repulsion='uniform'"
 
     def _default_perplexity(self, n: int) -> float:
         return 20.0

@@ -143,8 +143,8 @@ class NeighborEmbedder(IterativeEmbedder):
 
     @property
     def _follows(self) -> bool:
-        # A start that was asked for is not one that a homotopy would pass over.
-        if self.homotopy is None and self.init is None:
+        # A start that was asked for is not to be passed over, and guidance is for a single search.
+        if self.homotopy is None and self.init is None and self.guidance is None:
             return self._default_homotopy is not None and self._graph.n_query > _FEW
         return bool(self.homotopy)
 

@@ -39,11 +39,12 @@ class SNE(GaussianEmbedder):
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
         :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first. A good start needs none.
+        smooth functions of the data first, in place of the optimizer's own filter. A good start
+        needs none.
     homotopy : bool or Homotopy, default=None
         Begin where repulsion is so weak that the map is about to leave one point, and raise it
         step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
-        unless an `init` is given: maps from elsewhere end in poorer minima.
+        unless an `init` or a `guidance` is given: maps from elsewhere end in poorer minima.
     max_iter : int, default=None
         Most steps of the search, along a homotopy of each search; by default the optimiser's own.
     tol : float, default=None

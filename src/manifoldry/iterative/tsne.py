@@ -62,7 +62,8 @@ class TSNE(NeighborEmbedder):
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
         :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first. A good start needs none.
+        smooth functions of the data first, in place of the optimizer's own filter. A good start
+        needs none.
     homotopy : bool or Homotopy, default=False
         Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
         see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.

@@ -85,7 +85,8 @@ class UKR(IterativeEmbedder):
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
         :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first. A good start needs none.
+        smooth functions of the data first, in place of the optimizer's own filter. A good start
+        needs none.
     homotopy : bool or Homotopy, default=False
         Begin in a box so small that all points see each other, and let it grow step by step to
         `box`, or, without one, to the size that the start has at its best scale; see

@@ -174,6 +174,8 @@ class Walk:
                 if not lowest.is_negative or left == _ESCAPES:
                     return solution, lowest.value
                 Y = off_saddle(objective, solution.embedding, lowest.direction)
+                if Y is solution.embedding:  # rounding hides the way down
+                    return solution, lowest.value
                 solution, left = self.settle(value, Y, careful), left + 1
         except KeyboardInterrupt:
             solution = solution.cut_short()
