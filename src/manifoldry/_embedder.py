@@ -45,7 +45,7 @@ class Embedder(
     _inverse: Inverse | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the embedding of `X`.
+        """Compute the embedding of `X`; where that fails, a model fitted before stays as it was.
 
         Parameters
         ----------
@@ -54,13 +54,15 @@ class Embedder(
         y : ignored
             Present for scikit-learn's sake.
         """
+        former = {name: vars(self)[name] for name in {*self._learned, "_learned"} & set(vars(self))}
         self._forget()
         before = set(vars(self))
         try:
             with threads_allowed(getattr(self, "n_jobs", None)):
                 self._fit(X)
         except BaseException:
-            self._forget_all_but(before)  # half a model is none, and may hold large matrices
+            self._forget_all_but(before)  # half a model is none
+            self.__dict__.update(former)
             raise
         self._learned = frozenset(vars(self)).difference(before)
         return self

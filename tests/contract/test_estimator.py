@@ -70,14 +70,20 @@ class TestScikitLearn:
             copy.transform(method.input(X))
         assert np.array_equal(copy.fit_transform(method.input(X)), model.embedding_)
 
-    def test_a_failed_fit_leaves_no_fitted_model(self, method, X):
-        model = method.make().fit(method.input(X))
-        model.set_params(**{method.counted_by: 10_000})
+    def test_a_failed_fit_leaves_the_model_as_it_was(self, method, X):
+        model = method.make().set_params(**{method.counted_by: 10_000})
         with pytest.raises(ValueError, match=f"{method.counted_by}=10000"):
             model.fit(method.input(X))
         with pytest.raises(NotFittedError):
             model.transform(method.input(X))
         assert not hasattr(model, "embedding_")
+        model = method.make().fit(method.input(X))
+        state = dict(vars(model))
+        model.set_params(**{method.counted_by: 10_000})
+        with pytest.raises(ValueError, match=f"{method.counted_by}=10000"):
+            model.fit(method.input(X))
+        model.set_params(**{method.counted_by: state[method.counted_by]})
+        assert vars(model) == state
 
     @pytest.mark.parametrize("container", ["pandas", "polars"])
     def test_output_in_frames(self, method, X, X_new, container):

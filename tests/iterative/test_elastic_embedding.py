@@ -87,6 +87,14 @@ class TestWeight:
         with pytest.warns(ConvergenceWarning, match="pass a weight"):
             mf.ElasticEmbedding().fit(X)
 
+    def test_a_warm_start_keeps_it(self, X):
+        model = mf.ElasticEmbedding(warm_start=True).fit(X)
+        weight, evaluations = model.weight_, model.n_evaluations_
+        model.fit(X)
+        assert model.weight_ == weight
+        assert model.n_evaluations_ < evaluations / 10
+        assert mf.ElasticEmbedding(warm_start=True).fit(X).weight_ == weight
+
     def test_an_interrupt_on_the_way(self, X):
         """The weight is that at which the search was."""
 

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import manifoldry as mf
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.iterative.elastic_weight import WeightSearch
 from manifoldry.optimize import LBFGS, Homotopy, Power, Projector, Stopping
 
@@ -304,7 +304,8 @@ class TestWarmStart:
         message = rf"shape is \(90, 2\); this fit needs one of shape \({rows}, {columns}\); pass"
         with pytest.raises(ValueError, match=message):
             model.fit(X[:rows])
-        # The fit before is forgotten, as after every failure.
+        assert model.embedding_.shape == (90, 2)
+        model.set_params(warm_start=False)
         assert model.fit(X[:rows]).embedding_.shape == (rows, columns)
 
     def test_single_precision(self, X):
@@ -403,3 +404,31 @@ def test_a_mistaken_search_leaves_the_model_as_it_was(X, mistake):
     with pytest.raises((TypeError, ValueError)):
         model.set_params(**mistake).fit(X)
     assert model.embedding_ is kept
+
+
+class TestLargeStarts:
+    @pytest.mark.parametrize("method", [mf.TSNE, mf.SymmetricSNE, mf.ElasticEmbedding, mf.UKR])
+    def test_they_are_told(self, X, method):
+        start = 1000 * mf.PCA(2).fit_transform(X)
+        with pytest.warns(ConvergenceWarning, match="init is too large"):
+            method(init=start, max_iter=5).fit(X)
+
+    @pytest.mark.parametrize("method", [mf.TSNE, mf.SymmetricSNE, mf.UKR])
+    def test_fitted_maps_are_not(self, X, method):
+        start = method().fit(X).embedding_
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ConvergenceWarning)
+            method(init=start).fit(X)
+
+
+def test_callbacks_see_the_parameter_of_a_homotopy(X):
+    watch = Watch()
+    model = mf.SNE(callback=watch).fit(X)
+    seen = [iterate.step.parameter for iterate in watch.seen]
+    assert set(seen) == set(model.trace_["parameter"])
+    assert seen == sorted(seen)
+
+
+def test_outliers_that_flatten_a_map_are_told(X):
+    with pytest.warns(RankWarning, match="outliers"):
+        mf.UKR().fit(np.vstack([X, np.full((1, X.shape[1]), 1e6)]))

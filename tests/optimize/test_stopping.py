@@ -104,6 +104,15 @@ def test_a_flat_saddle_is_not_convergence(function):
     assert solution.embedding[0, 0] == pytest.approx(1, abs=1e-3)
 
 
+def test_gradients_that_fade_as_a_map_grows_are_not_convergence(function):
+    """E = −log ‖Y‖² falls for ever, ever more slowly."""
+    endless = function(2, lambda Y: (-np.log((Y**2).sum()), -2 * Y / (Y**2).sum()))
+    rule = Stopping(max_iter=10_000, tol=0, value_tol=0)
+    solution = LBFGS(stopping=rule).minimise(endless, np.array([[-1.0], [1.0]]))
+    assert not solution.converged
+    assert "the map has grown" in solution.status
+
+
 every_search = pytest.mark.parametrize("method", [GradientDescent, ConjugateGradient, LBFGS])
 
 

@@ -12,7 +12,7 @@ from manifoldry._graph_reader import GraphReader
 from manifoldry._progress import Ticker
 from manifoldry._typing import Array
 from manifoldry._warn import warn
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.iterative._sklearn_callbacks import (
@@ -26,9 +26,9 @@ from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import Seen
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.homotopy import COLLAPSED, Homotopy
 from manifoldry.optimize.optimiser import Optimiser
-from manifoldry.optimize.path import Path
+from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.solution import Solution
 
@@ -220,11 +220,27 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
         self.converged_ = solution.converged
         self.status_ = _STOPPED if monitor.stopped else solution.status
+        if solution.converged:
+            self._check_extent(solution.embedding)
         if self._must_converge and not (solution.converged or solution.interrupted):
             warn(
                 f"{type(self).__name__} did not converge: {solution.status}; raise max_iter or "
                 "tol, or look at trace_",
                 ConvergenceWarning,
+            )
+
+    # What opens a map that has collapsed.
+    _remedy: str
+
+    def _check_extent(self, Y: Array) -> None:
+        extends = rank(Y, COLLAPSED)
+        if extends == 0:
+            warn(f"the map has collapsed to one point; {self._remedy}", RankWarning)
+        elif extends < self.n_components_:
+            warn(
+                f"the map extends along {extends} of n_components={self.n_components_} directions "
+                f"only; scale or leave out outliers, if they are the cause, or {self._remedy}",
+                RankWarning,
             )
 
     def _forget(self) -> None:

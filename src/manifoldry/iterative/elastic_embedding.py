@@ -81,8 +81,8 @@ class ElasticEmbedding(NeighborEmbedder):
         optimiser's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then,
-        but a weight is looked for anew.
+        coordinates. What comes before the search proper, such as a homotopy, is left out then, and
+        a weight that was found is kept.
     callback : callable, default=None
         Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
         last step; a true result stops the search.
@@ -251,8 +251,15 @@ class ElasticEmbedding(NeighborEmbedder):
         return search(objective, start, monitor)
 
     def _resume(self, objective: Any, previous: Array, monitor: Monitor) -> Solution:
-        search = self._choose if self._chooses else super()._resume
-        return search(objective, previous, monitor)
+        if self._chooses:
+            self.weight_ = self._former_weight
+            objective = self._objective = objective.with_weight(self.weight_)
+        return super()._resume(objective, previous, monitor)
+
+    def _forget(self) -> None:
+        weight = getattr(self, "weight_", UNSEEN)
+        super()._forget()
+        self._former_weight = weight
 
     def _choose(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         """Raise the weight until the map predicts the data no better; take the smallest."""

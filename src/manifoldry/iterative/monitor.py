@@ -39,7 +39,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     every: int
     ticker: Ticker
     hook: Callable[[Iterate], bool] | None = None
-    steps: list[tuple[float, ...]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan
     """What a homotopy is varying, at the moment."""
     view: Callable[[Array], Array] | None = None
@@ -56,20 +56,21 @@ class Monitor(AbstractContextManager["Monitor"]):
     @property
     def n_iter(self) -> int:
         """Steps so far."""
-        return int(self.steps[-1][0]) if self.steps else 0
+        return self.steps[-1].iteration if self.steps else 0
 
     @property
     def n_evaluations(self) -> int:
         """Evaluations of the objective so far."""
-        return int(self.steps[-1][4]) if self.steps else 0
+        return self.steps[-1].evaluations if self.steps else 0
 
     def __call__(self, iterate: Iterate) -> None:
         step = iterate.step
         step = step._replace(
             iteration=step.iteration + self._before[0],
             evaluations=step.evaluations + self._before[1],
+            parameter=self.parameter,
         )
-        self.steps.append((*step, self.parameter))
+        self.steps.append(step)
         self.ticker.show(step.iteration, f"value {step.value:.6g}, |g| {step.gradient_norm:.2g}")
         if step.iteration == 0 or iterate.step.iteration > 0:  # else it was the last step before
             self._tell(iterate.embedding, step)
@@ -86,7 +87,8 @@ class Monitor(AbstractContextManager["Monitor"]):
     @property
     def trace(self) -> Array:
         """All steps as a structured array."""
-        kinds = [(name, int if name in ("iteration", "evaluations") else float) for name in _NAMES]
+        counts = ("iteration", "evaluations")
+        kinds = [(name, int if name in counts else float) for name in Step._fields]
         return np.array(self.steps, dtype=kinds)
 
     def __enter__(self) -> Self:
@@ -100,6 +102,3 @@ class Monitor(AbstractContextManager["Monitor"]):
         where: TracebackType | None,
     ) -> None:
         self.ticker.__exit__(kind, error, where)
-
-
-_NAMES = (*Step._fields, "parameter")

@@ -18,7 +18,6 @@ from manifoldry.affinity.entropic import (
 )
 from manifoldry.exceptions import (
     DisconnectedGraphWarning,
-    RankWarning,
     UniformAffinityWarning,
 )
 from manifoldry.extension.base import Extension
@@ -26,15 +25,14 @@ from manifoldry.extension.forces import GaussianMap, MapKernel, RowRepulsion
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
 from manifoldry.iterative.base import IterativeEmbedder
 from manifoldry.iterative.monitor import Monitor
-from manifoldry.iterative.start import check_init, starting_map
+from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
-from manifoldry.optimize.homotopy import COLLAPSED, Homotopy, Walk
-from manifoldry.optimize.path import rank
+from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.solution import Solution
 from manifoldry.spectral.graph_embedder import all_coincide
 
@@ -133,6 +131,7 @@ class NeighborEmbedder(IterativeEmbedder):
         if self._follows:
             return self._opening(objective)
         if isinstance(init, np.ndarray):
+            warn_if_too_large(init, objective)
             return init
         Y = starting_map(init, self._seen(data), shape[1], self._rng)
         return self._scaled(objective, Y)
@@ -194,23 +193,6 @@ class NeighborEmbedder(IterativeEmbedder):
             self._bifurcation = Bifurcation.of(self._objective, self.n_components_)
         return self._bifurcation
 
-    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
-        super()._store(data, solution, monitor)
-        extends = rank(solution.embedding, COLLAPSED)
-        if solution.converged and extends == 0:
-            warn(
-                f"the map has collapsed to one point, because repulsion is too weak to open it; "
-                f"{self._remedy}",
-                RankWarning,
-            )
-        elif solution.converged and extends < self.n_components_:
-            warn(
-                f"the map extends along {extends} of n_components={self.n_components_} directions "
-                f"only; if outliers are not the cause, {self._remedy}",
-                RankWarning,
-            )
-
-    # What opens a map that has collapsed.
     _remedy = "pass a smaller perplexity"
 
     def _extend(self, data: Any) -> Extension:

@@ -8,9 +8,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 from manifoldry._typing import Array
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry._warn import warn
+from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.objectives.base import Objective
 
 OPTIONS = ("spectral", "pca", "random")
 _SPECTRAL_NEIGHBORS = 15  # as many edges as a smooth start needs; affinities have more
@@ -49,6 +51,18 @@ def check_init(init: Any, shape: tuple[int, int], options: tuple[str, ...] = OPT
             "has some extent, if only by noise"
         )
     return Y
+
+
+def warn_if_too_large(init: Array, objective: Objective) -> None:
+    """Say so where a given map is larger than its kernel can see: a tenth of it would be better."""
+    if objective.value(0.1 * init) < objective.value(init):
+        largest = np.abs(init).max()
+        warn(
+            f"init is too large (its largest coordinate is {largest:.3g}): a tenth of it has a "
+            "lower loss, and points that do not see each other hardly move; pass a smaller map, "
+            "or the estimator that made it, whose map is scaled",
+            ConvergenceWarning,
+        )
 
 
 def _as_numbers(init: Any) -> Array:

@@ -39,7 +39,7 @@ class TSNE(NeighborEmbedder):
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
         Effective number of neighbours of every point; by default 30, or a fortieth of
-        the points if that is less, but 10 if they allow it. The graph has three times as many.
+        the points if that is less, but 20 if they allow it. The graph has three times as many.
     degrees_of_freedom : float, default=1.0
         The α of the kernel: less than one parts clusters further, more approaches SNE.
     early_exaggeration : float, default=12.0
@@ -188,7 +188,7 @@ class TSNE(NeighborEmbedder):
     _must_converge = False
 
     def _default_perplexity(self, n: int) -> float:
-        return min(30.0, max(10.0, n / _POINTS_PER_NEIGHBOR))
+        return min(30.0, max(20.0, n / _POINTS_PER_NEIGHBOR))
 
     def _state(self, data: Any) -> TSNEObjective:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)

@@ -15,7 +15,7 @@ from manifoldry.extension.projection import OrthogonalProjection
 from manifoldry.iterative.base import IterativeEmbedder
 from manifoldry.iterative.growing_box import extent, grow_box, search_in_box
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.start import OPTIONS, check_init
+from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
 from manifoldry.iterative.ukr_start import StartSearch
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
@@ -199,6 +199,7 @@ class UKR(IterativeEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _remedy = "pass a smaller n_components"
     _default_optimizer = LBFGS(_SMOOTHED, stopping=_STOPPING)
     # Errors are lengths of differences.
     metric = "euclidean"
@@ -245,6 +246,7 @@ class UKR(IterativeEmbedder):
         shape = (objective.n, self.n_components_)
         init = check_init(self.init, shape, ("auto", *OPTIONS))
         if isinstance(init, np.ndarray):
+            warn_if_too_large(init, objective)
             return init
         auto = isinstance(init, str) and init == "auto"
         seen = self._seen(data)

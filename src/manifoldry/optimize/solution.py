@@ -18,6 +18,8 @@ class Step(NamedTuple):
     """Factor of the search direction that was gone; 0 if no lower value was found along it."""
     evaluations: int
     """Evaluations of the objective so far."""
+    parameter: float = np.nan
+    """What a homotopy was varying; values at different parameters are of different objectives."""
 
 
 @dataclass(frozen=True, eq=False)

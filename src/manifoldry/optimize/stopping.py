@@ -10,6 +10,7 @@ import numpy as np
 from manifoldry._checks import check_count, check_nonnegative, check_positive
 from manifoldry.optimize.evaluator import Point, extent, norm
 
+_OUTGROWN = 1e3  # growth of a map that makes gradients small without a minimum
 _SHORT_STEPS = 3  # short steps in a row that count: a single one may be a bad direction
 
 # Parts of a value may be this much larger than the value itself, and round accordingly.
@@ -43,7 +44,8 @@ class Stopping:
         where every small map starts, values hardly differ either, but gradients grow. 0 to ignore.
     gradient_tol : float, default=1e-6
         Converged when the gradient is at most this share of the largest one met, or the precision
-        of the map, if that is more.
+        of the map, if that is more, and so is its product with the map's size: gradients also
+        shrink where a map has grown.
     window : int, default=10
         Steps over which values are compared.
     max_time : float, default=None
@@ -84,6 +86,7 @@ class Judge:
     def __init__(self, rule: Stopping, start: Point) -> None:
         self.rule, self.point, self.steps = rule, start, 0
         self.largest_gradient = start.gradient_norm
+        self.largest_pull = self._pull(start)
         self.precision = float(np.finfo(start.Y.dtype).eps)
         self.began = time.monotonic()
         self.restart()
@@ -99,7 +102,13 @@ class Judge:
         self.short_steps = self.short_steps + 1 if change <= self.rule.tol * size else 0
         self.recent.append((point.value, point.gradient_norm))
         self.largest_gradient = max(self.largest_gradient, point.gradient_norm)
+        self.largest_pull = max(self.largest_pull, self._pull(point))
         self.point, self.steps = point, self.steps + 1
+
+    @staticmethod
+    def _pull(point: Point) -> float:
+        """What the gradient means for a map of that size."""
+        return point.gradient_norm * extent(point.Y)
 
     def _size(self, point: Point) -> float:
         size, largest = extent(point.Y), self.rule.largest
@@ -112,6 +121,12 @@ class Judge:
         reason = self._converged() if settled else None
         if reason is not None:
             return Verdict(True, reason)
+        if self._faded():
+            return Verdict(
+                False,
+                "gradients vanish because the map has grown, not because it is a minimiser; start "
+                "from a smaller map, or take another optimizer",
+            )
         if self.steps >= self.rule.max_iter:
             return Verdict(False, f"max_iter={self.rule.max_iter} steps were taken")
         if self.rule.max_time is not None and time.monotonic() - self.began >= self.rule.max_time:
@@ -129,9 +144,19 @@ class Judge:
             "small: the gradient may not be that of the value, or too inaccurate",
         )
 
+    @property
+    def _gradient_tol(self) -> float:
+        return max(self.rule.gradient_tol, self.precision)
+
+    def _faded(self) -> bool:
+        """Whether the gradient is small only because the map has outgrown its kernel."""
+        small = self.point.gradient_norm <= self._gradient_tol * self.largest_gradient
+        return small and self._pull(self.point) > _OUTGROWN * self._gradient_tol * self.largest_pull
+
     def _converged(self) -> str | None:
-        rule, gradient_tol = self.rule, max(self.rule.gradient_tol, self.precision)
-        if self.point.gradient_norm <= gradient_tol * self.largest_gradient:
+        rule, gradient_tol = self.rule, self._gradient_tol
+        small = self.point.gradient_norm <= gradient_tol * self.largest_gradient
+        if small and self._pull(self.point) <= gradient_tol * self.largest_pull:
             return f"the gradient is below gradient_tol={gradient_tol:g} of the largest"
         if rule.tol > 0 and self.short_steps >= _SHORT_STEPS:
             return f"steps move the map by less than tol={rule.tol:g} of its size"
