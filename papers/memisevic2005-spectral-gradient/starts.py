@@ -13,7 +13,7 @@ from sklearn.preprocessing import PolynomialFeatures
 from manifoldry import SNE, UKR, ElasticEmbedding, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import ManifoldSample, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.optimize import Filter, Heat, Identity, Power, Projector, SpectralDirection
+from manifoldry.optimize import Filter, Heat, Power, Projector, SpectralDirection
 
 
 class OneEigenmap(BaseEstimator):
@@ -63,7 +63,7 @@ class Found(NamedTuple):
 
 def guides(name: str) -> dict[str, Filter | None]:
     """The filters, each followed by what the method searches with by default."""
-    then = SpectralDirection() if name == "elastic embedding" else Identity()
+    then = SpectralDirection(shift=0.1) if name.startswith("UKR") else SpectralDirection()
     return {
         "none": None,
         "Power": Power(10, then=then),
@@ -82,6 +82,8 @@ def smooth_share(Y: Any, true: Any) -> float:
 def fitted(
     model: Any, guidance: Filter | None, init: Any, sample: ManifoldSample, steps: int
 ) -> Found:
+    if isinstance(model, SNE):
+        model.set_params(homotopy=init is None)  # its default, which guidance would decline
     init = "auto" if init is None and isinstance(model, UKR) else init
     model.set_params(guidance=guidance, init=init, random_state=0, max_iter=steps)
     with warnings.catch_warnings():
