@@ -252,14 +252,16 @@ class ElasticEmbedding(NeighborEmbedder):
 
     def _resume(self, objective: Any, previous: Array, monitor: Monitor) -> Solution:
         if self._chooses:
-            self.weight_ = self._former_weight
+            self.weight_ = self.__dict__.pop("_former_weight")
             objective = self._objective = objective.with_weight(self.weight_)
         return super()._resume(objective, previous, monitor)
 
     def _forget(self) -> None:
-        weight = getattr(self, "weight_", UNSEEN)
+        weight = getattr(self, "weight_", None) if self.warm_start else None
         super()._forget()
-        self._former_weight = weight
+        self.__dict__.pop("_former_weight", None)
+        if weight is not None:
+            self._former_weight = weight
 
     def _choose(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         """Raise the weight until the map predicts the data no better; take the smallest."""

@@ -151,7 +151,7 @@ class NonRedundant(
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the embedding of `X`.
+        """Compute the embedding of `X`; where that fails, a model fitted before stays as it was.
 
         Parameters
         ----------
@@ -160,8 +160,6 @@ class NonRedundant(
         y : ignored
             Present for scikit-learn's sake.
         """
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # what an earlier fit left
         base, given_solver = self._prepared()
         with threads_allowed(getattr(base, "n_jobs", None)):
             run = self._fit(base, X)
