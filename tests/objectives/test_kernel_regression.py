@@ -218,10 +218,12 @@ def test_refusals(X, Y):
         best_scale(np.ones((14, 2)), X)
 
 
-def test_the_neighbour_graph_is_passed_on(X):
+def test_the_neighbour_graph_is_passed_on_in_units_of_the_error(X):
     W = sparse.csr_array(np.eye(14)[::-1])
     objective = Boxed(DensityFloor(UKRObjective(X, W)), 2.0)
-    assert objective.attraction is W
+    variance = ((X - X.mean(axis=0)) ** 2).sum() / 14
+    np.testing.assert_allclose(objective.attraction.toarray(), W.toarray() * variance / 14)
+    assert objective.attraction is objective.attraction  # so that factors are made once
     assert objective.n == 14
 
 
