@@ -203,7 +203,7 @@ def run_peer(name, seed):
 
 def has_peer():
     try:
-        import openTSNE  # noqa: F401
+        import openTSNE  # noqa: F401 (is it there?)
     except ImportError:
         return False
     return True

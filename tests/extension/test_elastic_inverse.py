@@ -83,9 +83,9 @@ def test_predictions_minimise_the_energy(rng):
         nearest = np.argsort(((x - inverse.Z) ** 2).sum(axis=1))[:3]
         found = [
             minimize(
-                lambda v: energy(inverse, x, v),  # noqa: B023
+                lambda v: energy(inverse, x, v),  # noqa: B023 (called at once)
                 inverse.X[n],
-                jac=lambda v: zeta_gradient(inverse, x, v),  # noqa: B023
+                jac=lambda v: zeta_gradient(inverse, x, v),  # noqa: B023 (called at once)
                 tol=1e-12,
             ).fun
             for n in nearest

@@ -228,13 +228,13 @@ def test_scipy_finds_the_same_minima(fitted, rng):
         arguments = (P[i], None if charges is None else charges[i])
         nearest = np.argsort(-P[i])[: fitted.map.n_starts]
         found = [
-            minimize(lambda x: written_out(fitted, x, *arguments), start, tol=1e-9)  # noqa: B023
+            minimize(lambda x: written_out(fitted, x, *arguments), start, tol=1e-9)  # noqa: B023 (called at once)
             for start in (P[i] @ fitted.Y, *fitted.Y[nearest])
         ]
         best = min(found, key=lambda result: result.fun)
         assert placed.values[i] <= best.fun + 1e-7
         again = minimize(
-            lambda x: written_out(fitted, x, *arguments),  # noqa: B023
+            lambda x: written_out(fitted, x, *arguments),  # noqa: B023 (called at once)
             placed.positions[i],
             tol=1e-9,
         )

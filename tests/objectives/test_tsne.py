@@ -33,7 +33,7 @@ def test_agrees_with_opentsne(exaggeration):
 
     With other degrees of freedom than one its kernel is another one, (1 + d²/α)^{−α}.
     """
-    tsne = pytest.importorskip("openTSNE.tsne")
+    tsne = pytest.importorskip("openTSNE.tsne", reason="openTSNE is no dependency of the tests")
     objective = TSNEObjective(JOINT, exaggeration=exaggeration)
     P = sparse.csr_matrix(JOINT) * exaggeration
     kl, gradient = tsne.kl_divergence_bh(MAP.copy(), P, 1, {"theta": 0.0}, should_eval_error=True)

@@ -291,4 +291,4 @@ class TestPath:
         assert rank(Y) == 3
         assert rank(Y * [1, 1, 1e-6]) == 2
         assert rank(Y * 0) == 0
-        assert rank(1e-5 * (Y - 100), size=1e-3) == 0
+        assert rank(1e-5 * (Y - 100)) == 0

@@ -29,12 +29,12 @@ def multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
     # There is no other way to seed it (hence the exceptions to NPY002), and the lock keeps
     # threads from seeing each other's.
     with _GLOBAL_GENERATOR:
-        state = np.random.get_state()  # noqa: NPY002
-        np.random.seed(rng.integers(2**32))  # noqa: NPY002
+        state = np.random.get_state()  # noqa: NPY002 (see above)
+        np.random.seed(rng.integers(2**32))  # noqa: NPY002 (see above)
         try:
             cycle = pyamg.smoothed_aggregation_solver(M).aspreconditioner(cycle="V")
         finally:
-            np.random.set_state(state)  # noqa: NPY002
+            np.random.set_state(state)  # noqa: NPY002 (see above)
     return lambda R: np.asarray(cycle @ R)
 
 

@@ -100,7 +100,7 @@ class KernelRegressionMap:
         return Expansion(R, around.jacobian, around.curvature(R))
 
     def density(self, Z: Array) -> Density:
-        """How many map positions are within reach of few others, with derivatives."""
+        """How many positions of the map are within reach of each of `Z`, with derivatives."""
         around = _Around.of(self, Z)
         return Density(around.shares.log_mass, around.crowding, around.crowding_hessian)
 

@@ -26,7 +26,7 @@ from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import Seen
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.homotopy import COLLAPSED, Homotopy
+from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
@@ -233,7 +233,7 @@ class IterativeEmbedder(CallbackSupportMixin, GraphReader):
     _remedy: str
 
     def _check_extent(self, Y: Array) -> None:
-        extends = rank(Y, COLLAPSED)
+        extends = rank(Y)
         if extends == 0:
             warn(f"the map has collapsed to one point; {self._remedy}", RankWarning)
         elif extends < self.n_components_:

@@ -251,8 +251,9 @@ class ElasticEmbedding(NeighborEmbedder):
         return search(objective, start, monitor)
 
     def _resume(self, objective: Any, previous: Array, monitor: Monitor) -> Solution:
+        weight = self.__dict__.pop("_former_weight")
         if self._chooses:
-            self.weight_ = self.__dict__.pop("_former_weight")
+            self.weight_ = weight
             objective = self._objective = objective.with_weight(self.weight_)
         return super()._resume(objective, previous, monitor)
 

@@ -68,8 +68,8 @@ class TSNE(NeighborEmbedder):
         Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
         see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
     max_iter : int, default=None
-        Most steps after the first phase, along a homotopy of each search; by default 500, which
-        is a number that suits, not one at which nothing moves: ``converged_`` may be False.
+        Most steps after the first phase, along a homotopy of each search; by default 500:
+        maps are good then, but still move, so that ``converged_`` is mostly False.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
         optimiser's own.

@@ -107,11 +107,11 @@ class _Guided(BoundFilter):
         return self._stays if self._after is None else self._after.settled
 
     @property
-    def newton_like(self) -> bool:  # type: ignore[override]
+    def newton_like(self) -> bool:  # type: ignore[override]  # it changes with the stage
         return self._after is not None and self._after.newton_like
 
     @property
-    def reason(self) -> str:  # type: ignore[override]
+    def reason(self) -> str:  # type: ignore[override]  # it changes with the stage
         if self._after is not None:
             return self._after.reason
         stages = f"stage {self._stage + 1} of {len(self._levels)}"

@@ -15,7 +15,6 @@ from manifoldry.optimize.saddle import off_saddle, smallest_curvature
 from manifoldry.optimize.solution import Solution
 
 _ESCAPES = 3  # saddles left at one value, at most
-COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
 
 
 @dataclass(frozen=True)
@@ -147,7 +146,7 @@ class Walk:
         step = PathStep(
             value,
             solution.value,
-            rank(self.Y, COLLAPSED),
+            rank(self.Y),
             curvature,
             solution.n_iter,
             solution.converged,
@@ -182,7 +181,7 @@ class Walk:
         return solution, np.nan
 
     def _may_be_saddle(self, Y: Array) -> bool:
-        return self.rule.curvature or rank(Y, COLLAPSED) < Y.shape[1]
+        return self.rule.curvature or rank(Y) < Y.shape[1]
 
     def _shaken(self) -> Array:
         extent = float(np.abs(self.Y - self.Y.mean(axis=0)).max())

@@ -11,6 +11,7 @@ from manifoldry._typing import Array
 
 # A direction counts if the map extends along it by this share of its longest.
 _FLAT = 1e-3
+_COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
 
 
 class PathStep(NamedTuple):
@@ -109,7 +110,7 @@ class Path:
         return [(float(at[i]), int(ranks[i])) for i in changes]
 
 
-def rank(Y: Array, size: float = 0.0) -> int:
-    """Directions along which a map extends, relative to its longest; none below `size`."""
+def rank(Y: Array) -> int:
+    """Directions along which a map extends, relative to its longest; none if it is a point."""
     spread = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False) / np.sqrt(len(Y))
-    return int((spread > max(_FLAT * spread[0], size)).sum())
+    return int((spread > max(_FLAT * spread[0], _COLLAPSED)).sum())
