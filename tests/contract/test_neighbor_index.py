@@ -310,3 +310,15 @@ def test_the_query_is_left_alone(case, data):
     index = case.of(X)
     index.nearest(asked, 3), index.within(asked, 1.0), index.identical(asked)
     assert abs(asked - before).max() == 0
+
+
+@every_index_of_points
+def test_distances_between_references(case, data, rng):
+    X, _ = data
+    i, j = rng.integers(0, len(X), (2, 200))
+    expected = case.oracle(X, X)[i, j]
+    np.testing.assert_allclose(case.of(X).between(i, j), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_distances_between_references_that_were_never_seen():
+    assert DenseDistances(4).between(np.array([0]), np.array([1])) is None

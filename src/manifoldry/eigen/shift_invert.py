@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
@@ -34,9 +35,8 @@ _STEPS = (1e-3, 1e-2, 1e-1, 1.0)
 # Eigenvalues of the inverse this many times the k-th one are locked before the others are sought.
 _DOMINANT = 1e4
 
-# Angle at which the iteration stops, and the rounding of a solve relative to the largest
-# eigenvalue of the inverse.
-_ANGLE, _SOLVE = 1e-9, 1e-14
+# Rounding of a solve relative to the largest eigenvalue of the inverse.
+_SOLVE = 1e-14
 # Beyond this order a shift from a known edge is trusted: the pivots that would prove it sit in a
 # copy of the factor (LTSA, 10⁵ points: a quarter of its time). A negative eigenvalue of the
 # inverse, of this share of the largest, would show in the iteration.
@@ -58,6 +58,8 @@ class ShiftInvertLanczos(PairSolver):
         Largest number of solves.
     copies : bool
         Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
+    angle : float
+        Error of an eigenvector at which the iteration stops.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class ShiftInvertLanczos(PairSolver):
     basis: int = 30
     max_products: int = 1000
     copies: bool = True
+    angle: float = 1e-9
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return threads(standard)
@@ -134,7 +137,8 @@ class ShiftInvertLanczos(PairSolver):
 
         space = allowed_space(standard, rng)
         most = self.max_products
-        run = top_pairs(operator, k, space, _resolved, basis=basis, max_products=most)
+        stop = partial(_resolved, angle=self.angle)
+        run = top_pairs(operator, k, space, stop, basis=basis, max_products=most)
         if run.lowest < -_NEGATIVE * run.values[0]:
             raise NotDefiniteError("the inverse has a negative end")
         V = run.vectors
@@ -179,8 +183,8 @@ def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> floa
     return float(rayleigh_quotients(free, run.vectors)[0])
 
 
-def _resolved(values: Array, residuals: Array) -> bool:
+def _resolved(values: Array, residuals: Array, angle: float) -> bool:
     """Whether eigenvalues of the inverse stand apart; the last one only measures a gap."""
     gaps = np.minimum(cluster_gaps(values, 1e-12 * values[0]), values)
-    allowed = np.append(_ANGLE * gaps[:-1], 1e-3 * gaps[-1])
+    allowed = np.append(angle * gaps[:-1], 1e-3 * gaps[-1])
     return bool((residuals <= np.maximum(allowed, _SOLVE * values[0])).all())

@@ -44,6 +44,8 @@ class Monitor(AbstractContextManager["Monitor"]):
     """What a homotopy is varying, at the moment."""
     view: Callable[[Array], Array] | None = None
     """From the variables of the search to the map, where they are not the same."""
+    note: str = ""
+    """What else the progress bar says."""
     stopped: bool = False
     """Whether a callback asked to stop."""
     _before: tuple[int, int] = (0, 0)
@@ -71,7 +73,8 @@ class Monitor(AbstractContextManager["Monitor"]):
             parameter=self.parameter,
         )
         self.steps.append(step)
-        self.ticker.show(step.iteration, f"value {step.value:.6g}, |g| {step.gradient_norm:.2g}")
+        how = f"value {step.value:.6g}, |g| {step.gradient_norm:.2g}{self.note}"
+        self.ticker.show(step.iteration, how)
         if step.iteration == 0 or iterate.step.iteration > 0:  # else it was the last step before
             self._tell(iterate.embedding, step)
 

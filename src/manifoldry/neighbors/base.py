@@ -105,6 +105,10 @@ class NeighborIndex(ABC):
     def identical(self, X: Matrix) -> IntArray:
         """First reference that each query row repeats, at distance exactly zero, or -1."""
 
+    def between(self, i: IntArray, j: IntArray) -> Array | None:
+        """Distances of pairs of references; None where the index does not know them."""
+        return None
+
 
 class PointIndex(NeighborIndex):
     """Base of the frozen dataclasses that hold the reference points themselves, as ``X``."""

@@ -82,6 +82,9 @@ class BruteIndex(PointIndex):
         """True distances of pairs."""
         return pair_distances(X, self.X, query, reference, self._frame.unit)
 
+    def between(self, i: IntArray, j: IntArray) -> Array:
+        return self._between(self.X, i, j)
+
     def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
         """True distances (n, k) of every row from its neighbours, to the same bits."""
         return neighbor_distances(X, self.X, neighbors, self._frame.unit)
@@ -220,6 +223,9 @@ class CosineIndex(NeighborIndex):
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         indices, chords = self.sphere.nearest(directions(X), k)
         return indices, chords**2 / 2
+
+    def between(self, i: IntArray, j: IntArray) -> Array:
+        return self.sphere.between(i, j) ** 2 / 2
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)

@@ -42,16 +42,20 @@ class GeneralIndex(PointIndex):
             found.append((query + block.start, reference, D[query, reference]))
         return gather(found, X.shape[0])
 
+    def between(self, i: IntArray, j: IntArray) -> Array:
+        out = np.empty(len(i))
+        order = np.argsort(i, kind="stable")
+        for pairs in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):
+            out[pairs] = self._all_pairs(self.X[i[pairs[:1]]], self.X[j[pairs]])[0]
+        return out
+
     def _blocks(self, X: Matrix) -> Iterator[tuple[slice, Array]]:
+        for block in row_blocks(X.shape[0], self.n_reference, budget=2**22):
+            yield block, self._all_pairs(X[block], self.X, self.n_jobs)
+
+    def _all_pairs(self, X: Matrix, Y: Matrix, n_jobs: int | None = None) -> Array:
         from sklearn.metrics import pairwise_distances
 
-        references = self.X.astype(np.float64, copy=False)
-        for block in row_blocks(X.shape[0], self.n_reference, budget=2**22):
-            D = pairwise_distances(
-                X[block].astype(np.float64, copy=False),
-                references,
-                metric=self.metric,
-                n_jobs=self.n_jobs,
-                **self.metric_params,
-            )
-            yield block, np.asarray(D, dtype=np.float64)
+        X, Y = X.astype(np.float64, copy=False), Y.astype(np.float64, copy=False)
+        D = pairwise_distances(X, Y, metric=self.metric, n_jobs=n_jobs, **self.metric_params)
+        return np.asarray(D, dtype=np.float64)

@@ -124,6 +124,9 @@ class KDTreeIndex(PointIndex):
         for batch, position, query in self._balls(tree, self._frame.apply(self.X), reach):
             yield query, batch[position]
 
+    def between(self, i: IntArray, j: IntArray) -> Array:
+        return self._distances(self.X, i, j)
+
     def _distances(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
         return pair_distances(X, self.X, query, reference, self._frame.unit, self.p)
 

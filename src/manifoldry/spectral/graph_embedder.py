@@ -7,28 +7,19 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._graph_reader import GraphReader
+from manifoldry._piecewise import PiecewiseEmbedder
 from manifoldry._typing import Array, IntArray
 from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.exceptions import RankWarning
-from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
-from manifoldry.extension.regression import LocalRegression
-from manifoldry.neighbors.disconnected import (
-    GRAPH,
-    OPTIONS,
-    VANISHING_WEIGHTS,
-    Cause,
-    DisconnectedPolicy,
-)
-from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.disconnected import GRAPH, VANISHING_WEIGHTS, Cause
 from manifoldry.spectral.base import SpectralEmbedder
 
 # Coupling below this share of both ends' diagonal entries is lost in the operator's rounding.
 _NEGLIGIBLE = 1e-14
 
 
-class GraphEmbedder(GraphReader, SpectralEmbedder):
+class GraphEmbedder(PiecewiseEmbedder, SpectralEmbedder):
     """Base of the estimators that see the data only through their neighbour graph.
 
     Attributes
@@ -37,37 +28,8 @@ class GraphEmbedder(GraphReader, SpectralEmbedder):
         How neighbours were found, and why so; how many of them, where not all.
     """
 
-    search_: str
-
-    disconnected: Any
-
-    # What a user may pass as `disconnected`; what falls apart where the graph does not.
-    _policies: tuple[str, ...] = OPTIONS
+    # What falls apart where the graph does not.
     _weak_link: Cause = VANISHING_WEIGHTS
-
-    @property
-    def _policy(self) -> DisconnectedPolicy:
-        return DisconnectedPolicy(self.disconnected, self._policies)
-
-    def _graph(self, data: Any) -> NeighborGraph:
-        """The neighbour graph of the data, connected if the policy says so."""
-        graph = self._policy.connect(self._unconnected(data), distances=self._dense_distances(data))
-        self._n_graph_components = graph.components()[0]
-        self.search_ = graph.search
-        return graph
-
-    @property
-    def _in_data_units(self) -> bool:
-        """Whether coordinates are lengths in the data, so that pieces keep their size."""
-        return False
-
-    def _geometry(self, data: Any, rows: list[IntArray]) -> Geometry:
-        """Sizes and positions of pieces in the data, as far as they are known."""
-        distances = self._dense_distances(data)
-        if distances is not None:
-            return Geometry.of_distances(distances, rows)
-        points = self._points(data)
-        return Geometry.unknown(rows) if points is None else Geometry.of_points(points, rows)
 
     def _cause(self, labels: IntArray) -> Cause:
         """What fell apart: the graph itself, or only the weights on it."""
@@ -93,11 +55,6 @@ class GraphEmbedder(GraphReader, SpectralEmbedder):
             self._piece_values = spectrum.values[None, :]
             return spectrum
         return self._solve_pieces(problem, pieces)
-
-    def _label(self, pieces: list[IntArray], n: int) -> None:
-        self.piece_labels_ = np.full(n, -1, dtype=np.intp)
-        for number, rows in enumerate(pieces):
-            self.piece_labels_[rows] = number
 
     def _solve_pieces(self, problem: SpectralProblem, pieces: list[IntArray]) -> Spectrum:
         if len(pieces[0]) <= self.n_components_:
@@ -126,25 +83,8 @@ class GraphEmbedder(GraphReader, SpectralEmbedder):
             gaps=np.pad(spectrum.gaps, padding),
         )
 
-    def _remember(self, data: Any) -> None:
-        """Keep what ``inverse_transform`` needs: the data of the rows that are on the map."""
-        points, rows = self._points(data), self._on_map
-        if points is not None and len(rows) < len(self.embedding_):
-            self._inverse = LocalRegression(self.embedding_[rows], points[rows])
-        elif points is not None:
-            self._inverse = LocalRegression(self.embedding_, points)
-
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         return self._lay_out(data, super()._coordinates(data, problem, spectrum))
-
-    def _lay_out(self, data: Any, Y: Array) -> Array:
-        """Put coordinates computed within pieces into one map."""
-        if self.piece_labels_.max() == 0:
-            self._pieces = Pieces.single(self.piece_labels_, self.n_components_)
-        else:
-            geometry = self._geometry(data, piece_rows(self.piece_labels_))
-            self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry, self._in_data_units)
-        return self._pieces.place(Y, self.piece_labels_)
 
 
 def with_training_rows(rows: Any, known: IntArray, K: Any) -> sparse.csr_array:

@@ -133,7 +133,7 @@ class Isomap(GraphEmbedder):
 
     def _pose(self, data: Any) -> SpectralProblem:
         self._check_landmarks(data.shape[0])
-        graph = self._graph(data)
+        graph = self._connected_graph(data)
         if len(graph.distances) == 0:
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
@@ -250,7 +250,7 @@ class Isomap(GraphEmbedder):
         return out
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> GeodesicExtension:
-        self._remember(data)
+        self._inverse = self._regression(data)
         del self._poses  # they hold the Gram matrices
         return GeodesicExtension(
             self._geodesics, self._columns, self._maps, self._unit, self._pieces

@@ -181,7 +181,7 @@ class LaplacianEigenmaps(GraphEmbedder):
             self._source = GivenWeights(data.shape[0])
             self._lookup = RowLookup.of(sparse.csr_array(data))
             return _without_diagonal(data)
-        graph = self._graph(data)
+        graph = self._connected_graph(data)
         if len(graph.distances) == 0:
             raise ValueError(no_neighbors(graph.n_query))
         if not graph.distances.any():
@@ -241,7 +241,7 @@ class LaplacianEigenmaps(GraphEmbedder):
         return None if self._is_precomputed_affinity else super()._dense_distances(data)
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> KernelExtension:
-        self._remember(data)
+        self._inverse = self._regression(data)
         root = np.sqrt(self._degree)[:, None] if self.normalization == "sym" else 1.0
         return LaplacianExtension(
             self._source,

@@ -120,5 +120,5 @@ class LLE(LocalEmbedder):
         return np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Barycentric:
-        self._remember(data)
+        self._inverse = self._regression(data)
         return Barycentric(self._training_graph, self.embedding_, self.reg, self.piece_labels_)

@@ -38,7 +38,7 @@ class LocalEmbedder(GraphEmbedder):
         """Sum over all neighbourhoods of what a map costs there."""
 
     def _pose(self, data: Any) -> SpectralProblem:
-        graph = self._training_graph = self._graph(data)
+        graph = self._training_graph = self._connected_graph(data)
         self._check_neighbors(graph)
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))

@@ -88,7 +88,7 @@ class TangentEmbedder(LocalEmbedder):
             )
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
-        self._remember(data)
+        self._inverse = self._regression(data)
         graph = self._training_graph
         return LocalAffine(graph, self.embedding_, self._with_itself(graph))
 

@@ -1,0 +1,80 @@
+"""Estimators that lay a neighbour graph of several pieces out by a policy."""
+
+from typing import Any
+
+import numpy as np
+
+from manifoldry._graph_reader import GraphReader
+from manifoldry._typing import Array, IntArray
+from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
+from manifoldry.neighbors.graph import NeighborGraph
+
+
+class PiecewiseEmbedder(GraphReader):
+    """Base of the estimators that a graph in pieces would leave without a common map.
+
+    Attributes
+    ----------
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    """
+
+    search_: str
+    piece_labels_: IntArray
+
+    disconnected: Any
+
+    # What a user may pass as `disconnected`.
+    _policies: tuple[str, ...] = OPTIONS
+    _pieces: Pieces
+
+    @property
+    def _policy(self) -> DisconnectedPolicy:
+        return DisconnectedPolicy(self.disconnected, self._policies)
+
+    def _connected_graph(self, data: Any) -> NeighborGraph:
+        """The neighbour graph of the data, connected if the policy says so."""
+        graph = self._policy.connect(self._unconnected(data), distances=self._dense_distances(data))
+        self._n_graph_components = graph.components()[0]
+        self.search_ = graph.search
+        return graph
+
+    @property
+    def _in_data_units(self) -> bool:
+        """Whether coordinates are lengths in the data, so that pieces keep their size."""
+        return False
+
+    def _geometry(self, data: Any, rows: list[IntArray]) -> Geometry:
+        """Sizes and positions of pieces in the data, as far as they are known."""
+        distances = self._dense_distances(data)
+        if distances is not None:
+            return Geometry.of_distances(distances, rows)
+        points = self._points(data)
+        return Geometry.unknown(rows) if points is None else Geometry.of_points(points, rows)
+
+    def _label(self, pieces: list[IntArray], n: int) -> None:
+        self.piece_labels_ = np.full(n, -1, dtype=np.intp)
+        for number, rows in enumerate(pieces):
+            self.piece_labels_[rows] = number
+
+    def _lay_out(self, data: Any, Y: Array) -> Array:
+        """Put coordinates computed within pieces into one map."""
+        if self.piece_labels_.max() == 0:
+            self._pieces = Pieces.single(self.piece_labels_, self.n_components_)
+        else:
+            geometry = self._geometry(data, piece_rows(self.piece_labels_))
+            self._pieces = Pieces.lay_out(self.piece_labels_, Y, geometry, self._in_data_units)
+        return self._pieces.place(Y, self.piece_labels_)
+
+    def _regression(self, data: Any) -> LocalRegression | None:
+        """From the map to the data of the rows that are on it; None where they were not seen."""
+        points, rows = self._points(data), self._on_map
+        if points is None:
+            return None
+        if len(rows) < len(self.embedding_):
+            return LocalRegression(self.embedding_[rows], points[rows])
+        return LocalRegression(self.embedding_, points)

@@ -1,0 +1,1 @@
+"""Semidefinite methods: coordinates through a positive semidefinite matrix of inner products."""

@@ -1,0 +1,163 @@
+"""The lengths that an unfolding has to keep: every edge of a neighbour graph once."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from manifoldry._typing import Array, IntArray
+from manifoldry._validation import power_of_two_scale
+from manifoldry.neighbors.graph import NeighborGraph
+
+# Changes of edges shorter than this share of the median are counted as if they were that long:
+# nothing is gained from placing points that nearly coincide to a percent of the little between.
+_SHORTEST = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeLengths:
+    """Pairs of points, each once, with the distance that a map has to keep.
+
+    Parameters
+    ----------
+    ends : array of shape (n_edges, 2)
+        The two points.
+    squares : array of shape (n_edges,)
+        Their squared distance, in squared units of `unit`.
+    n : int
+        Number of points.
+    unit : float
+        Length in which everything here is measured.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> edges = EdgeLengths(np.array([[0, 1], [1, 2]]), np.array([1.0, 4.0]), 3)
+    >>> edges.changes(edges.steps(np.array([[0.0], [1.0], [4.0]])))
+    array([0.  , 1.25])
+    """
+
+    ends: IntArray
+    squares: Array
+    n: int
+    unit: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        graph: NeighborGraph,
+        place: IntArray,
+        cliques: bool,
+        distances: Array | None = None,
+    ) -> "EdgeLengths":
+        """The edges of a graph whose point i lies at place ``place[i]``.
+
+        With `cliques` also those between any two neighbours of a point; `distances` are all
+        distances, of a graph that was read off them.
+        """
+        W = sparse.csr_array(graph.matrix(), dtype=np.float64)
+        i, j = _pairs(W, cliques)
+        lengths = _lengths(graph, i, j, distances) if cliques else _stored(W, i, j)
+        ends = np.sort(np.column_stack([place[i], place[j]]), axis=1)
+        n = int(place.max()) + 1
+        apart = np.flatnonzero(ends[:, 0] != ends[:, 1])
+        first = apart[np.unique(ends[apart] @ [n, 1], return_index=True)[1]]
+        unit = power_of_two_scale(lengths[first])
+        return cls(ends[first], (lengths[first] / unit) ** 2, n, unit)
+
+    @property
+    def count(self) -> int:
+        """Number of edges."""
+        return len(self.squares)
+
+    @cached_property
+    def scales(self) -> Array:
+        """What a change of a squared length is measured by: that square, if it is not tiny."""
+        return np.maximum(self.squares, _SHORTEST**2 * np.median(self.squares))
+
+    @cached_property
+    def incidence(self) -> sparse.csr_array:
+        """The matrix whose product with a map are the steps along its edges."""
+        signs = np.tile([1.0, -1.0], self.count)
+        starts = np.arange(0, 2 * self.count + 1, 2)
+        return sparse.csr_array((signs, self.ends.ravel(), starts), shape=(self.count, self.n))
+
+    @cached_property
+    def _gathering(self) -> sparse.csr_array:
+        return sparse.csr_array(self.incidence.T)
+
+    def steps(self, R: Array) -> Array:
+        """What leads from the second end of every edge to the first, (n_edges, d)."""
+        return np.asarray(self.incidence @ R)
+
+    def gather(self, steps: Array) -> Array:
+        """Sum of steps at every point, those that lead to it less those that lead away."""
+        return np.asarray(self._gathering @ steps)
+
+    def changes(self, steps: Array) -> Array:
+        """Changes of squared lengths, as shares of them."""
+        return (np.einsum("ed,ed->e", steps, steps) - self.squares) / self.scales
+
+    def errors(self, R: Array) -> Array:
+        """Errors of lengths on a map, as shares of them."""
+        steps = self.steps(R)
+        lengths = np.sqrt(np.einsum("ed,ed->e", steps, steps))
+        return np.abs(lengths - np.sqrt(self.squares)) / np.sqrt(self.scales)
+
+    def weights(self, values: Array) -> sparse.csr_array:
+        """Symmetric matrix with a value for every edge."""
+        i, j = self.ends.T
+        upper = sparse.coo_array((values, (i, j)), shape=(self.n, self.n))
+        return sparse.csr_array(upper + upper.T)
+
+    def laplacian(self, values: Array) -> sparse.csr_array:
+        """Graph Laplacian of a value for every edge; values may be negative."""
+        W = self.weights(values)
+        return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
+
+
+def places(graph: NeighborGraph) -> IntArray:
+    """Number the places of all points; those joined by edges of no length share one."""
+    apart = graph.matrix((graph.distances == 0).astype(float))
+    apart.eliminate_zeros()
+    labels: IntArray = connected_components(apart, directed=False)[1]
+    return labels.astype(np.intp)
+
+
+def knows_cliques(graph: NeighborGraph, distances: Array | None) -> bool:
+    """Whether distances between the neighbours of a point can be had."""
+    none = np.empty(0, dtype=np.intp)
+    return distances is not None or graph.index.between(none, none) is not None
+
+
+def _pairs(W: sparse.csr_array, cliques: bool) -> tuple[IntArray, IntArray]:
+    """Joined points, the lower one first: neighbours, or members of a common neighbourhood."""
+    ones = np.ones(W.nnz, dtype=np.float32)
+    A = sparse.csr_array((ones, W.indices, W.indptr), shape=W.shape)
+    if cliques:
+        A = A + sparse.eye_array(A.shape[0], dtype=np.float32, format="csr")
+        joined = sparse.csr_array(A.T @ A)
+    else:
+        joined = A + sparse.csr_array(A.T)
+    upper = sparse.coo_array(sparse.triu(joined, 1))
+    return upper.row.astype(np.intp), upper.col.astype(np.intp)
+
+
+def _stored(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:
+    """Lengths of edges, whichever end stores them."""
+    both = sparse.csr_array(W.maximum(sparse.csr_array(W.T)))
+    return np.asarray(both[i, j]).ravel()
+
+
+def _lengths(graph: NeighborGraph, i: IntArray, j: IntArray, distances: Array | None) -> Array:
+    if distances is not None:
+        return np.asarray(distances[i, j], dtype=np.float64)
+    found = graph.index.between(i, j)
+    if found is None:
+        raise ValueError(
+            "cliques=True needs the distances between all neighbours of a point, and this graph "
+            "does not know them; pass the data or dense distances, or cliques=False"
+        )
+    return found

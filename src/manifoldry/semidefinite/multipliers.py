@@ -1,0 +1,230 @@
+"""The method of multipliers: rounds of search, after each of which edges pull harder."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from manifoldry._typing import Array
+from manifoldry.optimize.lbfgs import LBFGS
+from manifoldry.optimize.optimiser import Optimiser, Watcher
+from manifoldry.optimize.spectral_direction import SpectralDirection
+from manifoldry.optimize.stopping import Stopping
+from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
+from manifoldry.semidefinite.variance_bound import VarianceBound
+
+_STEPS = 100  # of one round's search; more of them do less good than another round
+_SEARCH = LBFGS(
+    SpectralDirection(),
+    stopping=Stopping(max_iter=_STEPS, tol=1e-6, value_tol=1e-12, gradient_tol=1e-7),
+)
+# Stiffness of the first round, of the last ones, and between them of those that let tensions
+# settle: the error of a tension is stiffness times that of a length.
+_FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
+_STIFFER = 3.0
+_CALM_ROUNDS = 3
+_CYCLES = 3  # of calm rounds and stiff ones, where the bound is not met
+_SPARE = 3  # coordinates beyond those in use
+_USED = 0.01  # largest value, in units of the mean edge, from which a coordinate is in use
+_FRESH = 1e-3  # spread of a fresh one
+
+
+class Round(NamedTuple):
+    """How matters stood after one round."""
+
+    steps: int
+    """Steps of all searches so far."""
+    stiffness: float
+    variance: float
+    violation: float
+    """Largest change of a squared length beyond what is granted, as a share of it."""
+    rank: int
+    """Coordinates in use."""
+
+
+@dataclass(frozen=True, eq=False)
+class Unfolded:
+    """A map of large variance, and the evidence."""
+
+    R: Array
+    """Coordinates along principal axes, (n, rank and some more)."""
+    tension: Array
+    share: float
+    bound: float
+    """Variance that no map can exceed."""
+    gap: float
+    """How much larger than the variance that is, as a share."""
+    converged: bool
+    status: str
+    rounds: list[Round]
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class MethodOfMultipliers:
+    """Unfold by rounds of search (Burer and Monteiro's method on relative lengths).
+
+    In each round the map minimises an :class:`~manifoldry.objectives.unfolding.Unfolding`, and the
+    tensions it ends with are those from which the next one's springs pull. Stiffness grows as
+    long as lengths do not come right by themselves. Once they are, calm rounds let tensions
+    settle, which proves how far the variance is from the largest possible, and stiff ones restore
+    the lengths. The number of coordinates follows those in use.
+
+    Parameters
+    ----------
+    tol : float, default=1e-3
+        Largest change of a squared length, beyond what is granted, as a share of it.
+    gap_tol : float, default=0.01
+        Largest gap between variance and bound.
+    max_iter : int, default=20000
+        Most steps of all searches.
+    optimiser : Optimiser
+        What searches.
+    """
+
+    tol: float = 1e-3
+    gap_tol: float = 0.01
+    max_iter: int = 20_000
+    optimiser: Optimiser = field(default=_SEARCH)
+
+    def solve(
+        self,
+        problem: UnfoldingProblem,
+        R: Array,
+        rng: np.random.Generator,
+        watch: Watcher | None = None,
+        begin: Callable[[Round | None, float], None] | None = None,
+    ) -> Unfolded:
+        """Unfold from the map `R`; `begin` is told of the round before, and the next stiffness."""
+        search = _Search(self, problem, R, rng, watch, begin)
+        try:
+            search.run()
+        except KeyboardInterrupt:
+            return search.result(interrupted=True)
+        return search.result()
+
+
+class _Search:
+    def __init__(
+        self,
+        rule: MethodOfMultipliers,
+        problem: UnfoldingProblem,
+        R: Array,
+        rng: np.random.Generator,
+        watch: Watcher | None,
+        begin: Callable[[Round | None, float], None] | None,
+    ) -> None:
+        self.rule, self.problem, self.rng = rule, problem, rng
+        self.watch, self.begin = watch, begin
+        self.R = self._fresh(problem.centred(R))
+        self.tension: Array = np.ones(problem.edges.count)
+        self.share = self._share()
+        self.bound = np.inf
+        self.rounds: list[Round] = []
+
+    def run(self) -> None:
+        """Search until lengths are kept and the variance is provably large enough."""
+        stiffness = self._stiffen(_FIRST)
+        for _ in range(_CYCLES):
+            for _ in range(_CALM_ROUNDS):
+                self._round(_CALM)
+            bound = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
+            self.bound = min(self.bound, bound.value)
+            stiffness = self._stiffen(stiffness)
+            if self._over or self.gap <= self.rule.gap_tol:
+                return
+
+    def _stiffen(self, stiffness: float) -> float:
+        """Rounds, ever stiffer if need be, until lengths are kept."""
+        before = np.inf
+        while not self._over:
+            self._round(stiffness)
+            if self.violation <= self.rule.tol:
+                break
+            if self.violation > before / 2:
+                stiffness = min(_STIFFER * stiffness, _STIFFEST)
+            before = self.violation
+        return stiffness
+
+    def _round(self, stiffness: float) -> None:
+        if self.begin is not None:
+            self.begin(self.rounds[-1] if self.rounds else None, stiffness)
+        objective = self.problem.round(self.tension, stiffness, self.share)
+        search = self.rule.optimiser.hurried(min(_STEPS, max(self._left, 1)), 0.0)
+        solution = search.minimise(objective, self.R, self.watch)
+        self.R = self.problem.centred(solution.embedding)
+        changes = self._changes()
+        tension = objective.pull(changes)
+        violation = float(self.problem.excess(changes, tension).max())
+        share, self.share = self.share, self._share()
+        self.tension = tension * (share / self.share)  # that of the mean edge is one, always
+        self.R = self._fresh(self.R)
+        variance, rank = self.share * self.problem.edges.count, self.R.shape[1] - _SPARE
+        steps = self.rule.max_iter - self._left + solution.n_iter
+        self.rounds.append(Round(steps, stiffness, variance, violation, rank))
+        if solution.interrupted:
+            raise KeyboardInterrupt
+
+    @property
+    def _left(self) -> int:
+        """Steps that may still be taken."""
+        return self.rule.max_iter - (self.rounds[-1].steps if self.rounds else 0)
+
+    @property
+    def _over(self) -> bool:
+        return self._left <= 0
+
+    def _share(self) -> float:
+        return self.problem.variance(self.problem.centred(self.R)) / self.problem.edges.count
+
+    def _changes(self) -> Array:
+        return self.problem.edges.changes(self.problem.edges.steps(self.R))
+
+    def _fresh(self, R: Array) -> Array:
+        """The map along its principal axes: those in use, and a few that are next to nothing."""
+        R = R @ np.linalg.eigh(R.T @ R)[1][:, ::-1]
+        edge = np.sqrt(self.problem.edges.squares.mean())
+        R = R[:, np.abs(R).max(axis=0) > _USED * edge]
+        spare = self.rng.standard_normal((len(R), _SPARE)) * (_FRESH * edge)
+        return self.problem.centred(np.hstack([R, spare]))
+
+    @property
+    def violation(self) -> float:
+        """Largest change of a squared length beyond what is granted."""
+        return self.rounds[-1].violation if self.rounds else np.inf
+
+    @property
+    def gap(self) -> float:
+        """Share by which the variance, less what slack costs, might be larger."""
+        variance = self.problem.edges.count - self.problem.price(self._changes())
+        return self.bound / (self.share * variance) - 1 if variance > 0 else np.inf
+
+    def status(self) -> tuple[bool, str]:
+        """Whether all is well, and what there is to say."""
+        tol, gap_tol = self.rule.tol, self.rule.gap_tol
+        if self.violation > tol:
+            return False, (
+                f"max_iter={self.rule.max_iter} steps were taken, and some squared length still "
+                f"changes by {self.violation:.1e} of it beyond what is granted"
+            )
+        if self.gap > gap_tol:
+            return False, (
+                f"lengths are kept, but the variance is proved only to be within {self.gap:.1%} "
+                f"of the largest possible, not gap_tol={gap_tol:.1%}"
+            )
+        return True, f"lengths are kept, and the variance is within {self.gap:.2%} of the largest"
+
+    def result(self, interrupted: bool = False) -> Unfolded:
+        converged, status = (False, "interrupted") if interrupted else self.status()
+        return Unfolded(
+            self.R,
+            self.tension,
+            self.share,
+            self.bound,
+            self.gap,
+            converged,
+            status,
+            self.rounds,
+            interrupted,
+        )

@@ -1,0 +1,48 @@
+"""Maps from which an unfolding begins."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from manifoldry._typing import Array, IntArray
+from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.iterative.start import Seen, check_init, starting_map
+from manifoldry.semidefinite.edge_lengths import EdgeLengths
+
+OPTIONS = ("isomap", "spectral", "pca", "random")
+_LANDMARKS = 50  # plenty for a start
+
+
+def unfolding_start(
+    init: Any, seen: Seen, n_components: int, edges: EdgeLengths, rows: IntArray, rng: Any
+) -> Array:
+    """A map of the points `rows`, in the edges' unit, whose edges have about their length."""
+    init = check_init(init, (seen.graph.n_query, n_components), OPTIONS)
+    if isinstance(init, str) and init == "isomap":
+        Y = _isomap(seen, n_components)
+    elif isinstance(init, np.ndarray):
+        Y = init
+    else:
+        Y = starting_map(init, seen, n_components, rng)
+    Y = np.nan_to_num(Y[rows])
+    Y = Y / (np.abs(Y - Y.mean(axis=0)).max() or 1.0)
+    return Y * _factor(Y, edges)
+
+
+def _isomap(seen: Seen, n_components: int) -> Array:
+    from manifoldry.spectral.isomap import Isomap
+
+    few = min(max(_LANDMARKS, n_components + 1), seen.graph.n_query)
+    model = Isomap(n_components, n_landmarks=few, disconnected="separate")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
+        return np.asarray(model.fit(seen.graph).embedding_, dtype=np.float64)
+
+
+def _factor(Y: Array, edges: EdgeLengths) -> float:
+    """What makes the squared lengths of edges right, on average over their shares."""
+    steps = edges.steps(Y)
+    shares = np.einsum("ed,ed->e", steps, steps) / edges.scales
+    squared = float((shares**2).sum())
+    return float(np.sqrt(shares.sum() / squared)) if squared > 0 else 1.0
