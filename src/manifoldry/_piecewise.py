@@ -1,4 +1,4 @@
-"""Estimators that lay a neighbour graph of several pieces out by a policy."""
+"""Estimators whose map is made of pieces, one per connected component of a neighbour graph."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 
 
 class PiecewiseEmbedder(GraphReader):
-    """Base of the estimators that a graph in pieces would leave without a common map.
+    """Base of the estimators that embed components apart and lay them out in one map.
 
     Attributes
     ----------
@@ -78,3 +78,25 @@ class PiecewiseEmbedder(GraphReader):
         if len(rows) < len(self.embedding_):
             return LocalRegression(self.embedding_[rows], points[rows])
         return LocalRegression(self.embedding_, points)
+
+    def _check_even(self, graph: NeighborGraph) -> None:
+        """Refuse graphs in which neighbourhoods differ in size."""
+        if graph.n_neighbors is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the same number of neighbours everywhere; build the "
+                "graph with n_neighbors instead of radius"
+            )
+
+    def _check_has_points(self, data: Any) -> None:
+        """Refuse distances in place of data."""
+        if self._points(data) is None:
+            raise ValueError(
+                f"{type(self).__name__} needs the coordinates of the data, not only distances; "
+                "pass the data, or use Isomap or LaplacianEigenmaps"
+            )
+
+
+def with_itself(graph: NeighborGraph) -> IntArray:
+    """Members of every neighbourhood, (n, k + 1), the point itself first."""
+    members = graph.indices.reshape(-1, graph.k)
+    return np.hstack([np.arange(graph.n_query)[:, None], members])

@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import manifoldry as mf
 from manifoldry.affinity import Entropic
+from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps as Conformal
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Configuration:
     """Whether the model keeps a share of all pairs of points, as its documentation says."""
     iterative: bool = False
     """Whether the map is found step by step; it is the end of a search, not an eigenvector."""
+    mixed: bool = False
+    """Whether coordinates are mixtures of eigenvectors that a search of its own has found."""
     reproducibility: float = 1e-9
     """How far two maps of the same data may part that differ by rounding only, relative to their
     size; every step of a search multiplies the difference a little."""
@@ -59,7 +62,7 @@ class Configuration:
     @property
     def has_kernel(self):
         """Whether its coordinates are eigenvectors of one kernel between points."""
-        return not (self.iterative or self.linear or self.one_by_one)
+        return not (self.iterative or self.linear or self.one_by_one or self.mixed)
 
     @property
     def one_by_one(self):
@@ -108,6 +111,7 @@ def iterative(id, make, **promises):
 
 
 C, LE = Configuration, mf.LaplacianEigenmaps
+IN_UNITS = {"on_graph": True, "scale_power": 1}
 ELASTIC = {"perplexity": 6, "weight": 10.0}
 SHORT = {"perplexity": 6, "early_exaggeration_iter": 10}
 # Steps of a given length overshoot while clusters form, which multiplies rounding; and after so
@@ -242,6 +246,14 @@ ESTIMATORS = [
         "NonRedundant-KernelPCA",
         partial(new, mf.KernelPCA, criterion="prediction"),
         extension_error=1e-6,
+    ),
+    C("LLE-ConformalEigenmaps", Conformal, extension_error=0.1, mixed=True, **IN_UNITS),
+    C(
+        "ConformalEigenmaps-laplacian",
+        partial(Conformal, basis="laplacian"),
+        extension_error=1e-7,
+        mixed=True,
+        **IN_UNITS,
     ),
     iterative("SNE", search(mf.SNE, perplexity=6, init="spectral")),
     iterative(

@@ -499,7 +499,8 @@ def one_outlier(X):
 def others_not_crushed(method, model, X):
     """Everybody finite; an outlier out of reach is a piece by itself, and the others keep size."""
     finite(method, model, X)
-    if method.on_graph and model.piece_labels_.max() > 0 and not method.on_sheet:
+    keeps_size = not (method.on_sheet or method.mixed)
+    if method.on_graph and model.piece_labels_.max() > 0 and keeps_size:
         assert np.flatnonzero(model.piece_labels_).tolist() == [7]
         others = np.arange(60) != 7
         size = [rms_radius(A[others]) for A in (model.embedding_, X)]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry._piecewise import with_itself
 from manifoldry._typing import IntArray, Matrix
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.eigen import SpectralProblem, Spectrum
@@ -52,7 +53,7 @@ class LocalEmbedder(GraphEmbedder):
     def _alignment(self) -> sparse.csr_array:
         """What a map costs, as a quadratic form on the training points."""
         graph = self._training_graph
-        members = self._with_itself(graph) if self._includes_itself else self._others(graph)
+        members = with_itself(graph) if self._includes_itself else self._others(graph)
         M = self._align(Neighborhoods(graph.index.points, members))
         return M if graph.distances.all() else M + _glue(graph)
 
@@ -76,24 +77,14 @@ class LocalEmbedder(GraphEmbedder):
         members[unchosen, -1] = unchosen
         return members
 
-    def _with_itself(self, graph: NeighborGraph) -> IntArray:
-        return np.hstack([np.arange(graph.n_query)[:, None], self._members(graph)])
-
     def _check_neighbors(self, graph: NeighborGraph) -> None:
         """Refuse graphs that the local problems cannot use."""
-        if graph.n_neighbors is None:
-            raise ValueError(
-                f"{type(self).__name__} needs the same number of neighbours everywhere; build the "
-                "graph with n_neighbors instead of radius"
-            )
+        self._check_even(graph)
 
     def _read(self, X: Any, reset: bool) -> Any:
         data = super()._read(X, reset)
-        if reset and self._points(data) is None:
-            raise ValueError(
-                f"{type(self).__name__} needs the coordinates of the data, not only distances; "
-                "pass the data, or use Isomap or LaplacianEigenmaps"
-            )
+        if reset:
+            self._check_has_points(data)
         return data
 
     def _loss(self, spectrum: Spectrum) -> float:

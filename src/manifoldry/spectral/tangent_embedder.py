@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry._piecewise import with_itself
 from manifoldry._typing import Array
 from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum
@@ -90,7 +91,7 @@ class TangentEmbedder(LocalEmbedder):
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
         self._inverse = self._regression(data)
         graph = self._training_graph
-        return LocalAffine(graph, self.embedding_, self._with_itself(graph))
+        return LocalAffine(graph, self.embedding_, with_itself(graph))
 
 
 def _check_places(graph: NeighborGraph) -> None:

@@ -1,0 +1,208 @@
+"""The most angle-preserving mixture of given functions on the points of neighbourhoods."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry._validation import power_of_two_scale, row_blocks
+from manifoldry.eigen.spectrum import fixed_signs
+from manifoldry.neighbors.distances import Frame
+from manifoldry.neighbors.neighborhoods import gathered
+from manifoldry.semidefinite.fixed_rank import FixedRank
+from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic, SemidefiniteSolution
+from manifoldry.semidefinite.symmetric import squares, svec
+
+_NO_SPREAD = 1e-6  # a function that spreads this little beside another one is none
+_NO_SHARE = 1e-12  # in the map's variance: rounding
+_FEW_NUMBERS = 2**20  # at a time: they stay in the processor's cache
+
+
+@dataclass(frozen=True, eq=False)
+class Conformal:
+    """A linear map of the given functions, and how well it keeps angles.
+
+    Parameters
+    ----------
+    center : array of shape (m,)
+        Mean of the functions.
+    axes : array of shape (m, n_components)
+        Coordinates are (y − center)·axes, longest first, in units of the data.
+    shares : array of shape (m,)
+        Eigenvalues of the optimal P: shares of coordinates in the variance of its map.
+    scales : array of shape (n,)
+        Length on the map over length in the data near every point; NaN where all neighbours are
+        in one place.
+    loss : float
+        The objective, for functions that are orthonormal and AᵀA of trace one.
+    solution : SemidefiniteSolution
+        The optimum over maps of any dimension.
+    """
+
+    center: Array
+    axes: Array
+    shares: Array
+    scales: Array
+    loss: float
+    solution: SemidefiniteSolution
+
+
+@dataclass(frozen=True, eq=False)
+class NeighborhoodPairs:
+    """All pairs of points that share a neighbourhood, with the squares of their lengths.
+
+    Parameters
+    ----------
+    X : array of shape (n_samples, n_features)
+        The data.
+    members : array of shape (n, k + 1)
+        Who belongs to each neighbourhood.
+    labels : array of shape (n_samples,)
+        Piece of every point; pairs across pieces do not count.
+    """
+
+    X: Matrix
+    members: IntArray
+    labels: IntArray
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Origin and unit of lengths."""
+        return Frame.of(self.X)
+
+    def blocks(self, numbers: int) -> Iterator[tuple[slice, Array, Array]]:
+        """Some neighbourhoods at a time, their squared lengths (n_block, n_pairs), and units.
+
+        Lengths are in units of their own neighbourhood; `numbers` are kept of every pair.
+        """
+        k = self.members.shape[1]
+        per_row = max(k * (k - 1) // 2 * numbers, k * self.X.shape[1])
+        for block in row_blocks(len(self.members), per_row, budget=_FEW_NUMBERS):
+            local = (gathered(self.X, self.members[block]) - self.frame.origin) / self.frame.unit
+            local -= local[:, :1].copy()
+            unit = np.abs(local).max(axis=(1, 2))
+            local /= np.where(unit > 0, unit, 1.0)[:, None, None]
+            yield block, _square_lengths(local, *self._ends) * self._inside(block), unit
+
+    def steps(self, Y: Array, block: slice) -> Array:
+        """Steps on a map along all pairs, (n_block, n_pairs, n_functions)."""
+        local = Y[self.members[block]]
+        a, b = self._ends
+        steps = local[:, a]
+        steps -= local[:, b]
+        return np.asarray(steps * self._inside(block)[:, :, None])
+
+    def _inside(self, block: slice) -> Array:
+        """One for pairs within the piece, else zero."""
+        here = self.labels[self.members[block]] == self.labels[self.members[block, :1]]
+        a, b = self._ends
+        return np.asarray((here[:, a] & here[:, b]).astype(float))
+
+    @cached_property
+    def _ends(self) -> tuple[IntArray, IntArray]:
+        return np.triu_indices(self.members.shape[1], 1)
+
+
+def conformal_map(
+    Y: Array, pairs: NeighborhoodPairs, rows: IntArray, n_components: int, refine: bool
+) -> Conformal:
+    """Minimise Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
+
+    `rows` of `Y` are the points of a piece, whose neighbourhoods `pairs` holds. The functions are
+    made orthonormal first, so that only their span matters, and the trace of P = AᵀA, which is
+    one, is the map's variance. To `refine` is to go on from the leading axes of the optimum
+    among the maps of no more coordinates.
+    """
+    U, center, whiten = _orthonormal(Y, rows)
+    Q = conformal_form(U, pairs)
+    solution = SemidefiniteQuadratic(2 * Q, trace_one=True).solve()
+    shares, R = _leading(solution.P, n_components)
+    if refine and 0 < n_components < (shares > 0).sum():
+        R = FixedRank(Q).minimise(R)
+    p = svec(R @ R.T)
+    R = R * _signs(U[rows] @ R)
+    scales, size = _scales(U @ R, pairs)
+    return Conformal(
+        center,
+        np.pad(whiten @ R * size, ((0, 0), (0, n_components - R.shape[1]))),
+        np.pad(shares, (0, Y.shape[1] - len(shares))),
+        scales,
+        float(p @ Q @ p),
+        solution,
+    )
+
+
+def _orthonormal(Y: Array, rows: IntArray) -> tuple[Array, Array, Array]:
+    """Orthonormal functions with the span of `Y` on `rows`, its mean, and the map between them.
+
+    Where a function says nothing beside the others there is one less; one is always left.
+    """
+    center = Y[rows].mean(axis=0)
+    steps = Y[rows] - center
+    unit = power_of_two_scale(steps)
+    found, size, Vt = np.linalg.svd(steps / unit, full_matrices=False)
+    rank = max(int((size > _NO_SPREAD * size[0]).sum()), 1)
+    size = np.where(size > 0, size, np.inf)[:rank]  # all in one place: the map is a point, too
+    U = np.zeros((len(Y), rank))
+    U[rows] = found[:, :rank] * np.isfinite(size)
+    return U, center, Vt[:rank].T / (size * unit)
+
+
+def _leading(P: Array, k: int) -> tuple[Array, Array]:
+    """Eigenvalues of `P`, and its first k principal axes, their squares summing to one."""
+    shares, vectors = np.linalg.eigh(P)
+    shares, vectors = np.where(shares > _NO_SHARE, shares, 0.0)[::-1], vectors[:, ::-1]
+    R = vectors[:, :k] * np.sqrt(shares[:k])
+    return shares, R / np.linalg.norm(R)
+
+
+def _signs(Z: Array) -> Array:
+    """Signs of coordinates, as eigenvectors have them."""
+    return np.where((fixed_signs(Z) * Z).sum(axis=0) < 0, -1.0, 1.0)
+
+
+def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
+    """Q with svec(P)ᵀ·Q·svec(P) = the objective at the best scales, P = AᵀA.
+
+    Where all neighbours are in one place no scale matters, but they should stay together.
+    """
+    numbers = Y.shape[1] * (Y.shape[1] + 1) // 2
+    Q = np.zeros((numbers, numbers))
+    for block, lengths, _ in pairs.blocks(numbers):
+        U = squares(pairs.steps(Y, block))  # (n_block, n_pairs, numbers)
+        norm = np.sqrt((lengths**2).sum(axis=1))
+        B = (lengths[:, None, :] @ U)[:, 0] / np.where(norm > 0, norm, np.inf)[:, None]
+        U = U.reshape(-1, numbers)
+        Q += U.T @ U - B.T @ B
+    return Q
+
+
+def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
+    """Lengths on the map over lengths in the data, and the size at which both agree best.
+
+    That size times the map minimises Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs; the scales are
+    those of the map in that size.
+    """
+    root = np.full(len(pairs.members), np.nan)
+    mixed = own = 0.0
+    for block, lengths, unit in pairs.blocks(Z.shape[1]):
+        found = (pairs.steps(Z, block) ** 2).sum(axis=2)
+        norm = (lengths**2).sum(axis=1)
+        known = norm > 0
+        best = (lengths * found).sum(axis=1)[known] / norm[known]
+        root[block.start + np.flatnonzero(known)] = np.sqrt(best) / unit[known]
+        mixed += float(((lengths * found).sum(axis=1) * unit**2).sum())
+        own += float((found**2).sum())
+    size = np.sqrt(mixed / own) if own > 0 else 0.0
+    return root * size, float(size * pairs.frame.unit)
+
+
+def _square_lengths(local: Array, a: IntArray, b: IntArray) -> Array:
+    """Squared distances of all pairs (n_block, n_pairs) in neighbourhoods about their own point."""
+    if local.shape[2] <= local.shape[1]:
+        return np.asarray(((local[:, a] - local[:, b]) ** 2).sum(axis=2))
+    gram = local @ local.transpose(0, 2, 1)
+    own = np.einsum("nii->ni", gram)
+    return np.maximum(own[:, a] + own[:, b] - 2 * gram[:, a, b], 0.0)

@@ -1,0 +1,300 @@
+"""Conformal eigenmaps."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from manifoldry._checks import check_count, check_option
+from manifoldry._embedder import float_dtype
+from manifoldry._graph_reader import GraphInput
+from manifoldry._piecewise import PiecewiseEmbedder, with_itself
+from manifoldry._typing import IntArray, Matrix, RandomState
+from manifoldry._validation import plan_memory
+from manifoldry._warn import warn
+from manifoldry.eigen import EigenSolver
+from manifoldry.exceptions import ConvergenceWarning, RankWarning
+from manifoldry.extension.mixture import Mixture
+from manifoldry.extension.pieces import piece_rows
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.semidefinite.conformal import Conformal, NeighborhoodPairs, conformal_map
+from manifoldry.spectral.base import SpectralEmbedder, eigengap
+from manifoldry.spectral.graph_embedder import all_coincide
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.spectral.lle import LLE
+from manifoldry.spectral.tangent_embedder import TangentEmbedder
+
+_BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
+_DEFAULT_BASIS = 10
+
+
+class ConformalEigenmaps(PiecewiseEmbedder):
+    """Mix smooth functions of the data into the map that best preserves angles.
+
+    Minimises Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighbourhood of every
+    point i, itself included: near each point the map z should be similar to the data, at a scale
+    sᵢ ≥ 0 of its own (Sha & Saul 2005). z is linear in ``n_basis`` eigenvectors of another
+    method, and its variance is held. Over maps of any dimension this is a convex problem, whose
+    optimum is found with a proof; the map in ``n_components`` coordinates starts from there. The
+    scales tell where the map shrinks and stretches, the eigenvalues how many coordinates it
+    needs. Use it where LLE or Laplacian eigenmaps show the right shape with distorted angles, and
+    for surfaces that cannot be flattened without stretching, such as a half of a sphere.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates; by default two, or what the data allow.
+    basis : {"lle", "laplacian"} or spectral estimator, default="lle"
+        The method whose eigenvectors are mixed. Those of LLE can preserve angles up to the
+        boundary, where those of a Laplacian level off; these bear more noise. Of an estimator,
+        whose own parameters count then, a copy is fitted with ``n_components=n_basis``.
+    n_basis : int, default=None
+        How many of its eigenvectors, at least ``n_components``; by default 10, or what the data
+        allow. With more of them the map is nearer to conformal and less smooth; time grows with
+        the sixth power.
+    refine : bool, default=True
+        Go on from the first ``n_components`` principal axes of the convex problem's optimum to
+        the best map in so many coordinates near them. Else those axes are the map, as published:
+        if angles are preserved better in more dimensions, as those of a half sphere are in three,
+        that is a projection, which distorts them.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 10, or half the points if those are fewer.
+    metric : str or callable, default="euclidean"
+        Metric in which neighbours are sought; angles are Euclidean in any case.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    disconnected : {"separate", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    eigen_solver : str or EigenSolver, default="auto"
+        Of a basis that is given by name; see :func:`manifoldry.eigen.resolve_solver`.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of iterative solvers; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads, by default one per core; BLAS keeps its own number.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    n_basis_ : int
+        Number of eigenvectors that were mixed.
+    embedding_ : array of shape (n_samples, n_components)
+        The map, its axes by decreasing variance. A conformal map has no size: it is given the one
+        at which Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs is least, so that its unit is that of
+        the data. Pieces keep their size and are put at their relative position in the data.
+    scales_ : array of shape (n_samples,)
+        √sᵢ of the map in that size: length on the map over length in the data near every point.
+        NaN where a point coincides with its neighbours or was left out.
+    eigenvalues_ : array of shape (n_components,)
+        Variance of the convex problem's map along its first principal axes (of the largest
+        component), as a share of the whole.
+    computed_eigenvalues_ : array of shape (n_basis,)
+        The same along all of them, which sums to one.
+    dimension_hint_ : int
+        Number of eigenvalues before the largest gap.
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    basis_ : spectral estimator
+        The fitted copy whose eigenvectors were mixed.
+    solver_ : str
+        Which eigensolver found those, why that one, and how well it did.
+    loss_ : float
+        The objective, summed over components, for a map whose squared coordinates sum to one.
+    bound_ : float
+        The optimum of the convex problem: no map in any number of coordinates has a lower loss.
+    certificate_ : float
+        How far the conditions of that optimum are from holding, relative to the gradient.
+    converged_ : bool
+        Whether that optimum was found.
+
+    Examples
+    --------
+    >>> from manifoldry import LLE
+    >>> from manifoldry.datasets import make_hemisphere
+    >>> from manifoldry.metrics import procrustes
+    >>> from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps
+    >>> X, stereographic = make_hemisphere(400, random_state=0)
+    >>> model = ConformalEigenmaps().fit(X)
+    >>> model.converged_
+    True
+    >>> plain = LLE().fit_transform(X)
+    >>> bool(procrustes(model.embedding_, stereographic).error
+    ...      < procrustes(plain, stereographic).error)
+    True
+    """
+
+    radius = None
+    # A bridge is no neighbourhood, so there is no "join".
+    _policies: tuple[str, ...] = ("separate", "largest", "error")
+    _training_graph: NeighborGraph
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        basis: str | SpectralEmbedder = "lle",
+        n_basis: int | None = None,
+        refine: bool = True,
+        n_neighbors: int | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        disconnected: str = "separate",
+        eigen_solver: str | EigenSolver = "auto",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.basis = basis
+        self.n_basis = n_basis
+        self.refine = refine
+        self.n_neighbors = n_neighbors
+        self.metric = metric
+        self.metric_params = metric_params
+        self.disconnected = disconnected
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _fit(self, X: Any) -> None:
+        data = self._read(X, reset=True)
+        self._check_components(data)
+        self._resolve_basis(data)
+        graph = self._training_graph = self._graph(data)
+        self.basis_ = self._fitted_basis(graph)
+        self.solver_ = self.basis_.solver_
+        self.piece_labels_ = _labels(self.basis_, graph.n_query)
+        maps = self._maps(graph)
+        self._store(data, maps)
+        self._remember(data)
+        self._extension = self._extend(maps)
+
+    def _graph(self, data: Any) -> NeighborGraph:
+        if not isinstance(data, GraphInput):
+            data = data.astype(np.float64, copy=False)  # else the basis has single precision
+        graph = self._unconnected(data)
+        self._check_even(graph)
+        if not graph.distances.any():
+            raise ValueError(all_coincide(graph.n_query))
+        return graph
+
+    def _fitted_basis(self, graph: NeighborGraph) -> Any:
+        if isinstance(self.basis, SpectralEmbedder):
+            basis = clone(self.basis).set_output(transform="default")
+            return basis.set_params(n_components=self.n_basis_).fit(graph.index.points)
+        basis = _BASES[self.basis](
+            self.n_basis_,
+            disconnected=self._policy.choice,
+            eigen_solver=self.eigen_solver,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+        )
+        return basis.fit(graph)
+
+    def _maps(self, graph: NeighborGraph) -> list[Conformal]:
+        """The map of every piece."""
+        points, members = graph.index.points, with_itself(graph)
+        maps = []
+        for rows in piece_rows(self.piece_labels_):
+            pairs = NeighborhoodPairs(points, members[rows], self.piece_labels_)
+            maps.append(
+                conformal_map(self.basis_.embedding_, pairs, rows, self.n_components_, self.refine)
+            )
+        return maps
+
+    def _store(self, data: Any, maps: list[Conformal]) -> None:
+        L = self.n_components_
+        Y = np.full((len(self.piece_labels_), L), np.nan)
+        self.scales_ = np.full(len(Y), np.nan)
+        for rows, found in zip(piece_rows(self.piece_labels_), maps, strict=True):
+            Y[rows] = (self.basis_.embedding_[rows] - found.center) @ found.axes
+            self.scales_[rows] = found.scales
+        self.embedding_ = self._lay_out(data, Y).astype(float_dtype(data), copy=False)
+        self.computed_eigenvalues_ = maps[0].shares
+        self.eigenvalues_ = maps[0].shares[:L]
+        self.dimension_hint_ = eigengap(maps[0].shares, "largest")
+        self.loss_ = float(sum(found.loss for found in maps))
+        self.bound_ = float(sum(found.solution.value for found in maps))
+        self.certificate_ = float(max(found.solution.certificate for found in maps))
+        self.converged_ = all(found.solution.converged for found in maps)
+        self._warn_of(maps[0])
+
+    def _warn_of(self, largest: Conformal) -> None:
+        rank = int(largest.axes.any(axis=0).sum())
+        if rank < self.n_components_:
+            warn(
+                f"{self.n_components_ - rank} of n_components={self.n_components_} coordinates are "
+                "zero: angles are preserved best without them. Pass fewer components",
+                RankWarning,
+            )
+        if not self.converged_:
+            warn(
+                f"the semidefinite problem was solved up to {self.certificate_:.0e} of its "
+                "gradient only; a smaller n_basis may do better",
+                ConvergenceWarning,
+            )
+
+    def _extend(self, maps: list[Conformal]) -> Mixture:
+        return Mixture(
+            self.basis_._extension,
+            self._training_graph.index,
+            np.stack([found.center for found in maps]),
+            np.stack([found.axes for found in maps]),
+            self._pieces,
+        )
+
+    @property
+    def _in_data_units(self) -> bool:
+        return True
+
+    def _largest_components(self, data: Any) -> tuple[int, str]:
+        most = super()._largest_components(data)
+        if self.n_basis is None or check_count("n_basis", self.n_basis) > most[0]:
+            return most
+        return self.n_basis, "n_basis"
+
+    def _resolve_basis(self, data: Any) -> None:
+        """Settle how many eigenvectors there are, and of what, or say what there is."""
+        self._check_basis()
+        bound = data.shape[0] - 1
+        wanted = max(_DEFAULT_BASIS, self.n_components_)
+        self.n_basis_ = min(wanted, bound) if self.n_basis is None else self.n_basis
+        if self.n_basis_ > bound:
+            raise ValueError(
+                f"n_basis={self.n_basis_} must be at most n_samples - 1={bound}; pass "
+                f"n_basis={bound} or fewer"
+            )
+        order = self.n_basis_ * (self.n_basis_ + 1) / 2
+        plan_memory(5 * 8.0 * order**2, f"mixing {self.n_basis_} eigenvectors", "lower n_basis")
+
+    def _check_basis(self) -> None:
+        basis: Any = self.basis
+        if not isinstance(basis, SpectralEmbedder):
+            if isinstance(basis, str):
+                check_option("basis", basis, tuple(_BASES))
+                return
+            raise TypeError(
+                f"basis={basis!r} must be one of 'lle', 'laplacian' or one of manifoldry's "
+                "spectral estimators, such as LaplacianEigenmaps()"
+            )
+        if isinstance(basis, TangentEmbedder) or basis._counted_by != "n_components":
+            raise TypeError(
+                f"basis={basis!r} has no eigenvectors beyond its n_components; pass 'lle', "
+                "'laplacian' or, say, DiffusionMaps()"
+            )
+
+    def _read(self, X: Any, reset: bool) -> Any:
+        data = super()._read(X, reset)
+        if reset:
+            self._check_has_points(data)
+        return data
+
+    def _identical(self, data: Matrix) -> IntArray:
+        return self._training_graph.identical(data)
+
+
+def _labels(basis: Any, n: int) -> IntArray:
+    """The basis's pieces; methods without a graph have one."""
+    if hasattr(basis, "piece_labels_"):
+        return np.asarray(basis.piece_labels_)
+    return np.zeros(n, dtype=np.intp)
