@@ -24,6 +24,7 @@ from manifoldry.neighbors.short_circuits import ShortCircuits
 from manifoldry.plotting import plot_learning_curve, plot_spectrum
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from angles import conformal
 from kernels_and_landmarks import data_driven_kernels, landmarks_by_weights
 from report import Criterion, Lab, main, not_yet, within
 
@@ -403,7 +404,6 @@ def seconds(model, n):
 def still_to_come(lab: Lab) -> Iterator[Criterion]:
     yield not_yet("E4.6", "rank of maximum variance unfolding", "MVU")
     yield not_yet("E4.7", "landmarks speed up MVU", "MVU")
-    yield not_yet("E4.8", "conformal eigenmaps preserve angles", "conformal eigenmaps")
     yield not_yet("E4.11", "interpolation of faces in Isomap's space", "a study with MVU")
 
 
@@ -422,6 +422,7 @@ if __name__ == "__main__":
             growth,
             data_driven_kernels,
             landmarks_by_weights,
+            conformal,
             still_to_come,
         ],
     )

@@ -6,8 +6,9 @@ from sklearn.datasets import load_digits, load_wine
 
 from manifoldry import LTSA, HessianLLE, NeighborGraph
 from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.metrics import procrustes
-from manifoldry.spectral.metric_fit import MetricFit
+from manifoldry.spectral.metric_fit import MetricFit, _form, _squares
 
 
 def fitted(Y, graph):
@@ -83,3 +84,29 @@ def test_no_coordinate_is_lost(method, X, options):
     spread = method(**options).fit_transform(X).std(axis=0)
     assert spread.min() > 1e-3 * spread.max()
     assert spread.max() < 100 * X.std()
+
+
+def test_lengths_that_no_form_gives():
+    """Two steps of length one, their sum of length three: the nearest that a form can do.
+
+    Cutting off the negative part of the plain answer, which has P₁₂ = 3.5, is no minimum.
+    """
+    steps = np.array([[1.0, 0.0], [0.0, 1.0], [1 / 3, 1 / 3]])
+    P = _form(steps, np.ones(3))
+    assert np.linalg.eigvalsh(P)[0] >= -1e-12
+    values, vectors = np.linalg.eigh([[1, 3.5], [3.5, 1]])
+    cut = (vectors * np.maximum(values, 0)) @ vectors.T
+    errors = [np.square(_squares(steps, form) - 1).sum() for form in (P, cut)]
+    assert errors[0] < 0.5 * errors[1]
+    # By symmetry the best form is p in all its entries: 2(p − 1)² + (4p/9 − 1)² is least.
+    np.testing.assert_allclose(P, (2 + 4 / 9) / (2 + 16 / 81), rtol=1e-8)
+
+
+def test_points_on_a_hinge_are_reported():
+    """Seven points at an end of this roll are tied to the others by two."""
+    X, truth = make_swiss_roll(500, aspect=4, random_state=0)
+    with pytest.warns(DisconnectedGraphWarning, match="7 of 500 points are tied to the others"):
+        Y = LTSA(2, n_neighbors=5).fit_transform(X)
+    near = np.linalg.norm(Y - np.median(Y, axis=0), axis=1) < 1000
+    assert near.sum() == 493
+    assert procrustes(Y[near], truth[near], "rigid").error < 0.1

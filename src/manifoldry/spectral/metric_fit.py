@@ -11,6 +11,8 @@ from manifoldry._typing import Array, IntArray
 from manifoldry._validation import power_of_two_scale
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
+from manifoldry.semidefinite.symmetric import smat, squares
 
 _NEAREST = 5  # longer chords cut across the curvature and shrink the map
 _ROUNDS = 10  # of reweighting
@@ -60,6 +62,14 @@ class MetricFit:
         spans = np.linalg.matrix_rank(nearest / np.where(size > 0, size, 1.0)) == Y.shape[1]
         return (nearest if spans else steps), unit
 
+    def torn(self, Z: Array, rows: IntArray) -> int:
+        """How many of `rows` lie far beyond any path from the middle of the map `Z`.
+
+        A few points that two others tie to the rest may turn about those two as about a hinge.
+        """
+        stretch = self._stretch(Z, rows)
+        return int((np.median(stretch, axis=0) > _TORN).sum())
+
     def _overreach(self, Z: Array, rows: IntArray) -> float:
         """How many times too wide the map is, at least 1.
 
@@ -67,14 +77,19 @@ class MetricFit:
         edges between them, but for the curvature that long edges cut short. Data that are no
         sheet break this by orders of magnitude.
         """
+        stretch = self._stretch(Z, rows)
+        excess = float(np.quantile(stretch[stretch > 0], 0.9)) if stretch.any() else 1.0
+        return excess if excess > _OVERREACH else 1.0
+
+    def _stretch(self, Z: Array, rows: IntArray) -> Array:
+        """Distances on the map from a few points in its middle over paths, where there are any."""
         lengths, unit = self._paths
         Z = Z[rows] / unit
         sources = _along_the_middle(Z)
         paths = dijkstra(lengths, indices=rows[sources])[:, rows]
         direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
         known = np.isfinite(paths) & (paths > 0)
-        excess = float(np.quantile(direct[known] / paths[known], 0.9)) if known.any() else 1.0
-        return excess if excess > _OVERREACH else 1.0
+        return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)
 
     @cached_property
     def _paths(self) -> tuple[sparse.csr_array, float]:
@@ -157,15 +172,15 @@ def _scatter_root(steps: Array) -> Array:
 
 
 def _form(steps: Array, weights: Array) -> Array:
-    """The symmetric P that makes weighted steps·P·steps nearest to one."""
-    L = steps.shape[1]
-    a, b = np.triu_indices(L)
-    design = steps[:, a] * steps[:, b] * np.where(a == b, 1.0, 2.0)
-    root = np.sqrt(weights)
-    entries = np.linalg.lstsq(design * root[:, None], root, rcond=None)[0]
-    P = np.zeros((L, L))
-    P[a, b] = P[b, a] = entries
-    return P
+    """The positive semidefinite P that makes weighted steps·P·steps nearest to one."""
+    size = np.abs(steps).mean(axis=0)
+    size[size == 0] = 1.0
+    design, root = squares(steps / size), np.sqrt(weights)
+    P = smat(np.linalg.lstsq(design * root[:, None], root, rcond=None)[0])
+    if np.linalg.eigvalsh(P)[0] < 0:
+        weighted = design * weights[:, None]
+        P = SemidefiniteQuadratic(design.T @ weighted, weighted.sum(axis=0)).solve().P
+    return P / np.outer(size, size)
 
 
 def _principal_axes(Y: Array) -> Array:

@@ -11,7 +11,7 @@ from manifoldry._piecewise import with_itself
 from manifoldry._typing import Array
 from manifoldry._warn import warn
 from manifoldry.eigen import SpectralProblem, Spectrum
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.local import LocalAffine
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.graph import NeighborGraph
@@ -74,7 +74,9 @@ class TangentEmbedder(LocalEmbedder):
             for rows in piece_rows(self.piece_labels_):
                 vectors[rows] = vectors[rows] @ fit.fit(spectrum.vectors, rows)
             spectrum = replace(spectrum, vectors=vectors)
-            self._warn_if_thinner(vectors[self.piece_labels_ == 0])
+            largest = np.flatnonzero(self.piece_labels_ == 0)
+            self._warn_if_thinner(vectors[largest])
+            self._warn_if_torn(fit.torn(vectors * np.sqrt(problem.n), largest), len(largest))
         return super()._coordinates(data, problem, spectrum)
 
     def _warn_if_thinner(self, Y: Array) -> None:
@@ -86,6 +88,14 @@ class TangentEmbedder(LocalEmbedder):
                 f"{missing} of n_components={self.n_components_} coordinates are zero: the edges "
                 "have their lengths without them. Pass fewer components",
                 RankWarning,
+            )
+
+    def _warn_if_torn(self, count: int, n: int) -> None:
+        if count:
+            warn(
+                f"{count} of {n} points are tied to the others by too few neighbours and lie "
+                "several times too far out; raise n_neighbors",
+                DisconnectedGraphWarning,
             )
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
