@@ -82,8 +82,10 @@ def angle_row(surface, basis, found):
 
 
 NOTE_BASIS = (
-    "the basis, not the mixing, whose optimum is proven: eigenfunctions of a Laplacian have no "
-    "slope across the boundary, and no mixture of a few of them has; LLE's have"
+    "the basis, not the mixing, whose optimum is proven: eigenvectors of a graph Laplacian are "
+    "rough from neighbour to neighbour (angles are 16° off at the centre of a half sphere of 1000 "
+    "points) and level off towards the boundary (43° off in its outer tenth), and so does every "
+    "mixture of a few; LLE's do not"
 )
 
 

@@ -57,15 +57,13 @@ class NeighborhoodPairs:
     ----------
     X : array of shape (n_samples, n_features)
         The data.
-    members : array of shape (n, k + 1)
-        Who belongs to each neighbourhood.
-    labels : array of shape (n_samples,)
-        Piece of every point; pairs across pieces do not count.
+    members : array of shape (n_samples, k + 1)
+        Who belongs to each neighbourhood, the point itself first; negative for those who do not
+        count.
     """
 
     X: Matrix
     members: IntArray
-    labels: IntArray
 
     @cached_property
     def frame(self) -> Frame:
@@ -80,7 +78,7 @@ class NeighborhoodPairs:
         k = self.members.shape[1]
         per_row = max(k * (k - 1) // 2 * numbers, k * self.X.shape[1])
         for block in row_blocks(len(self.members), per_row, budget=_FEW_NUMBERS):
-            local = (gathered(self.X, self.members[block]) - self.frame.origin) / self.frame.unit
+            local = (gathered(self.X, self._filled[block]) - self.frame.origin) / self.frame.unit
             local -= local[:, :1].copy()
             unit = np.abs(local).max(axis=(1, 2))
             local /= np.where(unit > 0, unit, 1.0)[:, None, None]
@@ -88,41 +86,42 @@ class NeighborhoodPairs:
 
     def steps(self, Y: Array, block: slice) -> Array:
         """Steps on a map along all pairs, (n_block, n_pairs, n_functions)."""
-        local = Y[self.members[block]]
+        local = Y[self._filled[block]]
         a, b = self._ends
         steps = local[:, a]
         steps -= local[:, b]
         return np.asarray(steps * self._inside(block)[:, :, None])
 
     def _inside(self, block: slice) -> Array:
-        """One for pairs within the piece, else zero."""
-        here = self.labels[self.members[block]] == self.labels[self.members[block, :1]]
-        a, b = self._ends
+        """One for pairs that count, else zero."""
+        here, (a, b) = self.members[block] >= 0, self._ends
         return np.asarray((here[:, a] & here[:, b]).astype(float))
+
+    @cached_property
+    def _filled(self) -> IntArray:
+        """Members, the point itself in the place of those who do not count."""
+        return np.where(self.members < 0, self.members[:, :1], self.members)
 
     @cached_property
     def _ends(self) -> tuple[IntArray, IntArray]:
         return np.triu_indices(self.members.shape[1], 1)
 
 
-def conformal_map(
-    Y: Array, pairs: NeighborhoodPairs, rows: IntArray, n_components: int, refine: bool
-) -> Conformal:
+def conformal_map(Y: Array, pairs: NeighborhoodPairs, n_components: int, refine: bool) -> Conformal:
     """Minimise Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
 
-    `rows` of `Y` are the points of a piece, whose neighbourhoods `pairs` holds. The functions are
-    made orthonormal first, so that only their span matters, and the trace of P = AᵀA, which is
-    one, is the map's variance. To `refine` is to go on from the leading axes of the optimum
-    among the maps of no more coordinates.
+    The functions `Y` are made orthonormal first, so that only their span matters, and the trace
+    of P = AᵀA, which is one, is the map's variance. To `refine` is to go on from the leading axes
+    of the optimum among the maps of no more coordinates.
     """
-    U, center, whiten = _orthonormal(Y, rows)
+    U, center, whiten = _orthonormal(Y)
     Q = conformal_form(U, pairs)
     solution = SemidefiniteQuadratic(2 * Q, trace_one=True).solve()
     shares, R = _leading(solution.P, n_components)
     if refine and 0 < n_components < (shares > 0).sum():
         R = FixedRank(Q).minimise(R)
     p = svec(R @ R.T)
-    R = R * _signs(U[rows] @ R)
+    R = R * _signs(U @ R)
     scales, size = _scales(U @ R, pairs)
     return Conformal(
         center,
@@ -134,20 +133,17 @@ def conformal_map(
     )
 
 
-def _orthonormal(Y: Array, rows: IntArray) -> tuple[Array, Array, Array]:
-    """Orthonormal functions with the span of `Y` on `rows`, its mean, and the map between them.
+def _orthonormal(Y: Array) -> tuple[Array, Array, Array]:
+    """Orthonormal functions with the span of `Y`, its mean, and the map between them.
 
     Where a function says nothing beside the others there is one less; one is always left.
     """
-    center = Y[rows].mean(axis=0)
-    steps = Y[rows] - center
-    unit = power_of_two_scale(steps)
-    found, size, Vt = np.linalg.svd(steps / unit, full_matrices=False)
+    center = Y.mean(axis=0)
+    unit = power_of_two_scale(Y - center)
+    U, size, Vt = np.linalg.svd((Y - center) / unit, full_matrices=False)
     rank = max(int((size > _NO_SPREAD * size[0]).sum()), 1)
     size = np.where(size > 0, size, np.inf)[:rank]  # all in one place: the map is a point, too
-    U = np.zeros((len(Y), rank))
-    U[rows] = found[:, :rank] * np.isfinite(size)
-    return U, center, Vt[:rank].T / (size * unit)
+    return U[:, :rank] * np.isfinite(size), center, Vt[:rank].T / (size * unit)
 
 
 def _leading(P: Array, k: int) -> tuple[Array, Array]:

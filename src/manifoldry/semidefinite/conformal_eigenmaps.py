@@ -45,13 +45,15 @@ class ConformalEigenmaps(PiecewiseEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     basis : {"lle", "laplacian"} or spectral estimator, default="lle"
-        The method whose eigenvectors are mixed. Those of LLE can preserve angles up to the
-        boundary, where those of a Laplacian level off; these bear more noise. Of an estimator,
-        whose own parameters count then, a copy is fitted with ``n_components=n_basis``.
+        The method whose eigenvectors are mixed. Those of LLE can follow angles on a surface
+        closely; those of a Laplacian are rough from neighbour to neighbour and level off at a
+        boundary, but keep neighbours better where data, such as images, are no surface. Of an
+        estimator, whose own parameters count then, a copy is fitted with
+        ``n_components=n_basis``.
     n_basis : int, default=None
         How many of its eigenvectors, at least ``n_components``; by default 10, or what the data
         allow. With more of them the map is nearer to conformal and less smooth; time grows with
-        the sixth power.
+        the fourth power.
     refine : bool, default=True
         Go on from the first ``n_components`` principal axes of the convex problem's optimum to
         the best map in so many coordinates near them. Else those axes are the map, as published:
@@ -192,14 +194,19 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         return basis.fit(graph)
 
     def _maps(self, graph: NeighborGraph) -> list[Conformal]:
-        """The map of every piece."""
-        points, members = graph.index.points, with_itself(graph)
+        """The map of every piece, from the pairs of points within it."""
+        points: Any = graph.index.points
+        members = with_itself(graph)
+        place = np.empty(graph.n_query, dtype=np.intp)  # of points in their piece
         maps = []
-        for rows in piece_rows(self.piece_labels_):
-            pairs = NeighborhoodPairs(points, members[rows], self.piece_labels_)
-            maps.append(
-                conformal_map(self.basis_.embedding_, pairs, rows, self.n_components_, self.refine)
-            )
+        for number, rows in enumerate(piece_rows(self.piece_labels_)):
+            place[rows] = np.arange(len(rows))
+            near = members[rows]
+            near = np.where(self.piece_labels_[near] == number, place[near], -1)
+            X = points if len(rows) == len(place) else points[rows]
+            Y = self.basis_.embedding_[rows]
+            pairs = NeighborhoodPairs(X, near)
+            maps.append(conformal_map(Y, pairs, self.n_components_, self.refine))
         return maps
 
     def _store(self, data: Any, maps: list[Conformal]) -> None:
