@@ -142,9 +142,12 @@ class TestOddCases:
         assert solution.converged
         np.testing.assert_allclose(solution.P, np.outer(v, v), atol=1e-7)
 
-    def test_unbounded(self):
-        solution = SemidefiniteQuadratic(np.zeros((3, 3)), np.array([1.0, 0.0, 1.0])).solve()
-        assert not solution.converged
+    @pytest.mark.parametrize("m", [2, 4, 7])
+    def test_unbounded(self, m):
+        """A direction that H does not see and c rewards: there is no optimum, and it says so."""
+        U = squares(np.random.default_rng(m).standard_normal((m - 1, m)))
+        assert not SemidefiniteQuadratic(U.T @ U, svec(np.eye(m))).solve().converged
+        assert SemidefiniteQuadratic(U.T @ U, U.sum(axis=0)).solve().converged
 
     def test_many_optima_give_the_middle(self):
         """Directions that cost nothing share alike, whatever their number."""

@@ -26,9 +26,9 @@ class SemidefiniteSolution:
     value : float
         The objective there.
     certificate : float
-        How far the optimality conditions are from holding, relative to the gradient Γ. On
-        matrices of trace one ⟨Γ, P⟩ − λ_min(Γ): the optimum is no farther than that below
-        ``value``. Else the larger of −λ_min(Γ) and the modulus of ⟨Γ, P⟩ over tr P.
+        How far the optimality conditions are from holding. On matrices of trace one
+        ⟨Γ, P⟩ − λ_min(Γ) relative to the gradient Γ: times that, the optimum is no farther below
+        ``value``. Else the larger of −λ_min(Γ) and the modulus of ⟨Γ, P⟩ over tr P, relative to c.
     n_iter : int
         Steps taken.
     converged : bool
@@ -137,12 +137,17 @@ class SemidefiniteQuadratic:
         return np.eye(m) / m if self.trace_one else np.zeros((m, m))
 
     def _arrived(self, search: InteriorPoint, at: Iterate, tol: float) -> bool:
-        p = svec(at.P)
-        pull, push = np.abs(search.H @ p).max(), np.abs(search.c).max()
-        scale = max(pull, push, _NO_GRADIENT * np.abs(p).max())
+        scale = self._size_of_gradient(search.H, search.c, at.P)
         weight = 1.0 if self.trace_one else max(float(np.trace(at.P)), 1.0)
         off = np.abs(search.residual(at)).max()
         return bool(max(at.gap / weight, off) <= tol * scale)
+
+    def _size_of_gradient(self, H: Array, c: Array, P: Array) -> float:
+        """What counts as large in a gradient."""
+        if not self.trace_one and c.any():
+            return float(np.abs(c).max())  # the other part grows without end where there is none
+        pull, least = np.abs(H @ svec(P)).max(), _NO_GRADIENT * np.abs(H).max() * np.abs(P).max()
+        return float(max(pull, np.abs(c).max(), least))
 
     def _solution(self, P: Array, n_iter: int, tol: float) -> SemidefiniteSolution:
         p, certificate = svec(P), self._certificate(P)
@@ -150,14 +155,11 @@ class SemidefiniteQuadratic:
         return SemidefiniteSolution(P, value, certificate, n_iter, certificate <= tol)
 
     def _certificate(self, P: Array) -> float:
-        p = svec(P)
-        pull = self.H @ p
-        gradient = smat(pull - self._linear)
+        gradient = smat(self.H @ svec(P) - self._linear)
         lowest = float(np.linalg.eigvalsh(gradient)[0])
         along = float((gradient * P).sum())
         off = along - lowest
         if not self.trace_one:
             off = max(-lowest, abs(along) / max(float(np.trace(P)), self._scale[1]))
-        size = np.abs(self.H).max() * np.abs(P).max()
-        scale = max(np.abs(pull).max(), np.abs(self._linear).max(), _NO_GRADIENT * size)
-        return float(max(off, 0.0) / scale) if scale > 0 else 0.0
+        scale = self._size_of_gradient(self.H, self._linear, P)
+        return max(off, 0.0) / scale if scale > 0 else 0.0
