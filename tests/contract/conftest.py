@@ -247,11 +247,10 @@ ESTIMATORS = [
         partial(new, mf.KernelPCA, criterion="prediction"),
         extension_error=1e-6,
     ),
-    C("LLE-ConformalEigenmaps", Conformal, extension_error=0.1, mixed=True, **IN_UNITS),
+    C("LLE-ConformalEigenmaps", Conformal, extension_error=0.01, mixed=True, **IN_UNITS),
     C(
         "ConformalEigenmaps-laplacian",
         partial(Conformal, basis="laplacian"),
-        extension_error=1e-7,
         mixed=True,
         **IN_UNITS,
     ),
