@@ -21,6 +21,11 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.neighbors.graph import NeighborGraph as NeighborGraph
     from manifoldry.neighbors.short_circuits import find_short_circuits as find_short_circuits
     from manifoldry.nonredundant.estimator import NonRedundant as NonRedundant
+    from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps as ConformalEigenmaps
+    from manifoldry.semidefinite.maximum_variance_unfolding import MVU as MVU
+    from manifoldry.semidefinite.maximum_variance_unfolding import (
+        MaximumVarianceUnfolding as MaximumVarianceUnfolding,
+    )
     from manifoldry.spectral.classical_mds import ClassicalMDS as ClassicalMDS
     from manifoldry.spectral.diffusion_maps import DiffusionMaps as DiffusionMaps
     from manifoldry.spectral.hessian_lle import HessianLLE as HessianLLE
@@ -52,6 +57,9 @@ _EXPORTS = {
     "HessianLLE": "spectral.hessian_lle",
     "LTSA": "spectral.ltsa",
     "LocallyLinearEmbedding": "spectral.locally_linear_embedding",
+    "MaximumVarianceUnfolding": "semidefinite.maximum_variance_unfolding",
+    "MVU": "semidefinite.maximum_variance_unfolding",
+    "ConformalEigenmaps": "semidefinite.conformal_eigenmaps",
     "SNE": "iterative.sne",
     "SymmetricSNE": "iterative.symmetric_sne",
     "TSNE": "iterative.tsne",

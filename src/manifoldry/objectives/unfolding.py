@@ -43,18 +43,18 @@ class Unfolding(Objective):
 
     @property
     def n(self) -> int:
-        return self.problem.edges.n
+        return self.problem.n
 
     def value_and_gradient(self, R: Array) -> tuple[float, Array]:
-        problem, edges = self.problem, self.problem.edges
-        steps = edges.steps(R)
-        c = edges.changes(steps)
+        problem = self.problem
+        steps = problem.steps(R)
+        c = problem.edges.changes(steps)
         u = self.pull(c)
-        centred = problem.centred(R)
         cost = u * c - problem.support(u) - (u - self.tension) ** 2 / (2 * self.stiffness)
-        value = float(cost.sum()) - problem.variance(centred) / self.share
-        G = edges.gather((2 * u / edges.scales)[:, None] * steps)
-        return value, G - (2 / self.share) * problem.mass[:, None] * centred
+        spread = problem.spread(R)
+        value = float(cost.sum()) - float(np.einsum("nd,nd->", R, spread)) / self.share
+        G = problem.gather((2 * u / problem.edges.scales)[:, None] * steps)
+        return value, G - (2 / self.share) * spread
 
     def pull(self, changes: Array) -> Array:
         """Tensions of the springs at given changes of squared lengths."""

@@ -112,10 +112,9 @@ class ConformalEigenmaps(PiecewiseEmbedder):
 
     Examples
     --------
-    >>> from manifoldry import LLE
+    >>> from manifoldry import LLE, ConformalEigenmaps
     >>> from manifoldry.datasets import make_hemisphere
     >>> from manifoldry.metrics import procrustes
-    >>> from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps
     >>> X, stereographic = make_hemisphere(400, random_state=0)
     >>> model = ConformalEigenmaps().fit(X)
     >>> model.converged_
@@ -168,7 +167,7 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         self.piece_labels_ = _labels(self.basis_, graph.n_query)
         maps = self._maps(graph)
         self._store(data, maps)
-        self._remember(data)
+        self._inverse = self._regression(data)
         self._extension = self._extend(maps)
 
     def _graph(self, data: Any) -> NeighborGraph:

@@ -1,15 +1,15 @@
 """The lengths that an unfolding has to keep: every edge of a neighbour graph once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from manifoldry._typing import Array, IntArray
 from manifoldry._validation import power_of_two_scale
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.semidefinite.places import Places
 
 # Changes of edges shorter than this share of the median are counted as if they were that long:
 # nothing is gained from placing points that nearly coincide to a percent of the little between.
@@ -48,11 +48,11 @@ class EdgeLengths:
     def of(
         cls,
         graph: NeighborGraph,
-        place: IntArray,
+        places: Places,
         cliques: bool,
         distances: Array | None = None,
     ) -> "EdgeLengths":
-        """The edges of a graph whose point i lies at place ``place[i]``.
+        """The edges between places of a graph.
 
         With `cliques` also those between any two neighbours of a point; `distances` are all
         distances, of a graph that was read off them.
@@ -60,9 +60,9 @@ class EdgeLengths:
         W = sparse.csr_array(graph.matrix(), dtype=np.float64)
         i, j = _pairs(W, cliques)
         lengths = _lengths(graph, i, j, distances) if cliques else _stored(W, i, j)
-        ends = np.sort(np.column_stack([place[i], place[j]]), axis=1)
-        n = int(place.max()) + 1
-        apart = np.flatnonzero(ends[:, 0] != ends[:, 1])
+        ends = np.sort(places.of_point[np.column_stack([i, j])], axis=1)
+        n = len(places.mass)
+        apart = np.flatnonzero((ends[:, 0] != ends[:, 1]) & (ends[:, 0] >= 0))
         first = apart[np.unique(ends[apart] @ [n, 1], return_index=True)[1]]
         unit = power_of_two_scale(lengths[first])
         return cls(ends[first], (lengths[first] / unit) ** 2, n, unit)
@@ -87,6 +87,12 @@ class EdgeLengths:
     @cached_property
     def _gathering(self) -> sparse.csr_array:
         return sparse.csr_array(self.incidence.T)
+
+    def some(self, rows: IntArray) -> "EdgeLengths":
+        """Some of the edges, changes of which are measured as before."""
+        few = replace(self, ends=self.ends[rows], squares=self.squares[rows])
+        few.__dict__["scales"] = self.scales[rows]
+        return few
 
     def steps(self, R: Array) -> Array:
         """What leads from the second end of every edge to the first, (n_edges, d)."""
@@ -116,14 +122,6 @@ class EdgeLengths:
         """Graph Laplacian of a value for every edge; values may be negative."""
         W = self.weights(values)
         return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
-
-
-def places(graph: NeighborGraph) -> IntArray:
-    """Number the places of all points; those joined by edges of no length share one."""
-    apart = graph.matrix((graph.distances == 0).astype(float))
-    apart.eliminate_zeros()
-    labels: IntArray = connected_components(apart, directed=False)[1]
-    return labels.astype(np.intp)
 
 
 def knows_cliques(graph: NeighborGraph, distances: Array | None) -> bool:

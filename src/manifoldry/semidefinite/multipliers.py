@@ -1,24 +1,20 @@
 """The method of multipliers: rounds of search, after each of which edges pull harder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from manifoldry._typing import Array
 from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.optimiser import Optimiser, Watcher
-from manifoldry.optimize.spectral_direction import SpectralDirection
+from manifoldry.optimize.optimiser import Watcher
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound
 
 _STEPS = 100  # of one round's search; more of them do less good than another round
-_SEARCH = LBFGS(
-    SpectralDirection(),
-    stopping=Stopping(max_iter=_STEPS, tol=1e-6, value_tol=1e-12, gradient_tol=1e-7),
-)
+_STOPPING = Stopping(max_iter=_STEPS, tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 # Stiffness of the first round, of the last ones, and between them of those that let tensions
 # settle: the error of a tension is stiffness times that of a length.
 _FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
@@ -43,14 +39,19 @@ class Round(NamedTuple):
     """Coordinates in use."""
 
 
+Begin: TypeAlias = Callable[[UnfoldingProblem, Round | None, float], None]
+
+
 @dataclass(frozen=True, eq=False)
 class Unfolded:
     """A map of large variance, and the evidence."""
 
     R: Array
-    """Coordinates along principal axes, (n, rank and some more)."""
+    """Variables of the problem, along principal axes: those in use, and a few more."""
+    map: Array
+    """The map they make."""
+    variance: float
     tension: Array
-    share: float
     bound: float
     """Variance that no map can exceed."""
     gap: float
@@ -79,14 +80,11 @@ class MethodOfMultipliers:
         Largest gap between variance and bound.
     max_iter : int, default=20000
         Most steps of all searches.
-    optimiser : Optimiser
-        What searches.
     """
 
     tol: float = 1e-3
     gap_tol: float = 0.01
     max_iter: int = 20_000
-    optimiser: Optimiser = field(default=_SEARCH)
 
     def solve(
         self,
@@ -94,10 +92,15 @@ class MethodOfMultipliers:
         R: Array,
         rng: np.random.Generator,
         watch: Watcher | None = None,
-        begin: Callable[[Round | None, float], None] | None = None,
+        begin: Begin | None = None,
+        tension: Array | None = None,
     ) -> Unfolded:
-        """Unfold from the map `R`; `begin` is told of the round before, and the next stiffness."""
-        search = _Search(self, problem, R, rng, watch, begin)
+        """Unfold from the map that `R` makes, and from given tensions, by default of one.
+
+        `begin` is told the problem, of the round before, and the stiffness of the next.
+        """
+        tension = np.ones(problem.edges.count) if tension is None else tension
+        search = _Search(self, problem, R, tension, rng, watch, begin)
         try:
             search.run()
         except KeyboardInterrupt:
@@ -111,14 +114,15 @@ class _Search:
         rule: MethodOfMultipliers,
         problem: UnfoldingProblem,
         R: Array,
+        tension: Array,
         rng: np.random.Generator,
         watch: Watcher | None,
-        begin: Callable[[Round | None, float], None] | None,
+        begin: Begin | None,
     ) -> None:
         self.rule, self.problem, self.rng = rule, problem, rng
         self.watch, self.begin = watch, begin
         self.R = self._fresh(problem.centred(R))
-        self.tension: Array = np.ones(problem.edges.count)
+        self.tension = tension
         self.share = self._share()
         self.bound = np.inf
         self.rounds: list[Round] = []
@@ -149,12 +153,12 @@ class _Search:
 
     def _round(self, stiffness: float) -> None:
         if self.begin is not None:
-            self.begin(self.rounds[-1] if self.rounds else None, stiffness)
+            self.begin(self.problem, self.rounds[-1] if self.rounds else None, stiffness)
         objective = self.problem.round(self.tension, stiffness, self.share)
-        search = self.rule.optimiser.hurried(min(_STEPS, max(self._left, 1)), 0.0)
+        search = LBFGS(self.problem.filter, stopping=_STOPPING).hurried(max(self._left, 1), 0.0)
         solution = search.minimise(objective, self.R, self.watch)
         self.R = self.problem.centred(solution.embedding)
-        changes = self._changes()
+        changes = self.problem.changes(self.R)
         tension = objective.pull(changes)
         violation = float(self.problem.excess(changes, tension).max())
         share, self.share = self.share, self._share()
@@ -176,18 +180,17 @@ class _Search:
         return self._left <= 0
 
     def _share(self) -> float:
-        return self.problem.variance(self.problem.centred(self.R)) / self.problem.edges.count
-
-    def _changes(self) -> Array:
-        return self.problem.edges.changes(self.problem.edges.steps(self.R))
+        return self.problem.variance(self.R) / self.problem.edges.count
 
     def _fresh(self, R: Array) -> Array:
         """The map along its principal axes: those in use, and a few that are next to nothing."""
-        R = R @ np.linalg.eigh(R.T @ R)[1][:, ::-1]
-        edge = np.sqrt(self.problem.edges.squares.mean())
-        R = R[:, np.abs(R).max(axis=0) > _USED * edge]
-        spare = self.rng.standard_normal((len(R), _SPARE)) * (_FRESH * edge)
-        return self.problem.centred(np.hstack([R, spare]))
+        problem = self.problem
+        R = R @ np.linalg.eigh(problem.gram(R))[1][:, ::-1]
+        edge = np.sqrt(problem.edges.squares.mean())
+        R = R[:, np.abs(problem.map(R)).max(axis=0) > _USED * edge]
+        spare = self.rng.standard_normal((len(R), _SPARE))
+        spare *= _FRESH * edge / problem.map(spare).std(axis=0)
+        return problem.centred(np.hstack([R, spare]))
 
     @property
     def violation(self) -> float:
@@ -197,7 +200,7 @@ class _Search:
     @property
     def gap(self) -> float:
         """Share by which the variance, less what slack costs, might be larger."""
-        variance = self.problem.edges.count - self.problem.price(self._changes())
+        variance = self.problem.edges.count - self.problem.price(self.problem.changes(self.R))
         return self.bound / (self.share * variance) - 1 if variance > 0 else np.inf
 
     def status(self) -> tuple[bool, str]:
@@ -219,8 +222,9 @@ class _Search:
         converged, status = (False, "interrupted") if interrupted else self.status()
         return Unfolded(
             self.R,
+            self.problem.map(self.R),
+            self.problem.variance(self.R),
             self.tension,
-            self.share,
             self.bound,
             self.gap,
             converged,

@@ -9,13 +9,19 @@ from manifoldry._typing import Array, IntArray
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import Seen, check_init, starting_map
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 
 OPTIONS = ("isomap", "spectral", "pca", "random")
 _LANDMARKS = 50  # plenty for a start
 
 
 def unfolding_start(
-    init: Any, seen: Seen, n_components: int, edges: EdgeLengths, rows: IntArray, rng: Any
+    init: Any,
+    seen: Seen,
+    n_components: int,
+    problem: FreeUnfolding,
+    rows: IntArray,
+    rng: np.random.Generator,
 ) -> Array:
     """A map of the points `rows`, in the edges' unit, whose edges have about their length."""
     init = check_init(init, (seen.graph.n_query, n_components), OPTIONS)
@@ -27,7 +33,7 @@ def unfolding_start(
         Y = starting_map(init, seen, n_components, rng)
     Y = np.nan_to_num(Y[rows])
     Y = Y / (np.abs(Y - Y.mean(axis=0)).max() or 1.0)
-    return Y * _factor(Y, edges)
+    return Y * _factor(Y, problem.edges)
 
 
 def _isomap(seen: Seen, n_components: int) -> Array:

@@ -1,31 +1,48 @@
 """Maximum variance unfolding as a problem: edges, how far they may give, what is spread."""
 
+import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray
+from manifoldry.eigen import Dense, ShiftInvertLanczos, SpectralProblem
+from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.objectives.unfolding import Unfolding
+from manifoldry.optimize.filter import Filter
+from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
+
+_SMALL = 200  # points for which all eigenvectors cost next to nothing
+_ANGLE = 1e-3  # error of eigenvectors: they say where tension is missing, no more
+
+
+class Lowest(NamedTuple):
+    """Smallest eigenvalues of a Laplacian, relative to the masses, and their vectors."""
+
+    values: Array
+    vectors: Array
+    error: float
+    """Bound of the error of the smallest."""
 
 
 @dataclass(frozen=True, eq=False)
-class UnfoldingProblem:
-    """Maximise Σ mᵢ‖rᵢ − r̄‖² over maps R of any dimension that keep the lengths of edges.
+class UnfoldingProblem(ABC):
+    """Maximise the variance of maps of any dimension that keep the lengths of edges.
 
-    As a problem in K = RRᵀ it is a semidefinite program: all its maxima are equally good, and
-    multipliers prove how good (see :class:`~manifoldry.semidefinite.variance_bound.VarianceBound`).
+    As a problem in the inner products of all points it is a semidefinite program: all its maxima
+    are equally good, and multipliers prove how good (see
+    :class:`~manifoldry.semidefinite.variance_bound.VarianceBound`). The variables, (n, d), are the
+    map or what a map is made of.
 
     Parameters
     ----------
     edges : EdgeLengths
         The edges; they must connect all points of a piece.
-    mass : array of shape (n,)
-        Weight of every point.
-    piece : array of shape (n,)
-        Piece of every point; each is spread about its own mean.
     band : (float, float)
         Changes of squared lengths, as shares of them, within which edges are free.
     slack : float
@@ -33,40 +50,56 @@ class UnfoldingProblem:
     """
 
     edges: EdgeLengths
-    mass: Array
-    piece: IntArray
     band: tuple[float, float]
-    slack: float = 0.0
+    slack: float
+
+    # What the gradient of a round is multiplied with.
+    filter: ClassVar[Filter]
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of rows of the variables."""
+
+    @abstractmethod
+    def map(self, R: Array) -> Array:
+        """The map that the variables make, every piece about its mean."""
+
+    @abstractmethod
+    def centred(self, R: Array) -> Array:
+        """Variables of the same map, every piece about its mean where they can express that."""
+
+    @abstractmethod
+    def steps(self, R: Array) -> Array:
+        """What leads along every edge, (n_edges, d)."""
+
+    @abstractmethod
+    def gather(self, steps: Array) -> Array:
+        """The transpose of `steps`."""
+
+    @abstractmethod
+    def spread(self, R: Array) -> Array:
+        """Half the gradient of the variance by the variables."""
+
+    @abstractmethod
+    def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
+        """At most k smallest eigenvalues, beside constants', of the edges' Laplacian."""
 
     def round(self, tension: Array, stiffness: float, share: float) -> Unfolding:
         """What a round of the method of multipliers minimises."""
         return Unfolding(self, tension, stiffness, share)
 
-    @property
-    def n_pieces(self) -> int:
-        """Number of pieces."""
-        return int(self.piece.max()) + 1
+    def gram(self, R: Array) -> Array:
+        """Inner products of the map's coordinates, (d, d); its trace is the variance."""
+        return R.T @ self.spread(R)
 
-    @cached_property
-    def constants(self) -> Array:
-        """One column per piece, 1 on its points, (n, n_pieces)."""
-        return np.eye(self.n_pieces)[self.piece]
-
-    @cached_property
-    def _averaging(self) -> sparse.csr_array:
-        """From a map to the weighted means of its pieces."""
-        share = self.mass / np.bincount(self.piece, self.mass)[self.piece]
-        entries = (share, (self.piece, np.arange(len(self.piece))))
-        return sparse.csr_array(entries, shape=(self.n_pieces, len(self.piece)))
-
-    def centred(self, R: Array) -> Array:
-        """The map with every piece about its own mean."""
-        means = np.asarray(self._averaging @ R)
-        return R - (means if self.n_pieces == 1 else means[self.piece])
-
-    def variance(self, centred: Array) -> float:
+    def variance(self, R: Array) -> float:
         """Sum over all points of mass times squared distance from the mean."""
-        return float(self.mass @ np.einsum("nd,nd->n", centred, centred))
+        return float(np.einsum("nd,nd->", R, self.spread(R)))
+
+    def changes(self, R: Array) -> Array:
+        """Changes of squared lengths, as shares of them."""
+        return self.edges.changes(self.steps(R))
 
     def support(self, tension: Array) -> Array:
         """What tensions make of the band and the slack in the dual: h(u) + slack·u²/2."""
@@ -74,7 +107,7 @@ class UnfoldingProblem:
         pulled = np.where(tension > 0, high, 0.0) + np.where(tension < 0, low, 0.0)
         return tension * pulled + self.slack / 2 * tension**2
 
-    def excess(self, changes: Array, tension: Array) -> Array:
+    def excess(self, changes: Array, tension: Array | float = 0.0) -> Array:
         """How far changes are beyond what band, slack and tension grant them."""
         low, high = self.band
         return np.abs(changes - np.clip(changes, low, high) - self.slack * tension)
@@ -83,4 +116,64 @@ class UnfoldingProblem:
         """What edges pay that give way beyond the band, in units of the share of variance."""
         if self.slack == 0:
             return 0.0
-        return float((self.excess(changes, np.zeros_like(changes)) ** 2).sum() / (2 * self.slack))
+        return float((self.excess(changes) ** 2).sum() / (2 * self.slack))
+
+
+@dataclass(frozen=True, eq=False)
+class FreeUnfolding(UnfoldingProblem):
+    """Every point goes where it likes: maximise Σ mᵢ‖rᵢ − r̄‖².
+
+    Parameters
+    ----------
+    mass : array of shape (n,)
+        Weight of every point.
+    piece : array of shape (n,)
+        Piece of every point; each is spread about its own mean.
+    """
+
+    mass: Array
+    piece: IntArray
+
+    filter: ClassVar[Filter] = SpectralDirection()
+
+    @property
+    def n(self) -> int:
+        return self.edges.n
+
+    def map(self, R: Array) -> Array:
+        return self.centred(R)
+
+    def centred(self, R: Array) -> Array:
+        means = np.asarray(self._averaging @ R)
+        return R - (means if self.n_pieces == 1 else means[self.piece])
+
+    def steps(self, R: Array) -> Array:
+        return self.edges.steps(R)
+
+    def gather(self, steps: Array) -> Array:
+        return self.edges.gather(steps)
+
+    def spread(self, R: Array) -> Array:
+        return self.mass[:, None] * self.centred(R)
+
+    def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
+        L, constants = self.edges.laplacian(weights), np.eye(self.n_pieces)[self.piece]
+        posed = SpectralProblem(L, "smallest", mass=self.mass, deflate=constants)
+        k = min(k, self.n - self.n_pieces)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ManifoldryWarning)  # the error is allowed for
+            solver = Dense() if self.n <= _SMALL else ShiftInvertLanczos(copies=False, angle=_ANGLE)
+            found = solver.solve(posed, k, rng)
+        return Lowest(found.values, found.vectors, float(found.residuals[0]))
+
+    @property
+    def n_pieces(self) -> int:
+        """Number of pieces."""
+        return int(self.piece.max()) + 1
+
+    @cached_property
+    def _averaging(self) -> sparse.csr_array:
+        """From a map to the weighted means of its pieces."""
+        share = self.mass / np.bincount(self.piece, self.mass)[self.piece]
+        entries = (share, (self.piece, np.arange(len(self.piece))))
+        return sparse.csr_array(entries, shape=(self.n_pieces, len(self.piece)))

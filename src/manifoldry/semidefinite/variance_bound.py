@@ -1,18 +1,13 @@
 """How much variance a map could have at most: the dual of maximum variance unfolding."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
 from manifoldry._typing import Array
-from manifoldry.eigen import Dense, ShiftInvertLanczos, SpectralProblem, Spectrum
-from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
+from manifoldry.semidefinite.unfolding_problem import Lowest, UnfoldingProblem
 
 _PAIRS = 12  # eigenvectors that are looked at in one go
-_SMALL = 200  # points for which all eigenvectors cost next to nothing
-_ANGLE = 1e-3  # error of eigenvectors: they say where tension is missing, no more
 _ROUNDS = 20  # of adding tension where it is missing
 _ENOUGH = 0.999  # smallest eigenvalue from which adding more hardly lowers the bound
 
@@ -41,15 +36,16 @@ class VarianceBound:
         much every edge does about it, until none is left.
         """
         best = cls(np.inf, tension)
+        scales = problem.edges.scales
         for _ in range(_ROUNDS):
-            spectrum = _lowest(problem, tension, share, rng)
-            smallest = float(spectrum.values[0] - spectrum.residuals[0])
+            lowest = problem.lowest(share * tension / scales, _PAIRS, rng)
+            smallest = float(lowest.values[0]) - lowest.error
             if smallest > 0:
                 value = share * _dual_value(problem, tension / smallest)
                 best = min(best, cls(value, tension / smallest), key=lambda bound: bound.value)
             if smallest >= _ENOUGH:
                 break
-            tension = tension + _missing(problem, spectrum, share)
+            tension = tension + _missing(problem, lowest, share)
         return best
 
 
@@ -58,22 +54,9 @@ def _dual_value(problem: UnfoldingProblem, tension: Array) -> float:
     return float((tension * edges.squares / edges.scales + problem.support(tension)).sum())
 
 
-def _lowest(
-    problem: UnfoldingProblem, tension: Array, share: float, rng: np.random.Generator
-) -> Spectrum:
-    edges = problem.edges
-    L = edges.laplacian(share * tension / edges.scales)
-    posed = SpectralProblem(L, "smallest", mass=problem.mass, deflate=problem.constants)
-    k = min(_PAIRS, edges.n - problem.n_pieces)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # residuals are allowed for
-        solver = Dense() if edges.n <= _SMALL else ShiftInvertLanczos(copies=False, angle=_ANGLE)
-        return solver.solve(posed, k, rng)
-
-
-def _missing(problem: UnfoldingProblem, spectrum: Spectrum, share: float) -> Array:
+def _missing(problem: UnfoldingProblem, lowest: Lowest, share: float) -> Array:
     """Tension that lifts eigenvalues below one to one, spread by what every edge does about it."""
-    edges = problem.edges
-    low = spectrum.values < 1
-    effects = (share / edges.scales)[:, None] * edges.steps(spectrum.vectors[:, low]) ** 2
-    return np.asarray(effects @ ((1 - spectrum.values[low]) / (effects**2).sum(axis=0)))
+    low = lowest.values < 1
+    steps = problem.steps(lowest.vectors[:, low])
+    effects = (share / problem.edges.scales)[:, None] * steps**2
+    return np.asarray(effects @ ((1 - lowest.values[low]) / (effects**2).sum(axis=0)))

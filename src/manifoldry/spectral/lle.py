@@ -1,5 +1,6 @@
 """Locally linear embedding."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,18 +108,22 @@ class LLE(LocalEmbedder):
 
     def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
         # The small matrices have rank one: their sum is the product of sparse I − W with itself.
-        residual = neighborhoods.rows(self._residual)
+        residual = neighborhoods.rows(partial(residual_weights, reg=self.reg))
         return sparse.csr_array(residual.T @ residual)
-
-    def _residual(self, coordinates: Array) -> Array:
-        """Rows of I − W (n_block, k) from coordinates (n_block, k, n_features)."""
-        differences = coordinates[:, 1:] - coordinates[:, :1]
-        # A copy of the point reproduces it, and says nothing of where it lies among the others.
-        copies = np.logical_not(np.any(differences, axis=2))
-        copies &= ~copies.all(axis=1, keepdims=True)
-        weights = barycentric_weights(differences, self.reg, copies)
-        return np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)
 
     def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Barycentric:
         self._inverse = self._regression(data)
         return Barycentric(self._training_graph, self.embedding_, self.reg, self.piece_labels_)
+
+
+def residual_weights(coordinates: Array, reg: float) -> Array:
+    """Rows of I − W (n_block, k) from coordinates (n_block, k, n_features), the point's own first.
+
+    W are the weights with which neighbours reproduce a point.
+    """
+    differences = coordinates[:, 1:] - coordinates[:, :1]
+    # A copy of the point reproduces it, and says nothing of where it lies among the others.
+    copies = np.logical_not(np.any(differences, axis=2))
+    copies &= ~copies.all(axis=1, keepdims=True)
+    weights = barycentric_weights(differences, reg, copies)
+    return np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)

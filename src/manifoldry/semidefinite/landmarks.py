@@ -1,0 +1,170 @@
+"""Unfolding in fewer unknowns: every point is a fixed mean of a few landmarks."""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import eigh
+
+from manifoldry._piecewise import with_itself
+from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.eigen.inverse import ShiftedInverse
+from manifoldry.extension.pieces import piece_rows
+from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.neighborhoods import Neighborhoods
+from manifoldry.optimize.filter import Filter, Identity
+from manifoldry.optimize.optimiser import Watcher
+from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.multipliers import Begin, MethodOfMultipliers, Unfolded
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Lowest, UnfoldingProblem
+from manifoldry.spectral.lle import residual_weights
+
+_WEIGHT_NEIGHBORS = 12  # with fewer of them maps between landmarks are rough
+_REG = 1e-3  # ridge of LLE's weights
+_RIDGE = 1e-12  # of the smoothest map, relative to the largest entry: flat data leave it open
+_EDGES = 30  # per landmark whose lengths are kept; the others follow
+_ADDED = 10  # per landmark at a time, of those that do not
+_PASSES = 10  # of adding them
+_NOTHING = 1e-9  # share of the largest stiffness below which a mixture moves no edge
+
+
+def landmark_means(X: Matrix, piece: IntArray, count: int, rng: np.random.Generator) -> Array:
+    """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
+
+    Landmarks are spread evenly, about `count` over all pieces in proportion to their size.
+    """
+    parts = [
+        _means(X[rows], max(1, round(count * len(rows) / len(piece))), rng)
+        for rows in piece_rows(piece)
+    ]
+    Q = np.zeros((len(piece), sum(part.shape[1] for part in parts)))
+    last = np.cumsum([part.shape[1] for part in parts])
+    for rows, part, end in zip(piece_rows(piece), parts, last, strict=True):
+        Q[rows, end - part.shape[1] : end] = part
+    return Q
+
+
+def _means(X: Matrix, count: int, rng: np.random.Generator) -> Array:
+    """The same for one piece: minimises LLE's cost of a map subject to its values at landmarks."""
+    n = X.shape[0]
+    if count >= n:
+        return np.eye(n)
+    graph = NeighborGraph.build(X, min(_WEIGHT_NEIGHBORS, n - 1), copy=False)
+    spread = Geodesics.to_farthest(graph, [np.arange(n)], [count], [int(rng.integers(n))])
+    cost = Neighborhoods(X, with_itself(graph)).rows(partial(residual_weights, reg=_REG))
+    rest = np.setdiff1d(np.arange(n), spread.targets)
+    columns = sparse.csc_array(cost)
+    free, held = columns[:, rest], columns[:, spread.targets]
+    normal = sparse.csr_array(free.T @ free)
+    inverse = ShiftedInverse(normal, -_RIDGE * normal.diagonal().max(), "smallest")
+    Q = np.zeros((n, count))
+    Q[spread.targets, np.arange(count)] = 1.0
+    Q[rest] = -inverse.solve((free.T @ held).toarray())
+    return Q
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkUnfolding(UnfoldingProblem):
+    """The map is a mixture of given functions: maximise its variance.
+
+    Parameters
+    ----------
+    functions : array of shape (n_points, n)
+        Functions of the points, each piece about its mean, such that moving edges along any of
+        them is equally hard: the search needs no preconditioner then.
+    differences : array of shape (n_edges, n)
+        What they differ by between the ends of every edge.
+    covariance : array of shape (n, n)
+        Their inner products, weighted by mass.
+    """
+
+    functions: Array
+    differences: Array
+    covariance: Array
+
+    filter: ClassVar[Filter] = Identity()
+
+    @classmethod
+    def of(cls, whole: FreeUnfolding, Q: Array, rows: IntArray) -> "LandmarkUnfolding":
+        """Mixtures of the columns of `Q` that keep the lengths of the edges `rows`."""
+        edges = whole.edges
+        stiffness = Q.T @ (edges.laplacian(1 / edges.scales) @ Q)
+        values, vectors = np.linalg.eigh((stiffness + stiffness.T) / 2)
+        kept = values > _NOTHING * values[-1]
+        F = whole.centred(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
+        return cls._with(whole, F, rows)
+
+    @classmethod
+    def _with(cls, whole: FreeUnfolding, F: Array, rows: IntArray) -> "LandmarkUnfolding":
+        edges: EdgeLengths = whole.edges.some(rows)
+        i, j = edges.ends.T
+        return cls(edges, whole.band, whole.slack, F, F[i] - F[j], F.T @ whole.spread(F))
+
+    def keeping(self, whole: FreeUnfolding, rows: IntArray) -> "LandmarkUnfolding":
+        """The same functions, keeping the lengths of other edges."""
+        return self._with(whole, self.functions, rows)
+
+    def variables(self, Y: Array) -> Array:
+        """Coefficients of the mixture nearest to a map."""
+        return np.asarray(np.linalg.lstsq(self.functions, Y, rcond=None)[0])
+
+    @property
+    def n(self) -> int:
+        return self.functions.shape[1]
+
+    def map(self, R: Array) -> Array:
+        return self.functions @ R
+
+    def centred(self, R: Array) -> Array:
+        return R
+
+    def steps(self, R: Array) -> Array:
+        return self.differences @ R
+
+    def gather(self, steps: Array) -> Array:
+        return self.differences.T @ steps
+
+    def spread(self, R: Array) -> Array:
+        return self.covariance @ R
+
+    def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
+        L = self.differences.T @ (weights[:, None] * self.differences)
+        values, vectors = eigh((L + L.T) / 2, self.covariance)
+        return Lowest(values[:k], vectors[:, :k], 0.0)
+
+
+def unfold_by_landmarks(
+    method: MethodOfMultipliers,
+    whole: FreeUnfolding,
+    Q: Array,
+    Y: Array,
+    rng: np.random.Generator,
+    watch: Watcher | None = None,
+    begin: Begin | None = None,
+) -> Unfolded:
+    """Unfold mixtures of the columns of `Q` from the one nearest to the map `Y`.
+
+    A sample of the edges is kept at length. Without slack, others that come out too long, or too
+    short, join them until there are none.
+    """
+    count, m = whole.edges.count, Q.shape[1]
+    rows = np.sort(rng.choice(count, min(_EDGES * m, count), replace=False))
+    problem = LandmarkUnfolding.of(whole, Q, rows)
+    found = method.solve(problem, problem.variables(Y), rng, watch, begin)
+    for _ in range(_PASSES):
+        excess = whole.excess(whole.changes(found.map))
+        excess[rows] = 0.0
+        worst = np.argsort(-excess)[: _ADDED * m]
+        worst = worst[excess[worst] > method.tol]
+        if whole.slack > 0 or found.interrupted or len(worst) == 0:
+            break
+        rows = np.concatenate([rows, worst])
+        tension = np.concatenate([found.tension, np.zeros(len(worst))])
+        problem = problem.keeping(whole, rows)
+        found = method.solve(problem, found.R, rng, watch, begin, tension)
+    tension = np.zeros(count)
+    tension[rows] = found.tension
+    return replace(found, tension=tension)

@@ -1,0 +1,382 @@
+"""Maximum variance unfolding."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from manifoldry._checks import (
+    as_generator,
+    check_at_most,
+    check_below,
+    check_count,
+    check_nonnegative,
+    check_option,
+    check_positive,
+)
+from manifoldry._piecewise import PiecewiseEmbedder
+from manifoldry._typing import Array, IntArray, Matrix, RandomState
+from manifoldry._warn import warn
+from manifoldry.eigen.spectrum import fixed_signs
+from manifoldry.exceptions import RankWarning
+from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.local import Barycentric
+from manifoldry.extension.pieces import piece_rows
+from manifoldry.extension.triangulation import Triangulation
+from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.search_embedder import SearchEmbedder
+from manifoldry.optimize.solution import Solution
+from manifoldry.semidefinite.edge_lengths import EdgeLengths, knows_cliques
+from manifoldry.semidefinite.landmarks import landmark_means, unfold_by_landmarks
+from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfolded
+from manifoldry.semidefinite.places import Places
+from manifoldry.semidefinite.start import unfolding_start
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
+from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
+
+_NEIGHBORS = 6  # few enough not to bridge layers; cliques make up for rigidity
+_NOTICEABLE = 0.01  # share of the variance from which a coordinate counts as a dimension
+_LANDMARK_SLACK = 1e-3  # landmarks cannot express maps that keep all lengths
+_ROUNDING = 1e-9  # share of the variance that is none
+_REG = 1e-3  # ridge of the weights that place new points, as in LLE
+
+
+class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
+    """Pull the points as far apart as the distances between neighbours allow.
+
+    Maximises Σᵢ‖yᵢ − ȳ‖² over maps of any dimension in which neighbours keep their distance; the
+    map shows the directions in which the result extends most. As a problem in the inner products
+    of all points it is a semidefinite program, so that every fit can say how far it is from the
+    best map there is (``gap_``), and the number of directions it needs estimates the dimension.
+    Use it for sheets, with holes or without, where Isomap would stretch the map around the holes;
+    a single false edge between two layers holds them together, as it does for Isomap, and shows
+    in ``tensions_``.
+
+    Solved by the method of multipliers on low-rank maps: time and memory grow with the number of
+    edges, about in proportion.
+
+    Parameters
+    ----------
+    n_components : int, default=None
+        Number of coordinates; by default two, or what the data allow. The search itself takes as
+        many as it needs.
+    n_neighbors : int, default=None
+        Neighbours per point; by default 6, or half the points if those are fewer.
+    radius : float, default=None
+        Take all neighbours within this distance instead.
+    metric : str or callable, default="euclidean"
+        Metric of the distances; ``"precomputed"`` for dense distances or a sparse graph of them.
+    metric_params : dict, default=None
+        Further arguments of the metric.
+    cliques : bool, default=None
+        Keep also the distances between any two neighbours of a point, which makes neighbourhoods
+        rigid; by default wherever those distances are known. Without it the graph may shear: pass
+        10 neighbours or more then.
+    constraint : {"equal", "at_most"}, default="equal"
+        Whether neighbours keep their distance or may come closer too. Maps that may shrink tend
+        to fold narrow directions.
+    tolerance : float, default=0.005
+        Share by which lengths of edges may be off. With none at all a curved sheet is rigid: its
+        chords are shorter than it is itself.
+    slack : float, default=None
+        Share by which the squared length of an edge under mean tension may be off beyond that;
+        edges under more tension give way in proportion. 0.01 is much, 0 holds all edges; by
+        default 0, and 0.001 with landmarks, of which no map may keep all lengths.
+    n_landmarks : int, default=None
+        Search for the places of this many points only, and put every other where the weights of
+        LLE have it between them. Ten times as fast at 2000 points, and smoother; 100 are plenty
+        for a sheet, and more than it can express for data that are none.
+    init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
+        Where to begin: ``"isomap"`` with landmarks, ``"spectral"``, ``"pca"``, ``"random"``, a
+        map, or what makes one. It decides how long the search takes, not where it ends.
+    disconnected : {"separate", "join", "largest", "error"}, default="separate"
+        What to do when the graph falls into pieces, which nothing would hold together; see
+        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+    max_iter : int, default=20000
+        Most steps of the search.
+    tol : float, default=5e-4
+        Converged when no length is off by more than this share beyond what is granted, and
+    gap_tol : float, default=0.01
+        when the variance is proved to be within this share of the largest possible.
+    warm_start : bool, default=False
+        Begin from the map of the last fit, if there is one.
+    callback : callable, default=None
+        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
+        last step; a true result stops the search.
+    callback_every : int, default=1
+        Steps between two calls.
+    verbose : bool, default=False
+        Show variance and violation as the search goes on.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
+        go on.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the start; ``None`` is a fixed seed.
+    n_jobs : int, default=None
+        Threads, by default one per core; BLAS keeps its own number.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map, in the units of the data, along its principal axes.
+    variance_ : float
+        Sum of squared distances from the mean (of the piece), in all directions of the solution:
+        the trace of its matrix of inner products.
+    variance_bound_ : float
+        What no map that keeps the lengths can exceed, by duality; infinite where the search was
+        over before it was sought. With slack, a bound of the variance less what slack costs; with
+        landmarks, of maps that landmarks can express.
+    gap_ : float
+        ``variance_bound_`` over ``variance_`` (less what slack costs), minus one.
+    mean_edge_error_, max_edge_error_ : float
+        Errors of the lengths of edges, as shares of them, in all directions of the solution.
+    map_edge_error_ : float
+        The mean on the map, that is without the directions it leaves out.
+    rank_ : int
+        Number of directions of the solution (in the largest component).
+    eigenvalues_ : array of shape (rank,)
+        Variance along every direction of the solution (of the largest component).
+    eigenvalue_shares_ : array of shape (rank,)
+        The same as shares of their sum.
+    dimension_hint_ : int
+        Number of directions with more than one percent of the variance.
+    edges_ : array of shape (n_edges, 2)
+        The pairs whose distances were kept; of rows that coincide, the first.
+    tensions_ : array of shape (n_edges,)
+        How hard each of them pulls, the mean edge being one; negative where it pushes, zero where
+        its length came out by itself. What pulls much harder than others may be a short circuit.
+    piece_labels_ : array of shape (n_samples,)
+        Component of every point, 0 being the largest; -1 if it was left out.
+    loss_ : float
+        The negative of ``variance_``.
+    converged_ : bool
+        Whether lengths are kept and the gap is closed.
+    status_ : str
+        What was reached, in words.
+    n_iter_, n_evaluations_ : int
+        Steps of all rounds, and evaluations of the objective they took.
+    rounds_ : structured array
+        One entry per round: ``steps`` so far, ``stiffness``, ``variance``, ``violation`` and
+        ``rank``.
+    trace_ : structured array
+        One entry per step: ``iteration``, ``value`` of the round's objective, ``gradient_norm``,
+        ``length`` of the step, ``evaluations`` so far and ``parameter``, the round's stiffness.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
+
+    Examples
+    --------
+    >>> from manifoldry import MaximumVarianceUnfolding
+    >>> from manifoldry.datasets import make_swiss_roll
+    >>> from manifoldry.metrics import procrustes
+    >>> X, coordinates = make_swiss_roll(300, hole=True, random_state=0)
+    >>> model = MaximumVarianceUnfolding().fit(X)
+    >>> model.dimension_hint_, bool(model.gap_ < 0.01), bool(model.mean_edge_error_ < 0.005)
+    (2, True, True)
+    """
+
+    _to_converge = "raise max_iter, tolerance or slack, or look at rounds_"
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        n_neighbors: int | None = None,
+        radius: float | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        cliques: bool | None = None,
+        constraint: str = "equal",
+        tolerance: float = 0.005,
+        slack: float | None = None,
+        n_landmarks: int | None = None,
+        init: Any = "isomap",
+        disconnected: str = "separate",
+        max_iter: int = 20_000,
+        tol: float = 5e-4,
+        gap_tol: float = 0.01,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+        callback_every: int = 1,
+        verbose: bool = False,
+        on_interrupt: str = "raise",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.radius = radius
+        self.metric = metric
+        self.metric_params = metric_params
+        self.cliques = cliques
+        self.constraint = constraint
+        self.tolerance = tolerance
+        self.slack = slack
+        self.n_landmarks = n_landmarks
+        self.init = init
+        self.disconnected = disconnected
+        self.max_iter = max_iter
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.warm_start = warm_start
+        self.callback = callback
+        self.callback_every = callback_every
+        self.verbose = verbose
+        self.on_interrupt = on_interrupt
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _check_search(self) -> None:
+        super()._check_search()
+        self._band()
+        self._slack()
+        self._method()
+        self._policy  # noqa: B018  # it refuses what is no policy
+
+    def _band(self) -> tuple[float, float]:
+        """Changes of squared lengths, as shares, that cost nothing."""
+        check_option("constraint", self.constraint, ("equal", "at_most"))
+        t = check_nonnegative("tolerance", self.tolerance)
+        check_below("tolerance", t, 1.0, "the whole length")
+        low = -np.inf if self.constraint == "at_most" else (1 - t) ** 2 - 1
+        return low, (1 + t) ** 2 - 1
+
+    def _method(self) -> MethodOfMultipliers:
+        tol = 2 * check_positive("tol", self.tol)  # a share of squared lengths
+        gap_tol = check_positive("gap_tol", self.gap_tol)
+        return MethodOfMultipliers(tol, gap_tol, check_count("max_iter", self.max_iter))
+
+    def _pose(self, data: Any) -> FreeUnfolding:
+        graph = self._graph = self._connected_graph(data)
+        if len(graph.distances) == 0:
+            raise ValueError(no_neighbors(graph.n_query))
+        if not graph.distances.any():
+            raise ValueError(all_coincide(graph.n_query))
+        self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
+        self._rng = as_generator(self.random_state, unset=0)
+        places = self._places = Places.of(graph, self.piece_labels_ >= 0)
+        distances = self._dense_distances(data)
+        edges = EdgeLengths.of(graph, places, self._has_cliques(distances), distances)
+        piece = self.piece_labels_[places.first]
+        return FreeUnfolding(edges, self._band(), self._slack(), places.mass, piece)
+
+    def _default_neighbors(self, n: int) -> int:
+        return min(_NEIGHBORS, max(2, n // 2), n - 1)
+
+    def _has_cliques(self, distances: Array | None) -> bool:
+        return knows_cliques(self._graph, distances) if self.cliques is None else bool(self.cliques)
+
+    def _slack(self) -> float:
+        if self.slack is None:
+            return 0.0 if self.n_landmarks is None else _LANDMARK_SLACK
+        return check_nonnegative("slack", self.slack)
+
+    def _start(self, data: Any, problem: FreeUnfolding) -> Array:
+        seen, rows = self._seen(data), self._places.first
+        return unfolding_start(self.init, seen, self.n_components_, problem, rows, self._rng)
+
+    def _resume(self, problem: FreeUnfolding, previous: Array, monitor: Monitor) -> Solution:
+        return self._search(problem, previous[self._places.first] / problem.edges.unit, monitor)
+
+    def _search(self, problem: FreeUnfolding, start: Array, monitor: Monitor) -> Solution:
+        def begin(posed: UnfoldingProblem, last: Round | None, stiffness: float) -> None:
+            monitor.begin(stiffness)
+            monitor.view = lambda R: self._flattened(problem, posed.map(R))
+            if last is not None:
+                monitor.note = f", variance {last.variance:.4g}, violation {last.violation:.1e}"
+
+        if self.n_landmarks is None:
+            found = self._method().solve(problem, start, self._rng, monitor, begin)
+        else:
+            Q = self._means(problem)
+            found = unfold_by_landmarks(
+                self._method(), problem, Q, start, self._rng, monitor, begin
+            )
+        self._unfolded = found
+        value = -found.variance * problem.edges.unit**2
+        Y = self._flattened(problem, found.map)
+        return Solution(Y, value, found.converged, found.status, interrupted=found.interrupted)
+
+    def _means(self, problem: FreeUnfolding) -> Array:
+        """The means of landmarks that stand for all places."""
+        points = self._graph.index.points
+        if points is None:
+            raise ValueError(
+                "n_landmarks needs the coordinates of the data, not only distances, to place the "
+                "other points between landmarks; pass the data, or n_landmarks=None"
+            )
+        count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
+        check_at_most("n_landmarks", count, problem.n, "the number of different points")
+        return landmark_means(points[self._places.first], problem.piece, count, self._rng)
+
+    def _flattened(self, problem: FreeUnfolding, R: Array) -> Array:
+        """The map of all points: every piece along its principal axes, about its mean."""
+        Y = np.zeros((len(R), self.n_components_))
+        for rows in piece_rows(problem.piece):
+            _, turned = principal(problem, R, rows)
+            kept = turned[:, : self.n_components_]
+            Y[rows, : kept.shape[1]] = kept
+        return self._places.spread(Y) * problem.edges.unit
+
+    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
+        problem, found = self._objective, self._unfolded
+        Y = self._lay_out(data, solution.embedding)
+        super()._store(data, replace(solution, embedding=Y), monitor)
+        self._store_evidence(problem, found)
+        del self._objective, self._unfolded, self._rng  # the generator may be the caller's
+        missing = self.n_components_ - self.rank_
+        if missing > 0:
+            warn(
+                f"{missing} of n_components={self.n_components_} coordinates are zero: the "
+                "unfolded points do not extend along them. Pass fewer components",
+                RankWarning,
+            )
+
+    def _store_evidence(self, problem: FreeUnfolding, found: Unfolded) -> None:
+        edges, squared = problem.edges, problem.edges.unit**2
+        self.variance_, self.variance_bound_ = found.variance * squared, found.bound * squared
+        self.gap_ = found.gap
+        errors = edges.errors(found.map)
+        self.mean_edge_error_, self.max_edge_error_ = float(errors.mean()), float(errors.max())
+        shown = self.embedding_[self._places.first].astype(np.float64) / edges.unit
+        self.map_edge_error_ = float(edges.errors(shown).mean())
+        values, _ = principal(problem, found.map, np.flatnonzero(problem.piece == 0))
+        self.eigenvalues_ = values * squared
+        self.eigenvalue_shares_ = values / values.sum()
+        self.rank_ = len(values)
+        self.dimension_hint_ = int((self.eigenvalue_shares_ > _NOTICEABLE).sum())
+        self.edges_, self.tensions_ = self._places.first[edges.ends], found.tension
+        kinds = [(name, int if name in ("steps", "rank") else float) for name in Round._fields]
+        self.rounds_ = np.array(found.rounds, dtype=kinds)
+        self.rounds_["variance"] *= squared
+
+    def _extend(self, data: Any) -> Extension:
+        graph, labels = self._graph, self.piece_labels_
+        euclidean = graph.metric in ("euclidean", "l2") and graph.n_neighbors is not None
+        if euclidean and graph.index.points is not None:
+            return Barycentric(graph, self.embedding_, _REG, labels)
+        return Triangulation(graph, self.embedding_, labels)
+
+    def _way_back(self, data: Any) -> Inverse | None:
+        return self._regression(data)
+
+    @property
+    def _in_data_units(self) -> bool:
+        return True
+
+    def _identical(self, data: Matrix) -> IntArray:
+        return self._graph.identical(data)
+
+
+def principal(problem: FreeUnfolding, R: Array, rows: IntArray) -> tuple[Array, Array]:
+    """Variance along every principal axis of a piece, and its coordinates along them."""
+    centred = problem.centred(R)[rows]
+    values, axes = np.linalg.eigh(centred.T @ (problem.mass[rows, None] * centred))
+    values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
+    kept = values > _ROUNDING * values[0] if len(values) else []
+    return values[kept], fixed_signs(centred @ axes[:, kept])
+
+
+MVU = MaximumVarianceUnfolding
