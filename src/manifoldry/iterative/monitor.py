@@ -79,9 +79,12 @@ class Monitor(AbstractContextManager["Monitor"]):
             self._tell(iterate.embedding, step)
 
     def _tell(self, Y: Array, step: Step) -> None:
+        called = self.callback is not None and step.iteration % self.every == 0
+        if self.hook is None and not called:
+            return
         seen = Iterate(Y if self.view is None else self.view(Y), step)
         stop = self.hook(seen) if self.hook else False
-        if self.callback is not None and step.iteration % self.every == 0:
+        if self.callback is not None and called:
             stop = self.callback(seen) or stop
         if stop:
             self.stopped = True

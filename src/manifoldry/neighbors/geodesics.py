@@ -60,18 +60,13 @@ class Geodesics:
         """
         _plan(graph, sum(counts))
         lengths, unit = edge_lengths(graph)
-        targets: list[int] = []
-        found: list[Array] = []
-        for rows, count, start in zip(parts, counts, starts, strict=True):
-            targets.append(start)
-            found.append(dijkstra(lengths, indices=start))
-            nearest = found[-1][rows]
-            for _ in range(count - 1):
-                targets.append(int(rows[np.argmax(nearest)]))
-                found.append(dijkstra(lengths, indices=targets[-1]))
-                nearest = np.minimum(nearest, found[-1][rows])
+        chosen = [
+            farthest_points(lengths, rows, count, start)
+            for rows, count, start in zip(parts, counts, starts, strict=True)
+        ]
+        targets, found = (np.concatenate(column) for column in zip(*chosen, strict=True))
         order = np.argsort(targets)
-        return cls._of(graph, np.array(targets)[order], np.array(found)[order], unit)
+        return cls._of(graph, targets[order], found[order], unit)
 
     @classmethod
     def _of(cls, graph: NeighborGraph, targets: IntArray, found: Array, unit: float) -> "Geodesics":
@@ -107,6 +102,23 @@ class Geodesics:
         filled = np.flatnonzero(np.diff(indptr))
         if len(filled):
             out[filled] = np.minimum.reduceat(through, indptr[filled] - indptr[0], axis=0)
+
+
+def farthest_points(
+    lengths: sparse.csr_array, rows: IntArray, count: int, start: int
+) -> tuple[IntArray, Array]:
+    """Points that cover `rows` evenly, and their distances from all, (count, n).
+
+    The first is `start`, each next the point of `rows` that is farthest from those before it.
+    """
+    targets = [start]
+    found = [dijkstra(lengths, indices=start)]
+    nearest = found[0][rows]
+    for _ in range(count - 1):
+        targets.append(int(rows[np.argmax(nearest)]))
+        found.append(dijkstra(lengths, indices=targets[-1]))
+        nearest = np.minimum(nearest, found[-1][rows])
+    return np.array(targets), np.array(found)
 
 
 def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:

@@ -8,12 +8,10 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
-from manifoldry._piecewise import with_itself
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen.inverse import ShiftedInverse
 from manifoldry.extension.pieces import piece_rows
-from manifoldry.neighbors.geodesics import Geodesics
-from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.geodesics import farthest_points
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
 from manifoldry.optimize.optimiser import Watcher
@@ -31,39 +29,50 @@ _PASSES = 10  # of adding them
 _NOTHING = 1e-9  # share of the largest stiffness below which a mixture moves no edge
 
 
-def landmark_means(X: Matrix, piece: IntArray, count: int, rng: np.random.Generator) -> Array:
+def landmark_means(X: Matrix, whole: FreeUnfolding, count: int, rng: np.random.Generator) -> Array:
     """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
 
-    Landmarks are spread evenly, about `count` over all pieces in proportion to their size.
+    Landmarks are spread evenly, about `count` over all pieces in proportion to their size. The
+    map minimises LLE's cost, with the edges for neighbours, given its values at the landmarks.
     """
-    parts = [
-        _means(X[rows], max(1, round(count * len(rows) / len(piece))), rng)
-        for rows in piece_rows(piece)
-    ]
-    Q = np.zeros((len(piece), sum(part.shape[1] for part in parts)))
-    last = np.cumsum([part.shape[1] for part in parts])
-    for rows, part, end in zip(piece_rows(piece), parts, last, strict=True):
-        Q[rows, end - part.shape[1] : end] = part
+    n = whole.n
+    lengths = whole.edges.weights(np.sqrt(whole.edges.squares))
+    landmarks = _spread(lengths, whole.piece, count, rng)
+    cost = Neighborhoods(X, _nearest(lengths)).rows(partial(residual_weights, reg=_REG))
+    columns, rest = sparse.csc_array(cost), np.setdiff1d(np.arange(n), landmarks)
+    Q = np.zeros((n, len(landmarks)))
+    Q[landmarks, np.arange(len(landmarks))] = 1.0
+    if len(rest):
+        free, held = columns[:, rest], columns[:, landmarks]
+        normal = sparse.csr_array(free.T @ free)
+        inverse = ShiftedInverse(normal, -_RIDGE * normal.diagonal().max(), "smallest")
+        Q[rest] = -inverse.solve((free.T @ held).toarray())
     return Q
 
 
-def _means(X: Matrix, count: int, rng: np.random.Generator) -> Array:
-    """The same for one piece: minimises LLE's cost of a map subject to its values at landmarks."""
-    n = X.shape[0]
-    if count >= n:
-        return np.eye(n)
-    graph = NeighborGraph.build(X, min(_WEIGHT_NEIGHBORS, n - 1), copy=False)
-    spread = Geodesics.to_farthest(graph, [np.arange(n)], [count], [int(rng.integers(n))])
-    cost = Neighborhoods(X, with_itself(graph)).rows(partial(residual_weights, reg=_REG))
-    rest = np.setdiff1d(np.arange(n), spread.targets)
-    columns = sparse.csc_array(cost)
-    free, held = columns[:, rest], columns[:, spread.targets]
-    normal = sparse.csr_array(free.T @ free)
-    inverse = ShiftedInverse(normal, -_RIDGE * normal.diagonal().max(), "smallest")
-    Q = np.zeros((n, count))
-    Q[spread.targets, np.arange(count)] = 1.0
-    Q[rest] = -inverse.solve((free.T @ held).toarray())
-    return Q
+def _spread(
+    lengths: sparse.csr_array, piece: IntArray, count: int, rng: np.random.Generator
+) -> IntArray:
+    found = []
+    for rows in piece_rows(piece):
+        few = min(max(1, round(count * len(rows) / len(piece))), len(rows))
+        found.append(farthest_points(lengths, rows, few, int(rng.choice(rows)))[0])
+    return np.concatenate(found)
+
+
+def _nearest(lengths: sparse.csr_array) -> IntArray:
+    """Neighbourhoods (n, 1 + k) of the nearest points along edges, each point's own self first.
+
+    It also fills the places of missing neighbours, where it gets no weight.
+    """
+    n = lengths.shape[0]
+    rows = np.repeat(np.arange(n), np.diff(lengths.indptr))
+    order = np.lexsort((lengths.data, rows))
+    rank = np.arange(len(rows)) - lengths.indptr[rows]
+    near = rank < _WEIGHT_NEIGHBORS
+    members = np.repeat(np.arange(n)[:, None], 1 + _WEIGHT_NEIGHBORS, axis=1)
+    members[rows[near], 1 + rank[near]] = lengths.indices[order][near]
+    return members
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +95,7 @@ class LandmarkUnfolding(UnfoldingProblem):
     covariance: Array
 
     filter: ClassVar[Filter] = Identity()
+    steps_per_round: ClassVar[int] = 50
 
     @classmethod
     def of(cls, whole: FreeUnfolding, Q: Array, rows: IntArray) -> "LandmarkUnfolding":

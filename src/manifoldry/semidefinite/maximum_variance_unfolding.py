@@ -309,7 +309,7 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
             )
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         check_at_most("n_landmarks", count, problem.n, "the number of different points")
-        return landmark_means(points[self._places.first], problem.piece, count, self._rng)
+        return landmark_means(points[self._places.first], problem, count, self._rng)
 
     def _flattened(self, problem: FreeUnfolding, R: Array) -> Array:
         """The map of all points: every piece along its principal axes, about its mean."""

@@ -1,7 +1,7 @@
 """The method of multipliers: rounds of search, after each of which edges pull harder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,8 +13,7 @@ from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound
 
-_STEPS = 100  # of one round's search; more of them do less good than another round
-_STOPPING = Stopping(max_iter=_STEPS, tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
+_STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 # Stiffness of the first round, of the last ones, and between them of those that let tensions
 # settle: the error of a tension is stiffness times that of a length.
 _FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
@@ -155,7 +154,8 @@ class _Search:
         if self.begin is not None:
             self.begin(self.problem, self.rounds[-1] if self.rounds else None, stiffness)
         objective = self.problem.round(self.tension, stiffness, self.share)
-        search = LBFGS(self.problem.filter, stopping=_STOPPING).hurried(max(self._left, 1), 0.0)
+        most = max(min(self._left, self.problem.steps_per_round), 1)
+        search = LBFGS(self.problem.filter, stopping=replace(_STOPPING, max_iter=most))
         solution = search.minimise(objective, self.R, self.watch)
         self.R = self.problem.centred(solution.embedding)
         changes = self.problem.changes(self.R)
@@ -216,7 +216,8 @@ class _Search:
                 f"lengths are kept, but the variance is proved only to be within {self.gap:.1%} "
                 f"of the largest possible, not gap_tol={gap_tol:.1%}"
             )
-        return True, f"lengths are kept, and the variance is within {self.gap:.2%} of the largest"
+        gap = max(self.gap, 0.0)  # lengths that are off by tol may let it be larger
+        return True, f"lengths are kept, and the variance is within {gap:.2%} of the largest"
 
     def result(self, interrupted: bool = False) -> Unfolded:
         converged, status = (False, "interrupted") if interrupted else self.status()

@@ -10,7 +10,14 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray
-from manifoldry.eigen import Dense, ShiftInvertLanczos, SpectralProblem
+from manifoldry.eigen import (
+    Auto,
+    Dense,
+    ShiftInvertLanczos,
+    SolverFailed,
+    SpectralProblem,
+    Spectrum,
+)
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.objectives.unfolding import Unfolding
 from manifoldry.optimize.filter import Filter
@@ -55,6 +62,8 @@ class UnfoldingProblem(ABC):
 
     # What the gradient of a round is multiplied with.
     filter: ClassVar[Filter]
+    # More of them do less good than another round.
+    steps_per_round: ClassVar[int] = 100
 
     @property
     @abstractmethod
@@ -162,8 +171,7 @@ class FreeUnfolding(UnfoldingProblem):
         k = min(k, self.n - self.n_pieces)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ManifoldryWarning)  # the error is allowed for
-            solver = Dense() if self.n <= _SMALL else ShiftInvertLanczos(copies=False, angle=_ANGLE)
-            found = solver.solve(posed, k, rng)
+            found = _solved(posed, k, rng)
         return Lowest(found.values, found.vectors, float(found.residuals[0]))
 
     @property
@@ -177,3 +185,12 @@ class FreeUnfolding(UnfoldingProblem):
         share = self.mass / np.bincount(self.piece, self.mass)[self.piece]
         entries = (share, (self.piece, np.arange(len(self.piece))))
         return sparse.csr_array(entries, shape=(self.n_pieces, len(self.piece)))
+
+
+def _solved(posed: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
+    if posed.n <= _SMALL:
+        return Dense().solve(posed, k, rng)
+    try:
+        return ShiftInvertLanczos(copies=False, angle=_ANGLE).solve(posed, k, rng)
+    except SolverFailed:  # entries of all magnitudes, where factors break down
+        return Auto(copies=False).solve(posed, k, rng)
