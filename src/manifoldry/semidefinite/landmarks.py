@@ -88,11 +88,14 @@ class LandmarkUnfolding(UnfoldingProblem):
         What they differ by between the ends of every edge.
     covariance : array of shape (n, n)
         Their inner products, weighted by mass.
+    expected_variance : float
+        A guess of the largest variance.
     """
 
     functions: Array
     differences: Array
     covariance: Array
+    expected_variance: float
 
     filter: ClassVar[Filter] = Identity()
     steps_per_round: ClassVar[int] = 50
@@ -111,7 +114,9 @@ class LandmarkUnfolding(UnfoldingProblem):
     def _with(cls, whole: FreeUnfolding, F: Array, rows: IntArray) -> "LandmarkUnfolding":
         edges: EdgeLengths = whole.edges.some(rows)
         i, j = edges.ends.T
-        return cls(edges, whole.band, whole.slack, F, F[i] - F[j], F.T @ whole.spread(F))
+        covariance = F.T @ whole.spread(F)
+        expected = whole.expected_variance
+        return cls(edges, whole.band, whole.slack, F, F[i] - F[j], covariance, expected)
 
     def keeping(self, whole: FreeUnfolding, rows: IntArray) -> "LandmarkUnfolding":
         """The same functions, keeping the lengths of other edges."""

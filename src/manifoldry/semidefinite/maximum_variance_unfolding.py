@@ -87,8 +87,9 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         LLE have it between them. Ten times as fast at 2000 points, and smoother; 100 are plenty
         for a sheet, and more than it can express for data that are none.
     init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
-        Where to begin: ``"isomap"`` with landmarks, ``"spectral"``, ``"pca"``, ``"random"``, a
-        map, or what makes one. It decides how long the search takes, not where it ends.
+        Where to begin: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved among
+        mixtures of a Laplacian's smoothest eigenvectors; ``"spectral"``, ``"pca"``, ``"random"``,
+        a map, or what makes one. It decides how long the search takes, not where it ends.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
         What to do when the graph falls into pieces, which nothing would hold together; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.

@@ -122,7 +122,7 @@ class _Search:
         self.watch, self.begin = watch, begin
         self.R = self._fresh(problem.centred(R))
         self.tension = tension
-        self.share = self._share()
+        self.share = problem.expected_variance / problem.edges.count
         self.bound = np.inf
         self.rounds: list[Round] = []
 

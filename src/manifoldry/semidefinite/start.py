@@ -9,10 +9,14 @@ from manifoldry._typing import Array, IntArray
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import Seen, check_init, starting_map
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
+from manifoldry.semidefinite.symmetric import squares, svec
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 
-OPTIONS = ("isomap", "spectral", "pca", "random")
+OPTIONS = ("isomap", "laplacian", "spectral", "pca", "random")
 _LANDMARKS = 50  # plenty for a start
+_EIGENVECTORS = 10  # of the Laplacian; twice as many take sixty times as long
+_SOFT = 0.01  # slack in which mixtures of them are unfolded: they keep no length exactly
 
 
 def unfolding_start(
@@ -27,6 +31,8 @@ def unfolding_start(
     init = check_init(init, (seen.graph.n_query, n_components), OPTIONS)
     if isinstance(init, str) and init == "isomap":
         Y = _isomap(seen, n_components)
+    elif isinstance(init, str) and init == "laplacian":
+        Y = _mixture(seen, n_components, problem, rows)
     elif isinstance(init, np.ndarray):
         Y = init
     else:
@@ -44,6 +50,33 @@ def _isomap(seen: Seen, n_components: int) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
         return np.asarray(model.fit(seen.graph).embedding_, dtype=np.float64)
+
+
+def _mixture(seen: Seen, n_components: int, problem: FreeUnfolding, rows: IntArray) -> Array:
+    """The widest mixture of a Laplacian's smoothest eigenvectors that keeps lengths softly.
+
+    In P = AAᵀ, where A are the weights of the mixture, both lengths and variance are linear, so
+    that this is a small convex problem (graph-Laplacian-regularised unfolding).
+    """
+    from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
+        k = min(_EIGENVECTORS, seen.graph.n_query - 1)
+        Q = np.asarray(LaplacianEigenmaps(k).fit(seen.graph).embedding_, dtype=np.float64)
+    functions, edges = problem.centred(np.nan_to_num(Q[rows])), problem.edges
+    U = squares(edges.steps(functions)) / edges.scales[:, None]
+    target = edges.squares / edges.scales
+    spread = svec(functions.T @ problem.spread(functions))
+    P = SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P  # lengths alone, for the scale
+    share = float(spread @ svec(P)) / edges.count
+    if share > 0:
+        P = SemidefiniteQuadratic(U.T @ U, U.T @ target + _SOFT / share * spread).solve().P
+    values, vectors = np.linalg.eigh(P)
+    A = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :n_components]
+    full = np.zeros((seen.graph.n_query, n_components))
+    full[rows, : A.shape[1]] = functions @ A
+    return full
 
 
 def _factor(Y: Array, edges: EdgeLengths) -> float:

@@ -8,8 +8,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
 
 from manifoldry._typing import Array, IntArray
+from manifoldry._validation import spread_rows
 from manifoldry.eigen import (
     Auto,
     Dense,
@@ -19,12 +21,14 @@ from manifoldry.eigen import (
     Spectrum,
 )
 from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.extension.pieces import piece_rows
 from manifoldry.objectives.unfolding import Unfolding
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 
 _SMALL = 200  # points for which all eigenvectors cost next to nothing
+_SOURCES = 5  # of paths that tell how wide a piece might become
 _ANGLE = 1e-3  # error of eigenvectors: they say where tension is missing, no more
 
 
@@ -69,6 +73,11 @@ class UnfoldingProblem(ABC):
     @abstractmethod
     def n(self) -> int:
         """Number of rows of the variables."""
+
+    @property
+    @abstractmethod
+    def expected_variance(self) -> float:
+        """A guess of the largest variance, good to a factor of two or so."""
 
     @abstractmethod
     def map(self, R: Array) -> Array:
@@ -173,6 +182,16 @@ class FreeUnfolding(UnfoldingProblem):
             warnings.simplefilter("ignore", ManifoldryWarning)  # the error is allowed for
             found = _solved(posed, k, rng)
         return Lowest(found.values, found.vectors, float(found.residuals[0]))
+
+    @cached_property
+    def expected_variance(self) -> float:
+        """Half of what lengths of paths would have it, which are as long as maps can be wide."""
+        lengths = self.edges.weights(np.sqrt(self.edges.squares))
+        total = 0.0
+        for rows in piece_rows(self.piece):
+            paths = dijkstra(lengths, indices=rows[spread_rows(len(rows), _SOURCES)])[:, rows]
+            total += float(self.mass[rows].sum() * (paths**2).mean()) / 2
+        return total / 2
 
     @property
     def n_pieces(self) -> int:
