@@ -88,14 +88,14 @@ class LandmarkUnfolding(UnfoldingProblem):
         What they differ by between the ends of every edge.
     covariance : array of shape (n, n)
         Their inner products, weighted by mass.
-    expected_variance : float
-        A guess of the largest variance.
+    guess : float
+        Of the largest variance.
     """
 
     functions: Array
     differences: Array
     covariance: Array
-    expected_variance: float
+    guess: float
 
     filter: ClassVar[Filter] = Identity()
     steps_per_round: ClassVar[int] = 50
@@ -129,6 +129,10 @@ class LandmarkUnfolding(UnfoldingProblem):
     @property
     def n(self) -> int:
         return self.functions.shape[1]
+
+    @property
+    def expected_variance(self) -> float:
+        return self.guess
 
     def map(self, R: Array) -> Array:
         return self.functions @ R
