@@ -93,7 +93,10 @@ def quality(X, Y, truth):
 def judged(name, setting, seed):
     """One row for one sample."""
     X, truth = drawn(name, seed)
-    model = MaximumVarianceUnfolding(2, random_state=seed, **SETTINGS[setting])
+    options = dict(SETTINGS[setting])
+    if "n_landmarks" in options:
+        options["n_landmarks"] = min(options["n_landmarks"], len(X) // 2)
+    model = MaximumVarianceUnfolding(2, random_state=seed, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.perf_counter()
