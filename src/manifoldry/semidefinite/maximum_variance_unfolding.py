@@ -130,7 +130,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         over before it was sought. With slack, a bound of the variance less what slack costs; with
         landmarks, of maps that landmarks can express.
     gap_ : float
-        ``variance_bound_`` over ``variance_`` (less what slack costs), minus one.
+        By what share of itself ``variance_``, less what slack costs, might be larger:
+        ``variance_bound_ / variance_ - 1`` without slack.
     mean_edge_error_, max_edge_error_ : float
         Errors of the lengths of edges, as shares of them, in all directions of the solution.
     map_edge_error_ : float

@@ -18,8 +18,8 @@ _STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 # settle: the error of a tension is stiffness times that of a length.
 _FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
 _STIFFER = 3.0
-_CALM_ROUNDS = 3
-_CYCLES = 3  # of calm rounds and stiff ones, where the bound is not met
+_CALM_ROUNDS = 3  # in the first cycle, twice as many in every next
+_CYCLES = 3  # of calm rounds and stiff ones, as long as the bound is not met
 _SPARE = 3  # coordinates beyond those in use
 _USED = 0.01  # largest value, in units of the mean edge, from which a coordinate is in use
 _FRESH = 1e-3  # spread of a fresh one
@@ -129,8 +129,8 @@ class _Search:
     def run(self) -> None:
         """Search until lengths are kept and the variance is provably large enough."""
         stiffness = self._stiffen(_FIRST)
-        for _ in range(_CYCLES):
-            for _ in range(_CALM_ROUNDS):
+        for cycle in range(_CYCLES):
+            for _ in range(_CALM_ROUNDS << cycle):
                 self._round(_CALM)
             bound = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
             self.bound = min(self.bound, bound.value)
@@ -200,8 +200,8 @@ class _Search:
     @property
     def gap(self) -> float:
         """Share by which the variance, less what slack costs, might be larger."""
-        variance = self.problem.edges.count - self.problem.price(self.problem.changes(self.R))
-        return self.bound / (self.share * variance) - 1 if variance > 0 else np.inf
+        count, price = self.problem.edges.count, self.problem.price(self.problem.changes(self.R))
+        return (self.bound / self.share - (count - price)) / count
 
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""
