@@ -132,10 +132,12 @@ class _Search:
         for cycle in range(_CYCLES):
             for _ in range(_CALM_ROUNDS << cycle):
                 self._round(_CALM)
+            if self._over:
+                return
             bound = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
             self.bound = min(self.bound, bound.value)
             stiffness = self._stiffen(stiffness)
-            if self._over or self.gap <= self.rule.gap_tol:
+            if self.gap <= self.rule.gap_tol:
                 return
 
     def _stiffen(self, stiffness: float) -> float:
@@ -151,10 +153,12 @@ class _Search:
         return stiffness
 
     def _round(self, stiffness: float) -> None:
+        if self._over:
+            return
         if self.begin is not None:
             self.begin(self.problem, self.rounds[-1] if self.rounds else None, stiffness)
         objective = self.problem.round(self.tension, stiffness, self.share)
-        most = max(min(self._left, self.problem.steps_per_round), 1)
+        most = min(self._left, self.problem.steps_per_round)
         search = LBFGS(self.problem.filter, stopping=replace(_STOPPING, max_iter=most))
         solution = search.minimise(objective, self.R, self.watch)
         self.R = self.problem.centred(solution.embedding)
