@@ -19,12 +19,14 @@ from manifoldry import (
     TSNE,
     UKR,
     ClassicalMDS,
+    ConformalEigenmaps,
     DiffusionMaps,
     ElasticEmbedding,
     HessianLLE,
     Isomap,
     KernelPCA,
     LaplacianEigenmaps,
+    MaximumVarianceUnfolding,
 )
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.metrics import assess, coranking, procrustes, trustworthiness
@@ -49,6 +51,9 @@ SHEET_METHODS = {
     "LLE": LLE(n_neighbors=12),
     "LTSA": LTSA(n_neighbors=12),
     "Hessian LLE": HessianLLE(),
+    "Conformal eigenmaps": ConformalEigenmaps(),
+    "Unfolding": MaximumVarianceUnfolding(),
+    "Unfolding, by landmarks": MaximumVarianceUnfolding(n_landmarks=100),
 }
 COLUMNS = 4
 
