@@ -52,11 +52,18 @@ class Configuration:
     @property
     def has_perplexity(self):
         """Whether it reads a graph for its entropic affinities alone."""
-        return self.iterative and "UKR" not in self.id
+        return self.iterative and not self.unfolds and "UKR" not in self.id
+
+    @property
+    def unfolds(self):
+        """Whether a search of its own keeps lengths, and takes no other optimiser."""
+        return "MVU" in self.id
 
     @property
     def refused(self):
         """A parameter that every estimator of its kind refuses."""
+        if self.unfolds:
+            return {"constraint": "best"}
         return {"optimizer" if self.iterative else "eigen_solver": "best"}
 
     @property
@@ -117,6 +124,7 @@ SHORT = {"perplexity": 6, "early_exaggeration_iter": 10}
 # Steps of a given length overshoot while clusters form, which multiplies rounding; and after so
 # few of them points are not yet where their own objective has them.
 MOVING = {"reproducibility": 1e-4, "extension_error": 2.0}
+UNFOLDING = IN_UNITS
 # A new estimator, or a variant with a path of its own, joins with one line here.
 ESTIMATORS = [
     C("PCA", mf.PCA, finds_training_rows=False, scale_power=1, linear=True),
@@ -277,6 +285,16 @@ ESTIMATORS = [
     ),
     iterative("UKR", search(mf.UKR), reproducibility=1e-7),
     iterative("UKR-box", search(mf.UKR, box=3.0), reproducibility=1e-4),
+    iterative("MVU", search(mf.MVU), **UNFOLDING),
+    iterative("MVU-at_most", search(mf.MVU, constraint="at_most"), **UNFOLDING),
+    iterative("MVU-edges", search(mf.MVU, cliques=False), **UNFOLDING),
+    iterative("MVU-landmarks", search(mf.MVU, n_landmarks=8), reproducibility=1e-6, **UNFOLDING),
+    iterative(
+        "MVU-distances",
+        search(mf.MVU, metric="precomputed"),
+        takes="distances",
+        **UNFOLDING,
+    ),
 ]
 
 # The name under which a test asks for them says which it can use.

@@ -386,6 +386,7 @@ def scaled_by(factor):
     return check
 
 
+SQUARES = ("Isomap", "DiffusionMaps", "UKR", "TSNE-distances", "MVU")
 OUT_OF_RANGE = Refused(ValueError, r"double precision.*(multiply X by a constant|rescale the data)")
 
 
@@ -404,7 +405,7 @@ def scale_outcome(factor):
             return NO_EDGES if factor > 1 else Right(finite)
         if method.takes in ("kernel", "affinity"):  # these are squares already
             return OUT_OF_RANGE
-        if extreme and method.id.startswith(("Isomap", "DiffusionMaps", "UKR", "TSNE-distances")):
+        if extreme and method.id.startswith(SQUARES):
             return OUT_OF_RANGE
         if method.iterative:
             return Right(scaled_by(factor))
@@ -499,7 +500,7 @@ def one_outlier(X):
 def others_not_crushed(method, model, X):
     """Everybody finite; an outlier out of reach is a piece by itself, and the others keep size."""
     finite(method, model, X)
-    keeps_size = not (method.on_sheet or method.mixed)
+    keeps_size = method.scale_power != 1  # else the map is as large as the sheet rolled up
     if method.on_graph and model.piece_labels_.max() > 0 and keeps_size:
         assert np.flatnonzero(model.piece_labels_).tolist() == [7]
         others = np.arange(60) != 7
@@ -530,7 +531,7 @@ SHAPES = [
             else Right(finite)
         ),
         few({"n_components": 1}),
-        lambda m: m.id != "Isomap-landmarks",  # fewer rows than landmarks are an error
+        lambda m: "landmarks" not in m.id,  # fewer rows than landmarks are an error
     ),
     Case(
         "three rows",
@@ -541,7 +542,7 @@ SHAPES = [
             else Right(finite)
         ),
         few({"n_components": 2}),
-        lambda m: m.id != "Isomap-landmarks",  # fewer rows than landmarks are an error
+        lambda m: "landmarks" not in m.id,  # fewer rows than landmarks are an error
     ),
     Case(
         "two rows for two components",
@@ -785,6 +786,13 @@ def sparse_matrix_outcome(method):
     return Right(as_plain(lambda m, M: sparse.csr_array(M)))
 
 
+def with_all_pairs(method):
+    """Parameters for which a sparse matrix that holds all pairs says as much as a dense one."""
+    if method.unfolds:
+        return {"cliques": False, "n_neighbors": 8, "init": "spectral"}
+    return {"perplexity": 20, "init": "spectral"} if method.iterative else {}
+
+
 def alone(method, model, X):
     finite(method, model, X)
     assert (model.piece_labels_ == np.where(np.arange(60) == 5, 1, 0)).all()
@@ -816,7 +824,7 @@ MATRICES = [
         converted(sparse.csr_array),
         sparse_matrix_outcome,
         # All pairs are in the graph then, too.
-        lambda m: {"perplexity": 20, "init": "spectral"} if m.iterative else {},
+        lambda m: with_all_pairs(m),
         takes_matrix,
     ),
     Case(
@@ -852,6 +860,15 @@ def searches(method):
     return method.iterative
 
 
+def steered(method):
+    """Whether the search takes another optimiser."""
+    return method.iterative and not method.unfolds
+
+
+def unfolds(method):
+    return method.unfolds
+
+
 def called(*ids):
     return lambda method: method.id in ids
 
@@ -862,16 +879,16 @@ AT_MOST = r"must be at most 59 \(the others of n_samples=60\); lower perplexity"
 NO_START = "must be one of .*'spectral', 'pca', 'random', a map or an estimator"
 
 REFUSED = [
-    (searches, "optimizer", 3, ValueError, "optimizer=3 must be one of 'gradient', 'jacobi'"),
-    (searches, "guidance", "strong", ValueError, r"guidance='strong' must be one of.*Heat\(\)"),
-    (searches, "homotopy", "yes", TypeError, "homotopy='yes' must be True, False or a Homotopy"),
-    (searches, "homotopy", 1, TypeError, "homotopy=1 must be True, False or a Homotopy"),
-    (searches, "homotopy", 10, TypeError, r"pass homotopy=Homotopy\(n_steps=10\)"),
+    (steered, "optimizer", 3, ValueError, "optimizer=3 must be one of 'gradient', 'jacobi'"),
+    (steered, "guidance", "strong", ValueError, r"guidance='strong' must be one of.*Heat\(\)"),
+    (steered, "homotopy", "yes", TypeError, "homotopy='yes' must be True, False or a Homotopy"),
+    (steered, "homotopy", 1, TypeError, "homotopy=1 must be True, False or a Homotopy"),
+    (steered, "homotopy", 10, TypeError, r"pass homotopy=Homotopy\(n_steps=10\)"),
     (searches, "callback", "print", TypeError, "callback='print' must be callable"),
     (searches, "callback_every", 0, ValueError, "callback_every=0 must be at least 1"),
     (searches, "max_iter", 0, ValueError, "max_iter=0 must be at least 1"),
     (searches, "max_iter", 2.5, TypeError, f"max_iter=2.5 {COUNT}"),
-    (searches, "tol", -1e-3, ValueError, "tol=-0.001 must be at least 0"),
+    (steered, "tol", -1e-3, ValueError, "tol=-0.001 must be at least 0"),
     (searches, "tol", "small", TypeError, f"tol='small' {NUMBER}"),
     (searches, "tol", np.nan, ValueError, "tol=nan must be finite"),
     (searches, "on_interrupt", "stop", ValueError, "on_interrupt='stop' must be one of 'raise'"),
@@ -910,6 +927,22 @@ REFUSED = [
     (called("UKR"), "leave_one_out", False, ValueError, r"pass box=3, say, or leave_one_out=True"),
     (called("UKR"), "n_neighbors", 60, ValueError, "n_neighbors=60 must be less than n_samples"),
     (called("UKR"), "n_neighbors", 2.5, TypeError, f"n_neighbors=2.5 {COUNT}"),
+    (unfolds, "tol", 0, ValueError, "tol=0 must be greater than 0"),
+    (unfolds, "gap_tol", 0, ValueError, "gap_tol=0 must be greater than 0"),
+    (unfolds, "gap_tol", "none", TypeError, f"gap_tol='none' {NUMBER}"),
+    (unfolds, "tolerance", -0.1, ValueError, "tolerance=-0.1 must be at least 0"),
+    (unfolds, "tolerance", 1.0, ValueError, "tolerance=1 must be less than 1"),
+    (unfolds, "tolerance", np.nan, ValueError, "tolerance=nan must be finite"),
+    (unfolds, "slack", -1, ValueError, "slack=-1 must be at least 0"),
+    (unfolds, "slack", "some", TypeError, f"slack='some' {NUMBER}"),
+    (unfolds, "constraint", "exact", ValueError, "constraint='exact' must be one of 'equal'"),
+    (unfolds, "disconnected", "ignore", ValueError, "disconnected='ignore' must be one of"),
+    (unfolds, "metric", "euclid", ValueError, "(?i)metric.*euclid"),
+    (called("MVU"), "n_landmarks", 61, ValueError, "n_landmarks=61 must be at most 60 "),
+    (called("MVU"), "n_landmarks", 2, ValueError, "n_landmarks=2 must be at least 3"),
+    (called("MVU"), "n_landmarks", 2.5, TypeError, f"n_landmarks=2.5 {COUNT}"),
+    (called("MVU-distances"), "n_landmarks", 9, ValueError, "needs the coordinates of the data"),
+    (unfolds, "cliques", "yes", TypeError, "cliques='yes' must be True, False or None"),
 ]
 
 

@@ -408,6 +408,8 @@ class TestSearch:
     def test_order_of_rows_does_not_matter(self, iterative_method, X, X_new, same_up_to_sign):
         """From the same start; the noise on a start of its own goes by the numbers of the rows."""
         method, order = iterative_method, np.random.default_rng(3).permutation(len(X))
+        if method.unfolds:
+            pytest.skip("fresh coordinates are drawn row by row; the maximum is the same")
         start = np.random.default_rng(4).standard_normal((len(X), 2))
         model = method.make(init=start).fit(method.input(X))
         shuffled = method.make(init=start[order]).fit(method.input(X[order]))
@@ -423,7 +425,10 @@ class TestSearch:
         assert model.n_evaluations_ == trace["evaluations"][-1]
         assert (np.diff(trace["iteration"]) >= 0).all()
         assert (np.diff(trace["evaluations"]) >= 0).all()
-        assert np.isclose(model.loss_, trace["value"][-1], rtol=1e-9) or "UKR" in str(model)
+        if iterative_method.unfolds:  # values are those of rounds on the way
+            assert model.loss_ == -model.variance_
+        elif "UKR" not in iterative_method.id:
+            assert np.isclose(model.loss_, trace["value"][-1], rtol=1e-9)
         assert model.status_
         assert isinstance(model.converged_, bool)
 
@@ -541,6 +546,8 @@ def _fit(model, X):
 def test_a_failed_fit_leaves_nothing_behind(method, X):
     model = method.make().set_params(**method.refused)
     before = set(vars(model))
-    with pytest.raises(ValueError, match=r"(eigen_solver|optimizer)='best' must be one of"):
+    with pytest.raises(
+        ValueError, match=r"(eigen_solver|optimizer|constraint)='best' must be one of"
+    ):
         model.fit(method.input(X))
     assert set(vars(model)) == before

@@ -19,6 +19,8 @@ ESTIMATORS = {
     ),
     "UKR": partial(mf.UKR, max_iter=60),
     "UKR-box": partial(mf.UKR, max_iter=60, box=3.0),
+    "MVU": partial(mf.MVU, max_iter=60),
+    "MVU-landmarks": partial(mf.MVU, max_iter=60, n_landmarks=20),
 }
 
 

@@ -13,6 +13,7 @@ FITTED = {
     mf.TSNE: {"max_iter": 2, "early_exaggeration_iter": 2},
     mf.ElasticEmbedding: {"max_iter": 2, "weight": 1.0},
     mf.UKR: {"max_iter": 2, "init": "pca"},
+    mf.MVU: {"max_iter": 2},
 }
 SKLEARNS = {"n_features_in_", "feature_names_in_"}
 

@@ -101,7 +101,8 @@ class TestInterrupts:
         assert np.isfinite(model.transform(X_new)).all()
         assert np.isfinite(model.inverse_transform(model.embedding_[:3])).all()
         seen = [np.asarray(iterate.embedding) for iterate in watch.seen]
-        assert any(np.array_equal(model.embedding_, Y) for Y in seen)
+        size = np.abs(model.embedding_).max()
+        assert min(np.abs(model.embedding_ - Y).max() for Y in seen) <= 1e-12 * size
 
     def test_it_may_be_kept_quietly(self, make, X):
         with warnings.catch_warnings():
@@ -315,6 +316,8 @@ class TestWarmStart:
 
 class TestStart:
     def test_a_given_map_is_taken_as_it_is(self, make, X):
+        if make.func is mf.MVU:
+            pytest.skip("it is turned, and scaled to the lengths of edges")
         start = given = np.random.default_rng(0).standard_normal((len(X), 2))
         kept, watch = start.copy(), Watch()
         make(init=start, callback=watch, max_iter=2).fit(X)

@@ -163,9 +163,7 @@ class SearchEmbedder(CallbackSupportMixin, GraphReader):
 
     def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
         self.embedding_ = solution.embedding.astype(float_dtype(data), copy=False)
-        # A search that was cut short may have been at another objective, on the way to this one.
-        early = solution.interrupted
-        self.loss_ = self._objective.value(solution.embedding) if early else solution.value
+        self.loss_ = self._loss(solution)
         self.trace_ = monitor.trace
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
         self.converged_ = solution.converged
@@ -175,6 +173,12 @@ class SearchEmbedder(CallbackSupportMixin, GraphReader):
                 f"{type(self).__name__} did not converge: {solution.status}; {self._to_converge}",
                 ConvergenceWarning,
             )
+
+    def _loss(self, solution: Solution) -> float:
+        """The objective at the map."""
+        if solution.interrupted:  # maybe at another objective, on the way to this one
+            return float(self._objective.value(solution.embedding))
+        return solution.value
 
     def _forget(self) -> None:
         previous = getattr(self, "embedding_", None) if self.warm_start else None

@@ -25,7 +25,6 @@ _REG = 1e-3  # ridge of LLE's weights
 _RIDGE = 1e-12  # of the smoothest map, relative to the largest entry: flat data leave it open
 _EDGES = 30  # per landmark whose lengths are kept; the others follow
 _ADDED = 10  # per landmark at a time, of those that do not
-_PASSES = 10  # of adding them
 _NOTHING = 1e-9  # share of the largest stiffness below which a mixture moves no edge
 
 
@@ -173,17 +172,27 @@ def unfold_by_landmarks(
     rows = np.sort(rng.choice(count, min(_EDGES * m, count), replace=False))
     problem = LandmarkUnfolding.of(whole, Q, rows)
     found = method.solve(problem, problem.variables(Y), rng, watch, begin)
-    for _ in range(_PASSES):
-        excess = whole.excess(whole.changes(found.map))
-        excess[rows] = 0.0
-        worst = np.argsort(-excess)[: _ADDED * m]
-        worst = worst[excess[worst] > method.tol]
-        if whole.slack > 0 or found.interrupted or len(worst) == 0:
-            break
-        rows = np.concatenate([rows, worst])
-        tension = np.concatenate([found.tension, np.zeros(len(worst))])
-        problem = problem.keeping(whole, rows)
-        found = method.solve(problem, found.R, rng, watch, begin, tension)
+    worst = _forgotten(whole, found, rows, method.tol)
+    while len(worst) > 0 and found.steps < method.max_iter and not found.interrupted:
+        added = worst[: _ADDED * m]
+        rows = np.concatenate([rows, added])
+        tension = np.concatenate([found.tension, np.zeros(len(added))])
+        problem, before = problem.keeping(whole, rows), replace(found, tension=tension)
+        found = method.solve(problem, found.R, rng, watch, begin, before)
+        worst = _forgotten(whole, found, rows, method.tol)
+    if found.converged and len(worst) > 0:
+        status = f"max_iter={method.max_iter} steps were taken, and {len(worst)} edges are off"
+        found = replace(found, converged=False, status=status)
     tension = np.zeros(count)
     tension[rows] = found.tension
     return replace(found, tension=tension)
+
+
+def _forgotten(whole: FreeUnfolding, found: Unfolded, rows: IntArray, tol: float) -> IntArray:
+    """Edges beside `rows` that are off their length, the worst first; with slack all may be."""
+    if whole.slack > 0:
+        return np.empty(0, dtype=np.intp)
+    excess = whole.excess(whole.changes(found.map))
+    excess[rows] = 0.0
+    worst = np.argsort(-excess)
+    return worst[excess[worst] > tol]

@@ -33,11 +33,12 @@ from manifoldry.semidefinite.places import Places
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
 from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
+from manifoldry.spectral.linear_pose import check_range
 
 _NEIGHBORS = 6  # few enough not to bridge layers; cliques make up for rigidity
 _NOTICEABLE = 0.01  # share of the variance from which a coordinate counts as a dimension
 _LANDMARK_SLACK = 1e-3  # landmarks cannot express maps that keep all lengths
-_ROUNDING = 1e-9  # share of the variance that is none
+_NOTHING = 1e-6  # share of the variance that is none
 _REG = 1e-3  # ridge of the weights that place new points, as in LLE
 
 
@@ -236,6 +237,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         self._slack()
         self._method()
         self._policy  # noqa: B018  # it refuses what is no policy
+        if not (self.cliques is None or isinstance(self.cliques, bool | np.bool_)):
+            raise TypeError(f"cliques={self.cliques!r} must be True, False or None; pass one")
 
     def _band(self) -> tuple[float, float]:
         """Changes of squared lengths, as shares, that cost nothing."""
@@ -261,6 +264,9 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         places = self._places = Places.of(graph, self.piece_labels_ >= 0)
         distances = self._dense_distances(data)
         edges = EdgeLengths.of(graph, places, self._has_cliques(distances), distances)
+        for length in (edges.unit, edges.unit * edges.n):  # the map may be a straight line
+            check_range(length)
+        self._check_landmarks(edges.n)
         piece = self.piece_labels_[places.first]
         return FreeUnfolding(edges, self._band(), self._slack(), places.mass, piece)
 
@@ -280,7 +286,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         return unfolding_start(self.init, seen, self.n_components_, problem, rows, self._rng)
 
     def _resume(self, problem: FreeUnfolding, previous: Array, monitor: Monitor) -> Solution:
-        return self._search(problem, previous[self._places.first] / problem.edges.unit, monitor)
+        start = np.nan_to_num(previous[self._places.first])  # some may not have been on the map
+        return self._search(problem, start / problem.edges.unit, monitor)
 
     def _search(self, problem: FreeUnfolding, start: Array, monitor: Monitor) -> Solution:
         def begin(posed: UnfoldingProblem, last: Round | None, stiffness: float) -> None:
@@ -289,28 +296,32 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
             if last is not None:
                 monitor.note = f", variance {last.variance:.4g}, violation {last.violation:.1e}"
 
+        method, rng = self._method(), self._rng
         if self.n_landmarks is None:
-            found = self._method().solve(problem, start, self._rng, monitor, begin)
+            found = method.solve(problem, start, rng, monitor, begin)
         else:
             Q = self._means(problem)
-            found = unfold_by_landmarks(
-                self._method(), problem, Q, start, self._rng, monitor, begin
-            )
+            found = unfold_by_landmarks(method, problem, Q, start, rng, monitor, begin)
         self._unfolded = found
         value = -found.variance * problem.edges.unit**2
         Y = self._flattened(problem, found.map)
         return Solution(Y, value, found.converged, found.status, interrupted=found.interrupted)
 
-    def _means(self, problem: FreeUnfolding) -> Array:
-        """The means of landmarks that stand for all places."""
-        points = self._graph.index.points
-        if points is None:
+    def _check_landmarks(self, n_places: int) -> None:
+        if self.n_landmarks is None:
+            return
+        if self._graph.index.points is None:
             raise ValueError(
                 "n_landmarks needs the coordinates of the data, not only distances, to place the "
                 "other points between landmarks; pass the data, or n_landmarks=None"
             )
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
-        check_at_most("n_landmarks", count, problem.n, "the number of different points")
+        check_at_most("n_landmarks", count, n_places, "the number of different points")
+
+    def _means(self, problem: FreeUnfolding) -> Array:
+        """The means of landmarks that stand for all places."""
+        points: Any = self._graph.index.points
+        count = check_count("n_landmarks", self.n_landmarks)
         return landmark_means(points[self._places.first], problem, count, self._rng)
 
     def _flattened(self, problem: FreeUnfolding, R: Array) -> Array:
@@ -335,6 +346,9 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
                 "unfolded points do not extend along them. Pass fewer components",
                 RankWarning,
             )
+
+    def _loss(self, solution: Solution) -> float:
+        return solution.value
 
     def _store_evidence(self, problem: FreeUnfolding, found: Unfolded) -> None:
         edges, squared = problem.edges, problem.edges.unit**2
@@ -377,7 +391,7 @@ def principal(problem: FreeUnfolding, R: Array, rows: IntArray) -> tuple[Array, 
     centred = problem.centred(R)[rows]
     values, axes = np.linalg.eigh(centred.T @ (problem.mass[rows, None] * centred))
     values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
-    kept = values > _ROUNDING * values[0] if len(values) else []
+    kept = values > _NOTHING * values[0] if len(values) else []
     return values[kept], fixed_signs(centred @ axes[:, kept])
 
 

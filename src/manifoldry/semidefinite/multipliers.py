@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldry._typing import Array
 from manifoldry.optimize.lbfgs import LBFGS
@@ -46,7 +48,7 @@ class Unfolded:
     """A map of large variance, and the evidence."""
 
     R: Array
-    """Variables of the problem, along principal axes: those in use, and a few more."""
+    """Variables of the problem, along principal axes."""
     map: Array
     """The map they make."""
     variance: float
@@ -59,6 +61,11 @@ class Unfolded:
     status: str
     rounds: list[Round]
     interrupted: bool = False
+
+    @property
+    def steps(self) -> int:
+        """Steps of all rounds."""
+        return self.rounds[-1].steps if self.rounds else 0
 
 
 @dataclass(frozen=True)
@@ -92,14 +99,16 @@ class MethodOfMultipliers:
         rng: np.random.Generator,
         watch: Watcher | None = None,
         begin: Begin | None = None,
-        tension: Array | None = None,
+        before: Unfolded | None = None,
     ) -> Unfolded:
-        """Unfold from the map that `R` makes, and from given tensions, by default of one.
+        """Unfold from the map that `R` makes, and from tensions of one.
 
-        `begin` is told the problem, of the round before, and the stiffness of the next.
+        `begin` is told the problem, of the round before, and the stiffness of the next. Where the
+        search goes on from one `before`, it begins from its tensions, and its steps count.
         """
-        tension = np.ones(problem.edges.count) if tension is None else tension
-        search = _Search(self, problem, R, tension, rng, watch, begin)
+        search = _Search(self, problem, R, rng, watch, begin)
+        if before is not None:
+            search.tension, search.rounds = before.tension, list(before.rounds)
         try:
             search.run()
         except KeyboardInterrupt:
@@ -113,7 +122,6 @@ class _Search:
         rule: MethodOfMultipliers,
         problem: UnfoldingProblem,
         R: Array,
-        tension: Array,
         rng: np.random.Generator,
         watch: Watcher | None,
         begin: Begin | None,
@@ -121,7 +129,7 @@ class _Search:
         self.rule, self.problem, self.rng = rule, problem, rng
         self.watch, self.begin = watch, begin
         self.R = self._fresh(problem.centred(R))
-        self.tension = tension
+        self.tension: Array = np.ones(problem.edges.count)
         self.share = problem.expected_variance / problem.edges.count
         self.bound = np.inf
         self.rounds: list[Round] = []
@@ -131,9 +139,9 @@ class _Search:
         stiffness = self._stiffen(_FIRST)
         for cycle in range(_CYCLES):
             for _ in range(_CALM_ROUNDS << cycle):
+                if self._over:
+                    return
                 self._round(_CALM)
-            if self._over:
-                return
             bound = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
             self.bound = min(self.bound, bound.value)
             stiffness = self._stiffen(stiffness)
@@ -153,24 +161,21 @@ class _Search:
         return stiffness
 
     def _round(self, stiffness: float) -> None:
-        if self._over:
-            return
         if self.begin is not None:
             self.begin(self.problem, self.rounds[-1] if self.rounds else None, stiffness)
         objective = self.problem.round(self.tension, stiffness, self.share)
         most = min(self._left, self.problem.steps_per_round)
         search = LBFGS(self.problem.filter, stopping=replace(_STOPPING, max_iter=most))
-        solution = search.minimise(objective, self.R, self.watch)
-        self.R = self.problem.centred(solution.embedding)
+        solution = search.minimise(objective, self._fresh(self.R), self.watch)
+        self.R = self._turned(self.problem.centred(solution.embedding))
         changes = self.problem.changes(self.R)
         tension = objective.pull(changes)
         violation = float(self.problem.excess(changes, tension).max())
         share, self.share = self.share, self._share()
         self.tension = tension * (share / self.share)  # that of the mean edge is one, always
-        self.R = self._fresh(self.R)
-        variance, rank = self.share * self.problem.edges.count, self.R.shape[1] - _SPARE
-        steps = self.rule.max_iter - self._left + solution.n_iter
-        self.rounds.append(Round(steps, stiffness, variance, violation, rank))
+        variance, rank = self.share * self.problem.edges.count, self._in_use(self.R).sum()
+        steps = self.rule.max_iter - self._left + max(solution.n_iter, 1)  # or it might never end
+        self.rounds.append(Round(steps, stiffness, variance, violation, int(rank)))
         if solution.interrupted:
             raise KeyboardInterrupt
 
@@ -188,13 +193,22 @@ class _Search:
 
     def _fresh(self, R: Array) -> Array:
         """The map along its principal axes: those in use, and a few that are next to nothing."""
-        problem = self.problem
-        R = R @ np.linalg.eigh(problem.gram(R))[1][:, ::-1]
-        edge = np.sqrt(problem.edges.squares.mean())
-        R = R[:, np.abs(problem.map(R)).max(axis=0) > _USED * edge]
+        R = self._turned(R)
         spare = self.rng.standard_normal((len(R), _SPARE))
-        spare *= _FRESH * edge / problem.map(spare).std(axis=0)
-        return problem.centred(np.hstack([R, spare]))
+        spare *= _FRESH * self._edge / self.problem.map(spare).std(axis=0)
+        return self.problem.centred(np.hstack([R[:, self._in_use(R)], spare]))
+
+    def _turned(self, R: Array) -> Array:
+        """The map along its principal axes."""
+        return R @ np.linalg.eigh(self.problem.gram(R))[1][:, ::-1]
+
+    def _in_use(self, R: Array) -> NDArray[np.bool_]:
+        """Which coordinates of a map along its principal axes are more than next to nothing."""
+        return np.asarray(np.abs(self.problem.map(R)).max(axis=0) > _USED * self._edge)
+
+    @cached_property
+    def _edge(self) -> float:
+        return float(np.sqrt(self.problem.edges.squares.mean()))
 
     @property
     def violation(self) -> float:
@@ -210,15 +224,18 @@ class _Search:
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""
         tol, gap_tol = self.rule.tol, self.rule.gap_tol
+        over = f"max_iter={self.rule.max_iter} steps were taken, and " if self._over else ""
         if self.violation > tol:
             return False, (
-                f"max_iter={self.rule.max_iter} steps were taken, and some squared length still "
-                f"changes by {self.violation:.1e} of it beyond what is granted"
+                f"{over}some squared length still changes by {self.violation:.1e} of it beyond "
+                f"what is granted"
             )
+        if self.gap == np.inf:
+            return False, f"{over}lengths are kept, but nothing is proved about the variance"
         if self.gap > gap_tol:
             return False, (
-                f"lengths are kept, but the variance is proved only to be within {self.gap:.1%} "
-                f"of the largest possible, not gap_tol={gap_tol:.1%}"
+                f"{over}lengths are kept, but the variance is proved only to be within "
+                f"{self.gap:.1%} of the largest possible, not gap_tol={gap_tol:.1%}"
             )
         gap = max(self.gap, 0.0)  # lengths that are off by tol may let it be larger
         return True, f"lengths are kept, and the variance is within {gap:.2%} of the largest"
