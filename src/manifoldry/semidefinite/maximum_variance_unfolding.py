@@ -180,7 +180,10 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     (2, True, True)
     """
 
-    _to_converge = "raise max_iter, tolerance or slack, or look at rounds_"
+    _to_converge = (
+        "raise tolerance, slack (to 0.01, say) or max_iter, or pass constraint='at_most' or "
+        "cliques=False; see rounds_"
+    )
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.optimiser import Watcher
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
-from manifoldry.semidefinite.variance_bound import VarianceBound
+from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 
 _STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 # Stiffness of the first round, of the last ones, and between them of those that let tensions
@@ -132,6 +132,7 @@ class _Search:
         self.tension: Array = np.ones(problem.edges.count)
         self.share = problem.expected_variance / problem.edges.count
         self.bound = np.inf
+        self.impossible = False
         self.rounds: list[Round] = []
 
     def run(self) -> None:
@@ -139,26 +140,41 @@ class _Search:
         stiffness = self._stiffen(_FIRST)
         for cycle in range(_CYCLES):
             for _ in range(_CALM_ROUNDS << cycle):
-                if self._over:
+                if self._over or self.impossible:
                     return
                 self._round(_CALM)
             bound = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
             self.bound = min(self.bound, bound.value)
             stiffness = self._stiffen(stiffness)
-            if self.gap <= self.rule.gap_tol:
+            if self._over or self.impossible or self.gap <= self.rule.gap_tol:
                 return
 
     def _stiffen(self, stiffness: float) -> float:
-        """Rounds, ever stiffer if need be, until lengths are kept."""
+        """Rounds, ever stiffer if need be, until lengths are kept, or proved not to be."""
         before = np.inf
-        while not self._over:
+        while not (self._over or self.impossible):
             self._round(stiffness)
             if self.violation <= self.rule.tol:
                 break
+            self.impossible = self._proved_impossible()
             if self.violation > before / 2:
                 stiffness = min(_STIFFER * stiffness, _STIFFEST)
             before = self.violation
         return stiffness
+
+    def _proved_impossible(self) -> bool:
+        """Whether tensions, which grow without bound then, prove that no map keeps the lengths.
+
+        A negative bound of the variance is a proof; with slack every map is granted, at a price.
+        """
+        if self.problem.slack > 0 or not self._contradicts(self.tension):
+            return False
+        found = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
+        return bool(np.isfinite(found.value)) and self._contradicts(found.tension)
+
+    def _contradicts(self, tension: Array) -> bool:
+        """Whether a bound is negative, even of maps whose lengths are off by tol."""
+        return dual_value(self.problem, tension) < -self.rule.tol * float(np.abs(tension).sum())
 
     def _round(self, stiffness: float) -> None:
         if self.begin is not None:
@@ -217,13 +233,15 @@ class _Search:
 
     @property
     def gap(self) -> float:
-        """Share by which the variance, less what slack costs, might be larger."""
+        """Share of the variance by which it, less what slack costs, might be larger."""
         count, price = self.problem.edges.count, self.problem.price(self.problem.changes(self.R))
-        return (self.bound / self.share - (count - price)) / count
+        return self.bound / (self.share * count) - (1 - price / count)
 
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""
         tol, gap_tol = self.rule.tol, self.rule.gap_tol
+        if self.impossible:
+            return False, "tensions prove that no map keeps these lengths"
         over = f"max_iter={self.rule.max_iter} steps were taken, and " if self._over else ""
         if self.violation > tol:
             return False, (

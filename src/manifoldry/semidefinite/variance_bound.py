@@ -41,7 +41,7 @@ class VarianceBound:
             lowest = problem.lowest(share * tension / scales, _PAIRS, rng)
             smallest = float(lowest.values[0]) - lowest.error
             if smallest > 0:
-                value = share * _dual_value(problem, tension / smallest)
+                value = share * dual_value(problem, tension / smallest)
                 best = min(best, cls(value, tension / smallest), key=lambda bound: bound.value)
             if smallest >= _ENOUGH:
                 break
@@ -49,7 +49,8 @@ class VarianceBound:
         return best
 
 
-def _dual_value(problem: UnfoldingProblem, tension: Array) -> float:
+def dual_value(problem: UnfoldingProblem, tension: Array) -> float:
+    """Bound of the variance, as a multiple of `share`, if tensions have λ = 1."""
     edges = problem.edges
     return float((tension * edges.squares / edges.scales + problem.support(tension)).sum())
 
