@@ -45,7 +45,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     view: Callable[[Array], Array] | None = None
     """From the variables of the search to the map, where they are not the same."""
     note: str = ""
-    """What else the progress bar says."""
+    """What else the progress bar says, and first."""
     stopped: bool = False
     """Whether a callback asked to stop."""
     _before: tuple[int, int] = (0, 0)
@@ -73,7 +73,7 @@ class Monitor(AbstractContextManager["Monitor"]):
             parameter=self.parameter,
         )
         self.steps.append(step)
-        how = f"value {step.value:.6g}, |g| {step.gradient_norm:.2g}{self.note}"
+        how = f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
         self.ticker.show(step.iteration, how)
         if step.iteration == 0 or iterate.step.iteration > 0:  # else it was the last step before
             self._tell(iterate.embedding, step)

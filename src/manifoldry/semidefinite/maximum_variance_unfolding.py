@@ -297,7 +297,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
             monitor.begin(stiffness)
             monitor.view = lambda R: self._flattened(problem, posed.map(R))
             if last is not None:
-                monitor.note = f", variance {last.variance:.4g}, violation {last.violation:.1e}"
+                variance = last.variance * problem.edges.unit**2
+                monitor.note = f"variance {variance:.4g}, violation {last.violation:.1e}, "
 
         method, rng = self._method(), self._rng
         if self.n_landmarks is None:

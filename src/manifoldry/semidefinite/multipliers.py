@@ -106,6 +106,7 @@ class MethodOfMultipliers:
         `begin` is told the problem, of the round before, and the stiffness of the next. Where the
         search goes on from one `before`, it begins from its tensions, and its steps count.
         """
+        R = _sized(problem, R, rng) if before is None else R
         search = _Search(self, problem, R, rng, watch, begin)
         if before is not None:
             search.tension, search.rounds = before.tension, list(before.rounds)
@@ -114,6 +115,21 @@ class MethodOfMultipliers:
         except KeyboardInterrupt:
             return search.result(interrupted=True)
         return search.result()
+
+
+def _sized(problem: UnfoldingProblem, R: Array, rng: np.random.Generator) -> Array:
+    """A map whose edges have about their length, random if the one given has none.
+
+    Tensions are counted in units of the map's variance, which therefore has to be about right.
+    """
+    R = problem.centred(R)
+    extent = float(np.abs(R).max())
+    for start in (R / (extent or 1.0), problem.centred(rng.standard_normal(R.shape))):
+        steps = problem.steps(start)
+        shares = np.einsum("ed,ed->e", steps, steps) / problem.edges.scales
+        if shares.any():
+            break
+    return start * float(np.sqrt(shares.sum() / (shares**2).sum()))
 
 
 class _Search:
@@ -128,7 +144,7 @@ class _Search:
     ) -> None:
         self.rule, self.problem, self.rng = rule, problem, rng
         self.watch, self.begin = watch, begin
-        self.R = self._fresh(problem.centred(R))
+        self.R = self._fresh(R)
         self.tension: Array = np.ones(problem.edges.count)
         self.share = problem.expected_variance / problem.edges.count
         self.bound = np.inf
