@@ -1,0 +1,139 @@
+"""Unfolding by landmarks: what they can express, and how near to the whole they come."""
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from manifoldry import MVU, NeighborGraph
+from manifoldry.datasets import make_swiss_roll
+from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.metrics import procrustes
+from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.landmarks import LandmarkUnfolding, landmark_means
+from manifoldry.semidefinite.places import Places
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
+
+
+def posed(X, k=8, slack=0.0):
+    graph = NeighborGraph.build(X, k)
+    piece = graph.components()[1]
+    places = Places.of(graph, np.ones(len(X), dtype=bool))
+    edges = EdgeLengths.of(graph, places, True)
+    return FreeUnfolding(edges, (-0.01, 0.01), slack, places.mass, piece)
+
+
+FLAT = np.random.default_rng(0).uniform(size=(90, 2))
+
+
+class TestMeans:
+    def test_weights_sum_to_one(self):
+        Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
+        assert Q.shape == (90, 12)
+        np.testing.assert_allclose(Q.sum(axis=1), 1.0, atol=1e-6)
+
+    def test_landmarks_are_themselves(self):
+        Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
+        own = [np.flatnonzero((Q == np.eye(12)[i]).all(axis=1)) for i in range(12)]
+        assert all(len(rows) == 1 for rows in own)
+        landmarks = FLAT[np.concatenate(own)]
+        assert cdist(landmarks, landmarks)[np.triu_indices(12, 1)].min() > 0.1  # spread evenly
+
+    def test_a_flat_sheet_is_a_mean_of_its_landmarks(self):
+        """Affine functions cost LLE nothing but its ridge."""
+        Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
+        best = np.linalg.lstsq(Q, FLAT, rcond=None)[0]
+        assert np.abs(Q @ best - FLAT).max() < 0.02
+
+    def test_all_points_may_be_landmarks(self):
+        Q = landmark_means(FLAT, posed(FLAT), 90, np.random.default_rng(0))
+        assert np.array_equal(np.sort(Q, axis=1)[:, -1], np.ones(90))
+        assert np.array_equal(Q.sum(axis=0), np.ones(90))
+
+    def test_every_piece_has_some(self):
+        X = np.vstack([FLAT, FLAT[:8] + 50.0])
+        Q = landmark_means(X, posed(X, k=5), 20, np.random.default_rng(0))
+        elsewhere = np.abs(Q[:90]).max(axis=0) == 0
+        assert 1 <= elsewhere.sum() < 5
+        assert np.abs(Q[90:][:, ~elsewhere]).max() == 0
+
+
+class TestProblem:
+    whole = posed(FLAT)
+    Q = landmark_means(FLAT, whole, 15, np.random.default_rng(0))
+    rows = np.arange(0, whole.edges.count, 3)
+    problem = LandmarkUnfolding.of(whole, Q, rows)
+    R = np.random.default_rng(1).standard_normal((problem.n, 2))
+
+    def test_it_is_the_whole_at_the_map_it_makes(self):
+        Y = self.problem.map(self.R)
+        assert np.abs(Y.mean(axis=0)).max() < 1e-12
+        assert self.problem.variance(self.R) == pytest.approx(self.whole.variance(Y))
+        np.testing.assert_allclose(
+            self.problem.changes(self.R), self.whole.changes(Y)[self.rows], atol=1e-9
+        )
+
+    def test_moving_edges_is_equally_hard_everywhere(self):
+        edges = self.whole.edges
+        F = self.problem.functions
+        stiffness = F.T @ (edges.laplacian(1 / edges.scales) @ F)
+        np.testing.assert_allclose(stiffness, np.eye(self.problem.n), atol=1e-6)
+
+    def test_nearest_mixture(self):
+        Y = self.problem.map(self.R)
+        np.testing.assert_allclose(self.problem.variables(Y), self.R, atol=1e-8)
+
+    def test_lowest_eigenvalues(self):
+        """Of the Laplacian, over mixtures only: none is below that of the whole."""
+        w = np.random.default_rng(2).uniform(size=self.problem.edges.count)
+        found = self.problem.lowest(w, 4, np.random.default_rng(0))
+        L = self.problem.edges.laplacian(w)
+        for value, vector in zip(found.values, found.vectors.T, strict=True):
+            y = self.problem.map(vector[:, None])[:, 0]
+            assert y @ (L @ y) / (y @ y) == pytest.approx(value)
+        assert found.values[0] >= np.linalg.eigvalsh(L.toarray())[1] - 1e-12
+
+
+class TestEstimator:
+    X, coordinates = make_swiss_roll(300, height=10, random_state=0)
+
+    def test_near_to_the_whole_solution(self):
+        full, few = MVU().fit(self.X), MVU(n_landmarks=40).fit(self.X)
+        assert few.converged_
+        assert few.gap_ <= 0.01
+        assert few.variance_ == pytest.approx(full.variance_, rel=0.02)
+        assert procrustes(few.embedding_, full.embedding_, "rigid").error < 0.03
+        assert procrustes(few.embedding_, self.coordinates, "rigid").error < 0.05
+        assert few.tensions_.shape == (len(few.edges_),)
+
+    def test_without_slack_all_edges_are_kept(self):
+        """Not only those that were sampled at first."""
+        model = MVU(n_landmarks=30, slack=0.0, constraint="at_most").fit(self.X)
+        assert model.converged_
+        full = MVU(constraint="at_most").fit(self.X)
+        assert model.variance_ <= full.variance_ * 1.002
+        lengths, true = (
+            np.linalg.norm(A[model.edges_[:, 0]] - A[model.edges_[:, 1]], axis=1)
+            for A in (model.embedding_, self.X)
+        )
+        assert (lengths <= true * (1 + 0.005 + 6e-4)).all()
+
+    def test_pieces(self):
+        X = np.vstack([self.X[:100], self.X[:60] + 500.0])
+        with pytest.warns(DisconnectedGraphWarning):
+            model = MVU(n_landmarks=40).fit(X)
+        assert np.array_equal(model.piece_labels_, np.repeat([0, 1], [100, 60]))
+        assert np.isfinite(model.embedding_).all()
+
+    def test_copies(self):
+        X = np.vstack([self.X[:100], self.X[:30]])
+        model = MVU(n_landmarks=40).fit(X)
+        assert np.array_equal(model.embedding_[:30], model.embedding_[100:])
+        with pytest.raises(ValueError, match=r"n_landmarks=101 must be at most 100 \(the number"):
+            MVU(n_landmarks=101).fit(X)
+
+    def test_seeds(self):
+        one, two, again = (
+            MVU(n_landmarks=25, random_state=seed).fit_transform(self.X) for seed in (1, 2, 1)
+        )
+        assert np.array_equal(one, again)
+        assert not np.array_equal(one, two)

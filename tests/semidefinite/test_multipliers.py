@@ -1,0 +1,138 @@
+"""The method of multipliers: optimality of what it ends with, rounds, interrupts, no solution."""
+
+import numpy as np
+import pytest
+
+from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.multipliers import MethodOfMultipliers
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
+
+N = 18
+RNG = np.random.default_rng(0)
+POINTS = RNG.standard_normal((N, 3)) * [3.0, 1.0, 0.5]
+NEAR = np.argsort(((POINTS[:, None] - POINTS) ** 2).sum(axis=2), axis=1)[:, 1:6]
+ENDS = np.unique(np.sort([(i, j) for i in range(N) for j in NEAR[i]], axis=1), axis=0)
+SQUARES = ((POINTS[ENDS[:, 0]] - POINTS[ENDS[:, 1]]) ** 2).sum(axis=1)
+
+
+def problem(band=(-0.01, 0.01), slack=0.0, mass=None, squares=SQUARES):
+    mass = np.ones(N) if mass is None else mass
+    return FreeUnfolding(
+        EdgeLengths(ENDS, squares, N), band, slack, mass, np.zeros(N, dtype=np.intp)
+    )
+
+
+def solved(posed, method=None, start=POINTS, **options):
+    method = MethodOfMultipliers(**options) if method is None else method
+    return method.solve(posed, start, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "posed",
+    [
+        problem(),
+        problem((-np.inf, 0.0)),
+        problem(slack=0.05),
+        problem(mass=RNG.integers(1, 4, N) * 1.0),
+    ],
+    ids=["band", "at most", "slack", "masses"],
+)
+def test_optimality(posed):
+    """The conditions of Karush, Kuhn and Tucker, each to a stated tolerance."""
+    found = solved(posed, tol=1e-4, gap_tol=1e-3)
+    assert found.converged
+    edges = posed.edges
+    changes, u = posed.changes(found.R), found.tension
+    low, high = posed.band
+    # primal: lengths are kept, but for what slack and tension grant
+    assert posed.excess(changes, u).max() <= 1e-3
+    # complementary: tension only at an end of the band
+    assert (u[changes < high - 1e-3] <= 1e-2).all()
+    assert (u[changes > low + 1e-3] >= -1e-2).all()
+    # stationary: forces at every point balance the spread of the variance
+    share = found.variance / edges.count
+    forces = share * (edges.laplacian(u / edges.scales) @ found.map)
+    spread = posed.mass[:, None] * found.map
+    assert np.linalg.norm(forces - spread) <= 0.05 * np.linalg.norm(spread)
+    # dual: no variance beyond what is proved
+    assert -1e-3 <= found.gap <= 1e-3
+    assert found.variance == pytest.approx(posed.variance(found.R))
+
+
+@pytest.mark.parametrize("start", ["noise", "line", "tiny", "nothing"])
+def test_starts(start):
+    starts = {
+        "noise": np.random.default_rng(1).standard_normal((N, 2)),
+        "line": np.arange(N)[:, None] * 1.0,
+        "tiny": 1e-200 * POINTS,
+        "nothing": np.zeros((N, 2)),
+    }
+    found, reference = solved(problem(), start=starts[start]), solved(problem())
+    assert found.converged
+    assert found.variance == pytest.approx(reference.variance, rel=0.01)
+
+
+def test_it_goes_on():
+    """From tensions and rounds of a search before, on another set of edges."""
+    first = solved(problem(), max_iter=150)
+    assert not first.converged
+    assert first.steps == 150
+    rng, method = np.random.default_rng(0), MethodOfMultipliers()
+    second = method.solve(problem(), first.R, rng, before=first)
+    assert second.rounds[: len(first.rounds)] == first.rounds
+    assert second.converged
+    assert second.steps <= method.max_iter
+
+
+def test_rounds_are_announced():
+    told, steps = [], []
+    posed = problem()
+    found = MethodOfMultipliers().solve(
+        posed,
+        POINTS,
+        np.random.default_rng(0),
+        watch=lambda iterate: steps.append(iterate.step.iteration),
+        begin=lambda *what: told.append(what),
+    )
+    assert [stiffness for _, _, stiffness in told] == [r.stiffness for r in found.rounds]
+    assert [last for _, last, _ in told] == [None, *found.rounds[:-1]]
+    assert all(which is posed for which, _, _ in told)
+    assert steps.count(0) == len(found.rounds)
+    assert sum(step > 0 for step in steps) == found.steps
+
+
+def test_interrupts_keep_what_there_is():
+    def watch(iterate):
+        if iterate.step.iteration == 7:
+            raise KeyboardInterrupt
+
+    found = MethodOfMultipliers().solve(problem(), POINTS, np.random.default_rng(0), watch)
+    assert found.interrupted
+    assert not found.converged
+    assert found.status == "interrupted"
+    assert found.steps == 7
+    assert found.bound == found.gap == np.inf
+    assert np.isfinite(found.map).all()
+
+
+def test_lengths_that_contradict_each_other():
+    """One edge far longer than any way around it."""
+    squares = SQUARES.copy()
+    squares[0] = 10_000.0
+    found = solved(problem(squares=squares))
+    assert not found.converged
+    assert found.status == "tensions prove that no map keeps these lengths"
+    assert found.steps < 2000
+    soft = solved(problem(slack=0.01, squares=squares))
+    assert soft.converged
+    shrunk = solved(problem((-np.inf, 0.0), squares=squares))
+    assert shrunk.converged
+
+
+def test_the_number_of_coordinates_follows():
+    """From a line to all that it takes, and no more than are in use."""
+    found = solved(problem(), start=np.arange(N)[:, None] * 1.0)
+    ranks = [r.rank for r in found.rounds]
+    spectrum = np.linalg.eigvalsh(found.map @ found.map.T)[::-1]
+    assert ranks[-1] >= 3
+    assert (spectrum[ranks[-1] :] < 1e-3 * SQUARES.mean() * N).all()
