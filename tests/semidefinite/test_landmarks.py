@@ -33,7 +33,7 @@ class TestMeans:
 
     def test_landmarks_are_themselves(self):
         Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
-        own = [np.flatnonzero((Q == np.eye(12)[i]).all(axis=1)) for i in range(12)]
+        own = [np.flatnonzero((np.eye(12)[i] == Q).all(axis=1)) for i in range(12)]
         assert all(len(rows) == 1 for rows in own)
         landmarks = FLAT[np.concatenate(own)]
         assert cdist(landmarks, landmarks)[np.triu_indices(12, 1)].min() > 0.1  # spread evenly
