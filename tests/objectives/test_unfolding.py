@@ -93,7 +93,7 @@ def test_diagonal_curvature_is_that_of_springs_that_pull():
         r = r.reshape(R.shape)
         c = problem.changes(r)
         u = f.pull(c)
-        cost = u * c - problem.support(u) - (u - f.tension) ** 2 / (2 * f.stiffness)
+        cost = u * c - problem.support(u, problem.band) - (u - f.tension) ** 2 / (2 * f.stiffness)
         return cost.sum()
 
     def slope(r, i):

@@ -50,7 +50,9 @@ class Unfolding(Objective):
         steps = problem.steps(R)
         c = problem.edges.changes(steps)
         u = self.pull(c)
-        cost = u * c - problem.support(u) - (u - self.tension) ** 2 / (2 * self.stiffness)
+        cost = (
+            u * c - problem.support(u, problem.aim) - (u - self.tension) ** 2 / (2 * self.stiffness)
+        )
         spread = problem.spread(R)
         value = float(cost.sum()) - float(np.einsum("nd,nd->", R, spread)) / self.share
         G = problem.gather((2 * u / problem.edges.scales)[:, None] * steps)
@@ -58,7 +60,7 @@ class Unfolding(Objective):
 
     def pull(self, changes: Array) -> Array:
         """Tensions of the springs at given changes of squared lengths."""
-        low, high = self.problem.band
+        low, high = self.problem.aim
         t = self.tension + self.stiffness * changes
         free = np.clip(t, self.stiffness * low, self.stiffness * high)
         return (t - free) / (1 + self.stiffness * self.problem.slack)

@@ -108,9 +108,7 @@ class EdgeLengths:
 
     def errors(self, R: Array) -> Array:
         """Errors of lengths on a map, as shares of them."""
-        steps = self.steps(R)
-        lengths = np.sqrt(np.einsum("ed,ed->e", steps, steps))
-        return np.abs(lengths - np.sqrt(self.squares)) / np.sqrt(self.scales)
+        return np.abs(np.sqrt(np.maximum(1 + self.changes(self.steps(R)), 0.0)) - 1)
 
     def weights(self, values: Array) -> sparse.csr_array:
         """Symmetric matrix with a value for every edge."""

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
+from manifoldry._threads import one_blas_thread
 from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen.inverse import ShiftedInverse
 from manifoldry.extension.pieces import piece_rows
@@ -114,8 +115,8 @@ class LandmarkUnfolding(UnfoldingProblem):
         edges: EdgeLengths = whole.edges.some(rows)
         i, j = edges.ends.T
         covariance = F.T @ whole.spread(F)
-        expected = whole.expected_variance
-        return cls(edges, whole.band, whole.slack, F, F[i] - F[j], covariance, expected)
+        D, guess = F[i] - F[j], whole.expected_variance
+        return cls(edges, whole.band, whole.slack, F, D, covariance, guess, margin=whole.margin)
 
     def keeping(self, whole: FreeUnfolding, rows: IntArray) -> "LandmarkUnfolding":
         """The same functions, keeping the lengths of other edges."""
@@ -151,6 +152,7 @@ class LandmarkUnfolding(UnfoldingProblem):
     def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
         L = self.differences.T @ (weights[:, None] * self.differences)
         values, vectors = eigh((L + L.T) / 2, self.covariance)
+        k = max(k, int((values < 1).sum()))  # they are there anyway
         return Lowest(values[:k], vectors[:, :k], 0.0)
 
 
@@ -168,6 +170,19 @@ def unfold_by_landmarks(
     A sample of the edges is kept at length. Without slack, others that come out too long, or too
     short, join them until there are none.
     """
+    with one_blas_thread():  # products are too small for threads, which wait for each other
+        return _unfolded(method, whole, Q, Y, rng, watch, begin)
+
+
+def _unfolded(
+    method: MethodOfMultipliers,
+    whole: FreeUnfolding,
+    Q: Array,
+    Y: Array,
+    rng: np.random.Generator,
+    watch: Watcher | None,
+    begin: Begin | None,
+) -> Unfolded:
     count, m = whole.edges.count, Q.shape[1]
     rows = np.sort(rng.choice(count, min(_EDGES * m, count), replace=False))
     problem = LandmarkUnfolding.of(whole, Q, rows)

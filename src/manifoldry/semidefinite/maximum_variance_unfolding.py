@@ -78,7 +78,7 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         to fold narrow directions.
     tolerance : float, default=0.005
         Share by which lengths of edges may be off. With none at all a curved sheet is rigid: its
-        chords are shorter than it is itself.
+        chords are shorter than it is itself. The search aims at ``tol`` less.
     slack : float, default=None
         Share by which the squared length of an edge under mean tension may be off beyond that;
         edges under more tension give way in proportion. 0.01 is much, 0 holds all edges; by
@@ -97,7 +97,7 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     max_iter : int, default=20000
         Most steps of the search.
     tol : float, default=5e-4
-        Converged when no length is off by more than this share beyond what is granted, and
+        Converged when no length is off by more than this share beyond what the search aims at, and
     gap_tol : float, default=0.01
         when the variance is proved to be within this share of the largest possible.
     warm_start : bool, default=False
@@ -251,6 +251,10 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         low = -np.inf if self.constraint == "at_most" else (1 - t) ** 2 - 1
         return low, (1 + t) ** 2 - 1
 
+    def _margin(self) -> float:
+        """How far inside the band the search aims: what it may be off, if there is room."""
+        return min(self._method().tol, self._band()[1] / 2)
+
     def _method(self) -> MethodOfMultipliers:
         tol = 2 * check_positive("tol", self.tol)  # a share of squared lengths
         gap_tol = check_positive("gap_tol", self.gap_tol)
@@ -271,7 +275,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
             check_range(length)
         self._check_landmarks(edges.n)
         piece = self.piece_labels_[places.first]
-        return FreeUnfolding(edges, self._band(), self._slack(), places.mass, piece)
+        mass, margin = places.mass, self._margin()
+        return FreeUnfolding(edges, self._band(), self._slack(), mass, piece, margin=margin)
 
     def _default_neighbors(self, n: int) -> int:
         return min(_NEIGHBORS, max(2, n // 2), n - 1)

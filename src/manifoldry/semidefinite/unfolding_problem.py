@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, NamedTuple
 
@@ -58,11 +58,14 @@ class UnfoldingProblem(ABC):
         Changes of squared lengths, as shares of them, within which edges are free.
     slack : float
         Change beyond the band that an edge of mean tension is granted; 0 holds all edges.
+    margin : float, default=0.0
+        How far inside the band a search aims, so that it need not end there exactly.
     """
 
     edges: EdgeLengths
     band: tuple[float, float]
     slack: float
+    margin: float = field(default=0.0, kw_only=True)
 
     # What the gradient of a round is multiplied with.
     filter: ClassVar[Filter]
@@ -119,15 +122,21 @@ class UnfoldingProblem(ABC):
         """Changes of squared lengths, as shares of them."""
         return self.edges.changes(self.steps(R))
 
-    def support(self, tension: Array) -> Array:
-        """What tensions make of the band and the slack in the dual: h(u) + slack·u²/2."""
+    @property
+    def aim(self) -> tuple[float, float]:
+        """The band that a search aims at."""
         low, high = self.band
+        return low + self.margin, high - self.margin
+
+    def support(self, tension: Array, band: tuple[float, float]) -> Array:
+        """What tensions make of a band and the slack in the dual: h(u) + slack·u²/2."""
+        low, high = band
         pulled = np.where(tension > 0, high, 0.0) + np.where(tension < 0, low, 0.0)
         return tension * pulled + self.slack / 2 * tension**2
 
     def excess(self, changes: Array, tension: Array | float = 0.0) -> Array:
-        """How far changes are beyond what band, slack and tension grant them."""
-        low, high = self.band
+        """How far changes are beyond what aim, slack and tension grant them."""
+        low, high = self.aim
         return np.abs(changes - np.clip(changes, low, high) - self.slack * tension)
 
     def price(self, changes: Array) -> float:

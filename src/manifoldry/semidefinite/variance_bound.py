@@ -52,7 +52,9 @@ class VarianceBound:
 def dual_value(problem: UnfoldingProblem, tension: Array) -> float:
     """Bound of the variance, as a multiple of `share`, if tensions have λ = 1."""
     edges = problem.edges
-    return float((tension * edges.squares / edges.scales + problem.support(tension)).sum())
+    return float(
+        (tension * edges.squares / edges.scales + problem.support(tension, problem.band)).sum()
+    )
 
 
 def _missing(problem: UnfoldingProblem, lowest: Lowest, share: float) -> Array:
