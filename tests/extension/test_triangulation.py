@@ -47,7 +47,7 @@ def test_a_fold_does_not_blow_up():
 
 def test_only_the_nearest_ones_piece_counts():
     """Between two pieces that lie far apart on the map, a point goes to the nearer one."""
-    X = np.vstack([FLAT, np.add(FLAT, [1.2, 0.0])])
+    X = np.vstack([FLAT, FLAT + np.array([1.2, 0.0])])
     labels = np.repeat([0, 1], 80)
     Y = X + np.where(labels[:, None] == 1, [100.0, 0.0], 0.0)
     new = np.array([[1.02, 0.5], [1.18, 0.5]])

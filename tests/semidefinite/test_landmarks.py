@@ -57,13 +57,19 @@ class TestMeans:
         assert np.abs(Q[90:][:, ~elsewhere]).max() == 0
 
 
-class TestProblem:
-    whole = posed(FLAT)
-    Q = landmark_means(FLAT, whole, 15, np.random.default_rng(0))
-    rows = np.arange(0, whole.edges.count, 3)
-    problem = LandmarkUnfolding.of(whole, Q, rows)
-    R = np.random.default_rng(1).standard_normal((problem.n, 2))
+@pytest.fixture(scope="class")
+def parts(request):
+    """The whole problem, some of its edges, and the problem in landmarks that keeps those."""
+    cls = request.cls
+    cls.whole = posed(FLAT)
+    Q = landmark_means(FLAT, cls.whole, 15, np.random.default_rng(0))
+    cls.rows = np.arange(0, cls.whole.edges.count, 3)
+    cls.problem = LandmarkUnfolding.of(cls.whole, Q, cls.rows)
+    cls.R = np.random.default_rng(1).standard_normal((cls.problem.n, 2))
 
+
+@pytest.mark.usefixtures("parts")
+class TestProblem:
     def test_it_is_the_whole_at_the_map_it_makes(self):
         Y = self.problem.map(self.R)
         assert np.abs(Y.mean(axis=0)).max() < 1e-12

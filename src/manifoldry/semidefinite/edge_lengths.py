@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry._typing import Array, IntArray
-from manifoldry._validation import power_of_two_scale
+from manifoldry._validation import canonical, power_of_two_scale
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.semidefinite.places import Places
 
@@ -114,7 +114,8 @@ class EdgeLengths:
         """Symmetric matrix with a value for every edge."""
         i, j = self.ends.T
         upper = sparse.coo_array((values, (i, j)), shape=(self.n, self.n))
-        return sparse.csr_array(upper + upper.T)
+        # Short indices: older versions of scipy's graph routines take no others.
+        return canonical(sparse.csr_array(upper + upper.T))
 
     def laplacian(self, values: Array) -> sparse.csr_array:
         """Graph Laplacian of a value for every edge; values may be negative."""
