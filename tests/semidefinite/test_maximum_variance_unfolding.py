@@ -60,19 +60,20 @@ VARIANTS = {
     "slack": {"slack": 0.01},
     "slack-edges": {"slack": 0.01, "cliques": False, "tolerance": 0.0},
     "slack-at_most": {"slack": 0.01, "constraint": "at_most"},
+    "much slack": {"slack": 0.1},
 }
 
 
 class TestOptimum:
     @pytest.mark.parametrize("variant", VARIANTS)
-    @pytest.mark.parametrize("seed", [0, 1])
-    def test_against_a_conic_solver(self, variant, seed):
-        X = cloud(seed=seed)
+    def test_against_a_conic_solver(self, variant):
+        X = cloud()
         model = MVU(n_neighbors=5, **VARIANTS[variant]).fit(X)
         best, K = optimum(model, X)
         assert model.converged_
         assert model.variance_ == pytest.approx(np.trace(K), rel=0.01)
         cost = model.variance_bound_ - model.variance_ * (1 + model.gap_)  # less than none
+        assert model.gap_ >= (0.0 if model.slack else -2e-3)  # with slack all maps are granted
         assert model.variance_bound_ >= best * (1 - 1e-6)
         assert best >= (model.variance_ + cost) * (1 - 2e-3)
         spectrum = np.linalg.eigvalsh(K)[::-1][:2]  # which the variance hardly depends on
@@ -185,6 +186,7 @@ class TestKnownMaps:
         model = MVU(tolerance=0.0, gap_tol=0.05).fit(X)
         assert procrustes(model.embedding_, X, "rigid").error < 0.01
 
+    @pytest.mark.slow
     def test_short_circuits(self):
         """A point half-way between two layers of a roll joins them.
 
@@ -219,7 +221,7 @@ class TestSearch:
     def test_all_starts_lead_to_one_variance(self):
         start = np.random.default_rng(0).standard_normal((80, 2))
         reference = MVU().fit(self.X).variance_
-        for init in ("random", "pca", "spectral", start, mf.Isomap(n_neighbors=8)):
+        for init in ("random", "spectral", start, mf.PCA()):
             model = MVU(init=init).fit(self.X)
             assert model.converged_
             assert model.variance_ == pytest.approx(reference, rel=0.01)
@@ -261,7 +263,7 @@ class TestSearch:
         """A triangle with sides 1, 1 and 3; and paths along streets are no straight lines."""
         D = np.array([[0, 1, 3], [1, 0, 1], [3, 1, 0.0]])
         for options, data in (
-            ({"metric": "precomputed", "n_neighbors": 2}, D),
+            ({"metric": "precomputed", "n_neighbors": 2, "n_components": 1}, D),
             ({"metric": "cityblock"}, self.X),
         ):
             with pytest.warns(ConvergenceWarning, match=r"no map keeps these lengths; .*slack"):
@@ -355,6 +357,18 @@ class TestPieces:
         alone = MVU().fit(self.X[:80])
         assert model.variance_ == pytest.approx(alone.variance_, rel=0.01)
         assert np.isfinite(model.transform(self.X[:5] + 0.1)).all()
+
+    def test_all_rows_of_the_largest_in_one_place(self):
+        rng = np.random.default_rng(0)
+        X = np.vstack([np.zeros((20, 3)), 100 + rng.standard_normal((10, 3))])
+        with pytest.warns(DisconnectedGraphWarning):
+            model = MVU().fit(X)
+        assert model.rank_ >= 3
+        with (
+            pytest.warns(DisconnectedGraphWarning),
+            pytest.raises(ValueError, match="each of the 20 rows coincides with all its neigh"),
+        ):
+            MVU(disconnected="largest").fit(X)
 
     def test_many_small_ones(self):
         """Pairs, and single points beside them."""

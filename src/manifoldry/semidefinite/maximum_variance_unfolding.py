@@ -271,6 +271,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         places = self._places = Places.of(graph, self.piece_labels_ >= 0)
         distances = self._dense_distances(data)
         edges = EdgeLengths.of(graph, places, self._has_cliques(distances), distances)
+        if edges.count == 0:
+            raise ValueError(all_coincide(int(places.mass.sum())))
         for length in (edges.unit, edges.unit * edges.n):  # the map may be a straight line
             check_range(length)
         self._check_landmarks(edges.n)
@@ -347,7 +349,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         Y = self._lay_out(data, solution.embedding)
         super()._store(data, replace(solution, embedding=Y), monitor)
         self._store_evidence(problem, found)
-        del self._objective, self._unfolded, self._rng  # the generator may be the caller's
+        # What only the search needed; the generator may be the caller's.
+        del self._objective, self._unfolded, self._rng, self._places
         missing = self.n_components_ - self.rank_
         if missing > 0:
             warn(
@@ -367,7 +370,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         self.mean_edge_error_, self.max_edge_error_ = float(errors.mean()), float(errors.max())
         shown = self.embedding_[self._places.first].astype(np.float64) / edges.unit
         self.map_edge_error_ = float(edges.errors(shown).mean())
-        values, _ = principal(problem, found.map, np.flatnonzero(problem.piece == 0))
+        largest = np.bincount(problem.piece).argmax()  # by places, of which copies share one
+        values, _ = principal(problem, found.map, np.flatnonzero(problem.piece == largest))
         self.eigenvalues_ = values * squared
         self.eigenvalue_shares_ = values / values.sum()
         self.rank_ = len(values)

@@ -56,7 +56,7 @@ class Unfolded:
     bound: float
     """Variance that no map can exceed."""
     gap: float
-    """How much larger than the variance that is, as a share."""
+    """Share of the variance by which it, less what slack costs, might be larger."""
     converged: bool
     status: str
     rounds: list[Round]
@@ -147,7 +147,7 @@ class _Search:
         self.R = self._fresh(R)
         self.tension: Array = np.ones(problem.edges.count)
         self.share = problem.expected_variance / problem.edges.count
-        self.bound = np.inf
+        self.proof: Array | None = None  # weights of edges that prove the bound
         self.impossible = False
         self.rounds: list[Round] = []
 
@@ -159,8 +159,9 @@ class _Search:
                 if self._over or self.impossible:
                     return
                 self._round(_CALM)
-            bound = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
-            self.bound = min(self.bound, bound.value)
+            found = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
+            if found.value < self.bound:
+                self.proof = self.share * found.tension
             stiffness = self._stiffen(stiffness)
             if self._over or self.impossible or self.gap <= self.rule.gap_tol:
                 return
@@ -246,6 +247,13 @@ class _Search:
     def violation(self) -> float:
         """Largest change of a squared length beyond what is granted."""
         return self.rounds[-1].violation if self.rounds else np.inf
+
+    @property
+    def bound(self) -> float:
+        """What the variance, less what slack costs at the present share, cannot exceed."""
+        if self.proof is None:
+            return np.inf
+        return self.share * dual_value(self.problem, self.proof / self.share)
 
     @property
     def gap(self) -> float:
