@@ -88,6 +88,25 @@ class EdgeLengths:
     def _gathering(self) -> sparse.csr_array:
         return sparse.csr_array(self.incidence.T)
 
+    @cached_property
+    def lengths(self) -> sparse.csr_array:
+        """Symmetric matrix of all lengths."""
+        return self.weights(np.sqrt(self.squares))
+
+    def nearest(self, k: int) -> IntArray:
+        """Up to k nearest points along edges of every point, (n, 1 + k), its own self first.
+
+        It also fills the places of those that are missing.
+        """
+        lengths = self.lengths
+        rows = np.repeat(np.arange(self.n), np.diff(lengths.indptr))
+        order = np.lexsort((lengths.data, rows))
+        rank = np.arange(len(rows)) - lengths.indptr[rows]
+        near = rank < k
+        members = np.repeat(np.arange(self.n)[:, None], 1 + k, axis=1)
+        members[rows[near], 1 + rank[near]] = lengths.indices[order][near]
+        return members
+
     def some(self, rows: IntArray) -> "EdgeLengths":
         """Some of the edges, changes of which are measured as before."""
         few = replace(self, ends=self.ends[rows], squares=self.squares[rows])

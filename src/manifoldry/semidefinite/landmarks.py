@@ -36,9 +36,10 @@ def landmark_means(X: Matrix, whole: FreeUnfolding, count: int, rng: np.random.G
     map minimises LLE's cost, with the edges for neighbours, given its values at the landmarks.
     """
     n = whole.n
-    lengths = whole.edges.weights(np.sqrt(whole.edges.squares))
-    landmarks = _spread(lengths, whole.piece, count, rng)
-    cost = Neighborhoods(X, _nearest(lengths)).rows(partial(residual_weights, reg=_REG))
+    landmarks = _spread(whole.edges.lengths, whole.piece, count, rng)
+    cost = Neighborhoods(X, whole.edges.nearest(_WEIGHT_NEIGHBORS)).rows(
+        partial(residual_weights, reg=_REG)
+    )
     columns, rest = sparse.csc_array(cost), np.setdiff1d(np.arange(n), landmarks)
     Q = np.zeros((n, len(landmarks)))
     Q[landmarks, np.arange(len(landmarks))] = 1.0
@@ -58,21 +59,6 @@ def _spread(
         few = min(max(1, round(count * len(rows) / len(piece))), len(rows))
         found.append(farthest_points(lengths, rows, few, int(rng.choice(rows)))[0])
     return np.concatenate(found)
-
-
-def _nearest(lengths: sparse.csr_array) -> IntArray:
-    """Neighbourhoods (n, 1 + k) of the nearest points along edges, each point's own self first.
-
-    It also fills the places of missing neighbours, where it gets no weight.
-    """
-    n = lengths.shape[0]
-    rows = np.repeat(np.arange(n), np.diff(lengths.indptr))
-    order = np.lexsort((lengths.data, rows))
-    rank = np.arange(len(rows)) - lengths.indptr[rows]
-    near = rank < _WEIGHT_NEIGHBORS
-    members = np.repeat(np.arange(n)[:, None], 1 + _WEIGHT_NEIGHBORS, axis=1)
-    members[rows[near], 1 + rank[near]] = lengths.indices[order][near]
-    return members
 
 
 @dataclass(frozen=True, eq=False)

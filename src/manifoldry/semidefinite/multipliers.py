@@ -16,12 +16,12 @@ from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 
 _STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
-# Stiffness of the first round, of the last ones, and between them of those that let tensions
-# settle: the error of a tension is stiffness times that of a length.
+# Stiffness of the first round, of the stiffest, and of those that let tensions settle: the error
+# of a tension is stiffness times that of a length.
 _FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
 _STIFFER = 3.0
-_CALM_ROUNDS = 3  # in the first cycle, twice as many in every next
-_CYCLES = 3  # of calm rounds and stiff ones, as long as the bound is not met
+_CALM_ROUNDS = 4  # before the first bound, twice as many before every next
+_CYCLES = 4  # of calm rounds, as long as the bound is not met
 _SPARE = 3  # coordinates beyond those in use
 _USED = 0.01  # largest value, in units of the mean edge, from which a coordinate is in use
 _FRESH = 1e-3  # spread of a fresh one
@@ -74,9 +74,9 @@ class MethodOfMultipliers:
 
     In each round the map minimises an :class:`~manifoldry.objectives.unfolding.Unfolding`, and the
     tensions it ends with are those from which the next one's springs pull. Stiffness grows as
-    long as lengths do not come right by themselves. Once they are, calm rounds let tensions
-    settle, which proves how far the variance is from the largest possible, and stiff ones restore
-    the lengths. The number of coordinates follows those in use.
+    long as lengths do not come right by themselves. Once they are, the map is found; calm rounds
+    go on from it, whose tensions settle and prove how far its variance is from the largest
+    possible. The number of coordinates follows those in use.
 
     Parameters
     ----------
@@ -148,6 +148,7 @@ class _Search:
         self.tension: Array = np.ones(problem.edges.count)
         self.share = problem.expected_variance / problem.edges.count
         self.proof: Array | None = None  # weights of edges that prove the bound
+        self.kept: tuple[Array, float, float] | None = None  # map, share and violation to return
         self.impossible = False
         self.rounds: list[Round] = []
 
@@ -159,15 +160,16 @@ class _Search:
                 if self._over or self.impossible:
                     return
                 self._round(_CALM)
-            found = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
-            if found.value < self.bound:
-                self.proof = self.share * found.tension
-            stiffness = self._stiffen(stiffness)
-            if self._over or self.impossible or self.gap <= self.rule.gap_tol:
+            self._prove()
+            if self.gap <= self.rule.gap_tol:
                 return
+            stiffness = self._stiffen(stiffness)
 
     def _stiffen(self, stiffness: float) -> float:
-        """Rounds, ever stiffer if need be, until lengths are kept, or proved not to be."""
+        """Rounds, ever stiffer if need be, until lengths are kept, or proved not to be.
+
+        The map they end with is kept, if it is better than the one before.
+        """
         before = np.inf
         while not (self._over or self.impossible):
             self._round(stiffness)
@@ -177,7 +179,17 @@ class _Search:
             if self.violation > before / 2:
                 stiffness = min(_STIFFER * stiffness, _STIFFEST)
             before = self.violation
+        better = self.violation <= self.rule.tol and self.share > self.best[1]
+        if self.kept is None or better:
+            self.kept = self.R, self.share, self.violation
         return stiffness
+
+    def _prove(self) -> None:
+        """See what variance the tensions prove to be the largest."""
+        found = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
+        weights = self.share * found.tension
+        if self._bound(weights) < self.bound:
+            self.proof = weights
 
     def _proved_impossible(self) -> bool:
         """Whether tensions, which grow without bound then, prove that no map keeps the lengths.
@@ -249,17 +261,26 @@ class _Search:
         return self.rounds[-1].violation if self.rounds else np.inf
 
     @property
+    def best(self) -> tuple[Array, float, float]:
+        """Map, share and violation that the search has to offer."""
+        return self.kept or (self.R, self.share, self.violation)
+
+    @property
     def bound(self) -> float:
-        """What the variance, less what slack costs at the present share, cannot exceed."""
-        if self.proof is None:
-            return np.inf
-        return self.share * dual_value(self.problem, self.proof / self.share)
+        """What the variance, less what slack costs, cannot exceed."""
+        return np.inf if self.proof is None else self._bound(self.proof)
+
+    def _bound(self, weights: Array) -> float:
+        """The same by given weights of edges, at the share that the map has."""
+        share = self.best[1]
+        return share * dual_value(self.problem, weights / share)
 
     @property
     def gap(self) -> float:
         """Share of the variance by which it, less what slack costs, might be larger."""
-        count, price = self.problem.edges.count, self.problem.price(self.problem.changes(self.R))
-        return self.bound / (self.share * count) - (1 - price / count)
+        R, share, _ = self.best
+        count, price = self.problem.edges.count, self.problem.price(self.problem.changes(R))
+        return self.bound / (share * count) - (1 - price / count)
 
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""
@@ -267,9 +288,9 @@ class _Search:
         if self.impossible:
             return False, "tensions prove that no map keeps these lengths"
         over = f"max_iter={self.rule.max_iter} steps were taken, and " if self._over else ""
-        if self.violation > tol:
+        if self.best[2] > tol:
             return False, (
-                f"{over}some squared length still changes by {self.violation:.1e} of it beyond "
+                f"{over}some squared length still changes by {self.best[2]:.1e} of it beyond "
                 f"what is granted"
             )
         if self.gap == np.inf:
@@ -284,10 +305,11 @@ class _Search:
 
     def result(self, interrupted: bool = False) -> Unfolded:
         converged, status = (False, "interrupted") if interrupted else self.status()
+        R = self.best[0]
         return Unfolded(
-            self.R,
-            self.problem.map(self.R),
-            self.problem.variance(self.R),
+            R,
+            self.problem.map(R),
+            self.problem.variance(R),
             self.tension,
             self.bound,
             self.gap,

@@ -8,7 +8,6 @@ import numpy as np
 from manifoldry._typing import Array, IntArray
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import Seen, check_init, starting_map
-from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
 from manifoldry.semidefinite.symmetric import squares, svec
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
@@ -27,7 +26,7 @@ def unfolding_start(
     rows: IntArray,
     rng: np.random.Generator,
 ) -> Array:
-    """A map of the points `rows`, in the edges' unit, whose edges have about their length."""
+    """A map of the points `rows`, in any unit."""
     init = check_init(init, (seen.graph.n_query, n_components), OPTIONS)
     if isinstance(init, str) and init == "isomap":
         Y = _isomap(seen, n_components)
@@ -37,9 +36,7 @@ def unfolding_start(
         Y = init
     else:
         Y = starting_map(init, seen, n_components, rng)
-    Y = np.nan_to_num(Y[rows])
-    Y = Y / (np.abs(Y - Y.mean(axis=0)).max() or 1.0)
-    return Y * _factor(Y, problem.edges)
+    return np.nan_to_num(Y[rows])
 
 
 def _isomap(seen: Seen, n_components: int) -> Array:
@@ -47,6 +44,7 @@ def _isomap(seen: Seen, n_components: int) -> Array:
 
     few = min(max(_LANDMARKS, n_components + 1), seen.graph.n_query)
     model = Isomap(n_components, n_landmarks=few, disconnected="separate")
+    model._looks_for_short_circuits = False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
         return np.asarray(model.fit(seen.graph).embedding_, dtype=np.float64)
@@ -77,11 +75,3 @@ def _mixture(seen: Seen, n_components: int, problem: FreeUnfolding, rows: IntArr
     full = np.zeros((seen.graph.n_query, n_components))
     full[rows, : A.shape[1]] = functions @ A
     return full
-
-
-def _factor(Y: Array, edges: EdgeLengths) -> float:
-    """What makes the squared lengths of edges right, on average over their shares."""
-    steps = edges.steps(Y)
-    shares = np.einsum("ed,ed->e", steps, steps) / edges.scales
-    squared = float((shares**2).sum())
-    return float(np.sqrt(shares.sum() / squared)) if squared > 0 else 1.0

@@ -26,6 +26,7 @@ from manifoldry.objectives.unfolding import Unfolding
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.local_tension import held_locally
 
 _SMALL = 200  # points for which all eigenvectors cost next to nothing
 _SOURCES = 5  # of paths that tell how wide a piece might become
@@ -106,6 +107,10 @@ class UnfoldingProblem(ABC):
     def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
         """At most k smallest eigenvalues, beside constants', of the edges' Laplacian."""
 
+    def held(self, weights: Array) -> Array:
+        """Edge weights near given ones whose Laplacian has fewer eigenvalues below one."""
+        return weights
+
     def round(self, tension: Array, stiffness: float, share: float) -> Unfolding:
         """What a round of the method of multipliers minimises."""
         return Unfolding(self, tension, stiffness, share)
@@ -183,6 +188,9 @@ class FreeUnfolding(UnfoldingProblem):
     def spread(self, R: Array) -> Array:
         return self.mass[:, None] * self.centred(R)
 
+    def held(self, weights: Array) -> Array:
+        return held_locally(self.edges, self.mass, weights)
+
     def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
         L, constants = self.edges.laplacian(weights), np.eye(self.n_pieces)[self.piece]
         posed = SpectralProblem(L, "smallest", mass=self.mass, deflate=constants)
@@ -195,10 +203,11 @@ class FreeUnfolding(UnfoldingProblem):
     @cached_property
     def expected_variance(self) -> float:
         """Half of what lengths of paths would have it, which are as long as maps can be wide."""
-        lengths = self.edges.weights(np.sqrt(self.edges.squares))
         total = 0.0
         for rows in piece_rows(self.piece):
-            paths = dijkstra(lengths, indices=rows[spread_rows(len(rows), _SOURCES)])[:, rows]
+            paths = dijkstra(self.edges.lengths, indices=rows[spread_rows(len(rows), _SOURCES)])[
+                :, rows
+            ]
             total += float(self.mass[rows].sum() * (paths**2).mean()) / 2
         return total / 2
 

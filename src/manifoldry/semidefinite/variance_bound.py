@@ -8,7 +8,7 @@ from manifoldry._typing import Array
 from manifoldry.semidefinite.unfolding_problem import Lowest, UnfoldingProblem
 
 _PAIRS = 12  # eigenvectors that are looked at in one go
-_ROUNDS = 20  # of adding tension where it is missing
+_ROUNDS = 60  # of adding tension where it is missing
 _ENOUGH = 0.999  # smallest eigenvalue from which adding more hardly lowers the bound
 
 
@@ -31,12 +31,13 @@ class VarianceBound:
     ) -> "VarianceBound":
         """The best bound near given tensions.
 
-        Tensions of an unfinished search leave a few directions, most of them around single
-        points, in which λ is below one or negative. There tension is added, in proportion to how
-        much every edge does about it, until none is left.
+        Tensions of an unfinished search leave some directions, most of them around few points,
+        in which λ is below one or negative. There tension is added, in proportion to how much
+        every edge does about it, until none is left.
         """
         best = cls(np.inf, tension)
         scales = problem.edges.scales
+        tension = problem.held(share * tension / scales) * scales / share
         for _ in range(_ROUNDS):
             lowest = problem.lowest(share * tension / scales, _PAIRS, rng)
             smallest = float(lowest.values[0]) - lowest.error

@@ -104,6 +104,9 @@ class Isomap(GraphEmbedder):
     True
     """
 
+    # Where a map is but the start of a search, nobody would see the warning.
+    _looks_for_short_circuits = True
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -139,7 +142,8 @@ class Isomap(GraphEmbedder):
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
-        self._warn_of_short_circuits(graph)
+        if self._looks_for_short_circuits:
+            self._warn_of_short_circuits(graph)
         self._geodesics = self._paths(graph)
         self.landmarks_ = self._geodesics.targets
         D = self._geodesics.distances
