@@ -20,6 +20,8 @@ PACKAGES = {
     "hnswlib": ("hnswlib", "numpy"),
     "usearch": ("usearch", "numpy"),
     "faiss-cpu": ("faiss-cpu", "numpy"),
+    "cvxpy": ("cvxpy",),
+    "driada": ("driada", "cvxpy"),
 }
 
 

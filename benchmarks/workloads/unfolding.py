@@ -1,0 +1,232 @@
+"""Maximum variance unfolding beside the same semidefinite program through cvxpy, and its growth."""
+
+from functools import partial
+
+from benchmarks.workload import Contestant, Workload
+from benchmarks.workloads.common import few, roll, timing
+
+TOLERANCE = 0.005  # share by which lengths may be off, our default
+TURNS = 0.5  # of the roll: at 30 points, too, no edge leads from one layer to another
+CASES = {
+    "cliques": ({}, "cliques of 6 neighbours"),
+    "plain": ({"cliques": False}, "6 neighbours without cliques"),
+    "at-most": ({"constraint": "at_most"}, "cliques of 6 neighbours that may come closer"),
+}
+FLOORS = ("violation <= 0.01", "net >= 0.99")
+
+
+def program(n, **options):
+    """A roll with its edges, a bound of the variance, and what the violation of edges can earn.
+
+    The bound holds whoever found the tensions behind it: an eigenvalue, taken here, proves it.
+    """
+    import numpy as np
+
+    from manifoldry.datasets import make_swiss_roll
+
+    X, _ = make_swiss_roll(n, turns=TURNS, random_state=0)
+    ends, tension = _proof(X, options)
+    squares = ((X[ends[:, 0]] - X[ends[:, 1]]) ** 2).sum(axis=1)
+    low, high = limits(options)
+    L = np.zeros((n, n))
+    np.add.at(L, (ends[:, [0, 1, 0, 1]], ends[:, [0, 1, 1, 0]]), np.outer(tension, [1, 1, -1, -1]))
+    tension = tension / np.linalg.eigvalsh(L + tension.sum() / n)[0]  # constants put out of the way
+    most = np.where(tension > 0, high, low if np.isfinite(low) else 0.0)
+    bound = (tension * squares * most).sum()
+    price = np.abs(tension) * squares / bound
+    return {"X": X, "ends": ends, "squares": squares, "_bound": [bound], "_price": price,
+            "_limits": [low, high]}  # fmt: skip
+
+
+def _proof(X, options):
+    """Edges, and the tensions that prove best how little more variance is possible."""
+    from unittest.mock import patch
+
+    import numpy as np
+
+    from manifoldry.semidefinite.variance_bound import VarianceBound
+
+    proofs, prove = [], VarianceBound.of
+    with patch.object(VarianceBound, "of", lambda *of: proofs.append(prove(*of)) or proofs[-1]):
+        model = whole(gap_tol=1e-4, **options).fit(X)  # so small that there are several proofs
+    best = min(proofs, key=lambda proof: proof.value).tension
+    least = 0.0 if options.get("constraint") == "at_most" else -np.inf
+    return model.edges_, np.maximum(best, least) / model.problem_.edges.scales
+
+
+def limits(options):
+    """Least and largest squared length of an edge, as shares of the one in the data."""
+    low = -float("inf") if options.get("constraint") == "at_most" else (1 - TOLERANCE) ** 2
+    return low, (1 + TOLERANCE) ** 2
+
+
+def whole(**options):
+    """Our estimator, which also keeps the directions of the solution that the map leaves out."""
+    from manifoldry import MaximumVarianceUnfolding
+
+    class Whole(MaximumVarianceUnfolding):
+        def _store_evidence(self, problem, found):
+            super()._store_evidence(problem, found)
+            self.problem_, self.found_ = problem, found
+
+    return Whole(**options)
+
+
+def ours(X, ends, squares, **options):
+    whole(**options).fit(few(X, 20))
+    yield
+    model = whole(**options).fit(X)
+    return {"map": model.found_.map * model.problem_.edges.unit}
+
+
+def cvxpy(X, ends, squares, solver, settings, **options):
+    """The program in the matrix of inner products, lengths as shares of those in the data."""
+    _solve(3, [[0, 1], [1, 2]], [1.0, 1.0], options, solver, {})
+    yield
+    unit = squares.mean()
+    K, seconds = _solve(len(X), ends, squares / unit, options, solver, settings)
+    return {"gram": K * unit, "solver": seconds}
+
+
+def _solve(n, ends, squares, options, solver, settings):
+    import cvxpy
+    import numpy as np
+    from scipy import sparse
+
+    (i, j), m = np.transpose(ends), len(ends)
+    entries = np.tile([1.0, 1.0, -1.0, -1.0], (m, 1)) / np.asarray(squares)[:, None]
+    places = np.column_stack([i * n + i, j * n + j, i * n + j, j * n + i])
+    A = sparse.csr_array((entries.ravel(), places.ravel(), np.arange(m + 1) * 4), shape=(m, n * n))
+    K = cvxpy.Variable((n, n), PSD=True)
+    lengths = A @ cvxpy.vec(K, order="F")
+    low, high = limits(options)
+    constraints = [cvxpy.sum(K) == 0, lengths <= high]
+    constraints += [lengths >= low] if np.isfinite(low) else []
+    problem = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K)), constraints)
+    problem.solve(solver=solver, **settings)
+    return K.value, float(problem.solver_stats.solve_time)
+
+
+def driada(X, ends, squares, **_):
+    """The only one on PyPI: cvxpy and SCS at a tolerance of 0.01, lengths to be kept exactly."""
+    from driada.dim_reduction.mvu import MaximumVarianceUnfolding
+
+    MaximumVarianceUnfolding(seed=0).fit(few(X, 10), 4)
+    yield
+    return {"gram": MaximumVarianceUnfolding(seed=0).fit(X, 7)}  # the point itself is one
+
+
+def figures(arrays, result):
+    """Variance as a share of the bound, net of what violated lengths can have earned."""
+    import numpy as np
+
+    R = result["map"] if "map" in result else _factor(result["gram"])
+    R = R - R.mean(axis=0)
+    steps = R[arrays["ends"][:, 0]] - R[arrays["ends"][:, 1]]
+    lengths = (steps**2).sum(axis=1) / arrays["squares"]
+    excess = np.abs(lengths - np.clip(lengths, *arrays["_limits"]))
+    variance = (R**2).sum() / arrays["_bound"][0]
+    net = variance - (arrays["_price"] * excess).sum()
+    return {"net": net, "variance": variance, "violation": excess.max(), "edges": len(steps)}
+
+
+def _factor(K):
+    """The map of the nearest semidefinite matrix."""
+    import numpy as np
+
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    return vectors * np.sqrt(np.maximum(values, 0))
+
+
+def _workload(case, n, solvers, aside=(), **more):
+    options, what = CASES[case]
+    peers = [
+        Contestant(
+            f"cvxpy, {name}",
+            cvxpy,
+            "cvxpy",
+            {"solver": solver, "settings": settings, **options},
+            quick=solver == "CLARABEL",
+        )
+        for name, solver, settings in solvers
+    ]
+    what = f"Maximum variance unfolding of {n} points of half a turn of a roll: {what}"
+    return Workload(
+        f"unfolding-{case}-{n}", what, partial(program, n, **options),
+        (Contestant("MaximumVarianceUnfolding", ours, options=options), *peers, *aside),
+        figures, FLOORS, timeout=300, **more,
+    )  # fmt: skip
+
+
+CLARABEL = ("Clarabel", "CLARABEL", {})
+ROUGH, SCS, FINE = (
+    (f"SCS, {eps:.0e}", "SCS", {"eps": eps, "max_iters": 10**6}) for eps in (1e-4, 1e-5, 1e-6)
+)
+DRIADA = Contestant("driada", driada, "driada", aside=True)
+
+SIZES = {
+    "MaximumVarianceUnfolding": (500, 1000, 2000, 4000, 10_000),
+    "MaximumVarianceUnfolding, 100 landmarks": (1000, 2000, 5000, 10_000, 50_000, 100_000),
+    "Isomap": (500, 1000, 2000, 4000),
+    "Isomap, 200 landmarks": (5000, 10_000, 50_000, 100_000),
+    "ConformalEigenmaps": (1000, 10_000, 100_000),
+}
+GROWING = {
+    "MaximumVarianceUnfolding": {},
+    "MaximumVarianceUnfolding, 100 landmarks": {"n_landmarks": 100},
+    "Isomap": {"n_neighbors": 6},
+    "Isomap, 200 landmarks": {"n_neighbors": 6, "n_landmarks": 200},
+    "ConformalEigenmaps": {},
+}
+EVIDENCE = ("gap_", "mean_edge_error_", "max_edge_error_", "converged_", "edges_")
+
+
+def fit(X, method, n):
+    """One of ours, and what it says of its own solution; the basis of angles apart."""
+    import numpy as np
+
+    import manifoldry
+
+    make = partial(getattr(manifoldry, method.split(",")[0]), **GROWING[method])
+    make().fit(few(X, 300))
+    X, model = X[:n].copy(), make()
+    yield
+    with timing(manifoldry.ConformalEigenmaps, "_fitted_basis") as basis:
+        model.fit(X)
+    told = {name: getattr(model, name) for name in EVIDENCE if hasattr(model, name)}
+    told["edges_"] = len(told.get("edges_", ()))
+    told = {name.strip("_"): np.array(value) for name, value in told.items()}
+    return {"embedding": model.embedding_, **told, **({"basis": sum(basis)} if basis else {})}
+
+
+def sheet(arrays, result):
+    """Error of the map beside the true sheet up to a similarity, and what the fit said."""
+    from manifoldry.metrics import procrustes
+
+    Y = result.pop("embedding")
+    return {"error": procrustes(Y, arrays["_truth"][: len(Y)]).error, **result}
+
+
+def _growth():
+    for method, sizes in SIZES.items():
+        for n in sizes:
+            options = {"method": method, "n": n}
+            yield Contestant(f"{method}, n={n}", fit, options=options, series=method, size=n)
+
+
+WORKLOADS = [
+    _workload("cliques", 30, (CLARABEL, ROUGH, SCS, FINE)),
+    _workload("cliques", 50, (CLARABEL, ROUGH, SCS, FINE), quick=True),
+    _workload("cliques", 70, (CLARABEL, ROUGH, SCS, FINE)),
+    _workload("plain", 70, (CLARABEL, ROUGH)),
+    _workload("at-most", 70, (CLARABEL, ROUGH)),
+    _workload("cliques", 100, (CLARABEL, ROUGH, SCS, FINE)),
+    _workload("cliques", 200, (ROUGH, SCS)),
+    _workload("cliques", 400, (ROUGH,)),
+    _workload("plain", 100, (CLARABEL, ROUGH), (DRIADA,)),
+    _workload("at-most", 100, (CLARABEL, ROUGH)),
+    Workload(
+        "unfolding-growth", "Time and memory of unfolding, beside Isomap, on the Swiss roll",
+        partial(roll, 100_000), tuple(_growth()), sheet, timeout=300,
+    ),
+]  # fmt: skip
