@@ -217,14 +217,14 @@ def _growth():
 WORKLOADS = [
     _workload("cliques", 30, (CLARABEL, ROUGH, SCS, FINE)),
     _workload("cliques", 50, (CLARABEL, ROUGH, SCS, FINE), quick=True),
-    _workload("cliques", 70, (CLARABEL, ROUGH, SCS, FINE)),
+    _workload("cliques", 70, (CLARABEL, ROUGH, SCS)),
     _workload("plain", 70, (CLARABEL, ROUGH)),
     _workload("at-most", 70, (CLARABEL, ROUGH)),
-    _workload("cliques", 100, (CLARABEL, ROUGH, SCS, FINE)),
-    _workload("cliques", 200, (ROUGH, SCS)),
-    _workload("cliques", 400, (ROUGH,)),
+    _workload("cliques", 100, (CLARABEL, ROUGH, SCS)),
+    _workload("cliques", 200, (ROUGH,)),
     _workload("plain", 100, (CLARABEL, ROUGH), (DRIADA,)),
     _workload("at-most", 100, (CLARABEL, ROUGH)),
+    _workload("cliques", 400, (ROUGH,)),
     Workload(
         "unfolding-growth", "Time and memory of unfolding, beside Isomap, on the Swiss roll",
         partial(roll, 100_000), tuple(_growth()), sheet, timeout=300,
