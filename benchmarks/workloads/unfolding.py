@@ -178,7 +178,7 @@ GROWING = {
     "Isomap, 200 landmarks": {"n_neighbors": 6, "n_landmarks": 200},
     "ConformalEigenmaps": {},
 }
-EVIDENCE = ("gap_", "mean_edge_error_", "max_edge_error_", "converged_", "edges_")
+EVIDENCE = ("gap", "mean_edge_error", "max_edge_error", "converged", "edges")
 
 
 def fit(X, method, n):
@@ -193,9 +193,8 @@ def fit(X, method, n):
     yield
     with timing(manifoldry.ConformalEigenmaps, "_fitted_basis") as basis:
         model.fit(X)
-    told = {name: getattr(model, name) for name in EVIDENCE if hasattr(model, name)}
-    told["edges_"] = len(told.get("edges_", ()))
-    told = {name.strip("_"): np.array(value) for name, value in told.items()}
+    told = {name: getattr(model, f"{name}_") for name in EVIDENCE if hasattr(model, f"{name}_")}
+    told = {name: np.array(len(v) if name == "edges" else v) for name, v in told.items()}
     return {"embedding": model.embedding_, **told, **({"basis": sum(basis)} if basis else {})}
 
 
