@@ -25,8 +25,10 @@ from manifoldry.plotting import plot_learning_curve, plot_spectrum
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from angles import conformal
+from faces import faces, interpolation, rings
 from kernels_and_landmarks import data_driven_kernels, landmarks_by_weights
-from report import Criterion, Lab, main, not_yet, within
+from report import Criterion, Lab, main, within
+from unfolding import dimensions, exact, rolls
 
 SIZES = (300, 40)  # more and fewer points than the 64 pixels of a digit
 
@@ -401,12 +403,6 @@ def seconds(model, n):
     return perf_counter() - start
 
 
-def still_to_come(lab: Lab) -> Iterator[Criterion]:
-    yield not_yet("E4.6", "rank of maximum variance unfolding", "MVU")
-    yield not_yet("E4.7", "landmarks speed up MVU", "MVU")
-    yield not_yet("E4.11", "interpolation of faces in Isomap's space", "a study with MVU")
-
-
 if __name__ == "__main__":
     main(
         __file__,
@@ -423,6 +419,11 @@ if __name__ == "__main__":
             data_driven_kernels,
             landmarks_by_weights,
             conformal,
-            still_to_come,
+            rolls,
+            exact,
+            dimensions,
+            faces,
+            rings,
+            interpolation,
         ],
     )
