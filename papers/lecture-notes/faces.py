@@ -90,7 +90,7 @@ def faces(lab: Lab) -> Iterator[Criterion]:
         f"{mvu.mean_edge_error_:.2%} in the mean",
     )
     yield pose_row(truth, models)
-    draw_faces(lab, X, truth, models)
+    draw_faces(lab, X, models)
 
 
 def pose_row(truth, models):
@@ -118,14 +118,14 @@ def explained(Y, truth):
     return 1 - residual.var(axis=0) / truth.var(axis=0)
 
 
-def draw_faces(lab: Lab, X, truth, models) -> None:
-    """Faces where MVU and Isomap put them, coloured by the light."""
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.6), layout="constrained")
+def draw_faces(lab: Lab, X, models) -> None:
+    """Faces where MVU and Isomap put them."""
+    figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
     for ax, name in zip(axes, ("MVU", "Isomap"), strict=True):
         Y = models[name].embedding_[:, :2]
-        plot_embedding(Y, truth[:, 0], ax=ax, legend=False, size=8, title=name)
-        for row in apart(Y, 28):
-            image = OffsetImage(X[row].reshape(32, 32), zoom=0.8, cmap="gray")
+        plot_embedding(Y, ax=ax, size=3, title=name)
+        for row in apart(Y, 24):
+            image = OffsetImage(X[row].reshape(32, 32), zoom=0.7, cmap="gray")
             ax.add_artist(AnnotationBbox(image, Y[row], frameon=False))
     lab.save(figure, "faces")
 
@@ -280,7 +280,7 @@ def picture(ax, place, image):
 # ── E4.11: faces in between ──────────────────────────────────────────────────────────────────
 
 BETWEEN = np.array([0.25, 0.5, 0.75])[:, None]  # places on the way from one face to another
-PAIRS = 10  # of faces, per seed
+PAIRS = 6  # of faces, per seed
 
 
 @needs(["isomap_faces32"], "E4.11", "interpolation")

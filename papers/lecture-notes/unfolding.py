@@ -10,8 +10,10 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -51,9 +53,11 @@ def fit(model, X):
 class Outcome:
     """What is known of one fit: errors of the map, and of MVU its evidence."""
 
+    map: Any
     rigid: float
     similar: float
     seconds: float
+    processor: float  # seconds of processor time, which other programs do not lengthen
     share: float = np.nan  # of the first two eigenvalues
     gain: float = np.nan  # variance over that of the data
     edge_error: float = np.nan
@@ -61,28 +65,26 @@ class Outcome:
 
 
 def outcome(name, X, truth):
-    start = perf_counter()
+    start = np.array([perf_counter(), process_time()])
     model = fit(METHODS[name], X)
-    seconds = perf_counter() - start
+    seconds, processor = np.array([perf_counter(), process_time()]) - start
     rigid, similar = (procrustes(model, truth, how).error for how in ("rigid", "similarity"))
+    shown = (model.embedding_, rigid, similar, seconds, processor)
     if name in ISOMAPS:
-        return Outcome(rigid, similar, seconds)
+        return Outcome(*shown)
     gain = model.variance_ / ((X - X.mean(axis=0)) ** 2).sum()
     share = model.eigenvalue_shares_[:2].sum()
-    return Outcome(
-        rigid, similar, seconds, share, gain, model.mean_edge_error_, model.map_edge_error_
-    )
+    return Outcome(*shown, share, gain, model.mean_edge_error_, model.map_edge_error_)
 
 
 def study(lab):
     """Outcomes of every method by (hole, number of points), one per seed."""
     found = {}
-    for hole in (False, True):
-        for n, count in lab.choose(SEEDS, {110: 1}).items():
-            samples = [make_swiss_roll(n, hole=hole, random_state=s) for s in range(count)]
-            found[hole, n] = {
-                name: [outcome(name, *sample) for sample in samples] for name in METHODS
-            }
+    for hole, (n, count) in product((False, True), lab.choose(SEEDS, {110: 1}).items()):
+        samples = [make_swiss_roll(n, hole=hole, random_state=seed) for seed in range(count)]
+        # All methods on one roll after another, so that a busy machine slows all of them.
+        runs = [[outcome(name, *sample) for name in METHODS] for sample in samples]
+        found[hole, n] = dict(zip(METHODS, zip(*runs, strict=True), strict=True))
     return found
 
 
@@ -93,7 +95,7 @@ def rolls(lab: Lab) -> Iterator[Criterion]:
     yield from sheet_rows(found)
     yield from length_rows(found)
     yield from landmark_rows(found)
-    draw_maps(lab)
+    draw_maps(lab, found)
     draw_curves(lab, found)
 
 
@@ -124,9 +126,9 @@ def rank_row(n, what, published, criterion, found, passed):
 
 def sheet_rows(found):
     """The map against the sheet, in every fit beside both Isomaps."""
-    for hole, name in ((hole, name) for hole in (False, True) for name in OURS):
+    for hole, name in product((False, True), OURS):
         cells = {n: methods for (with_hole, n), methods in found.items() if with_hole == hole}
-        passed = all(no_worse(methods, name) for methods in cells.values())
+        worse = [f"N = {n}: {each}" for n, methods in cells.items() for each in lost(methods, name)]
         yield Criterion(
             "E4.6",
             f"{name}, roll {'with a' if hole else 'without'} hole: mean rigid (similarity) error, "
@@ -134,18 +136,18 @@ def sheet_rows(found):
             "(ours)",
             f"{'less' if hole else 'no more'} than either Isomap's in every fit, both errors",
             "; ".join(f"N = {n}: {beside(methods, name)}" for n, methods in cells.items()),
-            passed,
+            not worse,
+            note=f"{len(worse)} comparisons are lost: {'; '.join(worse)}" if worse else "",
             seeds=max(len(methods[name]) for methods in cells.values()),
         )
 
 
-def no_worse(methods, name):
-    """Whether errors are below both Isomaps' in every fit (none was ever equal)."""
-    return all(
-        (values(methods[name], field) < values(methods[isomap], field)).all()
-        for field in ("rigid", "similar")
-        for isomap in ISOMAPS
-    )
+def lost(methods, name):
+    """Comparisons with Isomap in which the error is not the smaller one."""
+    for isomap, field in product(ISOMAPS, ("rigid", "similar")):
+        ours, theirs = values(methods[name], field), values(methods[isomap], field)
+        for seed in np.flatnonzero(ours >= theirs):
+            yield f"seed {seed}, {field}, {ours[seed]:.3f} against {theirs[seed]:.3f}"
 
 
 def beside(methods, name):
@@ -175,44 +177,52 @@ def length_rows(found):
         )
 
 
-NOTE_LENGTHS = ""
+NOTE_LENGTHS = (
+    "too few landmarks: what they can express between them keeps no more. On 400 points with a "
+    "hole (seed 0) 50 leave .83 %, .76 % with a tenth of the slack that landmarks have by default, "
+    "and .74 % with none, which then does not converge; 100 leave .46 %, 200 leave .44 %"
+)
 
 
 def landmark_rows(found):
-    """Times of fits that ran one after another, so that a busy machine slows both."""
+    """How much faster landmarks are, roll by roll."""
     n = max(n for _, n in found)
-    rolls = [found[hole, n] for hole in (False, True)]
-    full = np.concatenate([values(methods["MVU"], "seconds") for methods in rolls])
-    for name in OURS[1:]:
-        seconds, share = (
-            np.concatenate([values(methods[name], field) for methods in rolls])
-            for field in ("seconds", "share")
+    full, *others = (
+        [each for hole in (False, True) for each in found[hole, n][name]] for name in OURS
+    )
+    for name, outcomes in zip(OURS[1:], others, strict=True):
+        share = values(outcomes, "share")
+        wall, processor = (
+            values(full, clock) / values(outcomes, clock) for clock in ("seconds", "processor")
         )
-        ratios = full / seconds
-        passed = bool(np.median(ratios) >= 10 and share.min() > 0.95)
+        seconds = [np.median(values(each, "seconds")) for each in (full, outcomes)]
         yield Criterion(
             "E4.7",
-            f"{name}, N = {n}: how many times as fast as without, median of {len(ratios)} rolls; "
+            f"{name}, N = {n}: how many times as fast as without, median of {len(wall)} rolls; "
             "share of the first two eigenvalues",
             "faster",
             "≥ 10 times, > .95",
-            f"{np.median(ratios):.0f} times ({ratios.min():.0f} to {ratios.max():.0f}; "
-            f"{np.median(full):.1f} s to {np.median(seconds):.2f} s), {share.min():.4f} or more",
-            passed,
-            seeds=len(ratios) // 2,
+            f"{np.median(wall):.1f} times ({wall.min():.1f} to {wall.max():.1f}; "
+            f"{seconds[0]:.1f} s to {seconds[1]:.2f} s), {share.min():.4f} or more",
+            bool(np.median(wall) >= 10 and share.min() > 0.95),
+            note=f"by processor time {np.median(processor):.1f} times "
+            f"({processor.min():.1f} to {processor.max():.1f})",
+            seeds=len(wall) // 2,
         )
 
 
-def draw_maps(lab: Lab) -> None:
+def draw_maps(lab: Lab, found) -> None:
     """The roll with a hole: the truth, and maps turned onto it."""
-    X, truth = make_swiss_roll(lab.choose(1000, 110), hole=True, random_state=0)
+    n = lab.choose(1000, 110)
+    X, truth = make_swiss_roll(n, hole=True, random_state=0)
     maps = {"truth": truth, "PCA": PCA(2).fit_transform(X)}
-    maps |= {name: fit(METHODS[name], X).embedding_ for name in [*ISOMAPS, *OURS[:2]]}
-    figure, axes = plt.subplots(2, 3, figsize=(10, 4.2), layout="constrained")
+    maps |= {name: found[True, n][name][0].map for name in [*ISOMAPS, *OURS[:2]]}
+    figure, axes = plt.subplots(2, 3, figsize=(8, 3.4), layout="constrained")
     for ax, (name, Y) in zip(axes.flat, maps.items(), strict=True):
-        found = procrustes(Y, truth, "rigid")
-        title = name if name == "truth" else f"{name}: {found.error:.3f}"
-        plot_embedding(found.aligned, truth[:, 0], ax=ax, legend=False, size=6, title=title)
+        moved = procrustes(Y, truth, "rigid")
+        title = name if name == "truth" else f"{name}: {moved.error:.3f}"
+        shown = moved.aligned[::2]
+        plot_embedding(shown, truth[::2, 0], ax=ax, legend=False, size=4, title=title)
     lab.save(figure, "unfolding")
 
 
@@ -242,7 +252,7 @@ def exact(lab: Lab) -> Iterator[Criterion]:
     if find_spec("cvxpy") is None:
         yield not_yet("E4.6", "the exact semidefinite program", "cvxpy, which is not here")
         return
-    for n, count in lab.choose({40: 5, 70: 1}, {16: 1}).items():
+    for n, count in lab.choose({40: 3, 70: 1}, {16: 1}).items():
         for constraint in LIMITS:
             yield exact_row(n, constraint, [compared(n, constraint, s) for s in range(count)])
 
@@ -275,8 +285,10 @@ def exact_variance(X, edges, constraint):
     if constraint == "equal":
         limits.append(kept >= (1 - TOLERANCE) ** 2 * squares / unit)
     program = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K)), limits)
-    program.solve(solver="CLARABEL")
-    if program.status != "optimal":
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it says "inaccurate" of a gap between 1e-8 and 5e-5
+        program.solve(solver="CLARABEL")
+    if program.status not in ("optimal", "optimal_inaccurate"):
         raise RuntimeError(f"the interior-point solver stopped: {program.status}")
     return program.value * unit
 
@@ -288,10 +300,10 @@ def exact_row(n, constraint, found):
         f"half a roll, N = {n}, edges {LIMITS[constraint]}: variance against the "
         "exact program's (Clarabel); our bound against it",
         "(ours)",
-        "within 1 %; never below",
+        "within 1 %; below by no more than its gap, 5e-5",
         f"{100 * (ours.min() - 1):+.2f} to {100 * (ours.max() - 1):+.2f} %, lengths off by "
         f"{off.max():.2%} more at most; {100 * (bound.min() - 1):+.2f} % or more",
-        bool((np.abs(ours - 1) < 0.01).all() and (bound >= 1 - 1e-6).all()),
+        bool((np.abs(ours - 1) < 0.01).all() and (bound >= 1 - 5e-5).all()),
         seeds=len(found),
         identity=True,
     )
@@ -351,6 +363,7 @@ def dimension_row(name, dimension, found, n):
         f"{dimension} in every fit",
         f"{counted(counts['MVU'])}, all others together ≤ {left:.2%} ({others})",
         set(counts["MVU"]) == {dimension},
+        note="" if set(counts["MVU"]) == {dimension} else f"by seed {counts['MVU']}",
         seeds=len(found),
     )
 
