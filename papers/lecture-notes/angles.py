@@ -134,7 +134,7 @@ def trace_row(lab):
 
 def draw(lab: Lab) -> None:
     """Bases above, conformal maps below, coloured by the first true coordinate."""
-    figure, axes = plt.subplots(2, 6, figsize=(12, 4.2), layout="constrained")
+    figure, axes = plt.subplots(2, 6, figsize=(10.5, 3.6), layout="constrained")
     columns = iter(axes.T)
     for surface, make in SURFACES.items():
         X, truth = make(800, random_state=0)
@@ -142,8 +142,8 @@ def draw(lab: Lab) -> None:
             above, below = next(columns)
             model = fit(X, name)
             for ax, Y in ((above, model.basis_.embedding_[:, :2]), (below, model.embedding_)):
-                plot_embedding(Y, truth[:, 0], ax=ax, legend=False, size=6)
+                plot_embedding(Y[::3], truth[::3, 0], ax=ax, legend=False, size=4)
             above.set_aspect("auto")
-            above.set_title(f"{surface}, {basis}", fontsize=8)
+            above.set_title(f"{surface}, {basis}", fontsize=7)
             below.set_title("conformal", fontsize=8)
     lab.save(figure, "angles")

@@ -178,9 +178,10 @@ def length_rows(found):
 
 
 NOTE_LENGTHS = (
-    "too few landmarks: what they can express between them keeps no more. On 400 points with a "
-    "hole (seed 0) 50 leave .83 %, .76 % with a tenth of the slack that landmarks have by default, "
-    "and .74 % with none, which then does not converge; 100 leave .46 %, 200 leave .44 %"
+    "too few landmarks for 400 points with a hole: 50 leave .83 % (seed 0), .76 % with a tenth of "
+    "the slack that landmarks have by default, and .74 % with none, which then does not converge; "
+    "100 leave .46 %, 200 leave .44 %. Where one side of the hole is torn (seed 2, no edge crosses "
+    "it) 100 leave .52 %; 19 of the 20 rolls keep to the half percent with 100, none with 50"
 )
 
 
@@ -329,7 +330,7 @@ SHAPES = {"spiral": (spiral, 1), "Swiss roll": (sheet, 2), "bent block in 4-d": 
 
 
 def dimensions(lab: Lab) -> Iterator[Criterion]:
-    n, seeds = lab.choose(400, 60), lab.seeds(lab.choose(5, 1))
+    n, seeds = lab.choose(400, 40), lab.seeds(lab.choose(5, 1))
     drawn = {}
     for name, (make, dimension) in SHAPES.items():
         found = [spectra(make(n, seed)) for seed in seeds]
