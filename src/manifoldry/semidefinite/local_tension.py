@@ -8,15 +8,15 @@ from manifoldry.semidefinite.edge_lengths import EdgeLengths
 
 _NEIGHBORS = 12  # of the points whose surroundings are looked at
 _SWEEPS = 8
-_ENOUGH = 0.99  # eigenvalue at which surroundings are left alone
+_TOO_LOW = -0.1  # eigenvalue: constants, which no weight lifts, have zero
 _AWAY = 1e9  # diagonal entry of places in a neighbourhood that nobody takes
 
 
 def held_locally(edges: EdgeLengths, mass: Array, weights: Array) -> Array:
-    """Edge weights whose Laplacian is at least about one on functions around single points.
+    """Edge weights whose Laplacian is not negative on functions around single points.
 
     Weights are raised along the lowest eigenvector of the Laplacian in the neighbourhood of every
-    point, if its eigenvalue, relative to the masses, is below one and below those nearby.
+    point, if its eigenvalue, relative to the masses, is negative and below those nearby.
     """
     members = edges.nearest(_NEIGHBORS)
     root = 1 / np.sqrt(mass)
@@ -45,8 +45,11 @@ def _lowest(
     Also the eigenvalue and its vector on the neighbourhood.
     """
     near = members[rows]
-    a, b = np.broadcast_arrays(near[:, :, None], near[:, None, :])
-    blocks = np.asarray(L[a.ravel(), b.ravel()]).reshape(a.shape)
+    if len(rows) == 0:
+        return rows, np.empty(0), np.empty(near.shape)
+    k = near.shape[1]
+    a, b = np.repeat(near, k, axis=1), np.tile(near, k)
+    blocks = np.asarray(L[a.ravel(), b.ravel()]).reshape(-1, k, k)
     empty = near == near[:, :1]
     empty[:, 0] = False
     blocks[empty[:, :, None] | empty[:, None, :]] = 0.0
@@ -54,7 +57,7 @@ def _lowest(
     values, vectors = np.linalg.eigh(blocks)
     everywhere = np.full(len(members), np.inf)
     everywhere[rows] = values[:, 0]
-    chosen = (values[:, 0] < _ENOUGH) & (values[:, 0] <= everywhere[near].min(axis=1))
+    chosen = (values[:, 0] < _TOO_LOW) & (values[:, 0] <= everywhere[near].min(axis=1))
     return rows[chosen], values[chosen, 0], vectors[chosen, :, 0]
 
 

@@ -20,8 +20,8 @@ _STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 # of a tension is stiffness times that of a length.
 _FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
 _STIFFER = 3.0
-_CALM_ROUNDS = 4  # before the first bound, twice as many before every next
-_CYCLES = 4  # of calm rounds, as long as the bound is not met
+_CALM_ROUNDS = 4  # in the first cycle, twice as many in every next
+_CYCLES = 3  # of calm rounds and stiff ones, as long as the bound is not met
 _SPARE = 3  # coordinates beyond those in use
 _USED = 0.01  # largest value, in units of the mean edge, from which a coordinate is in use
 _FRESH = 1e-3  # spread of a fresh one
@@ -38,6 +38,16 @@ class Round(NamedTuple):
     """Largest change of a squared length beyond what is granted, as a share of it."""
     rank: int
     """Coordinates in use."""
+
+
+class Kept(NamedTuple):
+    """A map, with what belongs to it."""
+
+    R: Array
+    tension: Array
+    share: float
+    """Variance per edge."""
+    violation: float
 
 
 Begin: TypeAlias = Callable[[UnfoldingProblem, Round | None, float], None]
@@ -74,9 +84,9 @@ class MethodOfMultipliers:
 
     In each round the map minimises an :class:`~manifoldry.objectives.unfolding.Unfolding`, and the
     tensions it ends with are those from which the next one's springs pull. Stiffness grows as
-    long as lengths do not come right by themselves. Once they are, the map is found; calm rounds
-    go on from it, whose tensions settle and prove how far its variance is from the largest
-    possible. The number of coordinates follows those in use.
+    long as lengths do not come right by themselves. Once they are, calm rounds let tensions
+    settle, which proves how far the variance is from the largest possible, and stiff ones restore
+    the lengths. The number of coordinates follows those in use.
 
     Parameters
     ----------
@@ -148,7 +158,7 @@ class _Search:
         self.tension: Array = np.ones(problem.edges.count)
         self.share = problem.expected_variance / problem.edges.count
         self.proof: Array | None = None  # weights of edges that prove the bound
-        self.kept: tuple[Array, float, float] | None = None  # map, share and violation to return
+        self.kept: Kept | None = None  # what there is to return
         self.impossible = False
         self.rounds: list[Round] = []
 
@@ -161,14 +171,14 @@ class _Search:
                     return
                 self._round(_CALM)
             self._prove()
+            stiffness = self._stiffen(stiffness)
             if self.gap <= self.rule.gap_tol:
                 return
-            stiffness = self._stiffen(stiffness)
 
     def _stiffen(self, stiffness: float) -> float:
         """Rounds, ever stiffer if need be, until lengths are kept, or proved not to be.
 
-        The map they end with is kept, if it is better than the one before.
+        The map they end with is what there is to return, if its lengths are kept.
         """
         before = np.inf
         while not (self._over or self.impossible):
@@ -179,9 +189,8 @@ class _Search:
             if self.violation > before / 2:
                 stiffness = min(_STIFFER * stiffness, _STIFFEST)
             before = self.violation
-        better = self.violation <= self.rule.tol and self.share > self.best[1]
-        if self.kept is None or better:
-            self.kept = self.R, self.share, self.violation
+        if self.kept is None or self.violation <= self.rule.tol:
+            self.kept = self._present
         return stiffness
 
     def _prove(self) -> None:
@@ -261,9 +270,13 @@ class _Search:
         return self.rounds[-1].violation if self.rounds else np.inf
 
     @property
-    def best(self) -> tuple[Array, float, float]:
-        """Map, share and violation that the search has to offer."""
-        return self.kept or (self.R, self.share, self.violation)
+    def _present(self) -> Kept:
+        return Kept(self.R, self.tension, self.share, self.violation)
+
+    @property
+    def best(self) -> Kept:
+        """What the search has to offer."""
+        return self.kept or self._present
 
     @property
     def bound(self) -> float:
@@ -272,15 +285,15 @@ class _Search:
 
     def _bound(self, weights: Array) -> float:
         """The same by given weights of edges, at the share that the map has."""
-        share = self.best[1]
+        share = self.best.share
         return share * dual_value(self.problem, weights / share)
 
     @property
     def gap(self) -> float:
         """Share of the variance by which it, less what slack costs, might be larger."""
-        R, share, _ = self.best
-        count, price = self.problem.edges.count, self.problem.price(self.problem.changes(R))
-        return self.bound / (share * count) - (1 - price / count)
+        count, best = self.problem.edges.count, self.best
+        price = self.problem.price(self.problem.changes(best.R))
+        return self.bound / (best.share * count) - (1 - price / count)
 
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""
@@ -288,10 +301,10 @@ class _Search:
         if self.impossible:
             return False, "tensions prove that no map keeps these lengths"
         over = f"max_iter={self.rule.max_iter} steps were taken, and " if self._over else ""
-        if self.best[2] > tol:
+        if self.best.violation > tol:
             return False, (
-                f"{over}some squared length still changes by {self.best[2]:.1e} of it beyond "
-                f"what is granted"
+                f"{over}some squared length still changes by {self.best.violation:.1e} of it "
+                "beyond what is granted"
             )
         if self.gap == np.inf:
             return False, f"{over}lengths are kept, but nothing is proved about the variance"
@@ -305,12 +318,12 @@ class _Search:
 
     def result(self, interrupted: bool = False) -> Unfolded:
         converged, status = (False, "interrupted") if interrupted else self.status()
-        R = self.best[0]
+        R, tension, *_ = self.best
         return Unfolded(
             R,
             self.problem.map(R),
             self.problem.variance(R),
-            self.tension,
+            tension,
             self.bound,
             self.gap,
             converged,
