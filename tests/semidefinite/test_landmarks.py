@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry import MVU, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
 from manifoldry.metrics import procrustes
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.landmarks import LandmarkUnfolding, landmark_means
@@ -143,3 +143,22 @@ class TestEstimator:
         )
         assert np.array_equal(one, again)
         assert not np.array_equal(one, two)
+
+
+def test_every_piece_has_landmarks_enough():
+    """So that a small one is no point, and no line."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(60, 3)), rng.normal(size=(20, 3)) + 50])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = MVU(n_landmarks=4).fit(X)
+    for piece in (0, 1):
+        assert np.ptp(model.embedding_[model.piece_labels_ == piece], axis=0).min() > 0.1
+
+
+def test_what_is_said_of_lengths():
+    X = make_swiss_roll(120, height=8, random_state=0).X
+    assert MVU(n_landmarks=30).fit(X).status_.startswith("lengths are within what slack grants")
+    assert MVU(constraint="at_most").fit(X).status_.startswith("no length is exceeded")
+    with pytest.warns(ConvergenceWarning):
+        few = MVU(n_landmarks=3, slack=0).fit(X)
+    assert "landmarks can express" in few.status_

@@ -30,8 +30,12 @@ class Triangulation(Extension):
         index = self.graph.index
         for block in row_blocks(X.shape[0], max(self._k**2, index.n_reference)):
             indices, distances = index.nearest(index.read(X[block]), self._k)
-            same = self.labels[indices] == self.labels[indices[:, :1]]
-            out[block] = _triangulated(self.embedding[indices], distances, same)
+            piece = self.labels[indices[:, :1]]
+            same = self.labels[indices] == piece
+            # Those elsewhere do not count; some may not even be on the map.
+            Y = np.where(same[:, :, None], self.embedding[indices], self.embedding[indices[:, :1]])
+            out[block] = _triangulated(np.nan_to_num(Y), distances, same)
+            out[block][piece[:, 0] < 0] = np.nan
         return out
 
     @property

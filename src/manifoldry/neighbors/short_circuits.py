@@ -12,6 +12,8 @@ from manifoldry._checks import check_count
 from manifoldry._estimate import Estimate
 from manifoldry._typing import Array, IntArray
 from manifoldry._validation import spread_rows
+from manifoldry._warn import warn
+from manifoldry.exceptions import ShortCircuitWarning
 from manifoldry.neighbors.crossings import GROWTH, find_crossings, joined_edges
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
@@ -22,6 +24,7 @@ _SOURCES = 16  # starting points of the paths that are looked at
 _HARMLESS = 0.01  # share of geodesics that must grow, else nothing is reported
 _FEWEST = 4  # neighbours below which sheets come apart by chance
 _SHOWN = 5  # edges named in words
+_MANY = 0.1  # share of geodesics that suspicious edges must change to be worth a warning
 
 
 def find_short_circuits(
@@ -36,9 +39,9 @@ def find_short_circuits(
     """Find the edges of a neighbour graph that cut a manifold short, and what removing them does.
 
     An edge from one layer of a rolled-up sheet to the next ruins every distance along the graph,
-    and with it Isomap, which therefore calls this in each fit and warns. Call it yourself to see
-    which edges those are, and to embed the graph without them: print the result, and pass what
-    its :meth:`~ShortCircuits.prune` returns to the estimator instead of the data.
+    and with it Isomap and unfolding, which therefore call this in each fit and warn. Call it
+    yourself to see which edges those are, and to embed the graph without them: print the result,
+    and pass what its :meth:`~ShortCircuits.prune` returns to the estimator instead of the data.
 
     An edge is a short circuit if, with all others like it gone, the way round is several times as
     long and yet the better road: made of much shorter steps, or less crowded by shortest paths. So
@@ -270,3 +273,17 @@ def _growing(before: Array, after: Array, n: int) -> Estimate:
     grown = known & (after > GROWTH * before)
     counts = known.sum(axis=1)
     return Estimate.of_mean((grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0], n)
+
+
+def warn_of_short_circuits(graph: NeighborGraph) -> None:
+    """Warn where suspicious edges change many distances along a graph."""
+    found = ShortCircuits.of(graph)
+    if found.changed > _MANY:
+        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[:_SHOWN])
+        more = ", ..." if len(found) > _SHOWN else ""
+        warn(
+            f"edges {shown}{more} look like short circuits: without those {len(found)}, "
+            f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "
+            f"To mend that {found.advice} (manifoldry.neighbors)",
+            ShortCircuitWarning,
+        )

@@ -52,8 +52,9 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         ``n_components=n_basis``.
     n_basis : int, default=None
         How many of its eigenvectors, at least ``n_components``; by default 10, or what the data
-        allow. With more of them the map is nearer to conformal and less smooth; time grows with
-        the fourth power.
+        allow. With more of them the map is nearer to conformal and less smooth; the time to state
+        the problem grows with the fourth power, that to solve it with the sixth (half a second
+        for 30).
     refine : bool, default=True
         Go on from the first ``n_components`` principal axes of the convex problem's optimum to
         the best map in so many coordinates near them. Else those axes are the map, as published:
@@ -104,11 +105,12 @@ class ConformalEigenmaps(PiecewiseEmbedder):
     loss_ : float
         The objective, summed over components, for a map whose squared coordinates sum to one.
     bound_ : float
-        The optimum of the convex problem: no map in any number of coordinates has a lower loss.
+        The optimum of the convex problem: no mixture of these eigenvectors, in any number of
+        coordinates, has a lower loss.
     certificate_ : float
         How far the conditions of that optimum are from holding, relative to the gradient.
     converged_ : bool
-        Whether that optimum was found.
+        Whether that optimum was found; the map, which goes on from it, is a minimum nearby.
 
     Examples
     --------

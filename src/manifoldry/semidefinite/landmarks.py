@@ -29,14 +29,17 @@ _ADDED = 10  # per landmark at a time, of those that do not
 _NOTHING = 1e-9  # share of the largest stiffness below which a mixture moves no edge
 
 
-def landmark_means(X: Matrix, whole: FreeUnfolding, count: int, rng: np.random.Generator) -> Array:
+def landmark_means(
+    X: Matrix, whole: FreeUnfolding, count: int, rng: np.random.Generator, least: int = 1
+) -> Array:
     """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
 
-    Landmarks are spread evenly, about `count` over all pieces in proportion to their size. The
-    map minimises LLE's cost, with the edges for neighbours, given its values at the landmarks.
+    Landmarks are spread evenly, about `count` over all pieces in proportion to their size, and in
+    each at `least` so many. The map minimises LLE's cost, with the edges for neighbours, given its
+    values at the landmarks.
     """
     n = whole.n
-    landmarks = _spread(whole.edges.lengths, whole.piece, count, rng)
+    landmarks = _spread(whole.edges.lengths, whole.piece, count, least, rng)
     cost = Neighborhoods(X, whole.edges.nearest(_WEIGHT_NEIGHBORS)).rows(
         partial(residual_weights, reg=_REG)
     )
@@ -52,11 +55,11 @@ def landmark_means(X: Matrix, whole: FreeUnfolding, count: int, rng: np.random.G
 
 
 def _spread(
-    lengths: sparse.csr_array, piece: IntArray, count: int, rng: np.random.Generator
+    lengths: sparse.csr_array, piece: IntArray, count: int, least: int, rng: np.random.Generator
 ) -> IntArray:
     found = []
     for rows in piece_rows(piece):
-        few = min(max(1, round(count * len(rows) / len(piece))), len(rows))
+        few = min(max(least, round(count * len(rows) / len(piece))), len(rows))
         found.append(farthest_points(lengths, rows, few, int(rng.choice(rows)))[0])
     return np.concatenate(found)
 
@@ -85,6 +88,7 @@ class LandmarkUnfolding(UnfoldingProblem):
 
     filter: ClassVar[Filter] = Identity()
     steps_per_round: ClassVar[int] = 50
+    maps: ClassVar[str] = "map that so few landmarks can express"
 
     @classmethod
     def of(cls, whole: FreeUnfolding, Q: Array, rows: IntArray) -> "LandmarkUnfolding":

@@ -25,6 +25,7 @@ from manifoldry.extension.pieces import piece_rows
 from manifoldry.extension.triangulation import Triangulation
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.search_embedder import SearchEmbedder
+from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.optimize.solution import Solution
 from manifoldry.semidefinite.edge_lengths import EdgeLengths, knows_cliques
 from manifoldry.semidefinite.landmarks import landmark_means, unfold_by_landmarks
@@ -50,8 +51,9 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     of all points it is a semidefinite program, so that every fit can say how far it is from the
     best map there is (``gap_``), and the number of directions it needs estimates the dimension.
     Use it for sheets, with holes or without, where Isomap would stretch the map around the holes;
-    a single false edge between two layers holds them together, as it does for Isomap, and shows
-    in ``tensions_``.
+    a single false edge between two layers holds them together, as it does for Isomap, and of
+    those you are warned. Where few edges cross beside a hole, the sheet may swing open there:
+    then ``map_edge_error_`` is large.
 
     Solved by the method of multipliers on low-rank maps: time and memory grow with the number of
     edges, about in proportion.
@@ -62,7 +64,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         Number of coordinates; by default two, or what the data allow. The search itself takes as
         many as it needs.
     n_neighbors : int, default=None
-        Neighbours per point; by default 6, or half the points if those are fewer.
+        Neighbours per point; by default 6, or half the points if those are fewer. Of a ready graph
+        all, unless fewer are asked for.
     radius : float, default=None
         Take all neighbours within this distance instead.
     metric : str or callable, default="euclidean"
@@ -77,16 +80,19 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         Whether neighbours keep their distance or may come closer too. Maps that may shrink tend
         to fold narrow directions.
     tolerance : float, default=0.005
-        Share by which lengths of edges may be off. With none at all a curved sheet is rigid: its
-        chords are shorter than it is itself. The search aims at ``tol`` less.
+        Share by which lengths of edges may be off; those below a hundredth of the median count as
+        if they were that long. With none at all a curved sheet is rigid: its chords are shorter
+        than it is itself.
     slack : float, default=None
         Share by which the squared length of an edge under mean tension may be off beyond that;
-        edges under more tension give way in proportion. 0.01 is much, 0 holds all edges; by
-        default 0, and 0.001 with landmarks, of which no map may keep all lengths.
+        edges under more tension give way in proportion. 0.01 is much, 0 holds all edges. By
+        default 0, and 0.001 with landmarks, since it may be that none of their maps keeps all
+        lengths.
     n_landmarks : int, default=None
         Search for the places of this many points only, and put every other where the weights of
-        LLE have it between them. Ten times as fast at 2000 points, and smoother; 100 are plenty
-        for a sheet, and more than it can express for data that are none.
+        LLE have it between them; every piece gets ``n_components + 1`` of them at least. Ten times
+        as fast at 2000 points, and smoother. 100 are plenty for a sheet; data that are no sheet
+        need more, or no landmarks.
     init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
         Where to begin: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved among
         mixtures of a Laplacian's smoothest eigenvectors; ``"spectral"``, ``"pca"``, ``"random"``,
@@ -97,11 +103,14 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     max_iter : int, default=20000
         Most steps of the search.
     tol : float, default=5e-4
-        Converged when no length is off by more than this share beyond what the search aims at, and
+        Part of the tolerance that is left to the search, which aims that far inside it: converged
+        when no length is off by more than both allow, and the gap is closed.
     gap_tol : float, default=0.01
-        when the variance is proved to be within this share of the largest possible.
+        The gap is closed when the variance is proved to be within this share of the largest
+        possible.
     warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one.
+        Begin from the map of the last fit, if there is one. Tensions have to be found again, so
+        that it saves little time.
     callback : callable, default=None
         Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
         last step; a true result stops the search.
@@ -127,20 +136,23 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         Sum of squared distances from the mean (of the piece), in all directions of the solution:
         the trace of its matrix of inner products.
     variance_bound_ : float
-        What no map that keeps the lengths can exceed, by duality; infinite where the search was
-        over before it was sought. With slack, a bound of the variance less what slack costs; with
-        landmarks, of maps that landmarks can express.
+        What the variance of no map that keeps the lengths can exceed, by duality; infinite where
+        the search was over before it was sought. With slack it bounds the variance less what
+        slack costs, and may be below ``variance_``; with landmarks it is about maps that landmarks
+        can express. It is proved by tensions of their own, near ``tensions_``.
     gap_ : float
-        By what share of itself ``variance_``, less what slack costs, might be larger:
-        ``variance_bound_ / variance_ - 1`` without slack.
+        (bound − (variance − cost)) / variance, where the cost is that of slack: by what share the
+        variance might be larger.
     mean_edge_error_, max_edge_error_ : float
-        Errors of the lengths of edges, as shares of them, in all directions of the solution.
+        Errors of the lengths of edges, as shares of them, in all directions of the solution; edges
+        below a hundredth of the median length count as if they were that long.
     map_edge_error_ : float
         The mean on the map, that is without the directions it leaves out.
     rank_ : int
-        Number of directions of the solution (in the largest component).
+        Number of directions of the solution (in the component of most places: rows that coincide
+        share one).
     eigenvalues_ : array of shape (rank,)
-        Variance along every direction of the solution (of the largest component).
+        Variance along every direction of the solution (in that component).
     eigenvalue_shares_ : array of shape (rank,)
         The same as shares of their sum.
     dimension_hint_ : int
@@ -148,8 +160,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     edges_ : array of shape (n_edges, 2)
         The pairs whose distances were kept; of rows that coincide, the first.
     tensions_ : array of shape (n_edges,)
-        How hard each of them pulls, the mean edge being one; negative where it pushes, zero where
-        its length came out by itself. What pulls much harder than others may be a short circuit.
+        How hard each of them pulls, in units of the variance per edge, so that their mean is about
+        one; negative where it pushes, zero where its length came out by itself.
     piece_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
@@ -181,8 +193,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     """
 
     _to_converge = (
-        "raise tolerance, slack (to 0.01, say) or max_iter, or pass constraint='at_most' or "
-        "cliques=False; see rounds_"
+        "raise max_iter, n_landmarks where there are any, tolerance or slack (to 0.01, say), or "
+        "pass constraint='at_most' or cliques=False; see rounds_"
     )
 
     def __init__(
@@ -253,6 +265,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
 
     def _margin(self) -> float:
         """How far inside the band the search aims: what it may be off, if there is room."""
+        if self._slack() > 0:
+            return 0.0  # lengths that are off have their price
         return min(self._method().tol, self._band()[1] / 2)
 
     def _method(self) -> MethodOfMultipliers:
@@ -267,6 +281,7 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
+        warn_of_short_circuits(graph)
         self._rng = as_generator(self.random_state, unset=0)
         places = self._places = Places.of(graph, self.piece_labels_ >= 0)
         distances = self._dense_distances(data)
@@ -332,8 +347,8 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
     def _means(self, problem: FreeUnfolding) -> Array:
         """The means of landmarks that stand for all places."""
         points: Any = self._graph.index.points
-        count = check_count("n_landmarks", self.n_landmarks)
-        return landmark_means(points[self._places.first], problem, count, self._rng)
+        count, least = check_count("n_landmarks", self.n_landmarks), self.n_components_ + 1
+        return landmark_means(points[self._places.first], problem, count, self._rng, least)
 
     def _flattened(self, problem: FreeUnfolding, R: Array) -> Array:
         """The map of all points: every piece along its principal axes, about its mean."""

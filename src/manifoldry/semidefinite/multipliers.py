@@ -297,9 +297,9 @@ class _Search:
 
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""
-        tol, gap_tol = self.rule.tol, self.rule.gap_tol
+        tol, gap_tol, success = self.rule.tol, self.rule.gap_tol, self.problem.success
         if self.impossible:
-            return False, "tensions prove that no map keeps these lengths"
+            return False, f"tensions prove that no {self.problem.maps} keeps these lengths"
         over = f"max_iter={self.rule.max_iter} steps were taken, and " if self._over else ""
         if self.best.violation > tol:
             return False, (
@@ -307,14 +307,14 @@ class _Search:
                 "beyond what is granted"
             )
         if self.gap == np.inf:
-            return False, f"{over}lengths are kept, but nothing is proved about the variance"
+            return False, f"{over}{success}, but nothing is proved about the variance"
         if self.gap > gap_tol:
             return False, (
-                f"{over}lengths are kept, but the variance is proved only to be within "
+                f"{over}{success}, but the variance is proved only to be within "
                 f"{self.gap:.1%} of the largest possible, not gap_tol={gap_tol:.1%}"
             )
         gap = max(self.gap, 0.0)  # lengths that are off by tol may let it be larger
-        return True, f"lengths are kept, and the variance is within {gap:.2%} of the largest"
+        return True, f"{success}, and the variance is within {gap:.2%} of the largest"
 
     def result(self, interrupted: bool = False) -> Unfolded:
         converged, status = (False, "interrupted") if interrupted else self.status()

@@ -72,6 +72,8 @@ class UnfoldingProblem(ABC):
     filter: ClassVar[Filter]
     # More of them do less good than another round.
     steps_per_round: ClassVar[int] = 100
+    # The maps that the variables can make, in words.
+    maps: ClassVar[str] = "map"
 
     @property
     @abstractmethod
@@ -126,6 +128,13 @@ class UnfoldingProblem(ABC):
     def changes(self, R: Array) -> Array:
         """Changes of squared lengths, as shares of them."""
         return self.edges.changes(self.steps(R))
+
+    @property
+    def success(self) -> str:
+        """What is true of lengths, in words, once nothing exceeds what is granted."""
+        if self.slack > 0:
+            return "lengths are within what slack grants"
+        return "no length is exceeded" if np.isinf(self.band[0]) else "lengths are kept"
 
     @property
     def aim(self) -> tuple[float, float]:

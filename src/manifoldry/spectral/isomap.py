@@ -10,22 +10,19 @@ from scipy.spatial.distance import cdist
 from manifoldry._checks import as_generator, check_count, check_option
 from manifoldry._typing import Array, IntArray, Matrix, RandomState
 from manifoldry._validation import power_of_two_scale, spread_rows
-from manifoldry._warn import warn
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.exceptions import ShortCircuitWarning
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension, squares
 from manifoldry.extension.kernels import GivenKernel
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.short_circuits import ShortCircuits
+from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
 from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
 from manifoldry.spectral.linear_pose import check_range
 
-_MANY = 0.1  # share of geodesics that suspicious edges must change to be worth a warning
 _SAMPLE = 1000  # points on whose pairs the residual variance is taken
 
 
@@ -143,7 +140,7 @@ class Isomap(GraphEmbedder):
             raise ValueError(all_coincide(graph.n_query))
         self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
         if self._looks_for_short_circuits:
-            self._warn_of_short_circuits(graph)
+            warn_of_short_circuits(graph)
         self._geodesics = self._paths(graph)
         self.landmarks_ = self._geodesics.targets
         D = self._geodesics.distances
@@ -158,18 +155,6 @@ class Isomap(GraphEmbedder):
             weighed = replace(self._poses[0].problem, graph=partial(local_weights, graph))
             self._poses[0] = replace(self._poses[0], problem=weighed)
         return self._poses[0].problem
-
-    def _warn_of_short_circuits(self, graph: NeighborGraph) -> None:
-        found = ShortCircuits.of(graph)
-        if found.changed > _MANY:
-            shown = ", ".join(f"{i}-{j}" for i, j in found.edges[:5])
-            more = ", ..." if len(found) > 5 else ""
-            warn(
-                f"edges {shown}{more} look like short circuits: without those {len(found)}, "
-                f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "
-                f"To mend that {found.advice} (manifoldry.neighbors)",
-                ShortCircuitWarning,
-            )
 
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
