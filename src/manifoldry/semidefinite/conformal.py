@@ -128,7 +128,7 @@ def conformal_map(Y: Array, pairs: NeighborhoodPairs, n_components: int, refine:
         np.pad(whiten @ R * size, ((0, 0), (0, n_components - R.shape[1]))),
         np.pad(shares, (0, Y.shape[1] - len(shares))),
         scales,
-        float(p @ Q @ p),
+        max(float(p @ Q @ p), 0.0),  # a sum of squares, but for rounding
         solution,
     )
 

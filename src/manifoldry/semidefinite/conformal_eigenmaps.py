@@ -277,6 +277,8 @@ class ConformalEigenmaps(PiecewiseEmbedder):
 
     def _check_basis(self) -> None:
         basis: Any = self.basis
+        if not isinstance(self.refine, bool | np.bool_):
+            raise TypeError(f"refine={self.refine!r} must be True or False")
         if not isinstance(basis, SpectralEmbedder):
             if isinstance(basis, str):
                 check_option("basis", basis, tuple(_BASES))
