@@ -287,7 +287,6 @@ ESTIMATORS = [
     iterative("UKR-box", search(mf.UKR, box=3.0), reproducibility=1e-4),
     iterative("MVU", search(mf.MVU), **UNFOLDING),
     iterative("MVU-at_most", search(mf.MVU, constraint="at_most"), **UNFOLDING),
-    iterative("MVU-edges", search(mf.MVU, cliques=False), **UNFOLDING),
     iterative("MVU-landmarks", search(mf.MVU, n_landmarks=8), reproducibility=1e-6, **UNFOLDING),
     iterative(
         "MVU-distances",

@@ -100,6 +100,8 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         Component of every point, 0 being the largest; -1 if it was left out.
     basis_ : spectral estimator
         The fitted copy whose eigenvectors were mixed.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
     solver_ : str
         Which eigensolver found those, why that one, and how well it did.
     loss_ : float
@@ -176,6 +178,7 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         if not isinstance(data, GraphInput):
             data = data.astype(np.float64, copy=False)  # else the basis has single precision
         graph = self._unconnected(data)
+        self.search_ = graph.search
         self._check_even(graph)
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
