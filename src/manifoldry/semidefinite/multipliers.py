@@ -21,7 +21,7 @@ _STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 _FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
 _STIFFER = 3.0
 _CALM_ROUNDS = 4  # in the first cycle, twice as many in every next
-_CYCLES = 3  # of calm rounds and stiff ones, as long as the bound is not met
+_CYCLES = 4  # of calm rounds and stiff ones, as long as the bound is not met
 _SPARE = 3  # coordinates beyond those in use
 _USED = 0.01  # largest value, in units of the mean edge, from which a coordinate is in use
 _FRESH = 1e-3  # spread of a fresh one
