@@ -12,10 +12,10 @@ from scipy.special import entr
 from sklearn.datasets import load_digits
 from sklearn.manifold._utils import _binary_search_perplexity
 
-from manifoldry._threads import threads_allowed
 from manifoldry.affinity.bandwidths import Bandwidths
 from manifoldry.affinity.perplexity import solve
 from manifoldry.neighbors import NeighborGraph
+from manifoldry.util.threads import threads_allowed
 
 PERPLEXITY, NEIGHBORS, REPEATS = 30.0, 90, 5
 

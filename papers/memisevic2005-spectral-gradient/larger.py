@@ -10,7 +10,6 @@ from common import Criterion, Lab, checked, curve, descend, gaussian_sne, in_pai
 from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits, load_iris
 
-from manifoldry._estimate import Estimate
 from manifoldry.affinity import Entropic
 from manifoldry.datasets import (
     make_helix,
@@ -23,6 +22,7 @@ from manifoldry.neighbors import NeighborGraph
 from manifoldry.objectives import ElasticObjective, Objective, SNEObjective, UKRObjective
 from manifoldry.optimize import LBFGS, EveryStep, Filter, Heat, Power, Stopping, clustering_matrix
 from manifoldry.optimize.guidance_matrix import neighborhood_gamma
+from manifoldry.util.estimate import Estimate
 
 
 def entropic_sne(X: Any, perplexity: float) -> SNEObjective:

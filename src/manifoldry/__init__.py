@@ -4,13 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and editors
-    from manifoldry.density.from_density import FromDensity as FromDensity
     from manifoldry.density.manifold_parzen import ManifoldParzen as ManifoldParzen
     from manifoldry.density.mixture_of_factor_analyzers import (
         MixtureOfFactorAnalyzers as MixtureOfFactorAnalyzers,
     )
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
-    from manifoldry.extension.conformal import ConformalInverse as ConformalInverse
     from manifoldry.iterative.elastic_embedding import ElasticEmbedding as ElasticEmbedding
     from manifoldry.iterative.sne import SNE as SNE
     from manifoldry.iterative.symmetric_sne import SymmetricSNE as SymmetricSNE
@@ -40,6 +38,8 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.spectral.pca import PCA as PCA
     from manifoldry.spectral.spectral_clustering import SpectralClustering as SpectralClustering
     from manifoldry.spectral.spectral_embedding import SpectralEmbedding as SpectralEmbedding
+    from manifoldry.wrappers.conformal_inverse import ConformalInverse as ConformalInverse
+    from manifoldry.wrappers.from_density import FromDensity as FromDensity
 
 __version__ = "0.1.0"
 
@@ -66,11 +66,11 @@ _EXPORTS = {
     "ElasticEmbedding": "iterative.elastic_embedding",
     "UKR": "iterative.ukr",
     "NonRedundant": "nonredundant.estimator",
-    "ConformalInverse": "extension.conformal",
+    "ConformalInverse": "wrappers.conformal_inverse",
     "NeighborGraph": "neighbors.graph",
     "ManifoldParzen": "density.manifold_parzen",
     "MixtureOfFactorAnalyzers": "density.mixture_of_factor_analyzers",
-    "FromDensity": "density.from_density",
+    "FromDensity": "wrappers.from_density",
     "LieTransform": "lie.transform",
     "assess": "metrics.assess",
     "estimate_dimension": "dimension.estimate",

@@ -202,7 +202,7 @@ class TestRefused:
 
     def test_what_does_not_fit_in_memory(self, X, monkeypatch):
         models = [mf.KernelPCA(2).fit(X), LE(2).fit(X)]
-        monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 1000)
+        monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 1000)
         for model in models:
             with pytest.raises(MemoryError, match="kernel between 60 and 60 points"):
                 model.equivalent_kernel(X)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from manifoldry import FromDensity
 from manifoldry.datasets import make_helix
-from manifoldry.density import FromDensity, ManifoldParzen, MixtureOfFactorAnalyzers
+from manifoldry.density import ManifoldParzen, MixtureOfFactorAnalyzers
 
 DENSITIES = {
     "parzen": ManifoldParzen(),

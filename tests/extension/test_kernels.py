@@ -7,20 +7,13 @@ from scipy.linalg import eigh
 from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
+from manifoldry.affinity.dense import RBF, Centered, GivenKernel, PairwiseKernel, median_rbf
 from manifoldry.eigen import Spectrum
-from manifoldry.extension import base, kernels
+from manifoldry.extension import base
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.gower import DistancesTo, Gower
-from manifoldry.extension.kernels import (
-    RBF,
-    Centered,
-    GivenKernel,
-    PairwiseKernel,
-    dual_vectors,
-    squared_distances,
-)
-from manifoldry.extension.preimage import median_rbf
-from manifoldry.neighbors.distances import Frame
+from manifoldry.neighbors import distances
+from manifoldry.neighbors.distances import Frame, squared_distances
 
 
 @pytest.fixture
@@ -58,7 +51,7 @@ def test_nystrom_returns_the_eigenvectors_at_training_points(rng):
     values, V = values[::-1][:10], V[:, ::-1][:, :10]
     placed = Nystrom(Rows(40), V / values).transform(K)
     np.testing.assert_allclose(placed, V, atol=1e-13)
-    scaled = Nystrom(Rows(40), dual_vectors(spectrum_of(values, V))).transform(K)
+    scaled = Nystrom(Rows(40), spectrum_of(values, V).dual_vectors).transform(K)
     np.testing.assert_allclose(scaled, V * np.sqrt(values), atol=1e-11)
 
 
@@ -78,9 +71,9 @@ def test_nystrom_gives_its_kernel_rows_away(rng):
 
 
 def test_directions_without_an_eigenvalue_get_no_dual_vector():
-    dual = dual_vectors(spectrum_of([4.0, 1e-13, 0.0, -2.0], np.eye(4)))
+    dual = spectrum_of([4.0, 1e-13, 0.0, -2.0], np.eye(4)).dual_vectors
     np.testing.assert_array_equal(dual, np.diag([0.5, 0, 0, 0]))
-    np.testing.assert_array_equal(dual_vectors(spectrum_of([0.0, 0.0], np.eye(2))), 0)
+    np.testing.assert_array_equal(spectrum_of([0.0, 0.0], np.eye(2)).dual_vectors, 0)
 
 
 def test_centring_is_multiplication_by_h_on_both_sides(rng):
@@ -196,7 +189,7 @@ def test_squared_distances_between_clusters_far_apart(rng):
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_coinciding_points_are_at_distance_zero_also_by_matrix_product(rng, kind, monkeypatch):
-    monkeypatch.setattr(kernels, "_DIRECT", 0)
+    monkeypatch.setattr(distances, "_DIRECT", 0)
     X = rng.normal(size=(50, 7))
     X[10] = X[3] + 1e-9
     frame = Frame.of(kind(X))
@@ -207,8 +200,8 @@ def test_coinciding_points_are_at_distance_zero_also_by_matrix_product(rng, kind
 
 def test_single_precision_needs_no_subtraction(rng, monkeypatch):
     """A matrix product in double precision is accurate enough; in single it never was."""
-    monkeypatch.setattr(kernels, "_DIRECT", 0)
-    monkeypatch.setattr(kernels, "_subtracted_squares", None)
+    monkeypatch.setattr(distances, "_DIRECT", 0)
+    monkeypatch.setattr(distances, "_subtracted_squares", None)
     X = rng.normal(size=(50, 7)).astype(np.float32)
     frame = Frame.of(X)
     D2 = squared_distances(X, X, frame, accuracy=1e-12) * frame.unit**2

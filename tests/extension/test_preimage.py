@@ -8,13 +8,9 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist, pdist
 
+from manifoldry.affinity.dense import median_rbf
 from manifoldry.extension import preimage
-from manifoldry.extension.preimage import (
-    FixedPoint,
-    KernelRidge,
-    leave_one_out_errors,
-    median_rbf,
-)
+from manifoldry.extension.preimage import FixedPoint, KernelRidge, leave_one_out_errors
 
 
 @pytest.fixture

@@ -789,7 +789,7 @@ def test_repr_is_short_and_names_survive():
 
 @pytest.mark.parametrize("rule", [{"n_neighbors": 50}, {"radius": 100.0}])
 def test_graphs_that_do_not_fit_into_memory_are_refused_early(X, rule, monkeypatch):
-    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 100_000)
+    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100_000)
     name, value = next(iter(rule.items()))
     with pytest.raises(MemoryError, match=f"60 points with {name}={value} needs about"):
         NeighborGraph.build(X, **rule)

@@ -196,6 +196,6 @@ def test_bad_repulsion_is_refused(monkeypatch):
             ElasticObjective(ATTRACTION, bad)
     with pytest.raises(ValueError, match=r"sum to 0\.0 .* coincide"):
         squared_distance_weights(np.ones((5, 2)))
-    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 100)
+    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100)
     with pytest.raises(MemoryError, match="repulsion='uniform'"):
         squared_distance_weights(X)

@@ -8,7 +8,6 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from manifoldry._threads import threads_allowed
 from manifoldry.objectives import map_pairs
 from manifoldry.objectives.boxed import Boxed
 from manifoldry.objectives.density_floor import DensityFloor
@@ -16,6 +15,7 @@ from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import best_scale, leave_one_out_errors
 from manifoldry.objectives.regression_kernels import KERNELS, as_kernel
 from manifoldry.objectives.reinsertion import reinsert
+from manifoldry.util.threads import threads_allowed
 
 PLAIN = {
     "gaussian": lambda t: np.exp(-t),

@@ -5,7 +5,6 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import t as student
 
-from manifoldry._threads import threads_allowed
 from manifoldry.objectives import pair_sums
 from manifoldry.objectives.pair_sums import (
     gaussian_moments,
@@ -15,6 +14,7 @@ from manifoldry.objectives.pair_sums import (
     weighted_gaussian_moments,
     weighted_gaussian_sums,
 )
+from manifoldry.util.threads import threads_allowed
 
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-13}
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from manifoldry._estimate import Estimate
 from manifoldry.metrics import Sensitivity
 from manifoldry.plotting import plot_sensitivity
 from manifoldry.plotting._style import PALETTE
+from manifoldry.util.estimate import Estimate
 
 
 def result(difference, crossing):

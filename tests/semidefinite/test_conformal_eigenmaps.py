@@ -15,14 +15,14 @@ from manifoldry import (
     NeighborGraph,
     SpectralClustering,
 )
-from manifoldry._piecewise import with_itself
+from manifoldry.base.piecewise import with_itself
 from manifoldry.datasets import make_hemisphere, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import procrustes
+from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
+from manifoldry.optimize.conic.symmetric import svec
 from manifoldry.semidefinite.conformal import NeighborhoodPairs, conformal_form, conformal_map
 from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps
-from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
-from manifoldry.semidefinite.symmetric import svec
 
 
 def parts(n=120, m=6, seed=0, k=8):

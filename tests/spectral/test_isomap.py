@@ -155,7 +155,7 @@ def test_every_piece_has_landmarks_enough(landmarks, count):
 
 def test_too_many_geodesics_name_the_landmarks(monkeypatch):
     X = make_strip(300, random_state=0).X
-    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 2**20)
+    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 2**20)
     with pytest.raises(MemoryError, match="pass n_landmarks"):
         Isomap().fit(X)
     with pytest.raises(MemoryError, match="a smaller n_landmarks"):

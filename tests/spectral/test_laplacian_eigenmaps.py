@@ -399,6 +399,6 @@ def test_points_repeated_more_often_than_the_local_width_looks(copies):
 
 def test_more_coordinates_than_fit_into_memory(monkeypatch):
     X, _ = make_swiss_roll(300, random_state=0)
-    monkeypatch.setattr("manifoldry._validation.available_memory", lambda: 400_000)
+    monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 400_000)
     with pytest.raises(MemoryError, match="finding 200 coordinates of 300 points"):
         LaplacianEigenmaps(200).fit(X)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks, split_by_label
 from manifoldry.affinity.perplexity import solve
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks, split_by_label
 
 # Distances that differ by no more than this share are equal but for rounding.
 _TIED = 8 * float(np.finfo(float).eps)

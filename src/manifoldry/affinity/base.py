@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._checks import check_option
-from manifoldry._typing import Array
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Array
 
 Symmetrization = Literal["or", "and", "mean"]
 

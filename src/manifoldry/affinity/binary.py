@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_at_most, check_positive
-from manifoldry._typing import Array
 from manifoldry.affinity.bandwidths import Bandwidths
 from manifoldry.affinity.base import Affinity, Symmetrization, Weights
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_at_most, check_positive
+from manifoldry.util.typing import Array
 
 DEFAULT_PERPLEXITY = 30.0
 _NEIGHBORS_PER_PERPLEXITY = 3  # beyond those, weights at the usual perplexities are negligible

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._checks import check_positive
-from manifoldry._typing import Array
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 _GRID = 60
 

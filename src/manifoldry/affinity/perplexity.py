@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray
 
 _MOST_STEPS = 100  # bisection alone needs about 50
 _FAR = 750.0  # exp(−750) is zero: what lies beyond has no part in any moment

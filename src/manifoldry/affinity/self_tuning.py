@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_count
-from manifoldry._typing import Array, IntArray
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from functools import partial
 
 import numpy as np
 
-from manifoldry._checks import (
+from manifoldry.datasets.sample import ManifoldSample, sample_of
+from manifoldry.util.checks import (
     as_generator,
     check_at_most,
     check_below,
@@ -14,8 +15,7 @@ from manifoldry._checks import (
     check_nonnegative,
     check_positive,
 )
-from manifoldry._typing import Array, RandomState
-from manifoldry.datasets.sample import ManifoldSample, sample_of
+from manifoldry.util.typing import Array, RandomState
 
 
 def make_ring(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._checks import as_generator, check_count
-from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.datasets.registry import DataFile
+from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 
 def _no_names() -> NDArray[np.str_]:

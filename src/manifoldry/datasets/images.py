@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._checks import check_count
-from manifoldry._typing import Array
 from manifoldry.datasets.dataset import Dataset, dataset_of
 from manifoldry.datasets.registry import REGISTRY
 from manifoldry.datasets.storage import fetch
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array
 
 
 def load_coil20(*, objects: int | Iterable[int] | None = None) -> Dataset:

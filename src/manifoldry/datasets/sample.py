@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import (
+from manifoldry.datasets.sample import ManifoldSample, sample_of
+from manifoldry.util.checks import (
     as_generator,
     check_at_most,
     check_below,
@@ -19,8 +20,7 @@ from manifoldry._checks import (
     check_nonnegative,
     check_positive,
 )
-from manifoldry._typing import Array, RandomState
-from manifoldry.datasets.sample import ManifoldSample, sample_of
+from manifoldry.util.typing import Array, RandomState
 
 _FULL_TURN = 2 * np.pi
 

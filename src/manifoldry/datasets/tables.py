@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from manifoldry._typing import RandomState
 from manifoldry.datasets.dataset import Dataset, choose_rows, dataset_of
 from manifoldry.datasets.registry import REGISTRY
 from manifoldry.datasets.storage import fetch
+from manifoldry.util.typing import RandomState
 
 
 def load_glove(n_samples: int | None = None, *, random_state: RandomState = None) -> Dataset:

@@ -1,7 +1,6 @@
-"""Densities of data near a manifold, and embeddings of a density instead of its sample."""
+"""Densities of data near a manifold."""
 
-from manifoldry.density.from_density import FromDensity
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.density.mixture_of_factor_analyzers import MixtureOfFactorAnalyzers
 
-__all__ = ["FromDensity", "ManifoldParzen", "MixtureOfFactorAnalyzers"]
+__all__ = ["ManifoldParzen", "MixtureOfFactorAnalyzers"]

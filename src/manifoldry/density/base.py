@@ -7,10 +7,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._threads import threads_allowed
-from manifoldry._typing import Array
-from manifoldry._validation import check_data
 from manifoldry.neighbors.distances import Frame
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import check_data
 
 _PRIVATE = ("_mixture", "_frame", "_dtype")
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array
-from manifoldry._validation import row_blocks
-from manifoldry._warn import warn
 from manifoldry.density.factors import FactorMixture
 from manifoldry.density.windows import log_sum
 from manifoldry.exceptions import RankWarning
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
+from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

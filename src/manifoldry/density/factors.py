@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.density.windows import log_sum
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)

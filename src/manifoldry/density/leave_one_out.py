@@ -8,9 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import spread_rows
 from manifoldry.density.windows import (
     Terms,
     Windows,
@@ -20,6 +17,9 @@ from manifoldry.density.windows import (
     windows_without,
 )
 from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import spread_rows
 
 # Points that are left out, and windows around each that are looked at, at most.
 _LEFT_OUT, _WINDOWS = 300, 2000

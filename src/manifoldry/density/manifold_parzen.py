@@ -5,18 +5,18 @@ from dataclasses import replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator, check_count, check_positive
-from manifoldry._estimate import Estimate
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, RandomState
-from manifoldry._validation import plan_memory
-from manifoldry._warn import warn
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.leave_one_out import Points, Trial, candidate_noises, search
 from manifoldry.density.window_mixture import WindowMixture
 from manifoldry.density.windows import Windows, windows_around
 from manifoldry.exceptions import RankWarning
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.checks import as_generator, check_count, check_positive
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.validation import plan_memory
+from manifoldry.util.warn import warn
 
 _DIMENSIONS, _NEIGHBORS = (1, 2, 3, 5, 8, 12), (5, 10, 20, 40)  # tried unless given
 _LEAST_NOISE = 1e-3  # in units of a typical distance between neighbours

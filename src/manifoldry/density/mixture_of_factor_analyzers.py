@@ -7,10 +7,6 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator, check_count, check_nonnegative, check_positive
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry._warn import warn
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.expectation_maximization import (
     ExpectationMaximization,
@@ -20,6 +16,10 @@ from manifoldry.density.expectation_maximization import (
 from manifoldry.density.factors import FactorMixture
 from manifoldry.density.windows import log_sum
 from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_positive
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.warn import warn
 
 _DEFAULT_FACTORS = 2
 _TINY = float(np.finfo(float).eps)  # variance of a feature that counts as none, beside the largest

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.density.windows import Windows, log_sum
 from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _ALL = 2000  # windows up to which the density is the sum of all of them
 _NEAREST = 100  # of more windows, the first number of nearest ones to try

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 # Variance below this share of the largest around a point is rounding.
 _NO_EXTENT = 1e-12

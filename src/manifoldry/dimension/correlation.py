@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import as_generator, check_count
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, RandomState
 from manifoldry.dimension.pairs import Pairs
 from manifoldry.dimension.result import Dimension, error_of_pairs
 from manifoldry.dimension.source import Source
+from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, RandomState
 
 _NEIGHBORS = (10, 20)
 _BELOW = 1 - 1e-9  # a radius is often the distance of a pair, which is then not counted

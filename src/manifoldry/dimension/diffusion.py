@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import as_generator
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, RandomState
 from manifoldry.affinity.growth import kernel_growth
 from manifoldry.dimension.pairs import Pairs
 from manifoldry.dimension.result import Dimension, error_of_pairs
 from manifoldry.dimension.source import Source
+from manifoldry.util.checks import as_generator
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, RandomState
 
 # Distances are gathered in bins of 2 % of their size, from 2¹⁶ times the spread of the data down.
 _PER_OCTAVE, _OCTAVES, _ABOVE = 32, 64, 16

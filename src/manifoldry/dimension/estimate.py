@@ -3,10 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from manifoldry._checks import as_generator
-from manifoldry._progress import progress
-from manifoldry._threads import threads_allowed
-from manifoldry._typing import RandomState
 from manifoldry.dimension.correlation import correlation_dimension
 from manifoldry.dimension.diffusion import diffusion_slope
 from manifoldry.dimension.evidence import Evidence
@@ -21,6 +17,10 @@ from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.dimension.two_nn import two_nn
+from manifoldry.util.checks import as_generator
+from manifoldry.util.progress import progress
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import RandomState
 
 # From what looks closest to what looks at the whole.
 _METHODS: dict[str, Callable[..., Dimension]] = {

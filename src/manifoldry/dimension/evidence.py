@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.dimension.profile import Profile
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
+from manifoldry.util.typing import Array
 
 # Methods that look at small neighbourhoods, and can be expected to agree.
 NEAR = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import check_below, check_positive
-from manifoldry._estimate import Estimate, half_width
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
+from manifoldry.util.checks import check_below, check_positive
+from manifoldry.util.estimate import Estimate, half_width
 
 
 def gram_rank(X: Any, *, share: float = 0.01) -> Dimension:

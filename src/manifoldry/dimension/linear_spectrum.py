@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.eigen import resolve_solver
 from manifoldry.neighbors.distances import squared_norms
 from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.util.typing import Array, Matrix
 
 _ROWS = 10_000  # points the spectrum is taken of
 _MOST = 300  # directions looked at

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_at_most, check_positive
-from manifoldry._estimate import Estimate
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.dimension.result import Dimension, error_of_mean
 from manifoldry.dimension.source import Source
 from manifoldry.neighbors.neighborhoods import gathered
+from manifoldry.util.checks import check_at_most, check_positive
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 _OVERLAP = 0.25  # about one in k/4 neighbourhoods is independent of the others (simulated)
 

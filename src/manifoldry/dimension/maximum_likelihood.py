@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_count
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array
 from manifoldry.dimension.result import Dimension, error_of_mean
 from manifoldry.dimension.source import Source
+from manifoldry.util.checks import check_count
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array
 
 _NEIGHBORS = (10, 20)
 

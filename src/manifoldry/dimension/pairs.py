@@ -6,14 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.distances import (
     Frame,
     corrected_squares,
     expansion_error,
     squared_norms,
 )
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 _ROWS = 1000  # points whose distances to all others are looked at
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_at_most, check_positive
-from manifoldry._estimate import Estimate, half_width
-from manifoldry._typing import Array
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.spectral.base import eigengap
+from manifoldry.util.checks import check_at_most, check_positive
+from manifoldry.util.estimate import Estimate, half_width
+from manifoldry.util.typing import Array
 
 _NOTHING = 1e-3  # share of the variance below which a direction is none
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
-from manifoldry._checks import as_generator
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.dimension.result import error_of_mean
 from manifoldry.dimension.source import Source, positive
 from manifoldry.neighbors.base import without_self
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.checks import as_generator
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 _ROWS = 1000  # points that are asked
 _LARGEST = 256  # neighbours, twice as many being looked at

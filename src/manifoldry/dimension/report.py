@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from textwrap import wrap
 
-from manifoldry._typing import Array
 from manifoldry.dimension.profile import Profile
 from manifoldry.dimension.result import Dimension
+from manifoldry.util.typing import Array
 
 _WIDTH = 88
 _NAMES = 24  # characters for the name of a method, and a space

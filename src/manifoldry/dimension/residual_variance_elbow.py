@@ -5,18 +5,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from manifoldry._checks import as_generator, check_count
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry._validation import power_of_two_scale
+from manifoldry.affinity.dense import GivenKernel
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.eigen import resolve_solver
 from manifoldry.extension.geodesic import squares
-from manifoldry.extension.kernels import GivenKernel
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
 from manifoldry.spectral.kernel_pose import KernelPose
+from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.validation import power_of_two_scale
 
 _MOST = 20  # coordinates tried
 _LANDMARKS = 500  # at most

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class Dimension:
 
     Examples
     --------
-    >>> from manifoldry._estimate import Estimate
+    >>> from manifoldry.util.estimate import Estimate
     >>> found = Dimension(Estimate(2.04, 1.95, 2.13), "two_nn", "2000 points")
     >>> found
     two_nn: 2.04 [1.95 to 2.13 by chance alone] (2000 points)

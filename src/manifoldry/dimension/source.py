@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._checks import check_count
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import canonical, refuse_masked
 from manifoldry.dimension.linear_spectrum import LinearSpectrum
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_count
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import canonical, refuse_masked
 
 NEIGHBORS = 20  # of every point in the graph that all estimators share
 _FEWEST = 4  # distinct points: with fewer there is no third neighbour

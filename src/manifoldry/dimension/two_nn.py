@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import as_generator, check_below, check_nonnegative, check_option
-from manifoldry._estimate import Estimate, half_width
-from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
+from manifoldry.util.checks import as_generator, check_below, check_nonnegative, check_option
+from manifoldry.util.estimate import Estimate, half_width
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 _DISCARD = 0.1  # largest ratios left out of the line, as in the paper
 _DRAWS = 200

@@ -8,9 +8,6 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from manifoldry._typing import Matrix
-from manifoldry._validation import available_memory
-from manifoldry._warn import warn
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.inverse import estimated_fill
@@ -28,6 +25,9 @@ from manifoldry.eigen.solver import (
 )
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.util.typing import Matrix
+from manifoldry.util.validation import available_memory
+from manifoldry.util.warn import warn
 
 # Of a factor and its mirror, measured at 10⁶ points.
 _BYTES_PER_ENTRY = 26

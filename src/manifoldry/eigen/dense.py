@@ -8,10 +8,10 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.linalg.lapack import dormqr
 
-from manifoldry._typing import Array
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.solver import PairSolver
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.util.typing import Array
 
 # Eigenvalues of FᵀF above this share of the largest give vectors F w / σ that rounding spares.
 _CLEAR = 1e-10

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigvalsh
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._typing import Array, Matrix
+from manifoldry.util.typing import Array, Matrix
 
 # Columns of the identity pushed through an implicit factor at a time.
 _BLOCK = 256

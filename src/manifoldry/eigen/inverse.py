@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, splu
 
-from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 # ‖P M Q‖ below this fraction of the largest entry: Q is an invariant subspace up to rounding.
 _INVARIANT = 1e-13

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._threads import one_blas_thread
-from manifoldry._typing import Array
 from manifoldry.eigen.standard import StandardProblem
+from manifoldry.util.threads import one_blas_thread
+from manifoldry.util.typing import Array
 
 # Below this order a dense solve is cheaper than any iteration.
 SMALLEST_ORDER = 50

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import (
     Hopeless,
@@ -20,6 +19,7 @@ from manifoldry.eigen.krylov import (
 )
 from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
 from manifoldry.eigen.standard import StandardProblem
+from manifoldry.util.typing import Array
 
 # Products after which a probe looks, and the ratio that tells a crowd; see `Lanczos._hopeless`.
 _GLANCE, _DENSE_CROWD = 20, 2.4

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.preconditioner import Preconditioner, inverse_diagonal, multigrid
 from manifoldry.eigen.solver import PairSolver, converged
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.util.typing import Array
 
 # Multigrid is built on A + sI: the shift, relative to ‖A‖, keeps its coarsest level regular.
 _REGULAR = 1e-10

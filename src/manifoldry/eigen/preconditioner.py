@@ -8,7 +8,7 @@ from threading import Lock
 import numpy as np
 import scipy.sparse as sp
 
-from manifoldry._typing import Array, Matrix
+from manifoldry.util.typing import Array, Matrix
 
 # pyamg draws from numpy's global generator, which one thread at a time may borrow.
 _GLOBAL_GENERATOR = Lock()

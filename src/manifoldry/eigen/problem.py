@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._checks import check_option
-from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 if TYPE_CHECKING:
     from manifoldry.eigen.spectrum import Spectrum

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.solver import PairSolver, converged, rayleigh_ritz
 from manifoldry.eigen.standard import StandardProblem
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

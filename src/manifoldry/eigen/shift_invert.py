@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._typing import Array
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
@@ -25,6 +24,7 @@ from manifoldry.eigen.lanczos import positive, rayleigh_quotients
 from manifoldry.eigen.solver import PairSolver, SolverFailed
 from manifoldry.eigen.spectrum import cluster_gaps
 from manifoldry.eigen.standard import StandardProblem
+from manifoldry.util.typing import Array
 
 # Distances of the shift from a known edge of the spectrum, relative to ‖A‖. The first one counts:
 # eigenvalues of local methods go down to 1e-13 ‖A‖, and a shift of 1e-6 hides them (squared path

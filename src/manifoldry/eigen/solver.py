@@ -11,8 +11,6 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.sparse.linalg import ArpackError
 
-from manifoldry._typing import Array
-from manifoldry._warn import warn
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.spectrum import (
     ANGLE,
@@ -26,6 +24,8 @@ from manifoldry.eigen.spectrum import (
 )
 from manifoldry.eigen.standard import StandardProblem
 from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.util.typing import Array
+from manifoldry.util.warn import warn
 
 # The angle at which iterations stop; see `converged`.
 STRICT = 1e-7

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
-from manifoldry._typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
 # A residual r perturbs an eigenvector by about r / gap: this is the largest angle accepted.
@@ -16,6 +17,8 @@ ANGLE = 1e-3
 ROUNDING = 4 * _EPS
 # Stand-in for the gap, relative to ‖A‖, where no eigenvalue outside a cluster is known.
 UNKNOWN_GAP = 1e-6
+# Directions whose eigenvalue is below this share of the largest carry only rounding.
+RANK_TOLERANCE = 1e-12
 # Entries this close to the largest modulus count as tied when the sign is fixed.
 _TIE = 1e-6
 
@@ -100,6 +103,16 @@ class Spectrum:
         If so the last vectors are one choice out of a larger eigenspace.
         """
         return bool(abs(self.next_value - self.values[-1]) <= cluster_width(self.norm))
+
+    @property
+    def significant(self) -> NDArray[np.bool_]:
+        """Which eigenvalues are positive beyond rounding, so that they have a square root."""
+        return np.asarray(self.values > RANK_TOLERANCE * np.abs(self.values).max())
+
+    @property
+    def dual_vectors(self) -> Array:
+        """v/√ℓ for Nyström's formula where coordinates are √ℓ·v; zero where ℓ is not positive."""
+        return self.vectors * np.where(self.significant, self.values, np.inf) ** -0.5
 
     @property
     def _excess(self) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cholesky, qr, solve_triangular
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.eigen.gram import Gram
+from manifoldry.util.typing import Array, Matrix
 
 # Columns whose new direction is below this fraction of their length are counted as dependent.
 _DEPENDENT = 1e-10

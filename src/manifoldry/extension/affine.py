@@ -5,11 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.eigen import Spectrum
 from manifoldry.extension.base import Extension
-from manifoldry.extension.kernels import dual_vectors
 from manifoldry.neighbors.distances import Frame
+from manifoldry.util.typing import Array, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +25,7 @@ class AffineMap(Extension):
         """The map whose training coordinates are U·√ℓ, for eigenpairs (ℓ, U) of the Gram."""
         F = frame.apply(X)
         # Dual vectors sum to zero, so centring F would change nothing here.
-        V = np.asarray(F.T @ dual_vectors(spectrum))
+        V = np.asarray(F.T @ spectrum.dual_vectors)
         offset = np.asarray(F.mean(axis=0)).ravel()
         mean = frame.origin + offset * frame.unit
         rest = offset - (mean - frame.origin) / frame.unit

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import plan_memory, row_blocks
-from manifoldry._warn import warn
 from manifoldry.exceptions import ExtensionWarning
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import plan_memory, row_blocks
+from manifoldry.util.warn import warn
 
 
 class EquivalentKernel(Protocol):

@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.extension.frozen import first_best
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _STARTS = 3  # nearest training points that are tried, beside their mean
 _REMOTE = 30.0  # squared distance from the map beyond which nothing changes any more

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.objectives.pair_sums import gaussian_sums, student_sums
+from manifoldry.util.typing import Array
 
 _TINY = float(np.finfo(float).tiny)
 

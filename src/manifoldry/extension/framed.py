@@ -5,13 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import plan_memory
 from manifoldry.extension.base import Extension
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import OrthogonalProjection
-from manifoldry.neighbors.distances import Frame
-from manifoldry.spectral.linear_pose import check_range
+from manifoldry.neighbors.distances import Frame, check_range
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import plan_memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import canonical, row_blocks
 from manifoldry.extension.base import EquivalentKernel, Extension, warn_of_unsettled
 from manifoldry.extension.forces import MapKernel, RowRepulsion
 from manifoldry.extension.newton import minimise_each
 from manifoldry.extension.placement import RowObjective
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import canonical, row_blocks
 
 # A later start has to be better by more than this share: else rounding could choose among equals.
 _TIE = 1e-9

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.extension.base import KernelExtension, Nystrom
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry.extension.kernels import UNKNOWN_AMONG, squared_distances
-from manifoldry.neighbors.distances import Frame
+from manifoldry.affinity.dense import UNKNOWN_AMONG
+from manifoldry.neighbors.distances import Frame, squared_distances
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.objectives.regression_kernels import RegressionKernel, Shares, as_kernel
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _FARTHEST = 1e3  # diameters of the map from its centre beyond which all is as it is there
 

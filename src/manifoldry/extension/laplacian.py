@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
-from manifoldry._warn import warn
 from manifoldry.affinity.base import Weights
+from manifoldry.affinity.dense import RBF
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.base import KernelExtension
-from manifoldry.extension.kernels import RBF
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
+from manifoldry.util.warn import warn
 
 Normalization = Literal["rw", "sym", "none"]
 

@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 # Where the map shrinks one direction to less than this share of another, it is folded there and
 # going back along that direction would blow up noise.

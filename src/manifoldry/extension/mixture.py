@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.extension.base import Extension
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.base import NeighborIndex
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.extension.placement import Local
+from manifoldry.util.typing import Array, IntArray
 
 _ACCEPT = 1e-4  # share of the promised decrease that a step has to bring
 _POOR, _GOOD = 0.25, 0.75  # shares below and above which the model is trusted less or more

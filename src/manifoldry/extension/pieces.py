@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale, row_blocks, split_by_label
 from manifoldry.eigen.spectrum import fixed_signs
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import power_of_two_scale, row_blocks, split_by_label
 
 
 @dataclass(frozen=True, eq=False)

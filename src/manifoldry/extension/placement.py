@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.extension.forces import MapKernel, RowRepulsion
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _COLUMNS = 1024  # of the map that are worked on at a time: fixed, so that sums round alike
 # Numbers of one array: small ones stay in the cache, and the system hands out memory for large

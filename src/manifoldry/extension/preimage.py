@@ -7,12 +7,11 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
-from manifoldry.extension.kernels import RBF, squared_distances
+from manifoldry.affinity.dense import RBF, median_rbf
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.neighbors.distances import Frame
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
 
 _RIDGES = 10.0 ** np.arange(-10, 1)  # relative to the kernel's diagonal
 _SAMPLE = 1000  # rows on which the ridge is chosen
@@ -93,28 +92,6 @@ def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:
         residual = (U @ (inverse[:, None] * projected)) / (squares @ inverse)[:, None]
         errors.append((residual**2).sum(axis=1).mean())
     return np.array(errors)
-
-
-def median_rbf(X: Matrix, gamma: float | None = None) -> RBF:
-    """The Gaussian kernel on `X`; its width by default the median squared distance."""
-    frame = Frame.of(X)
-    if gamma is not None:
-        scaled = gamma * frame.unit * frame.unit
-        if not np.finfo(np.float64).tiny <= scaled < np.inf:
-            raise ValueError(
-                f"gamma={gamma:g} is out of proportion to data that extend over about "
-                f"{frame.unit:.0e}: gamma·d² leaves the range of double precision; leave gamma "
-                "at its default or rescale X"
-            )
-        return RBF(X, frame, scaled)
-    rows = spread_rows(X.shape[0], _SAMPLE)
-    D2 = squared_distances(X[rows], X[rows], frame, accuracy=1e-12)
-    off_diagonal = D2[~np.eye(len(rows), dtype=bool)]
-    median = float(np.median(off_diagonal))
-    if median == 0:
-        positive = off_diagonal[off_diagonal > 0]
-        median = float(np.median(positive)) if len(positive) else 1.0
-    return RBF(X, frame, 1 / median)
 
 
 @dataclass(frozen=True, eq=False)

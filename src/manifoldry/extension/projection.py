@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
-from manifoldry._checks import check_count, check_nonnegative
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.extension.base import Extension, warn_of_unsettled
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.checks import check_count, check_nonnegative
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 _STARTS = 5
 _MARGIN = 0.1  # share of the map's extent by which positions may leave it

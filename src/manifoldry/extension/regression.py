@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_array
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale, row_blocks, spread_rows
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_rows
 
 _NEIGHBORS = 48  # neighbours a prediction may draw on; the bandwidth decides how many it does
 _SPACING = 5  # the neighbour whose distance is the local spacing of the map
@@ -224,3 +226,21 @@ def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
     # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
     slope = np.einsum("qlm,qm->ql", axes, along * shares / (shares**2 + _FADE**2)) / scale
     return weights * (1 + (centered @ slope[:, :, None])[:, :, 0])
+
+
+def coordinate_redundancy(Y: Array) -> Array:
+    """Error of predicting each coordinate from those before it, relative to its spread."""
+    Y = check_array(Y, ensure_min_samples=3, input_name="embedding")
+    return np.array([1.0, *(unpredictable(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
+
+
+def unpredictable(before: Array, f: Array) -> float:
+    """Error of predicting `f` from the columns `before`, relative to its spread."""
+    spread, size = before.std(axis=0), float(f.std())
+    if size == 0:
+        return 0.0  # a constant is known without looking
+    if not spread.any():
+        return 1.0
+    rows = np.column_stack([before[:, spread > 0] / spread[spread > 0], f / size])
+    rows = rows[RowLookup.of(rows).first_copies(1)]  # a copy predicts a row that is left out
+    return LocalRegression(rows[:, :-1], rows[:, -1:]).error if len(rows) > 2 else 1.0

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.extension.base import Extension
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 # Directions in which neighbours extend less than this share of the most are rounding or folds.
 _FLAT = 0.05

@@ -6,9 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_count, check_nonnegative
-from manifoldry._typing import Array
-from manifoldry._warn import warn
 from manifoldry.exceptions import RankWarning
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.search_embedder import SearchEmbedder
@@ -18,6 +15,9 @@ from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.checks import check_count, check_nonnegative
+from manifoldry.util.typing import Array
+from manifoldry.util.warn import warn
 
 
 class IterativeEmbedder(SearchEmbedder):

@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_option, check_positive
-from manifoldry._typing import Array, RandomState
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.forces import PlainRepulsion, RowRepulsion
@@ -22,6 +20,8 @@ from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.checks import check_option, check_positive
+from manifoldry.util.typing import Array, RandomState
 
 _PAIRS_KEPT = 20_000  # points up to which a matrix of all pairs is kept unasked: 1.6 GB
 _FIRST = 1.0  # weight at which the search for the best begins: a coarse map

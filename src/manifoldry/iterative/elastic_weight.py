@@ -6,14 +6,14 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks, spread_rows
-from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.regression_kernels import Gaussian
 from manifoldry.optimize.homotopy import Walk
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks, spread_rows
+from manifoldry.util.warn import warn
 
 _RATIO = 10**0.25  # from one weight to the next; twice as much ends in poorer maps
 _LARGEST = 1e7  # times the first weight

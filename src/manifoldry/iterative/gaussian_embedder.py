@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from manifoldry._typing import RandomState
 from manifoldry.iterative.monitor import Callback
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.util.typing import RandomState
 
 
 class GaussianEmbedder(NeighborEmbedder):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.boxed import Boxed
@@ -14,6 +13,7 @@ from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.typing import Array
 
 _SMALLEST = 0.1  # half width of the box in which a homotopy begins: all points see each other
 

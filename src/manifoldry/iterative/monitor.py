@@ -8,9 +8,9 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from manifoldry._progress import Ticker
-from manifoldry._typing import Array
 from manifoldry.optimize.solution import Iterate, Step
+from manifoldry.util.progress import Ticker
+from manifoldry.util.typing import Array
 
 Callback: TypeAlias = Callable[[Iterate], Any]
 

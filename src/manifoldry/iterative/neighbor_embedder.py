@@ -7,9 +7,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import as_generator
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._warn import warn
 from manifoldry.affinity.entropic import (
     Entropic,
     EntropicWeights,
@@ -35,6 +32,9 @@ from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.solution import Solution
 from manifoldry.spectral.graph_embedder import all_coincide
+from manifoldry.util.checks import as_generator
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.warn import warn
 
 _JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
 _FAINT = 1e-4  # share of the last weight at which they begin where none is critical

@@ -5,12 +5,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from manifoldry._checks import check_count, check_option
-from manifoldry._embedder import float_dtype
-from manifoldry._graph_reader import GraphReader
-from manifoldry._progress import Ticker
-from manifoldry._typing import Array
-from manifoldry._warn import warn
+from manifoldry.base.embedder import float_dtype
+from manifoldry.base.graph_reader import GraphReader
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import LocalRegression
@@ -25,6 +21,10 @@ from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import Seen
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.checks import check_count, check_option
+from manifoldry.util.progress import Ticker
+from manifoldry.util.typing import Array
+from manifoldry.util.warn import warn
 
 _INTERRUPTED = "interrupted"
 _STOPPED = "stopped by a callback"

@@ -7,12 +7,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
-from manifoldry._typing import Array
-from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
+from manifoldry.util.typing import Array
+from manifoldry.util.warn import warn
 
 OPTIONS = ("spectral", "pca", "random")
 _SPECTRAL_NEIGHBORS = 15  # as many edges as a smooth start needs; affinities have more

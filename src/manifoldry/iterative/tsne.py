@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_count, check_positive
-from manifoldry._typing import Array, RandomState
 from manifoldry.extension.forces import MapKernel, RowRepulsion, SharedNormaliser, StudentMap
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
@@ -17,6 +15,8 @@ from manifoldry.optimize.momentum import Momentum
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.stopping import Stopping
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.typing import Array, RandomState
 
 _SPREAD = 1e-4  # of the start: all of it within the kernel's reach
 _EARLY_MOMENTUM = 0.5

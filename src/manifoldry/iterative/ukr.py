@@ -4,9 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import as_generator, check_nonnegative, check_positive
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, RandomState
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.framed import FramedProjection, FramedRegression, in_frame
@@ -31,6 +28,9 @@ from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.graph_embedder import all_coincide
+from manifoldry.util.checks import as_generator, check_nonnegative, check_positive
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, RandomState
 
 _FLOOR = 10**0.5  # others within reach of every point, in each direction of the map
 _MOST_DIRECTIONS = 100  # beyond which the share below is less

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from manifoldry._typing import Array
 from manifoldry.iterative.start import Seen, starting_map
 from manifoldry.objectives.leave_one_out import least_scale
+from manifoldry.util.typing import Array
 
 _GEODESIC_NEIGHBORS = 6  # few, so that no path leads from one layer of a roll to the next
 _REPULSION = 100.0  # of the elastic embedding; near the best on all sets of its own study

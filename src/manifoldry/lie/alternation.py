@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from manifoldry._typing import Array
 from manifoldry.lie.pairs import Pairs, normalised, products
+from manifoldry.util.typing import Array
 
 _POWER_STEPS = 15
 # Penalties, relative to the rows, on the way to a start.

@@ -9,10 +9,10 @@ from itertools import product
 import numpy as np
 from scipy.linalg import expm
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.lie.flow import Flow, flow_of
 from manifoldry.lie.pairs import products
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _LONGEST = 64  # steps of a ray
 _SIGNED = 3  # generators up to which all combinations of signs are rays; beyond, axes only

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import svd
 from sklearn.utils.extmath import randomized_svd
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 _EXACT = 4096  # smaller side of the data up to which the decomposition is exact
 

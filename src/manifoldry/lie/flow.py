@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import expm
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 # Eigenvectors are used up to this condition number; errors of gradients grow with its square.
 _CONDITION = 1e4

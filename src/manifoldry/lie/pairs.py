@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from manifoldry._typing import Array
 from manifoldry.lie.flow import flow_of
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

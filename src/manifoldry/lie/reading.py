@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array
-from manifoldry._validation import power_of_two_scale
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
 
 
 def common_unit(X: Array, Y: Array) -> float:

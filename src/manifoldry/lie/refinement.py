@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
-from manifoldry._typing import Array
 from manifoldry.lie.alternation import Solution, alternate, best_amounts
 from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.pairs import Pairs, normalised
+from manifoldry.util.typing import Array
 
 _ROUNDS = 10
 # At first, amounts are looked for this many times as far out as most are: first-order amounts of

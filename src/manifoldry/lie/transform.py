@@ -9,22 +9,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import (
-    as_generator,
-    check_at_most,
-    check_count,
-    check_nonnegative,
-    check_positive,
-)
-from manifoldry._typing import Array, RandomState
-from manifoldry._validation import (
-    check_data,
-    plan_memory,
-    power_of_two_scale,
-    refuse_masked,
-    row_blocks,
-)
-from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.lie.alternation import Solution, alternate
 from manifoldry.lie.amounts import AmountSearch
@@ -33,6 +17,22 @@ from manifoldry.lie.flow import flow_of
 from manifoldry.lie.pairs import Pairs
 from manifoldry.lie.reading import as_amounts, common_unit, explained, refuse_still
 from manifoldry.lie.refinement import midpoint_start, refine
+from manifoldry.util.checks import (
+    as_generator,
+    check_at_most,
+    check_count,
+    check_nonnegative,
+    check_positive,
+)
+from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.validation import (
+    check_data,
+    plan_memory,
+    power_of_two_scale,
+    refuse_masked,
+    row_blocks,
+)
+from manifoldry.util.warn import warn
 
 _DIRECTIONS = 256  # a basis as large as that is learned in by default
 _BEYOND = 2.0  # amounts are looked for this many times as far out as the training pairs'

@@ -1,6 +1,5 @@
 """Figures that tell how good a map is, for maps made here or elsewhere."""
 
-from manifoldry._estimate import Estimate
 from manifoldry.metrics.assess import Assessment, assess
 from manifoldry.metrics.coranking import CoRanking, coranking, coranking_matrix
 from manifoldry.metrics.distortion import LocalDistortion, local_distortion
@@ -14,6 +13,7 @@ from manifoldry.metrics.sensitivity import Sensitivity, sensitivity
 from manifoldry.metrics.shepard import Shepard, shepard
 from manifoldry.metrics.stability import Stability, stability
 from manifoldry.metrics.stress import residual_variance, strain, stress
+from manifoldry.util.estimate import Estimate
 
 __all__ = [
     "Assessment",

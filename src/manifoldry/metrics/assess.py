@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._estimate import SHARE, Estimate
-from manifoldry._typing import Array, RandomState
 from manifoldry.metrics.coranking import Comparison, CoRanking, compare
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
@@ -18,6 +16,8 @@ from manifoldry.metrics.shepard import Shepard, shepard_of
 from manifoldry.metrics.verdict import DOUBTFUL, Findings, table, verdict
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.estimate import SHARE, Estimate
+from manifoldry.util.typing import Array, RandomState
 
 _NEIGHBORS = 15
 

@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry._validation import plan_memory
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
 from manifoldry.metrics.pair import Pair, sample_points
 from manifoldry.metrics.ranks import NeighborRanks
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.validation import plan_memory
 
 _BUDGET = 2**20  # numbers in a block: ranks take several arrays of its size
 

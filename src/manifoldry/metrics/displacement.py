@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array
-from manifoldry._validation import power_of_two_scale
 from manifoldry.metrics.motion import Motion
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
 
 
 def spread_of(Y: Array) -> float:

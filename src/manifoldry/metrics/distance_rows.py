@@ -11,9 +11,6 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
-from manifoldry._threads import map_threads, one_blas_thread
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import check_non_negative, row_blocks
 from manifoldry.neighbors.distances import (
     Frame,
     corrected_squares,
@@ -22,6 +19,9 @@ from manifoldry.neighbors.distances import (
 )
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.threads import map_threads, one_blas_thread
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import check_non_negative, row_blocks
 
 Result = TypeVar("Result")
 

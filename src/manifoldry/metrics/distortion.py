@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.metrics.pair import Pair
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import gathered
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 _NEIGHBORS = 15
 _NO_EXTENT = 1e-10  # share of the largest singular value below which a direction is flat

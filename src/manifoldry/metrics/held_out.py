@@ -4,14 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, Matrix, RandomState
-from manifoldry._validation import power_of_two_scale, row_blocks
-from manifoldry.metrics.pair import read_data
+from manifoldry.base.score import reconstruction_errors
+from manifoldry.util.checks import as_generator
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, RandomState
 
 _MOST_PAIRS_OF = 2000  # points of which the kernel is taken pair by pair
 _KEPT = 0.5  # share of its variance that a coordinate must keep to count
@@ -57,33 +55,8 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
                 "fitted estimator first, then the data"
             )
     check_is_fitted(estimator)
-    data = read_data(X, least=2)
-    left, whole = _squared_errors(data, _there_and_back(estimator, X, data))
-    if not whole.any():
-        raise ValueError("all rows of X are equal; R² compares with their spread, which is zero")
+    left, whole = reconstruction_errors(estimator, X)
     return _one_minus_ratio(left, whole)
-
-
-def _there_and_back(estimator: Any, X: Any, data: Matrix) -> Array:
-    Z = np.asarray(estimator.transform(X), dtype=np.float64)
-    on_map = np.isfinite(Z).all(axis=1)
-    mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
-    back = np.tile(mean, (len(Z), 1))
-    if on_map.any():
-        back[on_map] = np.asarray(estimator.inverse_transform(Z[on_map]))
-    return back
-
-
-def _squared_errors(data: Matrix, back: Array) -> tuple[Array, Array]:
-    """Squared error of every row, and its squared distance from the mean, in one unit."""
-    mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
-    unit = max(power_of_two_scale(back - mean), power_of_two_scale(data))
-    left, whole = np.empty(len(back)), np.empty(len(back))
-    for block in row_blocks(*back.shape):
-        rows = data[block].toarray() if sparse.issparse(data) else data[block]
-        left[block] = (((rows - back[block]) / unit) ** 2).sum(axis=1)
-        whole[block] = (((rows - mean) / unit) ** 2).sum(axis=1)
-    return left, whole
 
 
 def _one_minus_ratio(left: Array, whole: Array, per_point: float = 1.0) -> Estimate:

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_count
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import row_blocks
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
-from manifoldry.metrics.pair import read_data, read_map, sample_points
+from manifoldry.metrics.pair import read_map, sample_points
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.util.checks import check_count
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import read_rows, row_blocks
 
 _VOTERS = 5
 
@@ -127,7 +127,7 @@ def _winners(votes: IntArray) -> IntArray:
 def _labelled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
     """Positions on the map, their labels as 0, 1, …, and which rows they are."""
     if sparse.issparse(embedding):
-        Y = read_data(embedding, least=2)
+        Y = read_rows(embedding, least=2)
         rows = np.arange(Y.shape[0])
     else:
         Y = read_map(embedding)

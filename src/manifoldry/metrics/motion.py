@@ -5,9 +5,9 @@ from typing import Self
 
 import numpy as np
 
-from manifoldry._checks import check_option
-from manifoldry._typing import Array
-from manifoldry._validation import power_of_two_scale
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
 
 MOTIONS = ("rigid", "similarity", "affine")
 _TURNS, _SETTLED = 1000, 1e-12  # most turns, and the change below which they end

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from manifoldry._progress import progress
-from manifoldry._threads import one_blas_thread
-from manifoldry._warn import warn
 from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.util.progress import progress
+from manifoldry.util.threads import one_blas_thread
+from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,20 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 
-from manifoldry._checks import as_generator, check_count
-from manifoldry._estimate import SHARE, Estimate
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import (
-    canonical,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
-    refuse_masked,
-)
-from manifoldry._warn import warn
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.estimate import SHARE, Estimate
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import (
+    check_square,
+    check_symmetric,
+    check_zero_diagonal,
+    read_rows,
+)
+from manifoldry.util.warn import warn
 
 # Up to here figures are taken on all points; beyond on so many, drawn at random.
 EXACT, SAMPLE = 10_000, 2_000
@@ -61,7 +60,7 @@ class Pair:
         Y = read_map(embedding)
         if isinstance(X, NeighborGraph):
             return cls._along(X, Y, least)
-        data = read_data(X, least)
+        data = read_rows(X, least)
         _check_rows(data.shape[0], Y)
         _check_order(X, embedding)
         n_rows, on_map = len(Y), np.flatnonzero(~np.isnan(Y).all(axis=1))
@@ -246,15 +245,6 @@ def described(X: Any, pair: Pair) -> str:
     if hasattr(X, "obsm"):
         where = ' of obsm["X_pca"]' if "X_pca" in X.obsm else " of X"
     return f"{pair.X.shape[1]} features{where}"
-
-
-def read_data(X: Any, least: int) -> Matrix:
-    """Finite rows, dense or CSR."""
-    refuse_masked(X)
-    dtypes = [np.float64, np.float32]
-    return canonical(
-        check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least, input_name="X")
-    )
 
 
 def read_map(embedding: Any) -> Array:

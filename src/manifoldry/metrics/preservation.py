@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, RandomState
 from manifoldry.metrics.pair import Pair
 from manifoldry.metrics.ranks import NeighborRanks
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, RandomState
 
 
 def trustworthiness(

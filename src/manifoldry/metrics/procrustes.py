@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from manifoldry._typing import Array
-from manifoldry._validation import power_of_two_scale
 from manifoldry.metrics.motion import Motion
 from manifoldry.metrics.pair import read_map
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
 from manifoldry.metrics.pair import Pair
 from manifoldry.neighbors.base import smallest_entries
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,10 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array
-from manifoldry.extension.regression import LocalRegression
+from manifoldry.extension.regression import coordinate_redundancy
 from manifoldry.metrics.pair import read_map
+from manifoldry.util.typing import Array
 
 
 def redundancy(embedding: Any) -> Array:
@@ -39,17 +37,4 @@ def redundancy(embedding: Any) -> Array:
     array([1., 0., 1.])
     """
     Y = read_map(embedding)
-    Y = check_array(Y[~np.isnan(Y).any(axis=1)], ensure_min_samples=3, input_name="embedding")
-    return np.array([1.0, *(unpredictable(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
-
-
-def unpredictable(before: Array, f: Array) -> float:
-    """Error of predicting `f` from the columns `before`, relative to its spread."""
-    spread, size = before.std(axis=0), float(f.std())
-    if size == 0:
-        return 0.0  # a constant is known without looking
-    if not spread.any():
-        return 1.0
-    rows = np.column_stack([before[:, spread > 0] / spread[spread > 0], f / size])
-    rows = rows[RowLookup.of(rows).first_copies(1)]  # a copy predicts a row that is left out
-    return LocalRegression(rows[:, :-1], rows[:, -1:]).error if len(rows) > 2 else 1.0
+    return coordinate_redundancy(Y[~np.isnan(Y).any(axis=1)])

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import check_square, refuse_masked
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import check_square, refuse_masked
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,16 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manifoldry._checks import (
-    as_generator,
-    check_at_most,
-    check_count,
-    check_option,
-    check_positive,
-)
-from manifoldry._estimate import CONFIDENCE, Estimate
-from manifoldry._threads import one_blas_thread
-from manifoldry._typing import Array, IntArray, RandomState
 from manifoldry.metrics.displacement import (
     distances,
     mean_estimate,
@@ -27,6 +17,16 @@ from manifoldry.metrics.displacement import (
 from manifoldry.metrics.motion import MOTIONS
 from manifoldry.metrics.outcomes import Outcome, run, settle
 from manifoldry.metrics.refits import Refitter
+from manifoldry.util.checks import (
+    as_generator,
+    check_at_most,
+    check_count,
+    check_option,
+    check_positive,
+)
+from manifoldry.util.estimate import CONFIDENCE, Estimate
+from manifoldry.util.threads import one_blas_thread
+from manifoldry.util.typing import Array, IntArray, RandomState
 
 _DRAWS = 2000
 _FEW = 10  # points left out in a split

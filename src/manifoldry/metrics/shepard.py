@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from manifoldry._checks import as_generator
-from manifoldry._estimate import Estimate
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry._validation import power_of_two_scale
 from manifoldry.metrics.pair import Pair
+from manifoldry.util.checks import as_generator
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.validation import power_of_two_scale
 
 _ALL_PAIRS = 3000  # points up to which every pair is looked at
 _GROUP = 50  # points drawn together: all pairs among them are used

@@ -8,12 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import as_generator, check_count, check_option, check_positive
-from manifoldry._estimate import Estimate
-from manifoldry._threads import one_blas_thread
-from manifoldry._typing import Array, IntArray, RandomState
-from manifoldry._validation import plan_memory
-from manifoldry._warn import warn
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics.displacement import (
     distances,
@@ -24,6 +18,12 @@ from manifoldry.metrics.displacement import (
 from manifoldry.metrics.motion import MOTIONS
 from manifoldry.metrics.outcomes import Outcome, describe, run, settle
 from manifoldry.metrics.refits import Refitter
+from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.threads import one_blas_thread
+from manifoldry.util.typing import Array, IntArray, RandomState
+from manifoldry.util.validation import plan_memory
+from manifoldry.util.warn import warn
 
 _MOVES = (0.1, 0.3)  # shares of the map's spread from which points move some, and much
 

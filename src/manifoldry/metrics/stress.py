@@ -5,15 +5,15 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_option
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.metrics.distance_rows import map_rows
 from manifoldry.metrics.pair import Pair, sample_points
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_option
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 _PARTNERS = 1000  # points that each is compared with for its own stress
 

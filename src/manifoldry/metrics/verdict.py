@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from manifoldry._estimate import Estimate
+from manifoldry.util.estimate import Estimate
 
 Figures = dict[str, Estimate]
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import plan_memory, row_blocks
-from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.base import Others, sort_rows
 from manifoldry.neighbors.brute import BruteIndex
 from manifoldry.neighbors.descent import approximate_neighbors, improved_neighbors
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import plan_memory, row_blocks
+from manifoldry.util.warn import warn
 
 _SAMPLE = 100  # points on which recall is measured
 _ENOUGH = 0.98  # recall at which the search ends

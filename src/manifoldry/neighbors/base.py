@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 class Edges(NamedTuple):

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import (
     Edges,
     NeighborIndex,
@@ -29,6 +27,8 @@ from manifoldry.neighbors.distances import (
     squared_norms,
 )
 from manifoldry.neighbors.products import nearest_by_products, single
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 _SPARE = 8  # candidates beyond k, so that rounding in the matrix product rarely decides
 _TILE = 2048  # rows and columns of pairs looked at together

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_option
-from manifoldry._typing import Matrix
 from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex, directions
 from manifoldry.neighbors.general import GeneralIndex
 from manifoldry.neighbors.kdtree import KDTreeIndex
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Matrix
 
 # Beyond about a dozen features a k-d tree visits most of its leaves and a matrix product wins.
 _TREE_FEATURES = 12

@@ -4,10 +4,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import split_by_label
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.paths import Mask, PathTrees
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import split_by_label
 
 GROWTH = 1.1  # a distance that grows by more than a tenth is another one
 # Found on seeds below 30 of such data as docs/studies/short_circuits.py has, which draws others.

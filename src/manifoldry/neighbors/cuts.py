@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import IntArray
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.paths import Mask
+from manifoldry.util.typing import IntArray
 
 
 @dataclass(frozen=True, eq=False)

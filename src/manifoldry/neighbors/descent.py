@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import spread_rows
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import spread_rows
 
 _TREES, _LEAF = 6, 30
 _FOLLOW = 20  # nearest neighbours of a point that are followed, and points that have it as theirs

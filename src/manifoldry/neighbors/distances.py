@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import largest_modulus, power_of_two_scale, row_blocks
+from manifoldry.util.threads import map_threads, one_blas_thread
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import largest_modulus, power_of_two_scale, row_blocks
 
 # Squares of larger numbers, or sums of such squares, leave the range of double precision.
 _FARTHEST = 1e150
@@ -153,3 +153,55 @@ def corrected_squares(
     i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
     D2[i, j] = (pair_distances(X, Y, i, j, unit) / unit) ** 2
     return D2
+
+
+# Below this many multiplications subtracting every pair outright costs next to nothing.
+_DIRECT = 2e8
+
+
+def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Array:
+    """Squared Euclidean distances in units of the frame, each right to `accuracy`.
+
+    One matrix product where rounding allows it, else (points close together but far from the
+    origin) direct subtraction, which is slower and always right. Points that coincide are at
+    distance exactly zero either way.
+    """
+    if sparse.issparse(X) or sparse.issparse(Y):
+        X, Y = sparse.csr_array(X), sparse.csr_array(Y)
+    A, B = frame.apply(X), frame.apply(Y)
+    squares = squared_norms(B)
+    error = expansion_error(squared_norms(A), squares.max(initial=0.0), A.shape[1])
+    work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
+    if error.max(initial=0.0) > accuracy or (work < _DIRECT and not sparse.issparse(X)):
+        return _subtracted_squares(X / frame.unit, Y / frame.unit)
+    D2 = np.empty((X.shape[0], Y.shape[0]))
+
+    def fill(rows: slice) -> None:
+        D2[rows] = corrected_squares(A[rows], B, squares, error[rows], X[rows], Y, frame.unit)
+
+    with one_blas_thread():
+        map_threads(fill, row_blocks(len(D2), D2.shape[1], budget=2**18))
+    return D2
+
+
+def _subtracted_squares(X: Matrix, Y: Matrix) -> Array:
+    """Squared distances pair by pair, of sparse rows in blocks so that few are dense at a time."""
+    from scipy.spatial.distance import cdist
+
+    if not sparse.issparse(X):
+        return np.asarray(cdist(X, Y, "sqeuclidean"))
+    D2 = np.empty((X.shape[0], Y.shape[0]))
+    for rows in row_blocks(*X.shape):
+        dense = X[rows].toarray()
+        for columns in row_blocks(*Y.shape):
+            D2[rows, columns] = cdist(dense, Y[columns].toarray(), "sqeuclidean")
+    return D2
+
+
+def check_range(unit: float, low: float = 1e-153, high: float = 1e153) -> None:
+    """Refuse lengths whose squares, the eigenvalues, leave the range of double precision."""
+    if not low < unit < high:
+        raise ValueError(
+            f"the data have a spread of about {unit:.0e}, whose square leaves the range of double "
+            f"precision (spreads from {low:.0e} to {high:.0e}); multiply X by a constant first"
+        )

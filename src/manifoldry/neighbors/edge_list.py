@@ -7,11 +7,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra, minimum_spanning_tree
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import canonical, row_blocks, split_by_label
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import Mask
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import canonical, row_blocks, split_by_label
 
 _NEAREST = 7  # neighbours that choose each other among so many belong together
 _WORK = 1e8  # products that are faster than looking for paths

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import Edges, PointIndex, gather, smallest_entries
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 # A distance and its mirror image may differ in the last digits.
 _SLACK = 1 + 1e-12

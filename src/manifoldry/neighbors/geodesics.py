@@ -6,10 +6,10 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import canonical, plan_memory, power_of_two_scale, row_blocks
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
 
 # scipy's graphs take a length of zero for a missing edge; duplicates get this instead.
 _COINCIDENT = 1e-300

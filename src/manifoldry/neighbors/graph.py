@@ -7,10 +7,14 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._checks import check_count, check_positive
-from manifoldry._threads import threads_allowed
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import (
+from manifoldry.neighbors.base import Edges, NeighborIndex, without
+from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.cuts import Cuts
+from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import (
     canonical,
     check_non_negative,
     check_square,
@@ -21,10 +25,6 @@ from manifoldry._validation import (
     refuse_masked,
     spread_rows,
 )
-from manifoldry.neighbors.base import Edges, NeighborIndex, without
-from manifoldry.neighbors.choose import choose_index
-from manifoldry.neighbors.cuts import Cuts
-from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
 DEFAULT_NEIGHBORS = 10
 _BYTES_PER_EDGE = 64  # while edges are found and sorted

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._threads import thread_count
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import Edges, PointIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import Frame, neighbor_distances, pair_distances
+from manifoldry.util.threads import thread_count
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 _FEW = 64  # query points for which one pass over all distances beats building a second tree
 _PAIRS = 2**22  # pairs looked at together

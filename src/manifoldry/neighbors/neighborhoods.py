@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._threads import map_threads, thread_count
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.distances import Frame
+from manifoldry.util.threads import map_threads, thread_count
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 # Variance below this share of the largest in a neighbourhood is rounding.
 _NO_EXTENT = 1e-12

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry._typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray
 
 Mask = NDArray[np.bool_]
 

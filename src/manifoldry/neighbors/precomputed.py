@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import (
     Edges,
     NeighborIndex,
@@ -14,6 +12,8 @@ from manifoldry.neighbors.base import (
     smallest_entries,
     without,
 )
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 _REASON = "distances are precomputed, so they are only sorted"
 

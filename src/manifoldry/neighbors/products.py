@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._threads import map_threads, thread_count
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.distances import Frame, squared_norms
+from manifoldry.util.threads import map_threads, thread_count
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _ROWS = 2048  # rows and columns of a block
 

@@ -6,12 +6,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.neighbors.base import Edges, compress
 from manifoldry.neighbors.cuts import Cuts
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 _WIDER = 2.0  # the search goes on so much farther where too few points were seen
 _COPIES = 1e-200  # lengths below are those of edges between copies of a point

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry._checks import check_count
-from manifoldry._estimate import Estimate
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import spread_rows
-from manifoldry._warn import warn
 from manifoldry.exceptions import ShortCircuitWarning
 from manifoldry.neighbors.crossings import GROWTH, find_crossings, joined_edges
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import PathTrees
 from manifoldry.neighbors.pruning import without_edges
+from manifoldry.util.checks import check_count
+from manifoldry.util.estimate import Estimate
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import spread_rows
+from manifoldry.util.warn import warn
 
 _SOURCES = 16  # starting points of the paths that are looked at
 _HARMLESS = 0.01  # share of geodesics that must grow, else nothing is reported

@@ -11,13 +11,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
-from manifoldry.metrics.redundancy import unpredictable
+from manifoldry.extension.regression import unpredictable
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.gradients import OldGradients, quadratic
 from manifoldry.nonredundant.smoother import Functions, Smoother, smoother_functions
+from manifoldry.util.typing import Array, Matrix
 
 NEW = 0.9  # leave-one-out error, relative to the spread, of a coordinate that is new
 # Bandwidths tried by "auto", the widest first: wide kernels leave purer coordinates, as long as

@@ -16,18 +16,12 @@ from sklearn.base import (
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator, check_option, check_positive
-from manifoldry._rows import RowLookup
-from manifoldry._score import ReconstructionScoreMixin
-from manifoldry._threads import threads_allowed
-from manifoldry._typing import Array, RandomState
-from manifoldry._warn import warn
+from manifoldry.base.score import score
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.affine import AffineMap
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension
-from manifoldry.extension.kernels import RANK_TOLERANCE
 from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Criterion, Gradient, Prediction
@@ -45,6 +39,11 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.graph_embedder import GraphEmbedder, coupled_components
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.util.checks import as_generator, check_option, check_positive
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.warn import warn
 
 _CRITERIA = ("gradient", "prediction")
 _MOST = 10  # coordinates that "auto" looks at
@@ -52,7 +51,6 @@ _TINY = float(np.finfo(float).tiny)
 
 
 class NonRedundant(
-    ReconstructionScoreMixin,
     MetaEstimatorMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -242,6 +240,8 @@ class NonRedundant(
             return Gradient()
         return Prediction(self.bandwidth, self.smoother)
 
+    score = score
+
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
@@ -352,8 +352,7 @@ def _on_graph(base: Any, extension: LaplacianExtension, run: Run) -> Extension:
 def _correct_kernel(base: Any, data: Any, spectrum: Spectrum, run: Run) -> None:
     """The same for coordinates √λ·f, of which the method's own formula is A f/√λ."""
     extension, kind = base._extension, base.embedding_.dtype
-    significant = spectrum.values > RANK_TOLERANCE * np.abs(spectrum.values).max()
-    root = np.sqrt(np.where(significant, spectrum.values, 0.0)) * base._unit
+    root = np.sqrt(np.where(spectrum.significant, spectrum.values, 0.0)) * base._unit
     F, given = run.functions[:, : len(root)], np.asarray(base.embedding_, dtype=np.float64)
     if isinstance(extension, AffineMap):
         bare = over(given, root)

@@ -14,14 +14,14 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import row_blocks
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import SMALLEST_DIVISOR, LaplacianExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Penalty, Quadratics
 from manifoldry.nonredundant.gradients import FLOOR, Steps
 from manifoldry.nonredundant.smoother import Functions
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
 
 # Share of a coordinate's size below which what the excluded functions leave is rounding.
 _ROUNDING = 1e-8

@@ -9,8 +9,6 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from manifoldry._threads import one_blas_thread
-from manifoldry._typing import Array
 from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
 from manifoldry.nonredundant.criteria import (
     Coordinate,
@@ -18,6 +16,8 @@ from manifoldry.nonredundant.criteria import (
     neighbor_weights,
     rayleigh_quotient,
 )
+from manifoldry.util.threads import one_blas_thread
+from manifoldry.util.typing import Array
 
 # A coordinate says nothing new if it can be predicted this well, changes from neighbour to
 # neighbour (a Rayleigh quotient on the graph), mixes old directions, or is this small a share of

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd
 from scipy.linalg.lapack import dpstrf
 
-from manifoldry._typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray
 
 Smoother = Literal["nadaraya_watson", "local_linear"]
 SMOOTHERS = ("nadaraya_watson", "local_linear")

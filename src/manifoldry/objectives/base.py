@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 # Central differences of a gradient: the step that balances truncation against rounding.
 _STEP = float(np.finfo(float).eps ** (1 / 3))

@@ -9,9 +9,6 @@ from scipy.linalg import eigh, eigvalsh
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from manifoldry._checks import as_generator, check_at_most, check_count
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import plan_memory
 from manifoldry.eigen import Auto, SpectralProblem
 from manifoldry.eigen.inverse import ShiftedInverse, estimated_fill
 from manifoldry.eigen.problem import End
@@ -19,6 +16,9 @@ from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.weights import laplacian
+from manifoldry.util.checks import as_generator, check_at_most, check_count
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 # Order up to which matrices are dense and all their eigenvalues are looked at, and the share of
 # entries beyond which attraction is treated as a dense matrix at any order.

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

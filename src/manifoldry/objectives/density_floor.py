@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_nonnegative, check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.util.checks import check_nonnegative, check_positive
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

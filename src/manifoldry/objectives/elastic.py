@@ -6,14 +6,14 @@ from typing import Self
 
 from scipy import sparse
 
-from manifoldry._checks import check_nonnegative
-from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.objectives.level import Level
 from manifoldry.objectives.pair_kernel import GaussianKernel, PairKernel
 from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import Repulsion, as_repulsion
 from manifoldry.objectives.weights import joint_weights
+from manifoldry.util.checks import check_nonnegative
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True, eq=False)

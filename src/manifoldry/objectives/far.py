@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import row_blocks
 from manifoldry.objectives.pair_kernel import PairKernel
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import row_blocks
 
 # Sums below this have lost digits in single precision, or all of them.
 UNDERFLOW = 1e-25

@@ -6,11 +6,11 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import Fit, centred, check_dense, fit, isometric
 from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.util.typing import Array
 
 # Curvature below this share of the mean counts as this much: a point that nobody reaches has none,
 # and a search that divides by it must not fail there.

@@ -8,10 +8,10 @@ from scipy import sparse
 from scipy.linalg import qr
 from scipy.optimize import minimize_scalar
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.map_pairs import centred_map, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.util.typing import Array, Matrix
 
 _STEPS = 24  # scales tried before the best is refined
 _TOLERANCE = 0.01  # of the scale's logarithm

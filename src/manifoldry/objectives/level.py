@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import logsumexp
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.objectives.far import UNDERFLOW, far_log_masses
 from manifoldry.objectives.pair_kernel import PairKernel
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,9 @@ from typing import TypeVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry._threads import map_threads, one_blas_thread
-from manifoldry._typing import Array
-from manifoldry._validation import row_blocks
+from manifoldry.util.threads import map_threads, one_blas_thread
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
 
 Result = TypeVar("Result")
 

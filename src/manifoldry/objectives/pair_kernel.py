@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._checks import check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.pair_sums import (
     PairSums,
     gaussian_moments,
@@ -14,6 +12,8 @@ from manifoldry.objectives.pair_sums import (
     student_moments,
     student_sums,
 )
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array
 
 
 class PairKernel(ABC):

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array
-from manifoldry._validation import row_blocks
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
 
 _LARGE = 5e5  # pairs from which 500 calls are worth a first compilation, some 1.5 s
 _COMPILED = 3  # coordinates up to which there are compiled loops

@@ -8,9 +8,6 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_nonnegative
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import canonical, plan_memory, row_blocks
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.edges import Pull
 from manifoldry.objectives.far import far_force, far_moments
@@ -19,6 +16,9 @@ from manifoldry.objectives.pair_kernel import PairKernel
 from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, laplacian
+from manifoldry.util.checks import check_nonnegative
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import canonical, plan_memory, row_blocks
 
 
 class PairwiseObjective(Objective):

@@ -6,8 +6,8 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from manifoldry._checks import check_option
-from manifoldry._typing import Array
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Array
 
 # Compact kernels get this much of a Gaussian beside them, so that a point without neighbours in
 # reach still has a fitted value, that of the nearest point, and a gradient that leads back. The

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import fit
 from manifoldry.objectives.regression_kernels import as_kernel
+from manifoldry.util.typing import Array
 
 _REACH = 3.0  # distance on the map beyond which a Gaussian of width one is below 1e-3
 

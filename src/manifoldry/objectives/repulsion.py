@@ -8,16 +8,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry._checks import check_count, check_positive
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import (
-    canonical,
-    check_non_negative,
-    check_square,
-    check_symmetric,
-    plan_memory,
-    row_blocks,
-)
 from manifoldry.objectives.edges import gaussian_edge_moments, gaussian_edge_sums
 from manifoldry.objectives.pair_sums import (
     PairSums,
@@ -27,6 +17,16 @@ from manifoldry.objectives.pair_sums import (
     weighted_gaussian_sums,
 )
 from manifoldry.objectives.weights import entries, joint_weights, laplacian, without_diagonal
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import (
+    canonical,
+    check_non_negative,
+    check_square,
+    check_symmetric,
+    plan_memory,
+    row_blocks,
+)
 
 
 class Repulsion(ABC):

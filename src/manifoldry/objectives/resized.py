@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from scipy import sparse
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

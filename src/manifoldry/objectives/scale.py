@@ -3,9 +3,9 @@
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from manifoldry._typing import Array
 from manifoldry.objectives.pair_kernel import GaussianKernel
 from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.util.typing import Array
 
 # Root mean square radius of the smallest map considered: a start that is as good as collapsed.
 _SMALLEST = 1e-3

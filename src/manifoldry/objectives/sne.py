@@ -6,13 +6,13 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_nonnegative, check_option
-from manifoldry._typing import Array
 from manifoldry.objectives.level import Level, row_level
 from manifoldry.objectives.pair_kernel import GaussianKernel, PairKernel
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.weights import conditional_weights, negative_entropy, without_diagonal
+from manifoldry.util.checks import check_nonnegative, check_option
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

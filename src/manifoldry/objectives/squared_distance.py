@@ -6,12 +6,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import plan_memory, row_blocks
-from manifoldry.extension.kernels import squared_distances
-from manifoldry.neighbors.distances import Frame, squared_norms
+from manifoldry.neighbors.distances import Frame, squared_distances, squared_norms
 from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.repulsion import DenseRepulsion, Repulsion
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import plan_memory, row_blocks
 
 # Squared distances are right to this share of the square of the frame's unit.
 _ACCURACY = 1e-9

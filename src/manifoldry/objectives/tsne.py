@@ -5,14 +5,14 @@ from functools import cached_property
 
 from scipy import sparse
 
-from manifoldry._checks import check_nonnegative, check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.edges import Pull, student_attraction
 from manifoldry.objectives.level import Level, total_level
 from manifoldry.objectives.pair_kernel import PairKernel, StudentKernel
 from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.weights import joint_weights, negative_entropy
+from manifoldry.util.checks import check_nonnegative, check_positive
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem

@@ -4,8 +4,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import xlogy
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import (
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import (
     canonical,
     check_non_negative,
     check_square,

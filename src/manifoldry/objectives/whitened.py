@@ -6,9 +6,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array
 
 # Variance, as a share of the largest, below which a map has no extent along a direction.
 _FLAT = 1e-14

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from manifoldry._checks import check_below, check_count, check_positive
 from manifoldry.optimize.line_search import LineSearch, Ray, Trial
+from manifoldry.util.checks import check_below, check_count, check_positive
 
 # A step was far too short if the slope after it is still this share of the slope before it.
 _STILL_STEEP = 0.9

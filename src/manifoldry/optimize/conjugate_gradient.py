@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from manifoldry._typing import Array
 from manifoldry.optimize.direction import DirectionRule, LineSearchDescent
 from manifoldry.optimize.evaluator import Point, inner
 from manifoldry.optimize.filter import BoundFilter
 from manifoldry.optimize.line_search import LineSearch, Ray
 from manifoldry.optimize.strong_wolfe import StrongWolfe
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

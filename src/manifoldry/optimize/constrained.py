@@ -3,13 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Self
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.whitened import Whitened
 from manifoldry.optimize.descent import checked_start
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.optimiser import Optimiser, Watcher
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

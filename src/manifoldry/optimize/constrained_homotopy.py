@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_option, check_positive
-from manifoldry._typing import Array
 from manifoldry.eigen import Auto, SpectralProblem
 from manifoldry.objectives.pair_kernel import GaussianKernel
 from manifoldry.objectives.pairwise import PairwiseObjective
@@ -17,6 +15,8 @@ from manifoldry.objectives.whitened import Whitened
 from manifoldry.optimize.constrained import Constrained
 from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.checks import check_option, check_positive
+from manifoldry.util.typing import Array
 
 _NO_SPRINGS = (
     "homotopy=ConstrainedHomotopy() begins at Laplacian eigenmaps, which needs attraction by "

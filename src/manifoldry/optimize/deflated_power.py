@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.optimize.power import Power
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

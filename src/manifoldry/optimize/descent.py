@@ -6,13 +6,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
 from manifoldry.optimize.optimiser import Optimiser, Watcher
 from manifoldry.optimize.solution import Iterate, Solution, Step
 from manifoldry.optimize.stopping import Judge, Stopping, Verdict
+from manifoldry.util.typing import Array
 
 
 class Move(NamedTuple):

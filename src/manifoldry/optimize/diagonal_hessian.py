@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import BoundFilter, Filter
 from manifoldry.optimize.jacobi import floored
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

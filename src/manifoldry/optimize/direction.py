@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.optimize.armijo import Armijo
 from manifoldry.optimize.descent import Descent, Move, Stepper, Stuck
 from manifoldry.optimize.evaluator import Evaluator, Point, extent, norm
 from manifoldry.optimize.filter import BoundFilter
 from manifoldry.optimize.line_search import LineSearch, Ray, Trial
+from manifoldry.util.typing import Array
 
 _FIRST_MOVE = 0.1  # share of the map's size by which the first trial moves it
 _LONGER = 10.0  # most by which a first trial is longer than the step before

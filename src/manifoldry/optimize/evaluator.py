@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.util.typing import Array
 
 
 def inner(A: Array, B: Array) -> float:

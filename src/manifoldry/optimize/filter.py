@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
 from manifoldry.optimize.guidance_matrix import graph_matrix, guidance_matrix, lazy
 from manifoldry.optimize.schedule import OnSlowProgress, Schedule
+from manifoldry.util.typing import Array, Matrix
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,18 +7,18 @@ from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_array
 
-from manifoldry._checks import check_positive
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import (
+from manifoldry.affinity.dense import median_rbf
+from manifoldry.affinity.gaussian import typical_length
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import (
     check_square,
     check_symmetric,
     largest_modulus,
     plan_memory,
     refuse_masked,
 )
-from manifoldry.affinity.gaussian import typical_length
-from manifoldry.extension.preimage import median_rbf
-from manifoldry.neighbors.graph import NeighborGraph
 
 # Order up to which all eigenvalues are computed where only the ends are wanted.
 _SMALL = 300

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.special import ive
 
-from manifoldry._checks import check_below, check_positive
-from manifoldry._typing import Array, Matrix
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.guidance import Guidance
 from manifoldry.optimize.guidance_matrix import graph_matrix, guidance_matrix
+from manifoldry.util.checks import check_below, check_positive
+from manifoldry.util.typing import Array, Matrix
 
 # Coefficients of the series that are left out.
 _NEGLIGIBLE = 1e-17

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_count, check_nonnegative, check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.optimiser import Optimiser, Watcher
 from manifoldry.optimize.path import Path, PathStep, rank
 from manifoldry.optimize.saddle import off_saddle, smallest_curvature
 from manifoldry.optimize.solution import Solution
+from manifoldry.util.checks import check_count, check_nonnegative, check_positive
+from manifoldry.util.typing import Array
 
 _ESCAPES = 3  # saddles left at one value, at most
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.util.typing import Array
 
 # Share of the mean below which a curvature does not count: steps of loose points stay bounded.
 _FLOOR = 1e-3

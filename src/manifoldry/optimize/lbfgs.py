@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry._checks import check_count
-from manifoldry._typing import Array
 from manifoldry.optimize.direction import DirectionRule, LineSearchDescent
 from manifoldry.optimize.evaluator import Point, inner, norm
 from manifoldry.optimize.filter import BoundFilter
 from manifoldry.optimize.line_search import LineSearch, Ray, Trial
 from manifoldry.optimize.strong_wolfe import StrongWolfe
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array
 
 _CURVED = 1e-10  # cosine between a step and its change of gradient below which it teaches nothing
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.optimize.evaluator import Evaluator, Point, inner
+from manifoldry.util.typing import Array
 
 
 class Trial(NamedTuple):

@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from manifoldry._checks import check_below, check_nonnegative, check_option, check_positive
 from manifoldry.optimize.descent import Descent, Move, Stepper, Stuck
 from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter
+from manifoldry.util.checks import check_below, check_nonnegative, check_option, check_positive
 
 _FASTER, _SLOWER, _SLOWEST = 0.2, 0.8, 0.01  # van der Maaten & Hinton's rule for the gains
 

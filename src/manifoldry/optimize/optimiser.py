@@ -4,10 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Self, TypeAlias
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.solution import Iterate, Solution
+from manifoldry.util.typing import Array
 
 Watcher: TypeAlias = Callable[[Iterate], None]
 

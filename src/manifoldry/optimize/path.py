@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from manifoldry._checks import check_option
-from manifoldry._typing import Array
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Array
 
 # A direction counts if the map extends along it by this share of its longest.
 _FLAT = 1e-3

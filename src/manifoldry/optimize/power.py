@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from manifoldry._checks import check_count
-from manifoldry._typing import Array
 from manifoldry.optimize.guidance import Guidance
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

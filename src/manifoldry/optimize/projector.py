@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import check_count
-from manifoldry._typing import Array, Matrix
 from manifoldry.eigen import Auto, Dense, EigenSolver, SpectralProblem
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.guidance import Guidance
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array, Matrix
 
 # Order up to which all eigenvectors are computed, and how many are beyond it.
 _ALL_UP_TO, _FEW = 4000, 100

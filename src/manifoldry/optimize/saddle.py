@@ -7,9 +7,9 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, lobpcg
 
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.spectral_direction import SpectralDirection
+from manifoldry.util.typing import Array
 
 _DENSE = 64  # unknowns up to which the Hessian is a matrix
 _BLOCK = 2  # directions looked for at once: the second helps where two curvatures are close

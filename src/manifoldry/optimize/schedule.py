@@ -3,8 +3,8 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from manifoldry._checks import check_count, check_positive
 from manifoldry.optimize.filter import Progress
+from manifoldry.util.checks import check_count, check_positive
 
 
 class Schedule(ABC):

@@ -5,7 +5,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 
 class Step(NamedTuple):

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_count, check_positive
-from manifoldry._typing import Array
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.definite_inverse import DefiniteInverse, definite_inverse
 from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry._checks import check_count, check_nonnegative, check_positive
 from manifoldry.optimize.evaluator import Point, extent, norm
+from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 
 _OUTGROWN = 1e3  # growth of a map that makes gradients small without a minimum
 _SHORT_STEPS = 3  # short steps in a row that count: a single one may be a bad direction

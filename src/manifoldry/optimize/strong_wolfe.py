@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._checks import check_below, check_count, check_positive
 from manifoldry.optimize.line_search import LineSearch, Ray, Trial
+from manifoldry.util.checks import check_below, check_count, check_positive
 
 _EDGE = 0.05  # a trial inside a bracket keeps this share of its width away from both ends
 _BEYOND_REACH = 0.1  # share of the bracket to go back to where the far end has no finite value

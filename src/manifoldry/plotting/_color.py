@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.plotting._style import INK, MARKERS, PALETTE, import_matplotlib
+from manifoldry.util.typing import Array, IntArray
 
 MAX_LEGEND = 20
 

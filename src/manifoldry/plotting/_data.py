@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 
 def points_of(embedding: Any, components: Sequence[int] | None = None) -> Array:

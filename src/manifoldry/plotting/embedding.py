@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.plotting._color import MAX_LEGEND, Coloring, add_legend, resolve_color, scatter
 from manifoldry.plotting._data import points_of
 from manifoldry.plotting._style import (
@@ -20,6 +19,7 @@ from manifoldry.plotting._style import (
     quiet_frame,
     set_title,
 )
+from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._typing import Array
 from manifoldry.plotting._data import points_of
 from manifoldry.plotting._style import (
     FAINT,
@@ -22,6 +21,7 @@ from manifoldry.plotting._style import (
     quiet_frame,
     set_title,
 )
+from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._checks import check_count
-from manifoldry._typing import IntArray
 from manifoldry.plotting._data import path_of, trace_of
 from manifoldry.plotting._style import FAINT, INK, PALETTE, axes_or_new, quiet_frame, set_title
 from manifoldry.plotting.grid import plot_grid
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import IntArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

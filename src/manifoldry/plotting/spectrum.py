@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.plotting._data import eigenvalues_of
 from manifoldry.plotting._style import (
     FAINT,
@@ -17,6 +16,7 @@ from manifoldry.plotting._style import (
     quiet_frame,
     set_title,
 )
+from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

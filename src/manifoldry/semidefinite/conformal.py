@@ -6,14 +6,14 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray, Matrix
-from manifoldry._validation import power_of_two_scale, row_blocks
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.neighborhoods import gathered
-from manifoldry.semidefinite.fixed_rank import FixedRank
-from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic, SemidefiniteSolution
-from manifoldry.semidefinite.symmetric import squares, svec
+from manifoldry.optimize.conic.fixed_rank import FixedRank
+from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic, SemidefiniteSolution
+from manifoldry.optimize.conic.symmetric import squares, svec
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 _NO_SPREAD = 1e-6  # a function that spreads this little beside another one is none
 _NO_SHARE = 1e-12  # in the map's variance: rounding

@@ -5,13 +5,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from manifoldry._checks import check_count, check_option
-from manifoldry._embedder import float_dtype
-from manifoldry._graph_reader import GraphInput
-from manifoldry._piecewise import PiecewiseEmbedder, with_itself
-from manifoldry._typing import IntArray, Matrix, RandomState
-from manifoldry._validation import plan_memory
-from manifoldry._warn import warn
+from manifoldry.base.embedder import float_dtype
+from manifoldry.base.graph_reader import GraphInput
+from manifoldry.base.piecewise import PiecewiseEmbedder, with_itself
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.mixture import Mixture
@@ -23,6 +19,10 @@ from manifoldry.spectral.graph_embedder import all_coincide
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.lle import LLE
 from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.util.checks import check_count, check_option
+from manifoldry.util.typing import IntArray, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
+from manifoldry.util.warn import warn
 
 _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 _DEFAULT_BASIS = 10

@@ -6,10 +6,10 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import canonical, power_of_two_scale
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.semidefinite.places import Places
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import canonical, power_of_two_scale
 
 # Changes of edges shorter than this share of the median are counted as if they were that long:
 # nothing is gained from placing points that nearly coincide to a percent of the little between.

@@ -8,8 +8,6 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigh
 
-from manifoldry._threads import one_blas_thread
-from manifoldry._typing import Array, IntArray, Matrix
 from manifoldry.eigen.inverse import ShiftedInverse
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.geodesics import farthest_points
@@ -20,6 +18,8 @@ from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.multipliers import Begin, MethodOfMultipliers, Unfolded
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Lowest, UnfoldingProblem
 from manifoldry.spectral.lle import residual_weights
+from manifoldry.util.threads import one_blas_thread
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 _WEIGHT_NEIGHBORS = 12  # with fewer of them maps between landmarks are rough
 _REG = 1e-3  # ridge of LLE's weights

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.util.typing import Array, IntArray
 
 _NEIGHBORS = 12  # of the points whose surroundings are looked at
 _SWEEPS = 8

@@ -5,18 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._checks import (
-    as_generator,
-    check_at_most,
-    check_below,
-    check_count,
-    check_nonnegative,
-    check_option,
-    check_positive,
-)
-from manifoldry._piecewise import PiecewiseEmbedder
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._warn import warn
+from manifoldry.base.piecewise import PiecewiseEmbedder
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension, Inverse
@@ -25,6 +14,7 @@ from manifoldry.extension.pieces import piece_rows
 from manifoldry.extension.triangulation import Triangulation
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.search_embedder import SearchEmbedder
+from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.optimize.solution import Solution
 from manifoldry.semidefinite.edge_lengths import EdgeLengths, knows_cliques
@@ -34,7 +24,17 @@ from manifoldry.semidefinite.places import Places
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
 from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
-from manifoldry.spectral.linear_pose import check_range
+from manifoldry.util.checks import (
+    as_generator,
+    check_at_most,
+    check_below,
+    check_count,
+    check_nonnegative,
+    check_option,
+    check_positive,
+)
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.warn import warn
 
 _NEIGHBORS = 6  # few enough not to bridge layers; cliques make up for rigidity
 _NOTICEABLE = 0.01  # share of the variance from which a coordinate counts as a dimension

@@ -8,12 +8,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry._typing import Array
 from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.optimiser import Watcher
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
+from manifoldry.util.typing import Array
 
 _STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
 # Stiffness of the first round, of the stiffest, and of those that let tensions settle: the error

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)

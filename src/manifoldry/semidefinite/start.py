@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import Seen, check_init, starting_map
-from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
-from manifoldry.semidefinite.symmetric import squares, svec
+from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
+from manifoldry.optimize.conic.symmetric import squares, svec
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
+from manifoldry.util.typing import Array, IntArray
 
 OPTIONS = ("isomap", "laplacian", "spectral", "pca", "random")
 _LANDMARKS = 50  # plenty for a start

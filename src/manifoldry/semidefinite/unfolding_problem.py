@@ -10,8 +10,6 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import spread_rows
 from manifoldry.eigen import (
     Auto,
     Dense,
@@ -27,6 +25,8 @@ from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.local_tension import held_locally
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import spread_rows
 
 _SMALL = 200  # points for which all eigenvectors cost next to nothing
 _SOURCES = 5  # of paths that tell how wide a piece might become

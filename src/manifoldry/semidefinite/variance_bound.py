@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array
 from manifoldry.semidefinite.unfolding_problem import Lowest, UnfoldingProblem
+from manifoldry.util.typing import Array
 
 _PAIRS = 12  # eigenvectors that are looked at in one go
 _ROUNDS = 60  # of adding tension where it is missing

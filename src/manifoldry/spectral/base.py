@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator
-from manifoldry._embedder import Embedder, float_dtype
-from manifoldry._threads import threads_allowed
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import plan_memory
-from manifoldry._warn import warn
+from manifoldry.base.embedder import Embedder, float_dtype
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
 from manifoldry.extension.base import Extension, KernelExtension
-from manifoldry.extension.kernels import RANK_TOLERANCE
+from manifoldry.util.checks import as_generator
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import plan_memory
+from manifoldry.util.warn import warn
 
 # Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
 _CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
@@ -128,7 +128,7 @@ class SpectralEmbedder(Embedder):
 
     def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
         if problem.scale == "sqrt_eigenvalue":
-            rank = int(_significant(spectrum).sum())
+            rank = int(spectrum.significant.sum())
             if rank < self.n_components_:
                 warn(
                     f"the data have {rank} directions of positive eigenvalue; the other "
@@ -160,13 +160,8 @@ class SpectralEmbedder(Embedder):
     def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
         Y = problem.coordinates(spectrum) * self._unit
         if problem.scale == "sqrt_eigenvalue":
-            Y[:, ~_significant(spectrum)] = 0.0  # the root of a rounding error is no direction
+            Y[:, ~spectrum.significant] = 0.0  # the root of a rounding error is no direction
         return Y
-
-
-def _significant(spectrum: Spectrum) -> Any:
-    """Which eigenvalues are positive beyond rounding, so that they have a square root."""
-    return spectrum.values > RANK_TOLERANCE * np.abs(spectrum.values).max()
 
 
 def eigengap(values: Array, end: str) -> int:

@@ -6,8 +6,15 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import eigvals, eigvalsh
 
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import (
+from manifoldry.eigen import EigenSolver
+from manifoldry.extension.gower import DistancesTo, Gower
+from manifoldry.neighbors.distances import check_range
+from manifoldry.neighbors.precomputed import DenseDistances
+from manifoldry.spectral.gram_embedder import GramEmbedder
+from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
+from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import (
     check_non_negative,
     check_square,
     check_symmetric,
@@ -15,12 +22,6 @@ from manifoldry._validation import (
     largest_modulus,
     power_of_two_scale,
 )
-from manifoldry.eigen import EigenSolver
-from manifoldry.extension.gower import DistancesTo, Gower
-from manifoldry.neighbors.precomputed import DenseDistances
-from manifoldry.spectral.gram_embedder import GramEmbedder
-from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
-from manifoldry.spectral.linear_pose import LinearPose, check_range
 
 _FULL_SPECTRUM = 2000  # order up to which all eigenvalues are computed for the evidence
 _ROUNDING = 1e-12  # negative eigenvalues of this relative size are rounding of zeros

@@ -6,10 +6,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_nonnegative
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import spread_rows
-from manifoldry._warn import warn
 from manifoldry.affinity import Affinity, Gaussian
 from manifoldry.affinity.growth import kernel_growth
 from manifoldry.eigen import EigenSolver, Spectrum
@@ -17,9 +13,13 @@ from manifoldry.exceptions import RankWarning
 from manifoldry.extension.laplacian import Normalization, WeightRows
 from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.disconnected import FIXED_WIDTH
+from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
-from manifoldry.spectral.linear_pose import check_range
+from manifoldry.util.checks import check_nonnegative
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import spread_rows
+from manifoldry.util.warn import warn
 
 _NEAREST = 20  # more reach across the layers of a rolled-up sheet, fewer leave the density in
 _EDGES = 200_000  # edges on which the bandwidth is chosen

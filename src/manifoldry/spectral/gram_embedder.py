@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, Matrix
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
 from manifoldry.extension.base import Extension
@@ -14,6 +12,8 @@ from manifoldry.extension.regression import LocalRegression
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.kernel_pose import KernelPose
 from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, Matrix
 
 
 class GramEmbedder(SpectralEmbedder):

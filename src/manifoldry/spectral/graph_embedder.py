@@ -7,13 +7,13 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry._piecewise import PiecewiseEmbedder
-from manifoldry._typing import Array, IntArray
-from manifoldry._warn import warn
+from manifoldry.base.piecewise import PiecewiseEmbedder
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.exceptions import RankWarning
 from manifoldry.neighbors.disconnected import GRAPH, VANISHING_WEIGHTS, Cause
 from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.warn import warn
 
 # Coupling below this share of both ends' diagonal entries is lost in the operator's rounding.
 _NEGLIGIBLE = 1e-14

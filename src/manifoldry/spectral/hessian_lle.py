@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import Array, RandomState
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
 from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.util.typing import Array, RandomState
 
 # Quadratic directions smaller than this are combinations of others, up to rounding.
 _DEPENDENT = 1e-10

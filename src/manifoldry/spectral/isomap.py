@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry._checks import as_generator, check_count, check_option
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import power_of_two_scale, spread_rows
+from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.base import Nystrom
 from manifoldry.extension.geodesic import GeodesicExtension, squares
-from manifoldry.extension.kernels import GivenKernel
 from manifoldry.extension.pieces import piece_rows
+from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
 from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
-from manifoldry.spectral.linear_pose import check_range
+from manifoldry.util.checks import as_generator, check_count, check_option
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import power_of_two_scale, spread_rows
 
 _SAMPLE = 1000  # points on whose pairs the residual variance is taken
 

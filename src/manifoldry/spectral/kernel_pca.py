@@ -5,23 +5,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_option, check_positive
-from manifoldry._typing import Matrix, RandomState
-from manifoldry._validation import check_square, check_symmetric, plan_memory
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.extension.base import Extension, Inverse, Nystrom
-from manifoldry.extension.kernels import (
+from manifoldry.affinity.dense import (
     RBF,
     Centered,
     GivenKernel,
     PairwiseKernel,
     RawKernel,
+    median_rbf,
 )
-from manifoldry.extension.preimage import FixedPoint, KernelRidge, median_rbf
-from manifoldry.neighbors.distances import Frame
+from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.extension.base import Extension, Inverse, Nystrom
+from manifoldry.extension.preimage import FixedPoint, KernelRidge
+from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.spectral.gram_embedder import GramEmbedder
 from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
-from manifoldry.spectral.linear_pose import LinearPose, check_range
+from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.util.checks import check_option, check_positive
+from manifoldry.util.typing import Matrix, RandomState
+from manifoldry.util.validation import check_square, check_symmetric, plan_memory
 
 _INVERSES = ("ridge", "fixed_point", "regression")
 _KERNELS = (

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry._typing import Array
-from manifoldry._validation import largest_modulus, plan_memory, square_tiles
+from manifoldry.affinity.dense import Centered, RawKernel
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.extension.base import Nystrom
-from manifoldry.extension.kernels import Centered, RawKernel, dual_vectors
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import largest_modulus, plan_memory, square_tiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class KernelPose:
 
     def extend(self, spectrum: Spectrum) -> Nystrom:
         """Nyström's formula, which gives the training points their coordinates."""
-        return Nystrom(self.kernel, dual_vectors(spectrum) * self.unit)
+        return Nystrom(self.kernel, spectrum.dual_vectors * self.unit)
 
     @property
     def squared_norm(self) -> float:

@@ -5,10 +5,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_option
-from manifoldry._rows import RowLookup
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import check_non_negative, check_square, check_symmetric
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.self_tuning import SelfTuningWeights
@@ -33,6 +29,10 @@ from manifoldry.spectral.graph_embedder import (
     no_neighbors,
     with_training_rows,
 )
+from manifoldry.util.checks import check_option
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import check_non_negative, check_square, check_symmetric
 
 # Share of entries beyond which the weights are treated as a dense matrix.
 _DENSE = 0.1

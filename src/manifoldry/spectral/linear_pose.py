@@ -5,14 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import plan_memory
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
-from manifoldry.neighbors.distances import Frame
+from manifoldry.neighbors.distances import Frame, check_range
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import plan_memory
 
-# Beyond these magnitudes eigenvalues, being squares, leave the range of double precision.
-_TINY, _HUGE = 1e-153, 1e153
 # Sparse data are centred by subtracting moments, which loses this share's digits of the spread.
 _SPREAD = 1e-4
 
@@ -83,15 +81,6 @@ class LinearPose:
         else:
             small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
         return float((small**2).sum())
-
-
-def check_range(unit: float) -> None:
-    """Refuse lengths whose squares, the eigenvalues, leave the range of double precision."""
-    if not _TINY < unit < _HUGE:
-        raise ValueError(
-            f"the data have a spread of about {unit:.0e}, whose square leaves the range of double "
-            f"precision (spreads from {_TINY:.0e} to {_HUGE:.0e}); multiply X by a constant first"
-        )
 
 
 def _centered_product(F: Matrix) -> Array:

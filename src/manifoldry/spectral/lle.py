@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_positive
-from manifoldry._typing import Array, RandomState
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.local import Barycentric
 from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
 from manifoldry.spectral.local_embedder import LocalEmbedder
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array, RandomState
 
 
 class LLE(LocalEmbedder):

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._piecewise import with_itself
-from manifoldry._typing import IntArray, Matrix
 from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.base.piecewise import with_itself
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.neighbors.disconnected import ALIGNMENT
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, with_training_rows
+from manifoldry.util.typing import IntArray, Matrix
 
 _GLUE = 1e4  # weight that ties duplicates, against entries of about one in the local problems
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from manifoldry._typing import RandomState
 from manifoldry.eigen import SpectralProblem
 from manifoldry.spectral.lle import LLE
+from manifoldry.util.typing import RandomState
 
 _OTHER_METHODS = {"hessian": "HessianLLE", "ltsa": "LTSA"}
 

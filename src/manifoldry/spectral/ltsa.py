@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from manifoldry._typing import Array, RandomState
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.local import LocalAffine, TangentInverse
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
 from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.util.typing import Array, RandomState
 
 
 class LTSA(TangentEmbedder):

@@ -7,12 +7,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import power_of_two_scale
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
-from manifoldry.semidefinite.symmetric import smat, squares
+from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
+from manifoldry.optimize.conic.symmetric import smat, squares
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import power_of_two_scale
 
 _NEAREST = 5  # longer chords cut across the curvature and shrink the map
 _ROUNDS = 10  # of reweighting

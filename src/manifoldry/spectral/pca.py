@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from manifoldry._typing import Matrix, RandomState
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
 from manifoldry.spectral.gram_embedder import GramEmbedder
 from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.util.typing import Matrix, RandomState
 
 
 class PCA(GramEmbedder):

@@ -8,9 +8,6 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._warn import warn
 from manifoldry.affinity import Affinity
 from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
 from manifoldry.exceptions import DisconnectedGraphWarning
@@ -19,6 +16,9 @@ from manifoldry.extension.laplacian import Normalization
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.graph_embedder import coupled_components
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.util.checks import as_generator
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.warn import warn
 
 _STARTS = 10  # runs of k-means, of which the best is kept
 

@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_count, check_option, check_positive
-from manifoldry._graph_reader import GraphInput, cut
-from manifoldry._typing import Matrix, RandomState
-from manifoldry._validation import plan_memory
 from manifoldry.affinity import Affinity, Binary
+from manifoldry.affinity.dense import median_rbf
+from manifoldry.base.graph_reader import GraphInput, cut
 from manifoldry.extension.laplacian import KernelWeights, Normalization
-from manifoldry.extension.preimage import median_rbf
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.graph_embedder import all_coincide
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.util.checks import check_count, check_option, check_positive
+from manifoldry.util.typing import Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
 

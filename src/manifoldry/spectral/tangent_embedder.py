@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._piecewise import with_itself
-from manifoldry._typing import Array
-from manifoldry._warn import warn
+from manifoldry.base.piecewise import with_itself
 from manifoldry.eigen import SpectralProblem, Spectrum
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.local import LocalAffine
@@ -18,6 +16,8 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.spectral.local_embedder import LocalEmbedder
 from manifoldry.spectral.metric_fit import MetricFit
+from manifoldry.util.typing import Array
+from manifoldry.util.warn import warn
 
 _THIN = 1e-6  # width over length at which a sheet is a line
 

@@ -6,10 +6,10 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry._typing import Array, Matrix
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.graph_embedder import coupled_components
+from manifoldry.util.typing import Array, Matrix
 
 
 def kernel_rows(Z: Array, rows: Any, width: float, without_self: bool = False) -> Array:

@@ -9,16 +9,16 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_array
 
-from manifoldry._checks import check_count, check_nonnegative
-from manifoldry._typing import Array, IntArray
-from manifoldry._validation import (
+from manifoldry.nonredundant.baselines.common import degrees, kernel_rows
+from manifoldry.util.checks import check_count, check_nonnegative
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import (
     check_non_negative,
     check_square,
     check_symmetric,
     row_blocks,
     spread_rows,
 )
-from manifoldry.nonredundant.baselines.common import degrees, kernel_rows
 
 _SAMPLE = 1000  # rows among which the median distance is taken
 _ROWS = 2000  # rows on which errors and volumes are averaged

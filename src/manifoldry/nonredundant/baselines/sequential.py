@@ -6,11 +6,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from manifoldry._checks import check_count, check_positive
-from manifoldry._typing import Array
-from manifoldry._validation import row_blocks
 from manifoldry.nonredundant.baselines.common import kernel_rows
 from manifoldry.nonredundant.baselines.selection import standardized
+from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
 
 
 def sequential_regression(

@@ -7,10 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from manifoldry._checks import check_count
-from manifoldry._typing import Array
-from manifoldry._validation import row_blocks
-from manifoldry._warn import warn
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.extension.regression import gaussian_weights
 from manifoldry.neighbors.base import NeighborIndex
@@ -20,6 +16,10 @@ from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.nonredundant.baselines.common import graph_weights
 from manifoldry.nonredundant.baselines.selection import standardized
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
+from manifoldry.util.warn import warn
 
 _FLAT = 1e-6  # share of the largest variance below which predictors have none
 _ARRIVED = 0.02  # standard deviations of a coordinate that count as none

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldry._threads import map_threads
-from manifoldry._typing import Array
-from manifoldry._validation import row_blocks
 from manifoldry.objectives.pair_sums import PairSums
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import row_blocks
 
 # Edges from which compiling is worth while, and coordinates up to which there are compiled loops.
 _MANY, _COMPILED = 100_000, 3

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry._typing import IntArray, Matrix
-from manifoldry._validation import canonical, row_blocks
+from manifoldry.util.typing import IntArray, Matrix
+from manifoldry.util.validation import canonical, row_blocks
 
 Keys: TypeAlias = NDArray[np.uint64]
 

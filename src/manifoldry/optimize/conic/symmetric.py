@@ -5,7 +5,7 @@ from math import isqrt
 
 import numpy as np
 
-from manifoldry._typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray
 
 
 @lru_cache(maxsize=64)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from manifoldry._typing import Array
-from manifoldry.semidefinite.face import Face
-from manifoldry.semidefinite.symmetric import smat, svec
+from manifoldry.optimize.conic.face import Face
+from manifoldry.optimize.conic.symmetric import smat, svec
+from manifoldry.util.typing import Array
 
 _STEPS = 2000
 

@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry._typing import Array
-from manifoldry.semidefinite.face import Face
-from manifoldry.semidefinite.interior import InteriorPoint, Iterate
-from manifoldry.semidefinite.symmetric import order_of, smat, svec
+from manifoldry.optimize.conic.face import Face
+from manifoldry.optimize.conic.interior import InteriorPoint, Iterate
+from manifoldry.optimize.conic.symmetric import order_of, smat, svec
+from manifoldry.util.typing import Array
 
 _NO_GRADIENT = 1e-5  # of H's size: below it a gradient is next to nothing
 _ZERO = 1e-8  # an eigenvalue that small beside the largest is none
@@ -63,7 +63,7 @@ class SemidefiniteQuadratic:
     The matrix nearest to one that is not positive semidefinite:
 
     >>> import numpy as np
-    >>> from manifoldry.semidefinite.quadratic import SemidefiniteQuadratic
+    >>> from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
     >>> problem = SemidefiniteQuadratic(np.eye(3), np.array([1.0, 0.0, -2.0]))
     >>> solution = problem.solve()
     >>> solution.P.round(6), solution.converged

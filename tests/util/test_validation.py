@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from manifoldry import _validation
-from manifoldry._checks import (
+from manifoldry.util import validation
+from manifoldry.util.checks import (
     as_generator,
     check_at_most,
     check_below,
@@ -20,7 +20,7 @@ from manifoldry._checks import (
     check_option,
     check_positive,
 )
-from manifoldry._validation import (
+from manifoldry.util.validation import (
     available_memory,
     canonical,
     check_data,
@@ -171,7 +171,7 @@ def test_square_non_negative_symmetric(kind):
 def test_symmetry_is_checked_in_every_block(monkeypatch):
     A = np.add.outer(np.arange(10.0), np.arange(10.0))
     monkeypatch.setattr(
-        _validation, "row_blocks", lambda *shape: [slice(i, i + 3) for i in range(0, 10, 3)]
+        validation, "row_blocks", lambda *shape: [slice(i, i + 3) for i in range(0, 10, 3)]
     )
     check_symmetric(A, "distances")
     for i, j in ((0, 9), (9, 0), (4, 5), (8, 9)):
@@ -203,12 +203,12 @@ def test_the_diagonal_of_distances():
 
 
 def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch):
-    monkeypatch.setattr(_validation, "available_memory", lambda: 2 * 2**30)
+    monkeypatch.setattr(validation, "available_memory", lambda: 2 * 2**30)
     plan_memory(2.0 * 2**30, "a matrix", "use less")
     message = r"a matrix needs about 3\.0 GiB and 2\.0 GiB are free; use less"
     with pytest.raises(MemoryError, match=message):
         plan_memory(3.0 * 2**30, "a matrix", "use less")
-    monkeypatch.setattr(_validation, "available_memory", lambda: None)
+    monkeypatch.setattr(validation, "available_memory", lambda: None)
     plan_memory(1e30, "a matrix", "use less")  # unknown: let the system decide
 
 
@@ -225,17 +225,17 @@ def test_cached_files_count_as_available(tmp_path, monkeypatch):
         "builtins.open",
         lambda name, *rest: real(tmp_path / "meminfo" if name == "/proc/meminfo" else name, *rest),
     )
-    assert _validation._system_memory() == 5000 * 1024
+    assert validation._system_memory() == 5000 * 1024
 
 
 def test_a_container_has_a_limit_of_its_own(tmp_path):
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
     (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 100000\n")
-    assert _validation._group_memory(str(tmp_path)) == 400_000
+    assert validation._group_memory(str(tmp_path)) == 400_000
     (tmp_path / "memory.max").write_text("max\n")
-    assert _validation._group_memory(str(tmp_path)) is None
-    assert _validation._group_memory(str(tmp_path / "nowhere")) is None
+    assert validation._group_memory(str(tmp_path)) is None
+    assert validation._group_memory(str(tmp_path / "nowhere")) is None
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,20 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import check_count
-from manifoldry._rows import RowLookup
-from manifoldry._score import ReconstructionScoreMixin
-from manifoldry._threads import threads_allowed
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import check_data, owned
+from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.regression import MapSpacing
+from manifoldry.extension.regression import MapSpacing, coordinate_redundancy
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_count
+from manifoldry.util.rows import RowLookup
+from manifoldry.util.threads import threads_allowed
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import check_data, owned
 
 _DEFAULT_COMPONENTS = 2
 
 
-class Embedder(
-    ReconstructionScoreMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all embeddings.
 
     A subclass computes ``embedding_`` in ``_fit`` and leaves in ``_extension`` what places new
@@ -70,6 +68,8 @@ class Embedder(
     @abstractmethod
     def _fit(self, X: Any) -> None:
         """Compute the embedding of `X` and what maps points both ways."""
+
+    score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Compute the embedding of `X` and return it, (n_samples, n_components)."""
@@ -157,10 +157,8 @@ class Embedder(
         See :func:`manifoldry.metrics.redundancy`; where some are near 0,
         :class:`~manifoldry.NonRedundant` around this estimator says more in as many coordinates.
         """
-        from manifoldry.metrics import redundancy
-
         check_is_fitted(self)
-        return redundancy(self.embedding_[self._on_map])
+        return coordinate_redundancy(self.embedding_[self._on_map])
 
     def _read(self, X: Any, reset: bool) -> Matrix:
         """Validate data; on fitting, keep a copy that the caller cannot change."""

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from manifoldry import _rows
-from manifoldry._rows import RowLookup
+from manifoldry.util import rows
+from manifoldry.util.rows import RowLookup
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_stored_zeros_and_repeated_entries_of_sparse_rows_do_not_matter():
 def test_rows_that_share_a_key_are_told_apart(rng, kind, keys, monkeypatch):
     count = 1 if keys == "all-alike" else 2
     monkeypatch.setattr(
-        _rows, "_row_keys", lambda X: (np.arange(X.shape[0]) % count).astype(np.uint64)
+        rows, "_row_keys", lambda X: (np.arange(X.shape[0]) % count).astype(np.uint64)
     )
     X = rng.normal(size=(30, 4))
     X[20] = X[10]
@@ -77,21 +77,21 @@ def test_rows_that_share_a_key_are_told_apart(rng, kind, keys, monkeypatch):
 def test_numbers_of_few_digits_have_different_keys(rng):
     """Grey levels fill only the high bits of a double, which a plain sum would lose."""
     X = rng.integers(0, 256, size=(20_000, 20)).astype(float)
-    keys = _rows._row_keys(X)
+    keys = rows._row_keys(X)
     assert len(np.unique(keys)) == len(np.unique(X, axis=0))
     small = np.array([[a, b] for a in range(256) for b in range(256)], float)
-    assert len(np.unique(_rows._row_keys(small))) == 256**2
+    assert len(np.unique(rows._row_keys(small))) == 256**2
 
 
 def test_keys_do_not_depend_on_the_batch_or_the_layout(rng, monkeypatch):
     X = rng.normal(size=(40, 9))
-    keys = _rows._row_keys(X)
-    np.testing.assert_array_equal(keys[7:8], _rows._row_keys(X[7:8]))
-    np.testing.assert_array_equal(keys, _rows._row_keys(np.asfortranarray(X)))
-    np.testing.assert_array_equal(keys, _rows._row_keys(sparse.csr_array(X)))
+    keys = rows._row_keys(X)
+    np.testing.assert_array_equal(keys[7:8], rows._row_keys(X[7:8]))
+    np.testing.assert_array_equal(keys, rows._row_keys(np.asfortranarray(X)))
+    np.testing.assert_array_equal(keys, rows._row_keys(sparse.csr_array(X)))
     blocks = [slice(start, start + 7) for start in range(0, 40, 7)]
-    monkeypatch.setattr(_rows, "row_blocks", lambda n, width: blocks)
-    np.testing.assert_array_equal(keys, _rows._row_keys(X))
+    monkeypatch.setattr(rows, "row_blocks", lambda n, width: blocks)
+    np.testing.assert_array_equal(keys, rows._row_keys(X))
 
 
 def test_single_precision_rows_are_found_by_their_value(rng):

@@ -14,17 +14,16 @@ from sklearn.base import (
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator, check_count
-from manifoldry._score import ReconstructionScoreMixin
-from manifoldry._typing import Array, RandomState
-from manifoldry._validation import check_data
+from manifoldry.base.score import score
 from manifoldry.density.manifold_parzen import ManifoldParzen
+from manifoldry.util.checks import as_generator, check_count
+from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.validation import check_data
 
 _DRAWS_PER_ROW = 10
 
 
 class FromDensity(
-    ReconstructionScoreMixin,
     MetaEstimatorMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -140,6 +139,8 @@ class FromDensity(
         if not all(hasattr(given, name) for name in ("fit", "sample", "get_params")):
             raise TypeError(f"density={given!r} must have fit and sample, as ManifoldParzen() has")
         return clone(given)
+
+    score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return where the rows of `X` lie, (n_samples, n_components)."""

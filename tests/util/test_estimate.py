@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from manifoldry._estimate import Estimate
+from manifoldry.util.estimate import Estimate
 
 
 def test_estimate_is_a_float_and_survives_copying():

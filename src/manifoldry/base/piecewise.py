@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._graph_reader import GraphReader
-from manifoldry._typing import Array, IntArray
+from manifoldry.base.graph_reader import GraphReader
 from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array, IntArray
 
 
 class PiecewiseEmbedder(GraphReader):

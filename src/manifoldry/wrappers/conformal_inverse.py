@@ -20,13 +20,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry._checks import as_generator
-from manifoldry._score import ReconstructionScoreMixin
-from manifoldry._typing import Array, IntArray, Matrix, RandomState
-from manifoldry._validation import check_data, power_of_two_scale, row_blocks
-from manifoldry._warn import warn
+from manifoldry.base.score import score
 from manifoldry.exceptions import CalibrationWarning
 from manifoldry.extension.regression import LocalRegression, MapSpacing
+from manifoldry.util.checks import as_generator
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import check_data, power_of_two_scale, row_blocks
+from manifoldry.util.warn import warn
 
 _NEAR = 10  # neighbours whose errors make up the local error
 _SHRUNK = 0.1  # share of the mean error that no local error falls below
@@ -47,7 +47,6 @@ class Inverted(NamedTuple):
 
 
 class ConformalInverse(
-    ReconstructionScoreMixin,
     MetaEstimatorMixin,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -184,6 +183,8 @@ class ConformalInverse(
                 "radii are infinite. Pass more data, a larger calibration or a smaller coverage",
                 CalibrationWarning,
             )
+
+    score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Fit, and return where the rows of `X` lie, (n_samples, n_components)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry._typing import RandomState
+from manifoldry.util.typing import RandomState
 
 
 def check_count(name: str, value: Any, minimum: int = 1) -> int:

@@ -11,9 +11,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 
-from manifoldry import PCA, Isomap, KernelPCA, LaplacianEigenmaps, NonRedundant
+from manifoldry import PCA, FromDensity, Isomap, KernelPCA, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.density import FromDensity, ManifoldParzen, MixtureOfFactorAnalyzers
+from manifoldry.density import ManifoldParzen, MixtureOfFactorAnalyzers
 
 
 @pytest.fixture(name="X", scope="module")

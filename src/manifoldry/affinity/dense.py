@@ -7,64 +7,18 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from manifoldry._threads import map_threads, one_blas_thread
-from manifoldry._typing import Array, Matrix
-from manifoldry._validation import row_blocks
-from manifoldry.eigen import Spectrum
 from manifoldry.neighbors.distances import (
     Frame,
-    corrected_squares,
-    expansion_error,
-    squared_norms,
+    squared_distances,
 )
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import row_blocks, spread_rows
 
-# Directions whose eigenvalue is below this share of the largest carry only rounding.
-RANK_TOLERANCE = 1e-12
 UNKNOWN_AMONG = (
     "values of new points with each other are not known: the model was fitted on precomputed ones, "
     "between points and training points; fit it on the data"
 )
-# Below this many multiplications subtracting every pair outright costs next to nothing.
-_DIRECT = 2e8
-
-
-def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Array:
-    """Squared Euclidean distances in units of the frame, each right to `accuracy`.
-
-    One matrix product where rounding allows it, else (points close together but far from the
-    origin) direct subtraction, which is slower and always right. Points that coincide are at
-    distance exactly zero either way.
-    """
-    if sparse.issparse(X) or sparse.issparse(Y):
-        X, Y = sparse.csr_array(X), sparse.csr_array(Y)
-    A, B = frame.apply(X), frame.apply(Y)
-    squares = squared_norms(B)
-    error = expansion_error(squared_norms(A), squares.max(initial=0.0), A.shape[1])
-    work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
-    if error.max(initial=0.0) > accuracy or (work < _DIRECT and not sparse.issparse(X)):
-        return _subtracted_squares(X / frame.unit, Y / frame.unit)
-    D2 = np.empty((X.shape[0], Y.shape[0]))
-
-    def fill(rows: slice) -> None:
-        D2[rows] = corrected_squares(A[rows], B, squares, error[rows], X[rows], Y, frame.unit)
-
-    with one_blas_thread():
-        map_threads(fill, row_blocks(len(D2), D2.shape[1], budget=2**18))
-    return D2
-
-
-def _subtracted_squares(X: Matrix, Y: Matrix) -> Array:
-    """Squared distances pair by pair, of sparse rows in blocks so that few are dense at a time."""
-    from scipy.spatial.distance import cdist
-
-    if not sparse.issparse(X):
-        return np.asarray(cdist(X, Y, "sqeuclidean"))
-    D2 = np.empty((X.shape[0], Y.shape[0]))
-    for rows in row_blocks(*X.shape):
-        dense = X[rows].toarray()
-        for columns in row_blocks(*Y.shape):
-            D2[rows, columns] = cdist(dense, Y[columns].toarray(), "sqeuclidean")
-    return D2
 
 
 class RawKernel(Protocol):
@@ -199,8 +153,23 @@ class Centered:
         return self.raw.among(X) - means[:, None] - means[None, :] + self.grand_mean
 
 
-def dual_vectors(spectrum: Spectrum) -> Array:
-    """v/√ℓ for Nyström's formula where coordinates are √ℓ·v; zero where ℓ is not positive."""
-    floor = RANK_TOLERANCE * np.abs(spectrum.values).max()
-    inverse_root = np.where(spectrum.values > floor, spectrum.values, np.inf) ** -0.5
-    return spectrum.vectors * inverse_root
+def median_rbf(X: Matrix, gamma: float | None = None, sample: int = 1000) -> RBF:
+    """The Gaussian kernel on `X`; its width by default the median squared distance in a sample."""
+    frame = Frame.of(X)
+    if gamma is not None:
+        scaled = gamma * frame.unit * frame.unit
+        if not np.finfo(np.float64).tiny <= scaled < np.inf:
+            raise ValueError(
+                f"gamma={gamma:g} is out of proportion to data that extend over about "
+                f"{frame.unit:.0e}: gamma·d² leaves the range of double precision; leave gamma "
+                "at its default or rescale X"
+            )
+        return RBF(X, frame, scaled)
+    rows = spread_rows(X.shape[0], sample)
+    D2 = squared_distances(X[rows], X[rows], frame, accuracy=1e-12)
+    off_diagonal = D2[~np.eye(len(rows), dtype=bool)]
+    median = float(np.median(off_diagonal))
+    if median == 0:
+        positive = off_diagonal[off_diagonal > 0]
+        median = float(np.median(positive)) if len(positive) else 1.0
+    return RBF(X, frame, 1 / median)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from manifoldry import LLE, NeighborGraph, _threads
-from manifoldry._threads import map_threads, one_blas_thread, thread_count, threads_allowed
+from manifoldry import LLE, NeighborGraph
+from manifoldry.util import threads
+from manifoldry.util.threads import map_threads, one_blas_thread, thread_count, threads_allowed
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
@@ -28,8 +29,8 @@ def test_all_cores_by_default(monkeypatch):
 
 @pytest.mark.parametrize("n_features", [3, 30])
 def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
-    started, helpers = [], _threads._helpers
-    monkeypatch.setattr(_threads, "_helpers", lambda n: started.append(n) or helpers(n))
+    started, helpers = [], threads._helpers
+    monkeypatch.setattr(threads, "_helpers", lambda n: started.append(n) or helpers(n))
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     X = np.random.default_rng(0).normal(size=(20_000, n_features))

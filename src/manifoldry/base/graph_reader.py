@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._checks import check_count
-from manifoldry._embedder import Embedder
-from manifoldry._typing import Array
-from manifoldry._validation import check_square
+from manifoldry.base.embedder import Embedder
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.precomputed import SparseDistances
+from manifoldry.util.checks import check_count
+from manifoldry.util.typing import Array
+from manifoldry.util.validation import check_square
 
 
 @dataclass(frozen=True, eq=False)

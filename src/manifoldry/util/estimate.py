@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from manifoldry._typing import Array
+from manifoldry.util.typing import Array
 
 CONFIDENCE = 0.95
 ANYWHERE = (-np.inf, np.inf)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, lstsq
 
-from manifoldry._typing import Array
-from manifoldry.semidefinite.symmetric import smat, svec, triangle
+from manifoldry.optimize.conic.symmetric import smat, svec, triangle
+from manifoldry.util.typing import Array
 
 _ROUNDS = 5
 _TURNS = 1e-11  # slopes below this belong to rotations of R, which change nothing

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigvalsh
 
-from manifoldry._typing import Array
-from manifoldry.semidefinite.symmetric import congruence, order_of, smat, svec
+from manifoldry.optimize.conic.symmetric import congruence, order_of, smat, svec
+from manifoldry.util.typing import Array
 
 _SHORT_OF_THE_WALL = 0.98  # share of the way to the nearest singular matrix
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry._typing import Array, IntArray, Matrix
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Share of the largest entry up to which a matrix may fail to be what it should be.
 _ROUNDING = 1e-6
@@ -30,6 +30,17 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
     refuse_masked(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     return canonical(validate_data(estimator, X, reset=reset, **options))
+
+
+def read_rows(X: Any, least: int) -> Matrix:
+    """Finite rows, dense or CSR."""
+    from sklearn.utils import check_array
+
+    refuse_masked(X)
+    dtypes = [np.float64, np.float32]
+    return canonical(
+        check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least, input_name="X")
+    )
 
 
 def canonical(X: Matrix) -> Matrix:

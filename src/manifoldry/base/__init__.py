@@ -1,0 +1,1 @@
+"""What all estimators share: reading the input, fitting, mapping points both ways."""

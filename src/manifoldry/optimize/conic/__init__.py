@@ -1,0 +1,1 @@
+"""Small convex problems in positive semidefinite matrices."""

@@ -1,0 +1,1 @@
+"""What every other package uses: checks, threads, progress, warnings."""

@@ -1,0 +1,1 @@
+"""Estimators around other estimators."""
