@@ -310,7 +310,7 @@ class TestTransform:
         training = method.input(X)
         model = method.make(n_components=2).fit(training)
         assert model.extension_error(training) <= method.extension_error
-        rough = model._extension.transform(training)
+        rough = model.extension_.transform(training)
         assert (
             np.abs(rough - model.embedding_).max()
             <= 2 * method.extension_error * np.abs(model.embedding_).max()

@@ -18,7 +18,7 @@ def test_a_new_point_stays_with_its_piece(method):
     small = model.embedding_[120:]
     placed = model.transform(X[120:] + 1e-3)
     assert np.abs(placed - small).max() < 0.05 * np.ptp(model.embedding_, axis=0).max()
-    with_more = model._extension
+    with_more = model.extension_
     if method is LLE:
         rows = with_more.rows(X[120:] + 30.0)  # now most neighbours would be on neither side
         assert not rows[:, :120].toarray()[rows[:, 120:].sum(axis=1) > 0.5].any()

@@ -60,7 +60,7 @@ class TestWeight:
         ).fit(X)
         assert model.converged_
         assert np.isclose(again.loss_, model.loss_, rtol=1e-4)
-        assert np.isclose(model._objective.value(model.embedding_), model.loss_)
+        assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
 
     def test_units_do_not_matter(self, X):
         weights = {mf.ElasticEmbedding().fit(s * X).weight_ for s in (1e-100, 1.0, 1e100)}
@@ -103,8 +103,8 @@ class TestWeight:
                 raise KeyboardInterrupt
 
         model = mf.ElasticEmbedding(callback=stop, on_interrupt="keep").fit(X)
-        assert model.weight_ == model.trace_["parameter"][-1] == model._objective.weight
-        assert np.isclose(model.loss_, model._objective.value(model.embedding_))
+        assert model.weight_ == model.trace_["parameter"][-1] == model.objective_.weight
+        assert np.isclose(model.loss_, model.objective_.value(model.embedding_))
 
     def test_few_points(self, X):
         for n in (3, 10):
@@ -144,9 +144,9 @@ class TestRepulsion:
         kept = given.copy()
         model = mf.ElasticEmbedding(weight=20.0, repulsion=given).fit(X)
         assert np.array_equal(given, kept)
-        loss = model._objective.value(model.embedding_)
+        loss = model.objective_.value(model.embedding_)
         given[:] = 7.0
-        assert model._objective.value(model.embedding_) == loss
+        assert model.objective_.value(model.embedding_) == loss
 
 
 @pytest.mark.parametrize("repulsion", ["uniform", "squared_distance"])
@@ -155,7 +155,7 @@ def test_new_points_minimise_their_part_of_the_energy(X, X_new, repulsion):
     model = mf.ElasticEmbedding(weight=20.0, perplexity=10, repulsion=repulsion).fit(X)
     placed = model.transform(X_new)
     n = len(X)
-    P = model._extension.affinity.rows(X_new).toarray()
+    P = model.extension_.affinity.rows(X_new).toarray()
     D = cdist(X_new, X, "sqeuclidean")
     R = (
         D * n / cdist(X, X, "sqeuclidean").sum()

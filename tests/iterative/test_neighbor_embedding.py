@@ -269,7 +269,7 @@ class TestHomotopy:
         rule = Homotopy(values=(0.5, 2.0))
         model = mf.ElasticEmbedding(repulsion="uniform", weight=10.0, homotopy=rule).fit(X)
         assert model.path_.column("parameter").tolist() == [0.5, 2.0, 10.0]
-        assert np.isclose(model._objective.value(model.embedding_), model.loss_)
+        assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
 
     def test_exaggeration_step_by_step(self, X):
         """As good as at once, and by its own rule: optimisers are free."""
@@ -331,7 +331,7 @@ class TestInput:
         data = method(**parameters).fit(X)
         graph = kneighbors_graph(X, 40, mode="distance")
         pairs = method(metric="precomputed", **parameters).fit(graph)
-        assert pairs._graph.n_neighbors == 30
+        assert pairs.extension_.affinity.graph.n_neighbors == 30
         assert rotated(pairs.embedding_, data.embedding_) < 1e-5
 
     def test_a_graph_too_sparse_for_the_perplexity(self, X):

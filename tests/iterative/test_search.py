@@ -56,7 +56,7 @@ class TestCallbacks:
         ).fit(X)
         for iterate, entry in zip(watch.seen, model.trace_, strict=True):
             assert iterate.step.value == entry["value"]
-            assert np.isclose(model._objective.value(iterate.embedding), entry["value"])
+            assert np.isclose(model.objective_.value(iterate.embedding), entry["value"])
         assert np.array_equal(watch.seen[-1].embedding, model.embedding_)
         with pytest.raises(ValueError, match="read-only"):
             watch.seen[0].embedding[0] = 0
@@ -139,8 +139,8 @@ class TestInterrupts:
             assert any(np.array_equal(model.embedding_, seen.embedding) for seen in watch.seen)
             assert np.array_equal(model.path_.embeddings[-1], model.embedding_)
         else:
-            assert np.isclose(model.loss_, model._objective.value(model.embedding_))
-            assert model._objective.weight == getattr(model, "weight_", 1.0)
+            assert np.isclose(model.loss_, model.objective_.value(model.embedding_))
+            assert model.objective_.weight == getattr(model, "weight_", 1.0)
 
     def test_while_curvature_is_computed(self, X, monkeypatch):
         monkeypatch.setattr(

@@ -26,7 +26,7 @@ from manifoldry import (
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import redundancy
-from manifoldry.nonredundant.criteria import Prediction, mass_of
+from manifoldry.nonredundant.criteria import Landscape, Prediction, mass_of
 from manifoldry.nonredundant.smoother import CUT
 
 LE = LaplacianEigenmaps(n_neighbors=12)
@@ -283,7 +283,7 @@ def test_pieces_are_embedded_apart():
         ({"smoother": "spline"}, ValueError, "smoother='spline' must be one of"),
         ({"n_components": 0}, ValueError, "n_components=0 must be"),
         ({"n_components": 500}, ValueError, "n_components=500 must be at most"),
-        ({"estimator": LTSA(), "n_components": "auto"}, ValueError, "tangent planes"),
+        ({"estimator": LTSA(), "n_components": "auto"}, ValueError, "depends on that number"),
     ],
 )
 def test_what_makes_no_sense_is_refused(parameters, error, message):
@@ -296,12 +296,11 @@ def test_criteria_can_be_used_alone():
     """A problem, the coordinates so far, and a solver are all they need."""
     X, _ = make_strip(300, aspect=3, random_state=0)
     model = clone(LE).set_params(n_components=1).fit(X)
-    model.n_components_ = 1
-    problem = model._pose(X)
+    (problem,) = clone(LE).pose(X).problems
     from manifoldry.eigen import Auto
 
     found = Prediction(0.3).next(
-        problem,
+        Landscape(problem),
         model.embedding_,
         lambda p: Auto().solve(p, 1, np.random.default_rng(0)),
     )

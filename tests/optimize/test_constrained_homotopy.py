@@ -78,9 +78,9 @@ def test_letting_go_lowers_the_value_to_a_free_minimum(estimator):
     held, free = model.path_.steps[-2:]
     assert free.value <= held.value
     assert model.converged_
-    assert model.loss_ == free.value == model._objective.value(model.embedding_)
-    G = model._objective.value_and_gradient(model.embedding_)[1]
-    G_held = model._objective.value_and_gradient(model.path_.embeddings[-2])[1]
+    assert model.loss_ == free.value == model.objective_.value(model.embedding_)
+    G = model.objective_.value_and_gradient(model.embedding_)[1]
+    G_held = model.objective_.value_and_gradient(model.path_.embeddings[-2])[1]
     assert np.linalg.norm(G) < 1e-2 * np.linalg.norm(G_held)
 
 

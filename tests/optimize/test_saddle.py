@@ -153,7 +153,7 @@ def test_second_bifurcation_of_the_elastic_embedding_against_scipy(curvature):
     V = eigh(laplacian(model.affinity_).toarray())[1][:, 1]
 
     def sideways(weight):
-        objective = model._objective.with_weight(weight)
+        objective = model.objective_.with_weight(weight)
 
         def flat(y):
             value, G = objective.value_and_gradient(y[:, None])

@@ -15,7 +15,7 @@ from manifoldry import (
     NeighborGraph,
     SpectralClustering,
 )
-from manifoldry.base.piecewise import with_itself
+from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.datasets import make_hemisphere, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import procrustes

@@ -153,8 +153,8 @@ def test_new_points_of_euclidean_distances_land_where_they_belong():
 def test_training_loss_identity_of_the_kernel(dissimilarities):
     """§22: mean over pairs of (K − Σ ℓ v v)² is the sum of the dropped ℓ², over n²."""
     model = precomputed(3).fit(dissimilarities)
-    K = model._extension.rows(dissimilarities)
-    mean = np.square(K * model._unit**2 - model.embedding_ @ model.embedding_.T).mean()
+    K = model.extension_.rows(dissimilarities)
+    mean = np.square(K * model.extension_.unit**2 - model.embedding_ @ model.embedding_.T).mean()
     values = np.linalg.eigvalsh(double_centred(dissimilarities))[::-1]
     assert np.isclose(mean, (values[3:] ** 2).sum() / 20**2)
 

@@ -37,7 +37,7 @@ def test_landmark_scaling_is_nystroem():
     """E1.2: triangulation by mean squared distances is Gower's formula."""
     X = make_swiss_roll(300, random_state=0).X
     model = Isomap(n_landmarks=40).fit(X)
-    D2 = model._geodesics.distances**2  # (n, m)
+    D2 = model.extension_.geodesics.distances**2  # (n, m)
     B = D2[model.landmarks_]
     H = np.eye(40) - 1 / 40
     values, V = np.linalg.eigh(-0.5 * H @ B @ H)

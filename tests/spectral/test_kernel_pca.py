@@ -112,7 +112,7 @@ def test_projection_by_its_formula():
 def test_nystroms_functions_are_eigenfunctions():
     """§21: applying the kernel to the extended function at new points returns ℓ times it."""
     model = KernelPCA(3, gamma=0.3).fit(X)
-    rows = model._extension.rows(NEW)
+    rows = model.extension_.rows(NEW)
     assert np.allclose(rows @ model.embedding_ / model.eigenvalues_, model.transform(NEW))
     assert model.extension_error(X) < 1e-12
 
@@ -122,7 +122,7 @@ def test_training_loss_identity():
     values = np.linalg.eigvalsh(centred_kernel(pairwise_kernels(X, metric="rbf", gamma=0.3)))
     for k in (1, 3, 7):
         model = KernelPCA(k, gamma=0.3).fit(X)
-        K = model._extension.rows(X)
+        K = model.extension_.rows(X)
         mean = np.square(K - model.embedding_ @ model.embedding_.T).mean()
         assert np.isclose(mean, (values[:-k] ** 2).sum() / 50**2)
         assert np.isclose(model.loss_, (values[:-k] ** 2).sum() / (values**2).sum())

@@ -181,7 +181,7 @@ def test_rows_of_the_equivalent_kernel_at_training_points():
     model = LaplacianEigenmaps(2, normalization="sym").fit(X)
     W = model.affinity_.toarray()
     root = np.sqrt(W.sum(axis=1))
-    K = model._extension.rows(X).toarray()
+    K = model.extension_.rows(X).toarray()
     assert np.allclose(K, W / np.outer(root, root), atol=1e-12)
     assert np.allclose(K @ model.embedding_, model.embedding_ * (1 - model.eigenvalues_))
 
@@ -190,7 +190,7 @@ def test_training_loss_identity():
     """§22 with the trivial pair among those kept."""
     X = strip(60)
     model = LaplacianEigenmaps(3, normalization="sym").fit(X)
-    K = model._extension.rows(X).toarray()
+    K = model.extension_.rows(X).toarray()
     degree = model.affinity_.sum(axis=1)
     trivial = np.sqrt(degree / degree.sum())
     kept = np.outer(trivial, trivial)

@@ -185,7 +185,7 @@ def recovered(X, X_new):
     model = LTSA(n_neighbors=12).fit(X)
     back = model.inverse_transform(model.transform(X_new))
     lost = ((back - X_new) ** 2).sum() / ((X_new - X_new.mean(axis=0)) ** 2).sum()
-    return model._inverse.along_tangents, 1 - lost
+    return model.inverse_.along_tangents, 1 - lost
 
 
 def test_ltsa_goes_back_along_its_own_tangents():

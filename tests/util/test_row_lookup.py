@@ -24,22 +24,22 @@ def test_rows_are_found_whatever_holds_them(rng, stored, asked):
     rng.shuffle(X)
     queries = np.vstack([X[::-1], X[:4] + 1e-9, rng.normal(size=(3, 6))])
     expected = [*range(len(X) - 1, -1, -1), *[-1] * 7]
-    np.testing.assert_array_equal(RowLookup.of(stored(X)).find(asked(queries)), expected)
+    np.testing.assert_array_equal(RowLookup.of(stored(X)).identical(asked(queries)), expected)
 
 
 def test_the_first_of_several_is_found(rng):
     X = rng.normal(size=(10, 3))
     lookup = RowLookup.of(np.vstack([X, X[::-1], X]))
-    np.testing.assert_array_equal(lookup.find(X), np.arange(10))
+    np.testing.assert_array_equal(lookup.identical(X), np.arange(10))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_negative_zero_is_zero(kind):
     X = np.array([[1.0, 0.0], [0.0, 2.0]])
     negative = np.array([[1.0, -0.0], [-0.0, 2.0]])
-    np.testing.assert_array_equal(RowLookup.of(kind(X)).find(kind(negative)), [0, 1])
-    np.testing.assert_array_equal(RowLookup.of(kind(negative)).find(kind(X)), [0, 1])
-    np.testing.assert_array_equal(RowLookup.of(negative).find(kind(X)), [0, 1])
+    np.testing.assert_array_equal(RowLookup.of(kind(X)).identical(kind(negative)), [0, 1])
+    np.testing.assert_array_equal(RowLookup.of(kind(negative)).identical(kind(X)), [0, 1])
+    np.testing.assert_array_equal(RowLookup.of(negative).identical(kind(X)), [0, 1])
 
 
 def test_stored_zeros_and_repeated_entries_of_sparse_rows_do_not_matter():
@@ -52,8 +52,8 @@ def test_stored_zeros_and_repeated_entries_of_sparse_rows_do_not_matter():
         (np.array([1.0, 2.0, 1.0, 2.0]), np.array([1, 1, 0, 2]), np.array([0, 2, 4])), shape=(2, 3)
     )
     for odd in (zeros, halves):
-        np.testing.assert_array_equal(RowLookup.of(X).find(odd), [0, 1])
-        np.testing.assert_array_equal(RowLookup.of(odd).find(X), [0, 1])
+        np.testing.assert_array_equal(RowLookup.of(X).identical(odd), [0, 1])
+        np.testing.assert_array_equal(RowLookup.of(odd).identical(X), [0, 1])
     assert halves.nnz == 4
 
 
@@ -71,7 +71,7 @@ def test_rows_that_share_a_key_are_told_apart(rng, kind, keys, monkeypatch):
     queries[4] = 0.5
     expected = np.arange(30)
     expected[4], expected[20] = -1, 10
-    np.testing.assert_array_equal(lookup.find(kind(queries)), expected)
+    np.testing.assert_array_equal(lookup.identical(kind(queries)), expected)
 
 
 def test_numbers_of_few_digits_have_different_keys(rng):
@@ -97,14 +97,14 @@ def test_keys_do_not_depend_on_the_batch_or_the_layout(rng, monkeypatch):
 def test_single_precision_rows_are_found_by_their_value(rng):
     X = rng.normal(size=(20, 3)).astype(np.float32)
     lookup = RowLookup.of(X)
-    np.testing.assert_array_equal(lookup.find(X.astype(np.float64)), np.arange(20))
-    np.testing.assert_array_equal(lookup.find(X.astype(np.float64) + 1e-12), -1)
+    np.testing.assert_array_equal(lookup.identical(X.astype(np.float64)), np.arange(20))
+    np.testing.assert_array_equal(lookup.identical(X.astype(np.float64) + 1e-12), -1)
 
 
 def test_nobody_asks():
     lookup = RowLookup.of(np.ones((3, 2)))
-    assert len(lookup.find(np.empty((0, 2)))) == 0
-    np.testing.assert_array_equal(lookup.find(np.array([[1e308, 0.0], [1.0, 1.0]])), [-1, 0])
+    assert len(lookup.identical(np.empty((0, 2)))) == 0
+    np.testing.assert_array_equal(lookup.identical(np.array([[1e308, 0.0], [1.0, 1.0]])), [-1, 0])
 
 
 def test_first_copies_of_rows():

@@ -8,39 +8,50 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.input import Distances, GraphOptions, Input, Lookup, Points, ReadyGraph
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import MapSpacing, coordinate_redundancy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
-from manifoldry.util.rows import RowLookup
 from manifoldry.util.threads import threads_allowed
-from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import check_data, owned
-
-_DEFAULT_COMPONENTS = 2
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all embeddings.
 
-    A subclass computes ``embedding_`` in ``_fit`` and leaves in ``_extension`` what places new
-    points, in ``_inverse`` the way back.
+    A subclass computes in ``_fit`` the map, what places new points on it and what leads back.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+        The map.
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
     """
 
     n_components: int | None
     embedding_: Array
+    extension_: Extension
+    inverse_: Inverse | None
 
-    # Coordinates of new points.
-    _extension: Extension
     # The parameter that says how many coordinates there are.
     _counted_by = "n_components"
+    # Whether a neighbour graph may be passed in place of data.
+    _takes_graphs = False
     # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
     _learned: frozenset[str] = frozenset()
-    # Finds training rows among new ones; None where the data themselves were never seen.
-    _lookup: RowLookup | None = None
-    # From the map to the data; None where the data themselves were never seen.
-    _inverse: Inverse | None = None
+    # Finds training rows among new ones; None where nobody can tell.
+    _lookup: Lookup | None = None
+
+    @property
+    def _reads(self) -> type[Input]:
+        """What the rows mean that the estimator is given."""
+        metric = getattr(self, "metric", None)
+        return Distances if isinstance(metric, str) and metric == "precomputed" else Points
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the embedding of `X`; where that fails, a model fitted before stays as it was.
@@ -84,18 +95,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             New data; where the fit was on precomputed values, those between new and training
             points.
         """
-        check_is_fitted(self)
-        data = self._read(X, reset=False)
+        rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            return self._place(data).astype(float_dtype(data), copy=False)
+            return self._place(rows).astype(Points(rows).dtype, copy=False)
 
-    def _place(self, data: Matrix) -> Array:
-        placed = np.empty((data.shape[0], self._n_features_out))
-        known = self._identical(data)
+    def _place(self, rows: Matrix) -> Array:
+        placed = np.empty((rows.shape[0], self._n_features_out))
+        known = self._identical(rows)
         placed[known >= 0] = self.embedding_[known[known >= 0]]
         new = np.flatnonzero(known < 0)
         if len(new):
-            placed[new] = self._extension.transform(data[new])
+            placed[new] = self.extension_.transform(rows[new])
         return placed
 
     def inverse_transform(
@@ -116,7 +126,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         array of shape (n_samples, n_features), and the distances if asked for
         """
         Z = self._check_positions(X)
-        data = self._invert(Z.astype(np.float64)).astype(Z.dtype, copy=False)
+        if self.inverse_ is None:
+            raise ValueError(
+                f"this {type(self).__name__} was fitted on precomputed values, so it never saw "
+                "the data that inverse_transform would have to return; fit it on the data"
+            )
+        data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
         return data, MapSpacing(self.embedding_[self._on_map]).remoteness(Z)
@@ -141,14 +156,13 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The training data, as they were passed to ``fit``.
         """
-        check_is_fitted(self)
-        data = self._read(X, reset=False)
+        data = self._read_new(X)
         if data.shape[0] != len(self.embedding_):
             raise ValueError(
                 f"X has {data.shape[0]} rows; pass all {len(self.embedding_)} training rows"
             )
         rows = self._on_map
-        error = np.abs(self._extension.transform(data)[rows] - self.embedding_[rows]).max()
+        error = np.abs(self.extension_.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
     def redundancy(self) -> Array:
@@ -160,12 +174,28 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         check_is_fitted(self)
         return coordinate_redundancy(self.embedding_[self._on_map])
 
-    def _read(self, X: Any, reset: bool) -> Matrix:
-        """Validate data; on fitting, keep a copy that the caller cannot change."""
-        if isinstance(X, NeighborGraph):
+    def _read(self, X: Any) -> Input:
+        """Training data, or a graph of them."""
+        if not isinstance(X, NeighborGraph):
+            return self._reads.read(self, X)
+        if not self._takes_graphs:
             raise TypeError(f"{type(self).__name__} takes data, not a NeighborGraph")
-        data = check_data(self, X, reset=reset, ensure_min_samples=2 if reset else 1)
-        return owned(data, X) if reset else data
+        return ReadyGraph.read(self, X)
+
+    def _read_new(self, X: Any) -> Matrix:
+        check_is_fitted(self)
+        return self._reads.read_new(self, X)
+
+    def _neighbor_graph(self, data: Input) -> NeighborGraph:
+        """The graph that the estimator's parameters ask for."""
+        names = ("n_neighbors", "radius", "metric", "metric_params", "n_jobs")
+        asked = {name: getattr(self, name) for name in names}
+        default = self._default_neighbors(data.n_samples)
+        return data.graph(GraphOptions(**asked, default=default))
+
+    def _default_neighbors(self, n: int) -> int | None:
+        """Neighbours of `n` points where none were asked for; None leaves it to the graph."""
+        return None
 
     def _forget(self) -> None:
         """Drop what an earlier fit left: with other parameters not all of it is replaced."""
@@ -175,35 +205,28 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         for name in set(vars(self)).difference(kept):
             delattr(self, name)
 
-    def _largest_components(self, data: Any) -> tuple[int, str]:
+    def _largest_components(self, data: Input) -> tuple[int, str]:
         """The largest n_components the data allow, and what sets it."""
-        return data.shape[0] - 1, "n_samples - 1"
+        return data.n_samples - 1, "n_samples - 1"
 
-    def _check_components(self, data: Any) -> None:
+    def _resolve_components(self, data: Input, default: int = 2) -> int:
+        """How many coordinates there are to be: as asked for, or what the data allow."""
         bound, limit = self._largest_components(data)
         name = self._counted_by
         if getattr(self, name) is None:
-            self.n_components_ = min(_DEFAULT_COMPONENTS, bound)
-            return
-        value = self.n_components_ = check_count(name, getattr(self, name))
+            return min(default, bound)
+        value = check_count(name, getattr(self, name))
         if value > bound:
             raise ValueError(
                 f"{name}={value} must be at most {limit}={bound}; pass {name}={bound} or fewer"
             )
+        return value
 
-    def _identical(self, data: Matrix) -> Any:
+    def _identical(self, rows: Matrix) -> IntArray:
         """Training row identical to each row, or -1; without stored data nobody is known."""
         if self._lookup is None:
-            return np.full(data.shape[0], -1)
-        return self._lookup.find(data)
-
-    def _invert(self, Z: Array) -> Array:
-        if self._inverse is None:
-            raise ValueError(
-                f"this {type(self).__name__} was fitted on precomputed values, so it never saw "
-                "the data that inverse_transform would have to return; fit it on the data"
-            )
-        return self._inverse.predict(Z)
+            return np.full(rows.shape[0], -1, dtype=np.intp)
+        return self._lookup.identical(rows)
 
     @property
     def _on_map(self) -> Any:
@@ -216,15 +239,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def __sklearn_is_fitted__(self) -> bool:
         # A fit that fails half-way may leave other attributes behind.
-        return hasattr(self, "_extension")
+        return hasattr(self, "extension_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._reads.pairwise
+        tags.input_tags.positive_only = self._reads.positive_only
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def float_dtype(data: Any) -> Any:
-    """Type of the coordinates: single precision for data in single precision."""
-    return np.float32 if getattr(data, "dtype", None) == np.float32 else np.float64

@@ -132,7 +132,7 @@ class ManifoldParzen(DensityEstimator):
 
     def _distinct(self, data: Array) -> Points:
         """The distinct rows, in a frame in which squares neither cancel nor overflow."""
-        first, counts = np.unique(RowLookup.of(data).find(data), return_counts=True)
+        first, counts = np.unique(RowLookup.of(data).identical(data), return_counts=True)
         X = self._points(data[first])
         return Points(X, counts, choose_index(X))
 

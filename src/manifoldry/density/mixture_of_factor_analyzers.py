@@ -129,7 +129,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _counts(self, data: Array) -> tuple[int, int]:
         """Numbers of components and factors, as the data allow."""
         n_components = check_count("n_components", self.n_components)
-        distinct = len(np.unique(RowLookup.of(data).find(data)))
+        distinct = len(np.unique(RowLookup.of(data).identical(data)))
         if distinct == 1:
             raise ValueError(
                 "all rows of X coincide, so that they have no density; pass rows that differ"

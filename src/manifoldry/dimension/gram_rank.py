@@ -70,10 +70,9 @@ def _of_estimator(model: Any, share: float) -> Dimension:
 
 
 def _is_gram(model: Any) -> bool:
-    from manifoldry.spectral.gram_embedder import GramEmbedder
-    from manifoldry.spectral.isomap import Isomap
+    from manifoldry import PCA, ClassicalMDS, Isomap, KernelPCA
 
-    return isinstance(model, GramEmbedder | Isomap)
+    return isinstance(model, PCA | ClassicalMDS | KernelPCA | Isomap)
 
 
 def _note(shares: Any, count: int, share: float) -> str:

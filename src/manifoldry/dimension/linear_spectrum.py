@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.input import Points
 from manifoldry.eigen import resolve_solver
 from manifoldry.neighbors.distances import squared_norms
-from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.spectral.gram import LinearGram
 from manifoldry.util.typing import Array, Matrix
 
 _ROWS = 10_000  # points the spectrum is taken of
@@ -43,7 +44,7 @@ class LinearSpectrum:
             X = X[np.sort(rng.choice(X.shape[0], _ROWS, replace=False))]
         n = X.shape[0]
         bound = min(n - 1, X.shape[1])
-        pose = LinearPose.of(X)
+        pose = LinearGram.of(Points(X))
         solver = resolve_solver("auto", end="largest")
         spectrum = solver.solve(pose.problem, min(bound, _MOST), rng)
         values = np.maximum(spectrum.values, 0.0)
@@ -65,7 +66,7 @@ class LinearSpectrum:
         return held, influence.std(axis=0) / np.sqrt(len(self.lengths))
 
 
-def _squared_lengths(pose: LinearPose) -> Array:
+def _squared_lengths(pose: LinearGram) -> Array:
     """Squared distances of the points from their mean, in units of the pose."""
     F = pose.problem.operator.factor
     if not sparse.issparse(F):

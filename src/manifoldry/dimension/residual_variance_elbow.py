@@ -12,7 +12,7 @@ from manifoldry.eigen import resolve_solver
 from manifoldry.extension.geodesic import squares
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
-from manifoldry.spectral.kernel_pose import KernelPose
+from manifoldry.spectral.gram import KernelGram
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
@@ -101,7 +101,7 @@ def largest_piece(graph: NeighborGraph, first: IntArray | None) -> IntArray:
 def unroll(D: Array, k: int, rng: np.random.Generator) -> Unrolled:
     """Scale the distances, and compare them with those on the map; D stays as it is."""
     unit = power_of_two_scale(D)
-    pose = KernelPose.of(GivenKernel(len(D)), squares(D, unit))
+    pose = KernelGram.of(GivenKernel(len(D)), squares(D, unit))
     spectrum = resolve_solver("auto", end="largest").solve(pose.problem, k, rng)
     values = np.maximum(spectrum.values, 0.0)
     Y = spectrum.vectors * np.sqrt(values)

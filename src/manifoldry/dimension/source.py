@@ -51,7 +51,7 @@ class Source:
         if isinstance(X, NeighborGraph):
             return cls._of_graph(X)
         X = _read(X)
-        first, place = np.unique(RowLookup.of(X).find(X), return_inverse=True)
+        first, place = np.unique(RowLookup.of(X).identical(X), return_inverse=True)
         _check_distinct(len(first), X.shape[0])
         return cls(X if len(first) == X.shape[0] else X[first], place, None, first)
 

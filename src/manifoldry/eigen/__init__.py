@@ -9,6 +9,7 @@ from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.lanczos import Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
+from manifoldry.eigen.pieces import PieceSolver, Spectra
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
 from manifoldry.eigen.shift_invert import ShiftInvertLanczos
@@ -25,9 +26,11 @@ __all__ = [
     "Lanczos",
     "Lobpcg",
     "PairSolver",
+    "PieceSolver",
     "Randomized",
     "ShiftInvertLanczos",
     "SolverFailed",
+    "Spectra",
     "SpectralProblem",
     "Spectrum",
     "StandardProblem",

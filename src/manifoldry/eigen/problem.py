@@ -122,12 +122,13 @@ class SpectralProblem:
     def coordinates(self, spectrum: Spectrum) -> Array:
         """Return the embedding (n, k): the eigenvectors, scaled as the problem says.
 
-        A negative eigenvalue has no square root: "sqrt_eigenvalue" makes its column zero.
+        A negative eigenvalue has no square root, and that of a rounding error is no direction:
+        "sqrt_eigenvalue" makes their columns zero.
         """
         if self.scale == "sqrt_n":
             return np.sqrt(self.n) * spectrum.vectors
         if self.scale == "sqrt_eigenvalue":
-            return spectrum.vectors * np.sqrt(np.maximum(spectrum.values, 0.0))
+            return spectrum.vectors * np.sqrt(np.where(spectrum.significant, spectrum.values, 0.0))
         return spectrum.vectors.copy()
 
 

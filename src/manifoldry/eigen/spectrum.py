@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -44,6 +44,8 @@ class Spectrum:
         Estimate of the norm of the operator in standard form: the yardstick of rounding.
     solver, reason : str
         Who solved it, and why that solver.
+    beyond : array
+        Eigenvalues beyond the (k+1)-th that came at no cost.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Spectrum:
     norm: float
     solver: str = ""
     reason: str = ""
+    beyond: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def k(self) -> int:
@@ -133,7 +136,25 @@ class Spectrum:
             residuals=self.residuals[:k],
             gaps=self.gaps[:k],
             next_value=float(self.values[k]),
+            beyond=np.concatenate([self.values[k + 1 :], [self.next_value], self.beyond]),
         )
+
+    def padded(self, k: int) -> Spectrum:
+        """The spectrum with zeros for pairs that there are not, up to k."""
+        missing = (0, k - self.k)
+        return replace(
+            self,
+            values=np.pad(self.values, missing),
+            vectors=np.pad(self.vectors, ((0, 0), missing)),
+            residuals=np.pad(self.residuals, missing),
+            gaps=np.pad(self.gaps, missing),
+        )
+
+    @property
+    def computed(self) -> Array:
+        """All eigenvalues that are known, those beyond the k-th too."""
+        values = np.concatenate([self.values, [self.next_value], self.beyond])
+        return values[np.isfinite(values)]
 
     def summary(self) -> str:
         """Return one line: who solved it, why, and the worst residual with its gap."""

@@ -8,7 +8,7 @@ from scipy import sparse
 from manifoldry.eigen import Spectrum
 from manifoldry.extension.base import Extension
 from manifoldry.neighbors.distances import Frame
-from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,12 @@ class AffineMap(Extension):
         centered = (dense - self.mean) / self.unit - self.rest
         return np.asarray(centered @ centered.T)
 
-    def inverse(self, Z: Array) -> Array:
-        """Data at map positions, (n_new, n_features)."""
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        raise ValueError(
+            "a linear map keeps no data; its kernel is the inner product of centred rows, "
+            "(X - mean) @ (X_train - mean).T"
+        )
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
         return self.mean + ((Z / self.unit) @ self.components.T + self.rest) * self.unit

@@ -2,14 +2,14 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.exceptions import ExtensionWarning
-from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
 from manifoldry.util.warn import warn
 
@@ -42,6 +42,23 @@ class Extension(ABC):
     def transform(self, X: Matrix) -> Array:
         """Coordinates of new points, (n_new, n_components)."""
 
+    def within(self, X: Matrix) -> tuple[Array, IntArray]:
+        """Coordinates of new points in their own piece of the map, and which piece that is."""
+        return self.transform(X), np.zeros(X.shape[0], dtype=np.intp)
+
+    def place(self, Y: Array, piece: IntArray) -> Array:
+        """Coordinates on the map of coordinates within pieces."""
+        return Y
+
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        """The kernel whose eigenvectors the coordinates are, from `X` to training points.
+
+        `known` says which rows are training points, and is -1 for others.
+        """
+        raise ValueError(
+            "these coordinates are not the eigenvectors of a kernel of pairs of points"
+        )
+
 
 class KernelExtension(Extension):
     """An extension through an equivalent kernel, whose rows others can use too."""
@@ -64,6 +81,9 @@ class KernelExtension(Extension):
         parts = [self.rows(X[block]) for block in row_blocks(n, self.numbers_per_row)]
         return sparse.vstack(parts, "csr") if sparse.issparse(first) else np.concatenate(parts)
 
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        return self.matrix(X)
+
 
 @dataclass(frozen=True, eq=False)
 class Nystrom(KernelExtension):
@@ -76,6 +96,7 @@ class Nystrom(KernelExtension):
 
     kernel: EquivalentKernel
     dual: Array  # (n_train, n_components)
+    unit: float = 1.0  # length whose square the kernel is in
 
     def rows(self, X: Matrix) -> Matrix:
         return self.kernel.rows(X)
@@ -90,6 +111,14 @@ class Nystrom(KernelExtension):
             out[block] = self.kernel.rows(X[block]) @ self.dual
         return out
 
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        return self.matrix(X) * self.unit**2
+
+    def among(self, X: Matrix) -> Array:
+        """The kernel of new points with each other, (n_new, n_new), where it has such values."""
+        kernel: Any = self.kernel
+        return np.asarray(kernel.among(X))
+
 
 def warn_of_unsettled(settled: NDArray[np.bool_]) -> None:
     """Say so where searches for places of new points ended before they came to rest."""
@@ -100,3 +129,10 @@ def warn_of_unsettled(settled: NDArray[np.bool_]) -> None:
             "search ended; they are the best found",
             ExtensionWarning,
         )
+
+
+def with_training_rows(rows: Matrix, known: IntArray, K: Matrix) -> sparse.csr_array:
+    """Kernel rows, but for those `known` to be training points the ones of the matrix `K`."""
+    old = np.flatnonzero(known >= 0)
+    which = sparse.csr_array((np.ones(len(old)), (old, known[old])), shape=(len(known), K.shape[0]))
+    return sparse.csr_array(sparse.diags_array((known < 0).astype(float)) @ rows + which @ K)

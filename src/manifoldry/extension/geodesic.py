@@ -35,19 +35,25 @@ class GeodesicExtension(KernelExtension):
     def numbers_per_row(self) -> int:
         return 4 * len(self.geodesics.targets)
 
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        return self.matrix(X) * self.unit**2
+
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.pieces.offset.shape[1]))
         for block in row_blocks(X.shape[0], self.numbers_per_row):
-            out[block] = self._transform(X[block])
+            out[block] = self.place(*self.within(X[block]))
         return out
 
-    def _transform(self, X: Matrix) -> Array:
+    def place(self, Y: Array, piece: IntArray) -> Array:
+        return self.pieces.place(Y, piece)
+
+    def within(self, X: Matrix) -> tuple[Array, IntArray]:
         inside = np.zeros((X.shape[0], self.pieces.offset.shape[1]))
         piece = np.full(X.shape[0], -1)
         for number, rows, kernel in self._by_piece(X):
             inside[rows] = self.maps[number].transform(kernel)
             piece[rows] = number
-        return self.pieces.place(inside, piece)
+        return inside, piece
 
     def _by_piece(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
         """For each piece that some rows belong to: which rows, and their uncentred kernel."""

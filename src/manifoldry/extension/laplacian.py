@@ -11,7 +11,7 @@ from scipy import sparse
 from manifoldry.affinity.base import Weights
 from manifoldry.affinity.dense import RBF
 from manifoldry.exceptions import ExtensionWarning
-from manifoldry.extension.base import KernelExtension
+from manifoldry.extension.base import KernelExtension, with_training_rows
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.rows import RowLookup
@@ -94,7 +94,7 @@ class KernelWeights:
 
     def identical(self, X: Matrix) -> IntArray:
         """See :class:`WeightRows`."""
-        return self._lookup.find(X)
+        return self._lookup.identical(X)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +125,7 @@ class LaplacianExtension(KernelExtension):
     """
 
     source: WeightRows
+    affinity: Matrix  # (n_train, n_train): weights of the training points
     degree: Array  # (n_train,)
     functions: Array  # (n_train, n_components): f, also where coordinates are √d·f
     values: Array  # (n_pieces, n_components)
@@ -142,10 +143,13 @@ class LaplacianExtension(KernelExtension):
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.functions.shape[1]))
         for block in row_blocks(X.shape[0], self.numbers_per_row):
-            out[block] = self._transform(X[block])
+            out[block] = self.place(*self.within(X[block]))
         return out
 
-    def _transform(self, X: Matrix) -> Array:
+    def place(self, Y: Array, piece: IntArray) -> Array:
+        return self.pieces.place(Y, piece)
+
+    def within(self, X: Matrix) -> tuple[Array, IntArray]:
         W, log_scale, nearest = self.source.rows(X)
         piece = self.pieces.labels[nearest]
         W = _within_piece(W, piece, self.pieces.labels)
@@ -162,15 +166,37 @@ class LaplacianExtension(KernelExtension):
         coordinates = mean / divisor
         if self.normalization == "sym":
             coordinates *= np.sqrt(degree)[:, None]
-        return self.pieces.place(coordinates, piece)
+        return coordinates, piece
 
     @property
     def numbers_per_row(self) -> int:
         return self.source.n_train if isinstance(self.source, KernelWeights) else 64
 
-    def at_training(self, W: sparse.csr_array) -> Array:
-        """What the formula gives at the training points of a single piece, with weights `W`."""
-        mean = (W @ self.functions) / self.degree[:, None]
+    def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
+        """Weights to other training points than a point's own, and the sum with that.
+
+        They are scaled to a row maximum of one.
+        """
+        W = self.source.rows(X)[0].copy()
+        mass = np.asarray(W.sum(axis=1)).ravel()
+        known = self.source.identical(X)
+        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
+        W.data[W.indices == known[rows]] = 0.0
+        W.eliminate_zeros()
+        return W, mass
+
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
+        """The weights over the roots of both degrees; without normalisation, μI − L."""
+        d, K = self.degree, sparse.csr_array(self.affinity)
+        if self.normalization == "none":
+            K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d: no eigenvalue is larger
+        else:
+            K = sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5)
+        return with_training_rows(self.matrix(X), known, K)
+
+    def at_training(self) -> Array:
+        """What the formula gives at the training points of a single piece."""
+        mean = (self.affinity @ self.functions) / self.degree[:, None]
         divisor, _ = self._divisor(self.pieces.labels, self.degree)
         root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
         return np.asarray(root * mean / divisor)

@@ -1,13 +1,14 @@
 """New points placed by the geometry of their neighbourhood: barycentres and local affine maps."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.extension.base import KernelExtension
+from manifoldry.extension.base import Extension, KernelExtension, with_training_rows
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
@@ -29,6 +30,8 @@ class LocalWeights(KernelExtension):
 
     graph: NeighborGraph
     embedding: Array  # (n_train, n_components)
+    # What the map costs, with a method `matrix`; None where nobody asks for its kernel.
+    alignment: Any = field(default=None, kw_only=True)
 
     @abstractmethod
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
@@ -46,6 +49,15 @@ class LocalWeights(KernelExtension):
             indices, weights = self._weights(X[block])
             out[block] = np.einsum("qk,qkl->ql", weights, self.embedding[indices])
         return out
+
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        """μI − M among training points; μ times its weights on them at a new point."""
+        if self.alignment is None:
+            return Extension.equivalent_kernel(self, X, known)
+        M = self.alignment.matrix()
+        bound = abs(M).sum(axis=1).max()  # μ: no eigenvalue is larger
+        K = bound * sparse.eye_array(M.shape[0]) - M
+        return with_training_rows(bound * self.matrix(X), known, K)
 
     @property
     def numbers_per_row(self) -> int:

@@ -27,7 +27,7 @@ from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
-from manifoldry.spectral.graph_embedder import all_coincide
+from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import as_generator, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, RandomState

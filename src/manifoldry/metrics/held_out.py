@@ -10,6 +10,7 @@ from manifoldry.base.score import reconstruction_errors
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.validation import check_data
 
 _MOST_PAIRS_OF = 2000  # points of which the kernel is taken pair by pair
 _KEPT = 0.5  # share of its variance that a coordinate must keep to count
@@ -123,20 +124,21 @@ def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> 
     >>> found.best, found.losses[2] < 0.01
     (2, True)
     """
-    if not hasattr(estimator, "_held_out"):
+    kernel: Any = getattr(estimator, "extension_", None)
+    if not hasattr(kernel, "among"):
+        check_is_fitted(estimator)
         raise TypeError(
             f"{type(estimator).__name__} has no kernel between new points; "
             "pass a fitted PCA, ClassicalMDS or KernelPCA first, then the data"
         )
-    check_is_fitted(estimator)
-    data = estimator._read(X, reset=False)
+    data = check_data(estimator, X, reset=False)
     if data.shape[0] < 3:
         raise ValueError(f"X has {data.shape[0]} rows; at least 3 are needed for pairs of them")
     if data.shape[0] > _MOST_PAIRS_OF:
         rng = as_generator(random_state, unset=0)
         data = data[np.sort(rng.choice(data.shape[0], _MOST_PAIRS_OF, replace=False))]
-    K, Z = estimator._held_out(data)
-    return KernelLoss(_losses(K, Z), _kept(Z, estimator.embedding_ / estimator._unit))
+    Z = kernel.transform(data) / kernel.unit
+    return KernelLoss(_losses(kernel.among(data), Z), _kept(Z, estimator.embedding_ / kernel.unit))
 
 
 def _kept(Z: Array, training: Array) -> list[Estimate]:

@@ -127,7 +127,7 @@ class PointIndex(NeighborIndex):
         return replace(self, X=self.X[rows])  # type: ignore[type-var]  # subclasses are dataclasses
 
     def identical(self, X: Matrix) -> IntArray:
-        return self._lookup.find(X)
+        return self._lookup.identical(X)
 
     @cached_property
     def _lookup(self) -> RowLookup:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.neighbors.distances import Frame
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
@@ -149,3 +150,9 @@ def barycentric_weights(
     C[:, np.arange(k), np.arange(k)] += ridge[:, None]
     weights = np.linalg.solve(C, kept[:, :, None])[:, :, 0] * kept
     return weights / weights.sum(axis=1, keepdims=True)
+
+
+def with_itself(graph: NeighborGraph) -> IntArray:
+    """Members of every neighbourhood, (n, k + 1), the point itself first."""
+    members = graph.indices.reshape(-1, graph.k)
+    return np.hstack([np.arange(graph.n_query)[:, None], members])

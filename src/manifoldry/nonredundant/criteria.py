@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from weakref import WeakKeyDictionary
+from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -19,17 +20,9 @@ from manifoldry.nonredundant.gradients import OldGradients, quadratic
 from manifoldry.nonredundant.smoother import Functions, Smoother, smoother_functions
 from manifoldry.util.typing import Array, Matrix
 
-NEW = 0.9  # leave-one-out error, relative to the spread, of a coordinate that is new
-# Bandwidths tried by "auto", the widest first: wide kernels leave purer coordinates, as long as
-# they do not overlook a fold.
-BANDWIDTHS = (0.6, 0.45, 0.3, 0.2, 0.15)
-# Weights of old gradients, in units in which the first coordinate's own energy is one.
-_STEPS = (16.0, 64.0, 256.0)
-_STEPS_LARGEST = (1.0, 4.0)
-_MARGIN = 0.02  # by which a larger weight has to be better
-# Shares of a function's energy along old gradients: so little is a new direction, so much an old
-# one; and how many times as rough the best new direction is if the old one had to branch.
-_PURE, _BRANCH, _ROUGHER = 0.12, 0.6, 3.0
+# Leave-one-out error, relative to the spread, of a coordinate that is new, and the margin by which
+# another try has to be better.
+NEW, MARGIN = 0.9, 0.02
 
 Solve = Callable[[SpectralProblem], Spectrum]
 
@@ -76,11 +69,23 @@ class Coordinate:
         return self.spectrum.vectors[:, 0]
 
 
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """A problem, and the graph on which its functions have gradients."""
+
+    problem: SpectralProblem
+
+    @cached_property
+    def weights(self) -> sparse.csr_array:
+        """Symmetric weights between neighbours: the problem's graph, or what its operator says."""
+        return neighbor_weights(self.problem)
+
+
 class Criterion(ABC):
     """What it means for a function to be new, given the coordinates so far."""
 
     @abstractmethod
-    def next(self, problem: SpectralProblem, F: Array, solve: Solve) -> Coordinate:
+    def next(self, landscape: Landscape, F: Array, solve: Solve) -> Coordinate:
         """The best function of the problem that is new beside the columns of `F`."""
 
 
@@ -99,10 +104,13 @@ class Prediction(Criterion):
 
     bandwidth: float | str = 0.3
     smoother: Smoother = "nadaraya_watson"
+    # Bandwidths tried by "auto", the widest first: wide kernels leave purer coordinates, as long
+    # as they do not overlook a fold.
+    widths: ClassVar[tuple[float, ...]] = (0.6, 0.45, 0.3, 0.2, 0.15)
 
-    def next(self, problem: SpectralProblem, F: Array, solve: Solve) -> Coordinate:
-        widths = BANDWIDTHS if self.bandwidth == "auto" else (float(self.bandwidth),)
-        return _first_new(self._with(problem, F, solve, width) for width in widths)
+    def next(self, landscape: Landscape, F: Array, solve: Solve) -> Coordinate:
+        widths = self.widths if self.bandwidth == "auto" else (float(self.bandwidth),)
+        return first_new(self._with(landscape.problem, F, solve, width) for width in widths)
 
     def _with(self, problem: SpectralProblem, F: Array, solve: Solve, width: float) -> Coordinate:
         room = max(0, room_left(problem, F) - 1)
@@ -124,37 +132,50 @@ class Gradient(Criterion):
     anything that leaves them.
     """
 
-    def next(self, problem: SpectralProblem, F: Array, solve: Solve) -> Coordinate:
+    # Weights of old gradients, in units in which the first coordinate's own energy is one.
+    weights: tuple[float, ...] = (16.0, 64.0, 256.0)
+    weights_of_largest: tuple[float, ...] = (1.0, 4.0)  # where large eigenvalues are wanted
+    # Shares of a function's energy along old gradients: so little is a new direction, so much an
+    # old one.
+    pure: float = 0.12
+    branch: float = 0.6
+    # How many times as rough the best new direction is if the old one had to branch.
+    rougher: float = 3.0
+
+    def next(self, landscape: Landscape, F: Array, solve: Solve) -> Coordinate:
+        problem = landscape.problem
         spectrum = solve(apart_from(problem, F))
         f = spectrum.vectors[:, 0]
         plain = Coordinate(spectrum, None, unpredictable(F, f), "the next eigenvector")
-        old = OldGradients(neighbor_weights(problem), F)
+        old = OldGradients(landscape.weights, F)
         share = old.share(f)
         # Gradients tell purity where the method's energy is that of gradients, on a graph.
-        if plain.error >= NEW and (not is_laplacian(problem) or share < _PURE):
+        if plain.error >= NEW and (not is_laplacian(problem) or share < self.pure):
             return replace(plain, share=share if is_laplacian(problem) else None)
         if room_left(problem, quadratic(F)) < 1:
             return plain
-        found = list(self._ladder(problem, F, solve, old))
-        if plain.error >= NEW and share > _BRANCH:
+        found = list(self._ladder(landscape, F, solve, old))
+        if plain.error >= NEW and share > self.branch:
             rough = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
-            if (rough >= _ROUGHER) if problem.end == "smallest" else (rough <= 1 / _ROUGHER):
+            rougher = rough if problem.end == "smallest" else 1 / rough
+            if rougher >= self.rougher:
                 return replace(plain, how="the next eigenvector, another branch")
-        best = _first_new(iter(found))
+        best = first_new(iter(found))
         if best.error < NEW and not is_laplacian(problem):
             # Where the method's energy is not that of gradients they may fail to lead anywhere.
-            other = Prediction("auto").next(problem, F, solve)
-            best = other if other.error > best.error + _MARGIN else best
+            other = Prediction("auto").next(landscape, F, solve)
+            best = other if other.error > best.error + MARGIN else best
         return best
 
     def _ladder(
-        self, problem: SpectralProblem, F: Array, solve: Solve, old: OldGradients
+        self, landscape: Landscape, F: Array, solve: Solve, old: OldGradients
     ) -> Iterator[Coordinate]:
         """With growing weights, up to the first that is new, or as long as more weight helps."""
+        problem = landscape.problem
         functions = Quadratics(np.sqrt((F**2).mean(axis=0)))
         kept = apart_from(problem, functions(F))
-        unit, R, before = self._unit(problem, F, old, solve), old.penalty, -np.inf
-        for weight in _STEPS_LARGEST if problem.end == "largest" else _STEPS:
+        unit, R, before = self._unit(landscape, F, old, solve), old.penalty, -np.inf
+        for weight in self.weights_of_largest if problem.end == "largest" else self.weights:
             spectrum = solve(penalised(kept, weight * unit * R))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
@@ -162,27 +183,28 @@ class Gradient(Criterion):
             penalty = Penalty(old, weight * unit, float(spectrum.values[0]))
             error = unpredictable(F, f)
             yield Coordinate(own, functions, error, how, penalty, old.share(f))
-            if error >= NEW or error <= before + _MARGIN:
+            if error >= NEW or error <= before + MARGIN:
                 return
             before = error
 
-    def _unit(self, problem: SpectralProblem, F: Array, old: OldGradients, solve: Solve) -> float:
+    def _unit(self, landscape: Landscape, F: Array, old: OldGradients, solve: Solve) -> float:
         """Energy of the method's own kind per energy on the graph."""
+        problem = landscape.problem
         if is_laplacian(problem):
             return 1.0
         f = F[:, 0]
         if problem.end == "largest":
             # The first coordinate has by far the largest value; the one to come counts here.
-            f = Prediction(BANDWIDTHS[0]).next(problem, F, solve).f
+            f = Prediction(Prediction.widths[0]).next(landscape, F, solve).f
         energy = float(f @ (old.laplacian @ f))
         return abs(float(f @ (problem.operator @ f))) / max(energy, np.finfo(float).tiny)
 
 
-def _first_new(tries: Iterator[Coordinate]) -> Coordinate:
+def first_new(tries: Iterator[Coordinate]) -> Coordinate:
     """The first that is new, or else the one that is most so."""
     best = next(tries)
     while best.error < NEW and (coordinate := next(tries, None)) is not None:
-        if coordinate.error >= NEW or coordinate.error > best.error + _MARGIN:
+        if coordinate.error >= NEW or coordinate.error > best.error + MARGIN:
             best = coordinate
     return best
 
@@ -229,18 +251,8 @@ def is_laplacian(problem: SpectralProblem) -> bool:
     return problem.graph is None and problem.end == "smallest"
 
 
-# Weights found for problems that are still in use: every coordinate asks for them.
-_WEIGHTS: WeakKeyDictionary[SpectralProblem, sparse.csr_array] = WeakKeyDictionary()
-
-
 def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
-    """Symmetric weights between neighbours: the problem's graph, or what its operator says."""
-    if problem not in _WEIGHTS:
-        _WEIGHTS[problem] = _neighbor_weights(problem)
-    return _WEIGHTS[problem]
-
-
-def _neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
+    """The weights of a problem's graph, or those that its operator implies."""
     if problem.graph is not None:
         return problem.graph()
     A = problem.operator

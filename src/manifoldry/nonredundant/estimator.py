@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,37 +16,21 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen import EigenSolver, resolve_solver
 from manifoldry.exceptions import RankWarning
-from manifoldry.extension.affine import AffineMap
-from manifoldry.extension.base import Extension, Nystrom
-from manifoldry.extension.geodesic import GeodesicExtension
-from manifoldry.extension.laplacian import LaplacianExtension
-from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Criterion, Gradient, Prediction
-from manifoldry.nonredundant.extension import (
-    CorrectedExtension,
-    Correction,
-    GradientRow,
-    GraphExtension,
-    corrected,
-    over,
-)
-from manifoldry.nonredundant.sequence import Run, Sequence, says_something, tall_products
+from manifoldry.nonredundant.posed import PosedInSequence
+from manifoldry.nonredundant.sequence import Run, Sequence
 from manifoldry.nonredundant.smoother import SMOOTHERS, Smoother
 from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.graph_embedder import GraphEmbedder, coupled_components
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
-from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator, check_option, check_positive
-from manifoldry.util.rows import RowLookup
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.warn import warn
 
 _CRITERIA = ("gradient", "prediction")
-_MOST = 10  # coordinates that "auto" looks at
-_TINY = float(np.finfo(float).tiny)
 
 
 class NonRedundant(
@@ -158,51 +141,46 @@ class NonRedundant(
         y : ignored
             Present for scikit-learn's sake.
         """
-        base, given_solver = self._prepared()
+        base = self._prepared()
         with threads_allowed(getattr(base, "n_jobs", None)):
-            run = self._fit(base, X)
-        base.set_params(eigen_solver=given_solver)
+            posed = base.pose(X)
+            runs = self._runs(base, posed)
+            found = PosedInSequence(posed.data, posed, runs)
+            base.adopt(found, found.spectra(base.n_components_))
         self.estimator_ = base
         self.n_components_ = base.n_components_
-        coordinates = run.coordinates[: self.n_components_]
-        _warn_if_empty(run, self.n_components_)
+        coordinates = runs[0].coordinates if runs[0] else ()
         missing = self.n_components_ - len(coordinates)  # which a small piece does not have
         self.redundancy_ = np.array([c.error for c in coordinates] + [0.0] * missing)
         self.steps_ = [c.how for c in coordinates] + ["none"] * missing
         return self
 
-    def _fit(self, base: SpectralEmbedder, X: Any) -> Run:
-        sequence = base.eigen_solver
-        data = base._read(X, reset=True)
-        base._check_components(data)
-        problem = base._pose(data)
+    def _runs(self, base: Any, posed: Posed) -> list[Run | None]:
+        """The coordinates of every piece; ``"auto"`` finds their number on the largest."""
+        solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
+        resolve_solver(solver)  # or say what there is
+        sequence = Sequence(self._criterion(), solver)
+        rng = as_generator(base.random_state, unset=0)
+        largest, *others = posed.problems
         if self.n_components == "auto":
-            rng = as_generator(base.random_state, unset=0)
-            most = min(_MOST, base._largest_components(data)[0])
-            base.n_components_ = sequence.count(_largest(base, problem), most, rng)
-        spectrum = base._solve(problem)
-        base._store(data, problem, spectrum)
-        base._extension = base._extend(data, problem, spectrum)
-        run: Run = sequence.runs[-1]  # the largest piece comes last
-        with tall_products(problem):
-            _correct(base, data, spectrum, run)
-        return run
+            first: Run | None = sequence.as_needed(largest, self._most, rng)
+            base.n_components_ = len(first.coordinates) if first else 1
+        else:
+            first = sequence.run(largest, base.n_components_, rng)
+        _warn_if_empty(sequence, first, base.n_components_)
+        return [first, *(sequence.run(problem, base.n_components_, rng) for problem in others)]
 
-    def _prepared(self) -> tuple[SpectralEmbedder, Any]:
-        """A copy of the estimator that solves for one coordinate at a time; its own solver."""
+    def _prepared(self) -> Any:
+        """A copy of the estimator, without what would mix coordinates again."""
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
-        if not isinstance(given, SpectralEmbedder) or given._counted_by != "n_components":
+        counted = hasattr(given, "get_params") and "n_components" in given.get_params(deep=False)
+        if not (counted and hasattr(given, "pose") and hasattr(given, "adopt")):
             raise TypeError(
                 f"estimator={given!r} must be one of manifoldry's spectral embeddings, such as "
                 "LaplacianEigenmaps(), LLE() or Isomap()"
             )
-        base = clone(given)
-        solver = base.eigen_solver
-        inner = self.eigen_solver or solver or "auto"
-        resolve_solver(inner)  # or say what there is
-        base.set_output(transform="default").set_params(
-            n_components=self._asked(base), eigen_solver=Sequence(self._criterion(), inner)
-        )
+        base = clone(given).set_output(transform="default")
+        base.set_params(n_components=self._asked(base))
         if self.random_state is not None:
             base.set_params(random_state=self.random_state)
         if getattr(base, "normalization", "rw") != "rw":
@@ -210,11 +188,14 @@ class NonRedundant(
                 f"normalization={base.normalization!r}: gradients and smoothers need functions on "
                 "the data, which only normalization='rw' has; pass that"
             )
-        if isinstance(base, TangentEmbedder):
-            base.set_params(metric_fit=False)  # which would mix the coordinates again
-        return base, solver
+        if "metric_fit" in base.get_params(deep=False):
+            base.set_params(metric_fit=False)
+        return base
 
-    def _asked(self, base: SpectralEmbedder) -> int | None:
+    # Coordinates that "auto" looks at.
+    _most = 10
+
+    def _asked(self, base: Any) -> int | None:
         if not isinstance(self.n_components, str):
             return self.n_components  # which the estimator checks
         if self.n_components != "auto":
@@ -222,10 +203,10 @@ class NonRedundant(
                 f"n_components={self.n_components!r} must be a whole number; "
                 "pass n_components=1 or more, or 'auto'"
             )
-        if isinstance(base, TangentEmbedder):
+        if base.needs_dimension:
             raise ValueError(
-                f"n_components='auto' has no meaning for {type(base).__name__}, whose tangent "
-                "planes have that dimension; pass a number"
+                f"n_components='auto' has no meaning for {type(base).__name__}, whose problem "
+                "depends on that number; pass one"
             )
         return None
 
@@ -279,10 +260,6 @@ class NonRedundant(
         return sorted({*super().__dir__(), *(n for n in inner if n.endswith("_") and n[0] != "_")})
 
     @property
-    def _extension(self) -> Extension:
-        return self.estimator_._extension
-
-    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
@@ -297,14 +274,16 @@ class NonRedundant(
         return tags
 
 
-def _warn_if_empty(run: Run, k: int) -> None:
+def _warn_if_empty(sequence: Sequence, run: Run | None, k: int) -> None:
     """Tell which coordinates say nothing: nobody sees that from their regression errors alone."""
-    first = run.coordinates[0]
-    empty = [
-        i
-        for i in range(1, min(k, len(run.coordinates)))
-        if not says_something(run.problem, first, run.coordinates[i])
-    ]
+    count = len(run.coordinates) if run else 0
+    if count < k:
+        warn(
+            f"the largest component has {count + 1} points and so {count} coordinates; the others "
+            f"of n_components={k} are zero. Raise n_neighbors to connect the components",
+            RankWarning,
+        )
+    empty = [i for i in range(1, count) if run and not sequence.says_something(run, i)]
     if empty:
         warn(
             f"coordinates {', '.join(map(str, empty))} (counted from 0) say nothing new, or change "
@@ -312,69 +291,3 @@ def _warn_if_empty(run: Run, k: int) -> None:
             f"n_components={min(empty)} leaves them out, n_components='auto' finds that number",
             RankWarning,
         )
-
-
-def _largest(base: SpectralEmbedder, problem: SpectralProblem) -> SpectralProblem:
-    """The problem of the largest piece, where the operator falls apart."""
-    if not isinstance(base, GraphEmbedder) or problem.end == "largest":
-        return problem
-    labels = coupled_components(problem.operator)
-    rows = np.flatnonzero(labels == np.bincount(labels).argmax())
-    return problem if len(rows) == problem.n else problem.restrict(rows)
-
-
-def _correct(base: SpectralEmbedder, data: Any, spectrum: Spectrum, run: Run) -> None:
-    """Make the method's extension, and where need be its map, those of constrained coordinates."""
-    extension = base._extension
-    if isinstance(extension, LaplacianExtension):
-        base._extension = _on_graph(base, extension, run)
-    elif isinstance(extension, AffineMap | Nystrom | GeodesicExtension):
-        _correct_kernel(base, data, spectrum, run)
-    # Other methods place new points by their neighbours, whatever the coordinates are.
-
-
-def _on_graph(base: Any, extension: LaplacianExtension, run: Run) -> Extension:
-    if extension.pieces.offset.shape[0] > 1:  # constraints differ from piece to piece
-        return replace(extension, values=np.zeros_like(extension.values))
-    rows = np.flatnonzero(base.piece_labels_ == 0)  # a policy may have left some out
-    Y = np.asarray(base.embedding_, dtype=np.float64)[rows]
-    F = run.functions[:, : Y.shape[1]]
-    size = np.linalg.norm(Y, axis=0) / np.linalg.norm(F, axis=0)
-    bare = over(extension.at_training(base.affinity_)[rows], size)
-    steps: list[Correction | GradientRow] = list(_corrections(run, F, bare))
-    for i, c in enumerate(run.coordinates[1 : F.shape[1]]):
-        if c.penalty is not None and extension.normalization == "rw":
-            energy, mass = run.problem.operator @ c.f, extension.degree[rows]
-            steps[i] = GradientRow.of(c.penalty, c.f, mass, energy, c.functions)
-    return GraphExtension(extension, rows, size, steps)
-
-
-def _correct_kernel(base: Any, data: Any, spectrum: Spectrum, run: Run) -> None:
-    """The same for coordinates √λ·f, of which the method's own formula is A f/√λ."""
-    extension, kind = base._extension, base.embedding_.dtype
-    root = np.sqrt(np.where(spectrum.significant, spectrum.values, 0.0)) * base._unit
-    F, given = run.functions[:, : len(root)], np.asarray(base.embedding_, dtype=np.float64)
-    if isinstance(extension, AffineMap):
-        bare = over(given, root)
-    else:
-        bare = np.asarray(run.problem.operator @ F) / np.maximum(spectrum.values, _TINY)
-    bare[:, root == 0] = 0.0
-    corrections = _corrections(run, np.where(root > 0, F, 0.0), bare)
-    base._extension = CorrectedExtension(extension, root, corrections)
-    # Beside landmarks the others are placed as new points are.
-    Y = F * root if len(F) == len(given) else corrected(given, root, corrections)
-    Y[:, 0] = given[:, 0]
-    base.embedding_ = Y.astype(kind)
-    if isinstance(extension, AffineMap):  # a flat map keeps no data, and its inverse is flat
-        base._lookup = RowLookup.of(data)
-    if base._inverse is not None or isinstance(extension, AffineMap):
-        points = getattr(base._inverse, "X", data)
-        base._inverse = LocalRegression(base.embedding_[base._on_map], points)
-
-
-def _corrections(run: Run, F: Array, bare: Array) -> list[Correction]:
-    """What the coordinates after the first have beyond the method's own formula."""
-    return [
-        Correction.of(c.functions, F[:, i] - bare[:, i], bare[:, i], F[:, :i])
-        for i, c in enumerate(run.coordinates[1 : F.shape[1]], start=1)
-    ]

@@ -9,13 +9,14 @@ equation as training points, and those return to their place.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from manifoldry.extension.base import Extension
-from manifoldry.extension.laplacian import SMALLEST_DIVISOR, LaplacianExtension
+from manifoldry.extension.laplacian import SMALLEST_DIVISOR
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Penalty, Quadratics
 from manifoldry.nonredundant.gradients import FLOOR, Steps
@@ -116,26 +117,6 @@ class Correction:
         return np.asarray(missing + self.rest.predict(np.column_stack([before, bare]))[:, 0])
 
 
-@dataclass(frozen=True, eq=False)
-class CorrectedExtension(Extension):
-    """A method's own extension, each coordinate corrected for its constraints in turn."""
-
-    base: Extension
-    size: Array  # (k,): coordinates over functions of unit norm
-    corrections: list[Correction]  # of the coordinates after the first
-
-    def transform(self, X: Matrix) -> Array:
-        return corrected(self.base.transform(X), self.size, self.corrections)
-
-
-def corrected(bare: Array, size: Array, corrections: list[Correction]) -> Array:
-    """Coordinates from what the method's own formula gives."""
-    F = over(bare, size)
-    for i, correction in enumerate(corrections, start=1):
-        F[:, i] += correction.at(F[:, :i], F[:, i])
-    return F * size
-
-
 def over(Y: Array, size: Array) -> Array:
     """Functions of coordinates of that size; a coordinate that is zero is one of size zero."""
     return Y / np.where(size > 0, size, 1.0)
@@ -206,39 +187,60 @@ def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphExtension(Extension):
-    """Laplacian coordinates of new points, one after the other, each by its own equation."""
+class PieceSteps:
+    """How coordinates of one piece follow from the method's own formula, one after the other."""
 
-    base: LaplacianExtension
-    rows: IntArray  # training points that are on the map
+    sites: IntArray  # training points of the piece's problem
     size: Array  # (k,): coordinates over functions of unit norm
     steps: list[Correction | GradientRow]  # of the coordinates after the first
 
-    def transform(self, X: Matrix) -> Array:
-        Y = np.empty((X.shape[0], len(self.size)))
-        for block in row_blocks(X.shape[0], self.base.numbers_per_row):
-            Y[block] = self._transform(X[block])
-        return Y
-
-    def _transform(self, X: Matrix) -> Array:
-        F = over(self.base.transform(X), self.size)
-        W, mass = self._weights(X)
+    def corrected(self, Y: Array, weights: tuple[sparse.csr_array, Array] | None) -> Array:
+        """Coordinates from what the formula gives; gradients need the points' weights too."""
+        F = over(Y, self.size)
         for i, step in enumerate(self.steps, start=1):
             if isinstance(step, GradientRow):
+                assert weights is not None  # such a step is made only where there are weights
+                W, mass = weights
+                W = W if len(self.sites) == W.shape[1] else W[:, self.sites]
                 F[:, i] = step.solve(W, mass, F[:, :i])
             else:
                 F[:, i] += step.at(F[:, :i], F[:, i])
         return F * self.size
 
-    def _weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to other training points than a point's own, and the sum with that.
 
-        Up to a factor of every row, which is common to all terms of its equation.
-        """
-        W = self.base.source.rows(X)[0].copy()
-        mass = np.asarray(W.sum(axis=1)).ravel()
-        known = self.base.source.identical(X)
-        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-        W.data[W.indices == known[rows]] = 0.0
-        W.eliminate_zeros()
-        return W if len(self.rows) == W.shape[1] else W[:, self.rows], mass
+@dataclass(frozen=True, eq=False)
+class CorrectedExtension(Extension):
+    """A method's own extension, each coordinate corrected for its constraints in turn."""
+
+    base: Extension
+    pieces: list[PieceSteps]
+
+    def transform(self, X: Matrix) -> Array:
+        numbers = getattr(self.base, "numbers_per_row", X.shape[1])
+        blocks = [self._transform(X[block]) for block in row_blocks(X.shape[0], numbers)]
+        return np.concatenate([np.empty((0, len(self.pieces[0].size))), *blocks])
+
+    def _transform(self, X: Matrix) -> Array:
+        Y, piece = self.base.within(X)
+        weights = self.base.weights(X) if isinstance(self.base, HasWeights) else None
+        for number, steps in enumerate(self.pieces):
+            rows = np.flatnonzero(piece == number)
+            if len(rows):
+                own = None if weights is None else (weights[0][rows], weights[1][rows])
+                Y[rows] = steps.corrected(Y[rows], own)
+        return self.base.place(Y, piece)
+
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        raise ValueError(
+            "these coordinates were found one after another, under constraints of their own; they "
+            "are eigenvectors of no common kernel"
+        )
+
+
+@runtime_checkable
+class HasWeights(Protocol):
+    """An extension that weighs new points against training points on a graph."""
+
+    def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
+        """Weights to other training points than a point's own, and the sum with that."""
+        ...

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -13,77 +12,92 @@ from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resol
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,
-    neighbor_weights,
+    Landscape,
     rayleigh_quotient,
 )
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
 
-# A coordinate says nothing new if it can be predicted this well, changes from neighbour to
-# neighbour (a Rayleigh quotient on the graph), mixes old directions, or is this small a share of
-# the first where coordinates are lengths.
-_OLD, _ROUGH, _MIXED, _SMALL = 0.5, 0.5, 0.1, 0.005
 
-
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Run:
     """The coordinates of one problem, so far."""
 
-    problem: SpectralProblem
-    coordinates: list[Coordinate]
+    landscape: Landscape
+    coordinates: tuple[Coordinate, ...] = ()
+
+    @property
+    def problem(self) -> SpectralProblem:
+        """What is solved."""
+        return self.landscape.problem
 
     @property
     def functions(self) -> Array:
-        """Their values, (n, k)."""
+        """Values of the coordinates, (n, k)."""
         return np.column_stack([c.f for c in self.coordinates])
 
+    @property
+    def spectrum(self) -> Spectrum:
+        """The coordinates as if they were one spectrum."""
+        spectra = [c.spectrum for c in self.coordinates]
+        return Spectrum(
+            values=np.concatenate([s.values for s in spectra]),
+            vectors=self.functions,
+            residuals=np.concatenate([s.residuals for s in spectra]),
+            gaps=np.concatenate([s.gaps for s in spectra]),
+            next_value=float("nan"),
+            norm=max(s.norm for s in spectra),
+            solver=", ".join(dict.fromkeys(s.solver for s in spectra)),
+            reason=f"one coordinate at a time ({self.coordinates[-1].how})",
+        )
 
-@dataclass(frozen=True, eq=False)
-class Sequence(EigenSolver):
-    """Solve a spectral problem for one coordinate at a time, each new beside those before it.
 
-    In place of an estimator's eigensolver it makes the estimator's coordinates non-redundant: all
-    else, from the problem to the layout of the map, is the estimator's own.
+@dataclass(frozen=True)
+class Sequence:
+    """Solves a spectral problem for one coordinate at a time, each new beside those before it.
 
     Parameters
     ----------
     criterion : Criterion
-        What it means to be new.
+        What new means.
     solver : str or EigenSolver
-        Who solves for each coordinate.
+        Solver for each coordinate.
+    old, rough, mixed, small : float
+        A coordinate says nothing new if it can be predicted to this error, is this rough (a
+        Rayleigh quotient on the graph), has this share of its energy along old directions, or is
+        this small a share of the first where coordinates are lengths.
     """
 
     criterion: Criterion
     solver: str | EigenSolver
-    runs: list[Run] = field(default_factory=list)
+    old: float = 0.5
+    rough: float = 0.5
+    mixed: float = 0.1
+    small: float = 0.005
 
-    extra_is_cheap: ClassVar[bool] = False
+    def run(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Run | None:
+        """At most k coordinates; None for a problem of a single point, which has none."""
+        if problem.n == 1:
+            return None
+        return self.extended(Run(Landscape(problem)), min(k, problem.n - 1), rng)
 
-    def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-        run = self.run(problem)
+    def extended(self, run: Run, k: int, rng: np.random.Generator) -> Run:
+        """The run with as many coordinates, or more if it had them."""
         while len(run.coordinates) < k:
-            self._advance(run, rng)
-        return _joined(run.coordinates[:k])
+            run = replace(run, coordinates=(*run.coordinates, self._next(run, rng)))
+        return run
 
-    def run(self, problem: SpectralProblem) -> Run:
-        """The run on this problem, which may have been begun before."""
-        for run in self.runs:
-            if run.problem is problem:
-                return run
-        self.runs.append(Run(problem, []))
-        return self.runs[-1]
+    def as_needed(self, problem: SpectralProblem, most: int, rng: np.random.Generator) -> Run:
+        """As many coordinates as say something new, one at least."""
+        run = Run(Landscape(problem))
+        for k in range(1, min(most, problem.n - 1) + 1):
+            longer = self.extended(run, k, rng)
+            if k > 1 and not self.says_something(longer, k - 1):
+                break
+            run = longer
+        return run
 
-    def count(self, problem: SpectralProblem, most: int, rng: np.random.Generator) -> int:
-        """How many coordinates the data need: those before the first that says nothing new."""
-        run = self.run(problem)
-        for k in range(min(most, problem.n - 1)):
-            if len(run.coordinates) <= k:
-                self._advance(run, rng)
-            if k and not says_something(problem, run.coordinates[0], run.coordinates[k]):
-                return k
-        return min(most, problem.n - 1)
-
-    def _advance(self, run: Run, rng: np.random.Generator) -> None:
+    def _next(self, run: Run, rng: np.random.Generator) -> Coordinate:
         solver = resolve_solver(self.solver, end=run.problem.end)
         if isinstance(solver, Auto):
             solver = replace(solver, copies=False)  # any vector of an eigenspace will do
@@ -92,10 +106,20 @@ class Sequence(EigenSolver):
             return solver.solve(problem, 1, rng)
 
         if not run.coordinates:
-            run.coordinates.append(Coordinate(solve(run.problem), None, 1.0, "the first"))
-            return
+            return Coordinate(solve(run.problem), None, 1.0, "the first")
         with tall_products(run.problem):
-            run.coordinates.append(self.criterion.next(run.problem, run.functions, solve))
+            return self.criterion.next(run.landscape, run.functions, solve)
+
+    def says_something(self, run: Run, i: int) -> bool:
+        """Whether coordinate i, after the first, says anything new, and says it smoothly."""
+        problem, first, coordinate = run.problem, run.coordinates[0], run.coordinates[i]
+        if coordinate.error < self.old or (coordinate.share or 0.0) > self.mixed:
+            return False
+        if problem.end == "largest":
+            least = self.small * rayleigh_quotient(problem, first.f)
+            if rayleigh_quotient(problem, coordinate.f) <= max(least, 0.0):
+                return False
+        return roughness(run.landscape.weights, coordinate.f) <= self.rough
 
 
 def tall_products(problem: SpectralProblem) -> AbstractContextManager[None]:
@@ -106,34 +130,8 @@ def tall_products(problem: SpectralProblem) -> AbstractContextManager[None]:
     return one_blas_thread() if sparse.issparse(problem.operator) else nullcontext()
 
 
-def says_something(problem: SpectralProblem, first: Coordinate, coordinate: Coordinate) -> bool:
-    """Whether a coordinate after the first says anything new, and says it smoothly."""
-    if coordinate.error < _OLD or (coordinate.share or 0.0) > _MIXED:
-        return False
-    if problem.end == "largest":
-        least = _SMALL * rayleigh_quotient(problem, first.f)
-        if rayleigh_quotient(problem, coordinate.f) <= max(least, 0.0):
-            return False
-    return roughness(neighbor_weights(problem), coordinate.f) <= _ROUGH
-
-
 def roughness(W: sparse.csr_array, f: Array) -> float:
     """fᵀLf/fᵀDf on a graph: 0 for a constant, about 1 for noise, 2 where neighbours differ most."""
     degree = np.asarray(W.sum(axis=1)).ravel()
     f = f - (degree @ f) / degree.sum()
     return float(1 - f @ (W @ f) / max(degree @ f**2, np.finfo(float).tiny))
-
-
-def _joined(coordinates: list[Coordinate]) -> Spectrum:
-    """The coordinates as one spectrum."""
-    spectra = [c.spectrum for c in coordinates]
-    return Spectrum(
-        values=np.concatenate([s.values for s in spectra]),
-        vectors=np.column_stack([c.f for c in coordinates]),
-        residuals=np.concatenate([s.residuals for s in spectra]),
-        gaps=np.concatenate([s.gaps for s in spectra]),
-        next_value=float("nan"),
-        norm=max(s.norm for s in spectra),
-        solver=", ".join(dict.fromkeys(s.solver for s in spectra)),
-        reason=f"one coordinate at a time ({coordinates[-1].how})",
-    )

@@ -7,7 +7,8 @@ from sklearn.base import clone
 
 from manifoldry.base.embedder import float_dtype
 from manifoldry.base.graph_reader import GraphInput
-from manifoldry.base.piecewise import PiecewiseEmbedder, with_itself
+from manifoldry.base.piecewise import PiecewiseEmbedder
+from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.mixture import Mixture
@@ -15,7 +16,7 @@ from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.semidefinite.conformal import Conformal, NeighborhoodPairs, conformal_map
 from manifoldry.spectral.base import SpectralEmbedder, eigengap
-from manifoldry.spectral.graph_embedder import all_coincide
+from manifoldry.spectral.posed import all_coincide
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.lle import LLE
 from manifoldry.spectral.tangent_embedder import TangentEmbedder

@@ -23,7 +23,8 @@ from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfo
 from manifoldry.semidefinite.places import Places
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
-from manifoldry.spectral.graph_embedder import all_coincide, no_neighbors
+from manifoldry.spectral.posed import all_coincide
+from manifoldry.spectral.posed import no_neighbors
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,

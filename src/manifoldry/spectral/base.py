@@ -1,47 +1,85 @@
-"""What all spectral estimators share: pose a problem, solve it, map points both ways."""
+"""What all spectral estimators share: read, pose, solve, lay out, extend, invert."""
 
 from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.base.embedder import Embedder, float_dtype
-from manifoldry.eigen import Gram, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.base.embedder import Embedder
+from manifoldry.base.input import Input
+from manifoldry.eigen import PieceSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
-from manifoldry.extension.base import Extension, KernelExtension
+from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
+from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import plan_memory
 from manifoldry.util.warn import warn
-
-# Dense problems give a few more eigenvalues for next to nothing; they show where the gap is.
-_CHEAP_ORDER, _EXTRA_PAIRS = 2000, 8
-_BASIS = 40  # vectors that iterative solvers keep at least
 
 
 class SpectralEmbedder(Embedder):
     """Base of the estimators whose coordinates are eigenvectors.
 
-    A subclass poses a :class:`~manifoldry.eigen.SpectralProblem` in ``_pose`` and says in
-    ``_extend`` how new points find their place; everything else is here.
+    A subclass says in ``_pose`` what its data are posed as; everything else is here.
     """
 
     eigen_solver: Any
     random_state: Any
+    n_components_: int
 
-    # Length in which the problem is posed; eigenvalues of Gram matrices carry its square.
-    _unit: float = 1.0
+    # Whether the problem itself, not only its solution, depends on the number of coordinates.
+    needs_dimension = False
+    # What a user may pass as `disconnected`.
+    _policies: tuple[str, ...] = OPTIONS
 
     def _fit(self, X: Any) -> None:
-        data = self._read(X, reset=True)
-        self._check_components(data)
-        problem = self._pose(data)
-        spectrum = self._solve(problem)
-        self._store(data, problem, spectrum)
-        self._extension = self._extend(data, problem, spectrum)
+        posed = self.pose(X)
+        solver = PieceSolver("auto" if self.eigen_solver is None else self.eigen_solver)
+        # Start vectors must not matter, so without a seed every fit takes the same ones.
+        rng = as_generator(self.random_state, unset=0)
+        spectra = solver.solve(posed.problems, self.n_components_, rng)
+        self._warn_of(posed, spectra)
+        self.adopt(posed, spectra)
+
+    def pose(self, X: Any) -> Posed:
+        """Read `X` and state the method's eigenproblem for it.
+
+        For those who solve it in their own way, as :class:`~manifoldry.NonRedundant` does, and
+        hand the solution to :meth:`adopt`; ``fit`` is both, with an ordinary solver between them.
+        """
+        data = self._read(X)
+        self.n_components_ = self._resolve_components(data)
+        return self._pose(data)
+
+    @abstractmethod
+    def _pose(self, data: Input) -> Posed:
+        """State the eigenproblem, and what follows from its solution."""
+
+    def adopt(self, posed: Posed, spectra: Spectra) -> None:
+        """Make the solution of a posed problem the fitted model."""
+        Y = posed.coordinates(spectra)
+        layout = posed.lay_out(Y)
+        self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
+        self._store(posed, spectra)
+        self.extension_ = posed.extend(spectra, layout, self.embedding_)
+        for name, value in posed.evidence(spectra, Y, self.extension_).items():
+            setattr(self, name, value)
+        self.inverse_ = posed.invert(self.embedding_, self.extension_)
+        self._lookup = posed.lookup
+
+    def _store(self, posed: Posed, spectra: Spectra) -> None:
+        largest, square = spectra.padded[0], posed.unit**2
+        self.eigenvalues_ = largest.values * square
+        self.computed_eigenvalues_ = spectra.largest.computed * square
+        self.residuals_ = largest.residuals * square
+        self.gaps_ = largest.gaps * square
+        self.solver_ = spectra.largest.summary()
+        self.loss_ = posed.loss(spectra)
+        self.dimension_hint_ = eigengap(self.computed_eigenvalues_, posed.problems[0].end)
+
+    def _policy(self) -> DisconnectedPolicy:
+        return DisconnectedPolicy(self.disconnected, self._policies)
 
     def equivalent_kernel(self, X: Any) -> Matrix:
         """The kernel whose leading eigenvectors this method computes, from `X` to training points.
@@ -78,90 +116,35 @@ class SpectralEmbedder(Embedder):
         >>> bool(np.allclose(np.abs(Y), np.abs(model.embedding_)))
         True
         """
-        check_is_fitted(self)
-        data = self._read(X, reset=False)
+        rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            return self._kernel_rows(data) * self._unit**2
+            return self.extension_.equivalent_kernel(rows, self._identical(rows))
 
-    def _kernel_rows(self, data: Any) -> Matrix:
-        """Values of the equivalent kernel, in units of the problem."""
-        if isinstance(self._extension, KernelExtension):
-            return self._extension.matrix(data)
-        raise ValueError(
-            f"the coordinates of this {type(self).__name__} were found one after another, under "
-            "constraints of their own; they are eigenvectors of no common kernel"
-        )
-
-    @abstractmethod
-    def _pose(self, data: Any) -> SpectralProblem:
-        """State the eigenproblem; keep on `self` what the extension will need."""
-
-    @abstractmethod
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
-        """Say how new points get coordinates."""
-
-    @abstractmethod
-    def _loss(self, spectrum: Spectrum) -> float:
-        """The objective of the method at the solution."""
-
-    def _solve(self, problem: SpectralProblem) -> Spectrum:
-        spectrum = self._pairs(problem, self.n_components_)
-        self._warn_if_degenerate(spectrum, problem)
-        return spectrum
-
-    def _pairs(self, problem: SpectralProblem, k: int) -> Spectrum:
-        """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
-        excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
-        operator = problem.operator
-        order = operator.small_side if isinstance(operator, Gram) else problem.n
-        name = "auto" if self.eigen_solver is None else self.eigen_solver
-        solver = resolve_solver(name, end=problem.end)
-        extra = _EXTRA_PAIRS if solver.extra_is_cheap and order <= _CHEAP_ORDER else 0
-        asked = min(k + extra, problem.n - excluded)
-        needed = 8.0 * problem.n * max(_BASIS, 3 * asked)
-        plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
-        # Start vectors must not matter, so without a seed every fit takes the same ones.
-        spectrum = solver.solve(problem, asked, as_generator(self.random_state, unset=0))
-        computed = np.append(spectrum.values, spectrum.next_value)
-        self.computed_eigenvalues_ = computed[np.isfinite(computed)]
-        return spectrum.first(k)
-
-    def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
-        if problem.scale == "sqrt_eigenvalue":
-            rank = int(spectrum.significant.sum())
-            if rank < self.n_components_:
-                warn(
-                    f"the data have {rank} directions of positive eigenvalue; the other "
-                    f"{self.n_components_ - rank} of n_components={self.n_components_} "
-                    f"coordinates are zero"
-                    + (f". Pass n_components={rank} or fewer" if rank else ": all points coincide"),
-                    RankWarning,
-                )
-                return
-        if spectrum.splits_cluster:
+    def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
+        """Say so where coordinates are empty or arbitrary."""
+        k, spectrum, n = self.n_components_, spectra.largest, len(posed.pieces[0])
+        if spectrum.k < k:
+            warn(
+                f"the largest component has {n} points and so {n - 1} coordinates; the others of "
+                f"n_components={k} are zero. Raise n_neighbors to connect the components",
+                RankWarning,
+            )
+            return
+        rank = int(spectrum.significant.sum())
+        if posed.problems[0].scale == "sqrt_eigenvalue" and rank < k:
+            remedy = f". Pass n_components={rank} or fewer" if rank else ": all points coincide"
+            warn(
+                f"the data have {rank} directions of positive eigenvalue; the other {k - rank} of "
+                f"n_components={k} coordinates are zero{remedy}",
+                RankWarning,
+            )
+        elif spectrum.splits_cluster:
             warn(
                 f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
-                f"{self._counted_by}={self.n_components_} coordinates: any rotation among its "
-                "eigenvectors is as good as this one. One more or one fewer may avoid that",
+                f"{self._counted_by}={k} coordinates: any rotation among its eigenvectors is as "
+                "good as this one. One more or one fewer may avoid that",
                 DegenerateSpectrumWarning,
             )
-
-    def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
-        embedding = self._coordinates(data, problem, spectrum)
-        self.embedding_ = embedding.astype(float_dtype(data), copy=False)
-        self.eigenvalues_ = spectrum.values * self._unit**2
-        self.computed_eigenvalues_ *= self._unit**2
-        self.residuals_ = spectrum.residuals * self._unit**2
-        self.gaps_ = spectrum.gaps * self._unit**2
-        self.solver_ = spectrum.summary()
-        self.loss_ = self._loss(spectrum)
-        self.dimension_hint_ = eigengap(self.computed_eigenvalues_, problem.end)
-
-    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        Y = problem.coordinates(spectrum) * self._unit
-        if problem.scale == "sqrt_eigenvalue":
-            Y[:, ~spectrum.significant] = 0.0  # the root of a rounding error is no direction
-        return Y
 
 
 def eigengap(values: Array, end: str) -> int:

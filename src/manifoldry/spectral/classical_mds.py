@@ -3,32 +3,19 @@
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigvals, eigvalsh
 
+from manifoldry.base.input import AllDistances, Input, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.gower import DistancesTo, Gower
 from manifoldry.neighbors.distances import check_range
-from manifoldry.neighbors.precomputed import DenseDistances
-from manifoldry.spectral.gram_embedder import GramEmbedder
-from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
-from manifoldry.spectral.linear_pose import LinearPose
-from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import (
-    check_non_negative,
-    check_square,
-    check_symmetric,
-    check_zero_diagonal,
-    largest_modulus,
-    power_of_two_scale,
-)
-
-_FULL_SPECTRUM = 2000  # order up to which all eigenvalues are computed for the evidence
-_ROUNDING = 1e-12  # negative eigenvalues of this relative size are rounding of zeros
-_REAL = 1e-8  # imaginary parts of this relative size are rounding of a real eigenvalue
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, plan_gram
+from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.validation import largest_modulus, power_of_two_scale
 
 
-class ClassicalMDS(GramEmbedder):
+class ClassicalMDS(SpectralEmbedder):
     """Find points whose inner products match those that the distances imply.
 
     Minimises the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², B being the doubly centred matrix −½·d². Where the
@@ -108,40 +95,26 @@ class ClassicalMDS(GramEmbedder):
         self.random_state = random_state
 
     @property
-    def _is_precomputed(self) -> bool:
-        return self.metric == "precomputed"
+    def _reads(self) -> type[Input]:
+        given = isinstance(self.metric, str) and self.metric == "precomputed"
+        return AllDistances if given else Points
 
-    def _read(self, X: Any, reset: bool) -> Matrix:
-        data = super()._read(X, reset)
-        if not self._is_precomputed:
-            return data
-        if sparse.issparse(data):
-            raise ValueError(
-                "precomputed distances must be dense, not sparse: what is not stored is unknown, "
-                "not zero; pass X.toarray() if all are stored"
-            )
-        check_non_negative(data, "distances")
-        if reset:
-            check_square(data, "distances")
-            check_symmetric(data, "distances")
-            check_zero_diagonal(data)
-        return data
-
-    def _gram_of(self, data: Matrix) -> LinearPose | KernelPose:
+    def _pose(self, data: Input) -> LinearGram | PosedKernel:
         self.additive_constant_ = 0.0
         self.negative_share_: float | None = 0.0
         if self.metric == "euclidean" and not self.additive_constant:
-            return LinearPose.of(data)
-        gram = self._kernel_of(data)
+            return LinearGram.of(data)
+        with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
+            gram = self._gram(data)
         self.negative_share_ = negative_share(gram.problem.operator)
-        return gram
+        return PosedKernel(data, gram)
 
-    def _kernel_of(self, data: Matrix) -> KernelPose:
+    def _gram(self, data: Input) -> KernelGram:
         # Cailliez's constant takes a matrix of twice the order.
-        plan_gram(data.shape[0], copies=13 if self.additive_constant else 4.5)
-        X = None if self._is_precomputed else data
-        distances = DistancesTo(data.shape[0], X, self.metric, dict(self.metric_params or {}))
-        D = distances.matrix(data)
+        plan_gram(data.n_samples, copies=13 if self.additive_constant else 4.5)
+        params = dict(self.metric_params or {})
+        distances = DistancesTo(data.n_samples, data.points, self.metric, params)
+        D = distances.matrix(data.rows)
         if not np.isfinite(largest_modulus(D)):
             raise ValueError(
                 f"metric={self.metric!r} gave distances that are NaN or infinite; drop the rows it "
@@ -157,21 +130,15 @@ class ClassicalMDS(GramEmbedder):
             self.additive_constant_ = constant * unit
         D *= D
         D *= -0.5
-        return KernelPose.of(Gower(distances, unit, self.additive_constant_), D, unit)
-
-    def _identical(self, data: Matrix) -> IntArray:
-        if self._is_precomputed:
-            return DenseDistances(data.shape[1]).identical(data)
-        return super()._identical(data)
+        return KernelGram.of(Gower(distances, unit, self.additive_constant_), D, unit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self._is_precomputed
-        tags.input_tags.sparse = not self._is_precomputed
+        tags.input_tags.sparse = self._reads is Points
         return tags
 
 
-def cailliez_constant(D: Array) -> float:
+def cailliez_constant(D: Array, rounding: float = 1e-12, real: float = 1e-8) -> float:
     """The smallest constant that, added to all distances, makes them Euclidean.
 
     It is the largest real eigenvalue of a 2n × 2n matrix made of the doubly centred −½·d² and
@@ -181,16 +148,16 @@ def cailliez_constant(D: Array) -> float:
     H = np.eye(n) - 1 / n
     squares, plain = (-0.5 * H @ M @ H for M in (D**2, D))
     values = eigvalsh(squares)
-    if values[0] >= -_ROUNDING * max(values[-1], 0.0):
+    if values[0] >= -rounding * max(values[-1], 0.0):
         return 0.0  # Euclidean already; the large matrix is defective then, and would say 1e-8
     companion = np.block([[np.zeros((n, n)), 2 * squares], [-np.eye(n), -4 * plain]])
     found = eigvals(companion)
-    return float(found.real[np.abs(found.imag) <= _REAL * np.abs(found).max()].max())
+    return float(found.real[np.abs(found.imag) <= real * np.abs(found).max()].max())
 
 
-def negative_share(B: Array) -> float | None:
+def negative_share(B: Array, full_up_to: int = 2000) -> float | None:
     """Sum of moduli of negative eigenvalues over the sum of all; None where too costly."""
-    if len(B) > _FULL_SPECTRUM:
+    if len(B) > full_up_to:
         return None
     values = eigvalsh(B)
     whole = float(np.abs(values).sum())

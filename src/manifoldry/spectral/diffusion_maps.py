@@ -8,21 +8,18 @@ from scipy import sparse
 
 from manifoldry.affinity import Affinity, Gaussian
 from manifoldry.affinity.growth import kernel_growth
-from manifoldry.eigen import EigenSolver, Spectrum
+from manifoldry.base.input import Input
+from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.laplacian import Normalization, WeightRows
-from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.disconnected import FIXED_WIDTH
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, PosedLaplacian, Weighted
 from manifoldry.util.checks import check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import spread_rows
 from manifoldry.util.warn import warn
-
-_NEAREST = 20  # more reach across the layers of a rolled-up sheet, fewer leave the density in
-_EDGES = 200_000  # edges on which the bandwidth is chosen
 
 
 class DiffusionMaps(LaplacianEigenmaps):
@@ -131,44 +128,69 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    # Neighbours by default: more reach across the layers of a rolled-up sheet, fewer leave the
+    # density in.
+    _nearest = 20
+
     # What the parent takes as parameters is settled here.
     radius = None
     affinity = None
     normalization: Normalization = "rw"
-    _weak_link = FIXED_WIDTH
 
     def _default_neighbors(self, n: int) -> int:
-        return min(_NEAREST, n - 1)
+        return min(self._nearest, n - 1)
 
-    def _weigh(self, data: Any) -> sparse.csr_array:
-        check_nonnegative("alpha", self.alpha)
-        check_nonnegative("t", self.t)
-        W = super()._weigh(data) + sparse.eye_array(data.shape[0])  # the walk may stay
+    def _weigh(self, data: Input) -> Weighted:
+        alpha = check_nonnegative("alpha", self.alpha)
+        weighted = super()._weigh(data)
+        W = weighted.matrix + sparse.eye_array(data.n_samples)  # the walk may stay
         density = np.asarray(W.sum(axis=1)).ravel()
         densest = float(density.max())
-        factor = sparse.diags_array((density / densest) ** -float(self.alpha))
-        self._source = WalkWeights(self._source, factor, float(self.alpha), densest)
-        return sparse.csr_array(factor @ W @ factor)
+        factor = sparse.diags_array((density / densest) ** -alpha)
+        return weighted._replace(
+            matrix=sparse.csr_array(factor @ W @ factor),
+            source=WalkWeights(weighted.source, factor, alpha, densest),
+            weak_link=FIXED_WIDTH,
+        )
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         self.gamma_ = fastest_growth(graph) if self.gamma is None else self.gamma
         return Gaussian(gamma=self.gamma_)
 
-    def _functions(self, spectrum: Spectrum) -> Array:
+    def _posed(self, **stated: Any) -> "PosedWalk":
+        return PosedWalk(**stated, t=check_nonnegative("t", self.t))
+
+    def _warn_of(self, posed: Any, spectra: Spectra) -> None:
+        super()._warn_of(posed, spectra)
+        faded = int((posed.decay(spectra.values[0]) == 0).sum())
+        if faded:
+            warn(
+                f"{faded} of n_components={self.n_components_} coordinates are zero: their "
+                f"modes have died out after t={self.t} steps. Pass fewer components or steps",
+                RankWarning,
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class PosedWalk(PosedLaplacian):
+    """A random walk on a weighted graph, after `t` steps."""
+
+    t: float
+
+    def functions(self, spectra: Spectra) -> Array:
         """ℓᵗ·ψ on every piece."""
-        F = spectrum.vectors.copy()
-        for piece, rows in enumerate(piece_rows(self.piece_labels_)):
-            walk = np.maximum(1 - self._piece_values[piece], 0.0)
-            F[rows] *= np.sqrt(self._degree[rows].sum()) * walk ** float(self.t)
-            faded = int((walk ** float(self.t) == 0).sum())
-            if piece == 0 and faded:
-                warn(
-                    f"{faded} of n_components={self.n_components_} coordinates are zero: their "
-                    f"modes have died out after t={self.t} steps. Pass fewer components or steps",
-                    RankWarning,
-                )
-        self.transition_eigenvalues_ = 1 - spectrum.values
+        F = super().functions(spectra)
+        for rows, values in zip(self.pieces, spectra.values, strict=True):
+            F[rows] *= np.sqrt(self.degree[rows].sum()) * self.decay(values)
         return F
+
+    def decay(self, values: Array) -> Array:
+        """What is left of modes of a Laplacian after t steps."""
+        return np.asarray(np.maximum(1 - values, 0.0) ** self.t)
+
+    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        found = super().evidence(spectra, Y, extension)
+        return found | {"transition_eigenvalues_": 1 - spectra.values[0]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +229,7 @@ class WalkWeights:
         return self.source.identical(X)
 
 
-def fastest_growth(graph: NeighborGraph) -> float:
+def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
     """Gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
 
     There the weights reach far enough to join neighbours and not so far as to blur the shape;
@@ -215,7 +237,7 @@ def fastest_growth(graph: NeighborGraph) -> float:
     """
     degree = max(1, len(graph.distances) // graph.n_query)
     chosen = np.zeros(graph.n_query, dtype=bool)
-    chosen[spread_rows(graph.n_query, max(1, _EDGES // degree))] = True  # all ranks of some rows
+    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True  # all ranks of some rows
     lengths = graph.distances[chosen[graph.rows]]
     lengths = lengths[lengths > 0]
     unit = float(np.median(lengths))

@@ -1,16 +1,15 @@
 """Hessian locally linear embedding."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manifoldry.eigen import EigenSolver
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
-from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.spectral.tangent_embedder import TangentAlignment, TangentEmbedder
 from manifoldry.util.typing import Array, RandomState
-
-# Quadratic directions smaller than this are combinations of others, up to rounding.
-_DEPENDENT = 1e-10
 
 
 class HessianLLE(TangentEmbedder):
@@ -74,8 +73,6 @@ class HessianLLE(TangentEmbedder):
     (800, 2)
     """
 
-    _includes_itself = True
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -99,19 +96,32 @@ class HessianLLE(TangentEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _local(self, coordinates: Array) -> Array:
-        U = tangent_bases(coordinates, self.n_components_)
-        a, b = np.triu_indices(self.n_components_)
-        affine_out = alignment_blocks(U)
-        quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))  # twice, for rounding
-        H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
-        H = H * (size > _DEPENDENT)[:, None, :]  # U is orthonormal, so sizes have no unit
-        # Neighbours that do not span the tangent space have no Hessian; they can be aligned.
-        flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
-        return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))
+    def _tangents(self, graph: NeighborGraph) -> "HessianAlignment":
+        return HessianAlignment(graph, True, self.n_components_)
 
     def _fewest_neighbors(self, n_components: int) -> int:
         return n_components + n_components * (n_components + 1) // 2
 
     def _default_neighbors(self, n: int) -> int:
         return min(max(12, self._fewest_neighbors(self.n_components_) + 2), n - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class HessianAlignment(TangentAlignment):
+    """Squared second derivatives along tangent planes.
+
+    Quadratic directions smaller than `dependent` are combinations of others, up to rounding.
+    """
+
+    dependent: float = 1e-10
+
+    def local(self, coordinates: Array) -> Array:
+        U = tangent_bases(coordinates, self.n_components)
+        a, b = np.triu_indices(self.n_components)
+        affine_out = alignment_blocks(U)
+        quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))  # twice, for rounding
+        H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
+        H = H * (size > self.dependent)[:, None, :]  # U is orthonormal, so sizes have no unit
+        # Neighbours that do not span the tangent space have no Hessian; they can be aligned.
+        flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
+        return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))

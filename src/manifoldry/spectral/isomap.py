@@ -1,7 +1,7 @@
 """Isomap, with all points or with landmarks."""
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -9,24 +9,24 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.self_tuning import local_weights
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.extension.base import Nystrom
+from manifoldry.base.input import Input
+from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
+from manifoldry.extension.base import Extension
 from manifoldry.extension.geodesic import GeodesicExtension, squares
-from manifoldry.extension.pieces import piece_rows
+from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
-from manifoldry.spectral.graph_embedder import GraphEmbedder, all_coincide, no_neighbors
-from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.gram import KernelGram, plan_gram
+from manifoldry.spectral.posed import Posed, connected_graph
 from manifoldry.util.checks import as_generator, check_count, check_option
-from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import power_of_two_scale, spread_rows
 
-_SAMPLE = 1000  # points on whose pairs the residual variance is taken
 
-
-class Isomap(GraphEmbedder):
+class Isomap(SpectralEmbedder):
     """Lay the data out so that straight distances match distances along the manifold.
 
     Classical scaling of shortest paths on the neighbour graph: minimises the strain against
@@ -101,8 +101,7 @@ class Isomap(GraphEmbedder):
     True
     """
 
-    # Where a map is but the start of a search, nobody would see the warning.
-    _looks_for_short_circuits = True
+    _takes_graphs = True
 
     def __init__(
         self,
@@ -131,30 +130,19 @@ class Isomap(GraphEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _pose(self, data: Any) -> SpectralProblem:
-        self._check_landmarks(data.shape[0])
-        graph = self._connected_graph(data)
-        if len(graph.distances) == 0:
-            raise ValueError(no_neighbors(graph.n_query))
-        if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query))
-        self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
-        if self._looks_for_short_circuits:
-            warn_of_short_circuits(graph)
-        self._geodesics = self._paths(graph)
-        self.landmarks_ = self._geodesics.targets
-        D = self._geodesics.distances
-        self._unit = power_of_two_scale(D[np.isfinite(D)])
-        check_range(self._unit)
-        self._columns: list[IntArray] = [
-            np.flatnonzero(self.piece_labels_[self.landmarks_] == piece)
-            for piece in range(self.piece_labels_.max() + 1)
-        ]
-        self._poses = [self._pose_piece(columns) for columns in self._columns]
-        if self._poses[0].problem.n == graph.n_query:
-            weighed = replace(self._poses[0].problem, graph=partial(local_weights, graph))
-            self._poses[0] = replace(self._poses[0], problem=weighed)
-        return self._poses[0].problem
+    def _pose(self, data: Input) -> "PosedGeodesics":
+        self._check_landmarks(data.n_samples)
+        graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
+        self.search_ = graph.search
+        pieces = self._policy().pieces(graph.components()[1])
+        self._inspect(graph)
+        geodesics = self._geodesics(graph, pieces)
+        self.landmarks_ = geodesics.targets
+        return PosedGeodesics(data, pieces, geodesics)
+
+    def _inspect(self, graph: NeighborGraph) -> None:
+        """Look for edges that may join what lies apart on the manifold."""
+        warn_of_short_circuits(graph)
 
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
@@ -167,12 +155,11 @@ class Isomap(GraphEmbedder):
                 f"n_landmarks={count} must be at most n_samples={n}; pass n_landmarks={n} or fewer"
             )
 
-    def _paths(self, graph: NeighborGraph) -> Geodesics:
+    def _geodesics(self, graph: NeighborGraph, pieces: list[IntArray]) -> Geodesics:
         """Geodesics to the landmarks, of which every piece has its share."""
-        pieces = piece_rows(self.piece_labels_)
         if self.n_landmarks is None:
             return Geodesics.of(graph)
-        counts = [self._share(len(rows)) for rows in pieces]
+        counts = [self._share(len(rows), graph.n_query) for rows in pieces]
         plan_gram(max(counts), remedy="pass a smaller n_landmarks")
         rng = as_generator(self.random_state, unset=0)
         if self.landmarks == "random":
@@ -181,80 +168,99 @@ class Isomap(GraphEmbedder):
         starts = [int(rng.choice(rows)) for rows in pieces]
         return Geodesics.to_farthest(graph, pieces, counts, starts)
 
-    def _share(self, size: int) -> int:
+    def _share(self, size: int, n: int) -> int:
         """Landmarks of a piece: in proportion to its size, and enough to span the map."""
         assert self.n_landmarks is not None  # the caller saw to that
-        share = round(self.n_landmarks * size / len(self.piece_labels_))
-        return min(size, max(share, self.n_components_ + 1))
+        return min(size, max(round(self.n_landmarks * size / n), self.n_components_ + 1))
 
-    def _pose_piece(self, columns: IntArray) -> KernelPose:
-        D = self._geodesics.distances[np.ix_(self.landmarks_[columns], columns)]
-        return KernelPose.of(GivenKernel(len(columns)), squares(D, self._unit), self._unit)
 
-    def _solve(self, problem: SpectralProblem) -> Spectrum:
-        """Solve for every piece; the spectrum returned is that of the largest."""
-        maps: list[Nystrom] = []
-        for pose in reversed(self._poses):  # the largest piece comes last
-            k = min(self.n_components_, pose.problem.n - 1)
-            if k == 0:
-                maps.append(Nystrom(pose.kernel, np.zeros((1, self.n_components_))))
-                continue
-            spectrum = self._padded(self._pairs(pose.problem, k))
-            maps.append(pose.extend(spectrum))
-        self._maps = maps[::-1]
-        self._warn_if_degenerate(spectrum, problem)
-        return spectrum
+@dataclass(frozen=True, eq=False)
+class PosedGeodesics(Posed):
+    """Classical scaling of geodesic distances to landmarks, which may be all points."""
 
-    def _padded(self, spectrum: Spectrum) -> Spectrum:
-        """A spectrum with zeros for the coordinates that a small component does not have."""
-        missing = (0, self.n_components_ - spectrum.k)
-        return replace(
-            spectrum,
-            vectors=np.pad(spectrum.vectors, ((0, 0), missing)),
-            values=np.pad(spectrum.values, missing),
-            residuals=np.pad(spectrum.residuals, missing),
-            gaps=np.pad(spectrum.gaps, missing),
-        )
+    parts: list[IntArray]
+    geodesics: Geodesics
 
-    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        D = self._geodesics.distances
-        Y = np.zeros((len(D), self.n_components_))
-        for rows, columns, to_map in zip(
-            piece_rows(self.piece_labels_), self._columns, self._maps, strict=True
+    @property
+    def pieces(self) -> list[IntArray]:
+        return self.parts
+
+    @property
+    def has_lengths(self) -> bool:
+        return True
+
+    @property
+    def lookup(self) -> NeighborGraph:
+        return self.geodesics.graph
+
+    @cached_property
+    def unit(self) -> float:
+        D = self.geodesics.distances
+        unit = power_of_two_scale(D[np.isfinite(D)])
+        check_range(unit)
+        return unit
+
+    @cached_property
+    def columns(self) -> list[IntArray]:
+        """Landmarks of every piece, by position among all of them."""
+        labels = self.labels[self.geodesics.targets]
+        return [np.flatnonzero(labels == piece) for piece in range(len(self.parts))]
+
+    @property
+    def sites(self) -> list[IntArray]:
+        return [self.geodesics.targets[columns] for columns in self.columns]
+
+    @cached_property
+    def grams(self) -> list[KernelGram]:
+        """Centred −½·d² between the landmarks of every piece."""
+        found = [self._gram(*part) for part in zip(self.sites, self.columns, strict=True)]
+        if found[0].problem.n == self.data.n_samples:
+            weights = partial(local_weights, self.geodesics.graph)
+            found[0] = replace(found[0], problem=replace(found[0].problem, graph=weights))
+        return found
+
+    def _gram(self, rows: IntArray, columns: IntArray) -> KernelGram:
+        K = squares(self.geodesics.distances[np.ix_(rows, columns)], self.unit)
+        return KernelGram.of(GivenKernel(len(columns)), K, self.unit)
+
+    @property
+    def problems(self) -> list[SpectralProblem]:
+        return [gram.problem for gram in self.grams]
+
+    def coordinates(self, spectra: Spectra) -> Array:
+        D, Y = self.geodesics.distances, np.zeros((self.data.n_samples, spectra.k))
+        for rows, columns, gram, spectrum in zip(
+            self.parts, self.columns, self.grams, spectra.padded, strict=True
         ):
-            Y[rows] = to_map.transform(squares(D[np.ix_(rows, columns)], self._unit))
-        self.residual_variance_ = self._residual_variance(Y)
-        return self._lay_out(data, Y)
+            K = squares(D[np.ix_(rows, columns)], self.unit)
+            Y[rows] = gram.extend(spectrum).transform(K)
+        return Y
 
-    def _residual_variance(self, Y: Array) -> Array:
-        members = np.flatnonzero(self.piece_labels_ == 0)
-        rows = members[spread_rows(len(members), _SAMPLE)]
-        geodesic = self._geodesics.distances[np.ix_(rows, self._columns[0])].ravel()
-        targets = Y[self.landmarks_[self._columns[0]]]
-        out = np.ones(self.n_components_)
-        for k in range(self.n_components_):
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> GeodesicExtension:
+        maps = [g.extend(s) for g, s in zip(self.grams, spectra.padded, strict=True)]
+        return GeodesicExtension(self.geodesics, self.columns, maps, self.unit, layout)
+
+    def formula(self, spectra: Spectra, extension: Extension) -> Array:
+        return self.coordinates(spectra)
+
+    def loss(self, spectra: Spectra) -> float:
+        return self.grams[0].loss(spectra.padded[0])
+
+    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        variance = self._residual_variance(Y)
+        return {"piece_labels_": self.labels, "residual_variance_": variance}
+
+    def _residual_variance(self, Y: Array, sample: int = 1000) -> Array:
+        """1 − R² between geodesics and distances on the map, for every number of coordinates.
+
+        On the pairs of so many points of the largest piece with its landmarks.
+        """
+        rows = self.parts[0][spread_rows(len(self.parts[0]), sample)]
+        geodesic = self.geodesics.distances[np.ix_(rows, self.columns[0])].ravel()
+        targets = Y[self.sites[0]]
+        out = np.ones(Y.shape[1])
+        for k in range(Y.shape[1]):
             on_map = cdist(Y[rows, : k + 1], targets[:, : k + 1]).ravel()
             if on_map.any():
                 out[k] = 1 - np.corrcoef(geodesic, on_map)[0, 1] ** 2
         return out
-
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> GeodesicExtension:
-        self._inverse = self._regression(data)
-        del self._poses  # they hold the Gram matrices
-        return GeodesicExtension(
-            self._geodesics, self._columns, self._maps, self._unit, self._pieces
-        )
-
-    @property
-    def _in_data_units(self) -> bool:
-        return True
-
-    def _loss(self, spectrum: Spectrum) -> float:
-        kept, whole = (
-            float((np.maximum(spectrum.values, 0) ** 2).sum()),
-            self._poses[0].squared_norm,
-        )
-        return max(0.0, 1 - kept / whole) if whole > 0 else 0.0
-
-    def _identical(self, data: Matrix) -> IntArray:
-        return self._geodesics.graph.identical(data)

@@ -1,28 +1,22 @@
 """Kernel principal component analysis."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity.dense import (
-    RBF,
-    Centered,
-    GivenKernel,
-    PairwiseKernel,
-    RawKernel,
-    median_rbf,
-)
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.extension.base import Extension, Inverse, Nystrom
+from manifoldry.affinity.dense import GivenKernel, PairwiseKernel, RawKernel, median_rbf
+from manifoldry.base.input import Input, KernelValues, Points
+from manifoldry.eigen import EigenSolver
+from manifoldry.extension.base import Inverse, Nystrom
 from manifoldry.extension.preimage import FixedPoint, KernelRidge
 from manifoldry.neighbors.distances import Frame, check_range
-from manifoldry.spectral.gram_embedder import GramEmbedder
-from manifoldry.spectral.kernel_pose import KernelPose, plan_gram
-from manifoldry.spectral.linear_pose import LinearPose
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, plan_gram
 from manifoldry.util.checks import check_option, check_positive
-from manifoldry.util.typing import Matrix, RandomState
-from manifoldry.util.validation import check_square, check_symmetric, plan_memory
+from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 _INVERSES = ("ridge", "fixed_point", "regression")
 _KERNELS = (
@@ -31,7 +25,7 @@ _KERNELS = (
 )
 
 
-class KernelPCA(GramEmbedder):
+class KernelPCA(SpectralEmbedder):
     """PCA in the feature space of a kernel.
 
     Finds the directions of largest variance after an implicit nonlinear map φ with
@@ -120,26 +114,22 @@ class KernelPCA(GramEmbedder):
         self.eigen_solver = eigen_solver
         self.random_state = random_state
 
-    def _read(self, X: Any, reset: bool) -> Matrix:
-        data = super()._read(X, reset)
-        if reset and self._is_precomputed:
-            check_square(data, "kernel")
-            check_symmetric(data, "kernel")
-        return data
-
     @property
-    def _is_precomputed(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+    def _reads(self) -> type[Input]:
+        given = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return KernelValues if given else Points
 
-    def _gram_of(self, data: Matrix) -> LinearPose | KernelPose:
+    def _pose(self, data: Input) -> LinearGram | PosedKernel:
         self._check_options()
         self.gamma_: float | None = None
         if isinstance(self.kernel, str) and self.kernel == "linear":
-            return LinearPose.of(data)
-        plan_gram(data.shape[0])
-        raw = self._kernel_on(data)
-        K = raw.matrix(data)
-        return KernelPose.of(raw, K.copy() if self._is_precomputed else K)
+            return LinearGram.of(data)
+        plan_gram(data.n_samples)
+        raw = self._kernel_on(data.rows)
+        with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
+            K = raw.matrix(data.rows)
+            gram = KernelGram.of(raw, K.copy() if data.pairwise else K)
+        return KernelComponents(data, gram, self.inverse, self.alpha)
 
     def _check_options(self) -> None:
         check_option("inverse", self.inverse, _INVERSES)
@@ -154,36 +144,36 @@ class KernelPCA(GramEmbedder):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
 
-    def _kernel_on(self, data: Matrix) -> RawKernel:
-        if self._is_precomputed:
-            return GivenKernel(data.shape[0])
+    def _kernel_on(self, X: Matrix) -> RawKernel:
+        if self._reads.pairwise:
+            return GivenKernel(X.shape[0])
         if callable(self.kernel):
-            return PairwiseKernel(data, self.kernel, dict(self.kernel_params or {}))
+            return PairwiseKernel(X, self.kernel, dict(self.kernel_params or {}))
         if self.kernel == "rbf":
-            check_range(Frame.of(data).unit)  # gamma is the inverse of a square
-            rbf = median_rbf(data, self.gamma)
+            check_range(Frame.of(X).unit)  # gamma is the inverse of a square
+            rbf = median_rbf(X, self.gamma)
             self.gamma_ = rbf.gamma / rbf.frame.unit**2
             return rbf
-        self.gamma_ = 1 / data.shape[1] if self.gamma is None else self.gamma
+        self.gamma_ = 1 / X.shape[1] if self.gamma is None else self.gamma
         params = {"gamma": self.gamma_, "degree": self.degree, "coef0": self.coef0}
-        return PairwiseKernel(data, self.kernel, params)
+        return PairwiseKernel(X, self.kernel, params)
 
-    def _extend(self, data: Matrix, problem: SpectralProblem, spectrum: Spectrum) -> Extension:
-        extension = super()._extend(data, problem, spectrum)
-        if isinstance(extension, Nystrom) and not self._is_precomputed:
-            self._inverse = self._inverse_of(data, extension)
-        return extension
 
-    def _inverse_of(self, data: Matrix, extension: Nystrom) -> Inverse | None:
+@dataclass(frozen=True, eq=False)
+class KernelComponents(PosedKernel):
+    """A kernel's components with a choice of inverses."""
+
+    inverse: str
+    alpha: float | None
+
+    def invert(self, embedding: Array, extension: Nystrom) -> Inverse | None:
+        X = self.data.points
+        if X is None or self.inverse == "regression":
+            return super().invert(embedding, extension)
         if self.inverse == "fixed_point":
-            kernel = extension.kernel
-            assert isinstance(kernel, Centered)
-            assert isinstance(kernel.raw, RBF)  # _check_options saw to that
-            return FixedPoint(kernel.raw, extension.dual, self.embedding_)
-        if self.inverse == "ridge":
-            if sparse.issparse(data):
-                remedy = "pass inverse='regression', which keeps sparse data sparse"
-                plan_memory(16.0 * np.prod(data.shape), "kernel ridge regression", remedy)
-            dense = data.toarray() if sparse.issparse(data) else data
-            return KernelRidge(self.embedding_, dense, self.alpha)
-        return self._inverse
+            kernel: Any = extension.kernel
+            return FixedPoint(kernel.raw, extension.dual, embedding)
+        if sparse.issparse(X):
+            remedy = "pass inverse='regression', which keeps sparse data sparse"
+            plan_memory(16.0 * np.prod(X.shape), "kernel ridge regression", remedy)
+        return KernelRidge(embedding, X.toarray() if sparse.issparse(X) else X, self.alpha)

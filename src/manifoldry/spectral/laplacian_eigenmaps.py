@@ -1,6 +1,7 @@
 """Laplacian eigenmaps."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -8,38 +9,34 @@ from scipy import sparse
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.self_tuning import SelfTuningWeights
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.base.input import Affinities, Input, Lookup
+from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import (
     GivenWeights,
     GraphWeights,
     LaplacianExtension,
     Normalization,
+    WeightRows,
 )
+from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.disconnected import (
     GIVEN_WEIGHTS,
+    GRAPH,
     LOCAL_WIDTH,
     VANISHING_WEIGHTS,
     Cause,
 )
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import (
-    GraphEmbedder,
-    all_coincide,
-    no_neighbors,
-    with_training_rows,
-)
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_pieces
 from manifoldry.util.checks import check_option
-from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.validation import check_non_negative, check_square, check_symmetric
 
-# Share of entries beyond which the weights are treated as a dense matrix.
-_DENSE = 0.1
 _AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 
 
-class LaplacianEigenmaps(GraphEmbedder):
+class LaplacianEigenmaps(SpectralEmbedder):
     """Place points so that neighbours in the data stay neighbours on the map.
 
     Minimises Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and Y ⟂ D1, where W are the weights of a
@@ -150,46 +147,60 @@ class LaplacianEigenmaps(GraphEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # Weights of new points; what it is depends on what the fit was given.
-    _source: Any
+    _takes_graphs = True
 
-    def _pose(self, data: Any) -> SpectralProblem:
+    @property
+    def _reads(self) -> type[Input]:
+        if isinstance(self.affinity, str) and self.affinity == "precomputed":
+            return Affinities
+        return super()._reads
+
+    def _pose(self, data: Input) -> "PosedLaplacian":
         check_option("normalization", self.normalization, ("rw", "sym", "none"))
-        W = self._weigh(data)
-        self.affinity_ = W
-        degree = np.asarray(W.sum(axis=1)).ravel()
-        self._degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
-        L = _laplacian(W, degree)
-        ones = np.ones(len(degree))
-        if self.normalization == "none":
-            return SpectralProblem(L, "smallest", deflate=ones, bounds=(0.0, 2 * degree.max()))
-        if self.normalization == "rw":
-            return SpectralProblem(
-                L, "smallest", mass=self._degree, deflate=ones, bounds=(0.0, 2.0)
-            )
-        root = np.sqrt(self._degree)
-        if sparse.issparse(L):
-            S = sparse.diags_array(1 / root)
-            return SpectralProblem(S @ L @ S, "smallest", deflate=root, bounds=(0.0, 2.0))
-        L /= np.outer(root, root)
-        return SpectralProblem(L, "smallest", deflate=root, bounds=(0.0, 2.0))
+        weighted = self._weigh(data)
+        self.affinity_ = weighted.matrix
+        degree = np.asarray(weighted.matrix.sum(axis=1)).ravel()
+        degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
+        problem = laplacian_problem(weighted.matrix, degree, self.normalization)
+        pieces = self._pieces(problem, weighted)
+        return self._posed(
+            data=data,
+            problem=problem,
+            parts=pieces,
+            weighted=weighted,
+            degree=degree,
+            normalization=self.normalization,
+        )
 
-    def _weigh(self, data: Any) -> Matrix:
-        """The weights of the training points, and on `self` those of new ones."""
-        if self._is_precomputed_affinity:
+    def _posed(self, **stated: Any) -> "PosedLaplacian":
+        return PosedLaplacian(**stated)
+
+    def _pieces(self, problem: SpectralProblem, weighted: "Weighted") -> list[IntArray]:
+        """Rows of the pieces to be embedded."""
+        has_radius = "radius" in self.get_params(deep=False)
+        remedy = GRAPH.remedy if has_radius else "raise n_neighbors"
+        graph, policy = weighted.graph, self._policy()
+        return operator_pieces(problem.operator, policy, graph, weighted.weak_link, remedy)
+
+    def _weigh(self, data: Input) -> "Weighted":
+        """Weights of the training points, and what gives them to new ones."""
+        if isinstance(data, Affinities):
             self.search_ = "none: the weights were given"
-            self._source = GivenWeights(data.shape[0])
-            self._lookup = RowLookup.of(sparse.csr_array(data))
-            return _without_diagonal(data)
-        graph = self._connected_graph(data)
-        if len(graph.distances) == 0:
-            raise ValueError(no_neighbors(graph.n_query))
-        if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query))
+            source = GivenWeights(data.n_samples)
+            return Weighted(_without_diagonal(data.rows), source, data.lookup, GIVEN_WEIGHTS)
+        graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
+        self.search_ = graph.search
         weights = self._affinity_of(graph).fit(graph)
-        self._source = GraphWeights(graph, weights)
+        local = isinstance(weights, SelfTuningWeights | EntropicWeights)
         with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
-            return weights.matrix(graph)
+            W = weights.matrix(graph)
+        weak_link = LOCAL_WIDTH if local else VANISHING_WEIGHTS
+        return Weighted(W, GraphWeights(graph, weights), graph, weak_link, graph)
+
+    def _read(self, X: Any) -> Input:
+        if isinstance(X, NeighborGraph) and self._reads is Affinities:
+            raise TypeError("affinity='precomputed' takes a matrix of weights, not a graph")
+        return super()._read(X)
 
     def _default_neighbors(self, n: int) -> int | None:
         return self.affinity.neighbors(n) if isinstance(self.affinity, Affinity) else None
@@ -210,76 +221,75 @@ class LaplacianEigenmaps(GraphEmbedder):
             return self.affinity
         return Binary() if self.affinity == "binary" else SelfTuning()
 
-    def _cause(self, labels: IntArray) -> Cause:
-        if self._is_precomputed_affinity:
-            return GIVEN_WEIGHTS
-        cause = super()._cause(labels)
-        weights = getattr(self._source, "weights", None)
-        local = isinstance(weights, SelfTuningWeights | EntropicWeights)
-        return LOCAL_WIDTH if cause == VANISHING_WEIGHTS and local else cause
+
+class Weighted(NamedTuple):
+    """Weights of pairs of training points, and what gives them to new points."""
+
+    matrix: Matrix
+    source: WeightRows
+    lookup: Lookup | None
+    weak_link: Cause
+    """What is at fault where weights vanish and the graph, if there is one, does not fall apart."""
+    graph: NeighborGraph | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PosedLaplacian(PosedOnGraph):
+    """The smoothest functions on a weighted graph."""
+
+    weighted: Weighted
+    degree: Array
+    normalization: Normalization
 
     @property
-    def _is_precomputed_affinity(self) -> bool:
-        return isinstance(self.affinity, str) and self.affinity == "precomputed"
+    def lookup(self) -> Lookup | None:
+        return self.weighted.lookup
 
-    @property
-    def _is_precomputed(self) -> bool:
-        return self._is_precomputed_affinity or super()._is_precomputed
+    def functions(self, spectra: Spectra) -> Array:
+        """The functions whose values are coordinates: the eigenvectors as they are."""
+        return spectra.vectors(self.pieces, self.data.n_samples)
 
-    def _read(self, X: Any, reset: bool) -> Any:
-        data = super()._read(X, reset)
-        if self._is_precomputed_affinity:
-            if isinstance(X, NeighborGraph):
-                raise TypeError("affinity='precomputed' takes a matrix of weights, not a graph")
-            check_non_negative(data, "affinities")
-            if reset:
-                check_square(data, "affinities")
-                check_symmetric(data, "affinities")
-        return data
+    def coordinates(self, spectra: Spectra) -> Array:
+        return self.functions(spectra)
 
-    def _dense_distances(self, data: Any) -> Array | None:
-        return None if self._is_precomputed_affinity else super()._dense_distances(data)
-
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> KernelExtension:
-        self._inverse = self._regression(data)
-        root = np.sqrt(self._degree)[:, None] if self.normalization == "sym" else 1.0
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> KernelExtension:
+        root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
         return LaplacianExtension(
-            self._source,
-            self._degree,
-            self._functions(spectrum) / root,
-            self._piece_values,
+            self.weighted.source,
+            self.weighted.matrix,
+            self.degree,
+            self.functions(spectra) / root,
+            spectra.values,
             self.normalization,
-            self._pieces,
+            layout,
         )
 
-    def _identical(self, data: Matrix) -> IntArray:
-        if self._lookup is not None:
-            return super()._identical(data)
-        return self._source.identical(data)
+    def formula(self, spectra: Spectra, extension: Any) -> Array:
+        return np.asarray(extension.at_training())
 
-    def _kernel_rows(self, data: Any) -> Matrix:
-        """The weights over the roots of both degrees; without normalisation, μI − L."""
-        d, K = self._degree, sparse.csr_array(self.affinity_)
-        if self.normalization == "none":
-            K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d: no eigenvalue is larger
-        else:
-            K = sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5)
-        return with_training_rows(super()._kernel_rows(data), self._identical(data), K)
-
-    def _functions(self, spectrum: Spectrum) -> Array:
-        """The functions whose values are coordinates: the eigenvectors as they are."""
-        return spectrum.vectors
-
-    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        return self._lay_out(data, self._functions(spectrum).copy())
-
-    def _loss(self, spectrum: Spectrum) -> float:
-        return 2 * float(self._piece_values.sum())
+    def loss(self, spectra: Spectra) -> float:
+        return 2 * float(spectra.values.sum())
 
 
-def _laplacian(W: Matrix, degree: Array) -> Matrix:
-    """D − W, dense where most entries are there: sparse routines are slow on such matrices."""
-    if sparse.issparse(W) and W.nnz <= _DENSE * len(degree) ** 2:
+def laplacian_problem(W: Matrix, degree: Array, normalization: Normalization) -> SpectralProblem:
+    """The smallest eigenvectors of D − W, as the normalization says, but for the constant."""
+    L, ones = laplacian(W), np.ones(len(degree))
+    if normalization == "none":
+        return SpectralProblem(L, "smallest", deflate=ones, bounds=(0.0, 2 * degree.max()))
+    if normalization == "rw":
+        return SpectralProblem(L, "smallest", mass=degree, deflate=ones, bounds=(0.0, 2.0))
+    root = np.sqrt(degree)
+    if sparse.issparse(L):
+        S = sparse.diags_array(1 / root)
+        return SpectralProblem(S @ L @ S, "smallest", deflate=root, bounds=(0.0, 2.0))
+    L /= np.outer(root, root)
+    return SpectralProblem(L, "smallest", deflate=root, bounds=(0.0, 2.0))
+
+
+def laplacian(W: Matrix, dense: float = 0.1) -> Matrix:
+    """D − W, dense where that share of entries is there: sparse routines are slow on such."""
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    if sparse.issparse(W) and W.nnz <= dense * len(degree) ** 2:
         return sparse.csr_array(sparse.diags_array(degree) - W)
     L = -(W.toarray() if sparse.issparse(W) else W)
     L[np.diag_indices_from(L)] += degree

@@ -1,20 +1,32 @@
 """Locally linear embedding."""
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.base.input import Input
+from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.extension.local import Barycentric
+from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
-from manifoldry.spectral.local_embedder import LocalEmbedder
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.local import (
+    Alignment,
+    PosedAlignment,
+    aligned_pieces,
+    alignment_problem,
+    check_even,
+    check_points,
+)
+from manifoldry.spectral.posed import connected_graph
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, RandomState
 
 
-class LLE(LocalEmbedder):
+class LLE(SpectralEmbedder):
     """Keep the weights with which every point is the mean of its neighbours.
 
     Finds weights that reproduce each point from its neighbours, then coordinates that minimise
@@ -77,7 +89,10 @@ class LLE(LocalEmbedder):
     (400, 2)
     """
 
-    _includes_itself = True
+    radius = None
+    _takes_graphs = True
+    # Local fits cannot use a single bridge, so there is no "join".
+    _policies: tuple[str, ...] = ("separate", "largest", "error")
 
     def __init__(
         self,
@@ -102,18 +117,38 @@ class LLE(LocalEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _pose(self, data: Any) -> SpectralProblem:
-        check_positive("reg", self.reg)
-        return super()._pose(data)
+    def _pose(self, data: Input) -> "PosedLLE":
+        reg, name = check_positive("reg", self.reg), type(self).__name__
+        check_points(name, data)
+        graph = check_even(name, self._neighbor_graph(data))
+        graph = connected_graph(graph, self._policy(), data)
+        self.search_ = graph.search
+        alignment = Reconstruction(graph, True, reg)
+        problem = alignment_problem(alignment)
+        pieces = aligned_pieces(problem, graph, self._policy())
+        return PosedLLE(data, problem, pieces, alignment, reg)
 
-    def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+
+@dataclass(frozen=True, eq=False)
+class Reconstruction(Alignment):
+    """Squared distances of points on the map from the means of their neighbours."""
+
+    reg: float
+
+    def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
         # The small matrices have rank one: their sum is the product of sparse I − W with itself.
         residual = neighborhoods.rows(partial(residual_weights, reg=self.reg))
         return sparse.csr_array(residual.T @ residual)
 
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Barycentric:
-        self._inverse = self._regression(data)
-        return Barycentric(self._training_graph, self.embedding_, self.reg, self.piece_labels_)
+
+@dataclass(frozen=True, eq=False)
+class PosedLLE(PosedAlignment):
+    """Maps that keep the weights of neighbours."""
+
+    reg: float
+
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Barycentric:
+        return Barycentric(self.graph, embedding, self.reg, self.labels, alignment=self.alignment)
 
 
 def residual_weights(coordinates: Array, reg: float) -> Array:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from manifoldry.eigen import SpectralProblem
-from manifoldry.spectral.lle import LLE
+from manifoldry.base.input import Input
+from manifoldry.spectral.lle import LLE, PosedLLE
 from manifoldry.util.typing import RandomState
 
 _OTHER_METHODS = {"hessian": "HessianLLE", "ltsa": "LTSA"}
@@ -84,7 +84,7 @@ class LocallyLinearEmbedding(LLE):
     disconnected = "separate"
     _policies = ("separate",)
 
-    def _pose(self, data: Any) -> SpectralProblem:
+    def _pose(self, data: Input) -> PosedLLE:
         if self.method != "standard":
             other = _OTHER_METHODS.get(self.method)
             remedy = f"use manifoldry.{other}" if other else "pass method='standard'"

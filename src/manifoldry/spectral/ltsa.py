@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+import numpy as np
+
+from manifoldry.eigen import EigenSolver
 from manifoldry.extension.local import LocalAffine, TangentInverse
-from manifoldry.extension.regression import LocalRegression
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
-from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.spectral.posed import regression
+from manifoldry.spectral.tangent_embedder import PosedSheet, TangentAlignment, TangentEmbedder
 from manifoldry.util.typing import Array, RandomState
 
 
@@ -74,8 +77,6 @@ class LTSA(TangentEmbedder):
     True
     """
 
-    _includes_itself = False
-
     def __init__(
         self,
         n_components: int | None = None,
@@ -99,14 +100,28 @@ class LTSA(TangentEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _local(self, coordinates: Array) -> Array:
-        return alignment_blocks(tangent_bases(coordinates, self.n_components_))
+    def _tangents(self, graph: NeighborGraph) -> "PlaneAlignment":
+        return PlaneAlignment(graph, False, self.n_components_)
+
+    def _posed(self, *parts: Any) -> "PosedPlanes":
+        return PosedPlanes(*parts)
 
     def _fewest_neighbors(self, n_components: int) -> int:
         return n_components + 2  # one fewer lie in a plane of their own, wherever they are
 
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
-        extension = super()._extend(data, problem, spectrum)
-        assert isinstance(self._inverse, LocalRegression)
-        self._inverse = TangentInverse(extension, self._inverse, self._on_map)
-        return extension
+
+class PlaneAlignment(TangentAlignment):
+    """Squared distances of neighbourhoods on the map from affine images of their planes."""
+
+    def local(self, coordinates: Array) -> Array:
+        return alignment_blocks(tangent_bases(coordinates, self.n_components))
+
+
+class PosedPlanes(PosedSheet):
+    """A sheet from whose map tangent planes lead back to the data."""
+
+    def invert(self, embedding: Array, extension: LocalAffine) -> TangentInverse:
+        found = regression(embedding, self.data.points)
+        assert found is not None  # there are no planes without points
+        on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))
+        return TangentInverse(extension, found, on_map)

@@ -14,19 +14,19 @@ from manifoldry.optimize.conic.symmetric import smat, squares
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import power_of_two_scale
 
-_NEAREST = 5  # longer chords cut across the curvature and shrink the map
-_ROUNDS = 10  # of reweighting
-_TORN = 6.0  # a step this many times as long as others like it belongs to misplaced points
-_FITS, _MOST = 0.25, 0.8  # a sheet: so many squared lengths are right up to such an error
-_OVERREACH = 1.5  # a map this many times as wide as the paths on it is none
-_TRUSTED = 3.0  # factor by which a fit without that evidence may differ from a robust one
-
 
 @dataclass(frozen=True, eq=False)
 class MetricFit:
     """Linear maps that give the edges of a neighbour graph their length in the data."""
 
     graph: NeighborGraph
+    nearest: int = 5  # longer chords cut across the curvature and shrink the map
+    rounds: int = 10  # of reweighting
+    torn_at: float = 6.0  # a step this many times as long as others belongs to misplaced points
+    fits: float = 0.25  # error up to which a squared length counts as right
+    most: float = 0.8  # share of squared lengths that are right on a sheet
+    overreach: float = 1.5  # a map this many times as wide as the paths on it is none
+    trusted: float = 3.0  # factor by which a fit without that evidence may differ from a robust one
 
     def fit(self, Y: Array, rows: IntArray) -> Array:
         """The map A (n_components, n_components) for `rows` of the coordinates `Y`.
@@ -39,8 +39,8 @@ class MetricFit:
         steps, unit = self._steps(Y, rows)
         if len(steps) == 0:
             return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this piece are one point
-        A = _root(_fitted(steps, _unremarkable(steps)))
-        A = A if _is_sheet(steps @ A) else _robust_root(steps)
+        A = _root(self._fitted(steps, self._unremarkable(steps)))
+        A = A if self._is_sheet(steps @ A) else self._robust_root(steps)
         A = A @ _principal_axes(Y[rows] @ A) * unit
         return A / self._overreach(Y @ A, rows)
 
@@ -57,7 +57,7 @@ class MetricFit:
         unit = power_of_two_scale(graph.distances[usable])
         steps = Y[graph.rows[usable]] - Y[graph.indices[usable]]
         steps = steps / (graph.distances[usable] / unit)[:, None]
-        nearest = steps[rank[usable] < _NEAREST]
+        nearest = steps[rank[usable] < self.nearest]
         size = np.abs(steps).max(axis=0, initial=0.0)
         spans = np.linalg.matrix_rank(nearest / np.where(size > 0, size, 1.0)) == Y.shape[1]
         return (nearest if spans else steps), unit
@@ -68,7 +68,7 @@ class MetricFit:
         A few points that two others tie to the rest may turn about those two as about a hinge.
         """
         stretch = self._stretch(Z, rows)
-        return int((np.median(stretch, axis=0) > _TORN).sum())
+        return int((np.median(stretch, axis=0) > self.torn_at).sum())
 
     def _overreach(self, Z: Array, rows: IntArray) -> float:
         """How many times too wide the map is, at least 1.
@@ -79,7 +79,7 @@ class MetricFit:
         """
         stretch = self._stretch(Z, rows)
         excess = float(np.quantile(stretch[stretch > 0], 0.9)) if stretch.any() else 1.0
-        return excess if excess > _OVERREACH else 1.0
+        return excess if excess > self.overreach else 1.0
 
     def _stretch(self, Z: Array, rows: IntArray) -> Array:
         """Distances on the map from a few points in its middle over paths, where there are any."""
@@ -90,6 +90,60 @@ class MetricFit:
         direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
         known = np.isfinite(paths) & (paths > 0)
         return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)
+
+    def _fitted(self, steps: Array, counted: Array) -> Array:
+        """P for which steps·P·steps are nearest to one, by reweighting towards absolute errors."""
+        P = _form(steps, counted)
+        for _ in range(self.rounds):
+            excess = np.abs(_squares(steps, P) - 1)
+            P = _form(steps, counted / np.maximum(excess, 0.05))
+        return P
+
+    def _unremarkable(self, steps: Array) -> Array:
+        """One for steps of ordinary size, else zero: a torn edge weighs by its length squared."""
+        typical = np.median(np.abs(steps), axis=0)
+        size = np.abs(steps) / np.where(typical > 0, typical, np.inf)
+        return (size.max(axis=1) < self.torn_at).astype(float)
+
+    def _is_sheet(self, fitted: Array) -> bool:
+        """Whether most steps have the length they should, one, after a fit."""
+        right = np.abs((fitted**2).sum(axis=1) - 1) < self.fits
+        return bool(right.mean() > self.most)
+
+    def _robust_root(self, steps: Array) -> Array:
+        """The scatter estimate, refined by a fit among the steps it finds credible."""
+        A = self._scatter_root(steps)
+        even = steps @ A
+        size = np.linalg.norm(even, axis=1)
+        credible = (size > 1 / self.torn_at) & (size < self.torn_at)
+        values, vectors = np.linalg.eigh(self._fitted(even, credible.astype(float)))
+        if values[0] < self.trusted**-2 or values[-1] > self.trusted**2:
+            return A
+        return np.asarray(A @ (vectors * np.sqrt(values)))
+
+    def _scatter_root(self, steps: Array) -> Array:
+        """A for which steps·A have unit length in the median and no direction is preferred.
+
+        Tyler's estimate of scatter: it looks at directions only, so the length of a torn edge,
+        however absurd, counts for nothing.
+        """
+        size = np.median(np.abs(steps), axis=0)
+        if not size.all():
+            size = np.abs(steps).mean(axis=0)  # most steps are zero: few are left to go by
+        size[size == 0] = 1.0
+        scaled = steps / size
+        scaled = scaled[scaled.any(axis=1)]
+        C = np.eye(steps.shape[1])
+        for _ in range(5 * self.rounds):
+            squares = _squares(scaled, np.linalg.pinv(C))
+            seen = squares > 0
+            before, C = C, (scaled[seen] / squares[seen, None]).T @ scaled[seen]
+            C *= len(C) / np.trace(C)
+            if np.abs(C - before).max() < 1e-6:
+                break
+        values, vectors = np.linalg.eigh(C)
+        A = vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) / size[:, None]
+        return A / np.median(np.linalg.norm(steps[steps.any(axis=1)] @ A, axis=1))
 
     @cached_property
     def _paths(self) -> tuple[sparse.csr_array, float]:
@@ -103,28 +157,6 @@ def _along_the_middle(Z: Array) -> IntArray:
     return np.unique(((Z - spots[:, None]) ** 2).sum(axis=2).argmin(axis=1))
 
 
-def _fitted(steps: Array, counted: Array) -> Array:
-    """P for which steps·P·steps are nearest to one, by reweighting towards absolute errors."""
-    P = _form(steps, counted)
-    for _ in range(_ROUNDS):
-        excess = np.abs(_squares(steps, P) - 1)
-        P = _form(steps, counted / np.maximum(excess, 0.05))
-    return P
-
-
-def _unremarkable(steps: Array) -> Array:
-    """One for steps of ordinary size, else zero: a torn edge weighs by its length squared."""
-    typical = np.median(np.abs(steps), axis=0)
-    size = np.abs(steps) / np.where(typical > 0, typical, np.inf)
-    return (size.max(axis=1) < _TORN).astype(float)
-
-
-def _is_sheet(fitted: Array) -> bool:
-    """Whether most steps have the length they should, one, after a fit."""
-    right = np.abs((fitted**2).sum(axis=1) - 1) < _FITS
-    return bool(right.mean() > _MOST)
-
-
 def _root(P: Array) -> Array:
     values, vectors = np.linalg.eigh(P)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
@@ -132,43 +164,6 @@ def _root(P: Array) -> Array:
 
 def _squares(steps: Array, P: Array) -> Array:
     return np.einsum("el,lm,em->e", steps, P, steps)
-
-
-def _robust_root(steps: Array) -> Array:
-    """The scatter estimate, refined by a fit among the steps it finds credible."""
-    A = _scatter_root(steps)
-    even = steps @ A
-    size = np.linalg.norm(even, axis=1)
-    credible = (size > 1 / _TORN) & (size < _TORN)
-    values, vectors = np.linalg.eigh(_fitted(even, credible.astype(float)))
-    if values[0] < _TRUSTED**-2 or values[-1] > _TRUSTED**2:
-        return A
-    return np.asarray(A @ (vectors * np.sqrt(values)))
-
-
-def _scatter_root(steps: Array) -> Array:
-    """A for which steps·A have unit length in the median and no direction is preferred.
-
-    Tyler's estimate of scatter: it looks at directions only, so the length of a torn edge, however
-    absurd, counts for nothing.
-    """
-    size = np.median(np.abs(steps), axis=0)
-    if not size.all():
-        size = np.abs(steps).mean(axis=0)  # most steps are zero: few are left to go by
-    size[size == 0] = 1.0
-    scaled = steps / size
-    scaled = scaled[scaled.any(axis=1)]
-    C = np.eye(steps.shape[1])
-    for _ in range(5 * _ROUNDS):
-        squares = _squares(scaled, np.linalg.pinv(C))
-        seen = squares > 0
-        before, C = C, (scaled[seen] / squares[seen, None]).T @ scaled[seen]
-        C *= len(C) / np.trace(C)
-        if np.abs(C - before).max() < 1e-6:
-            break
-    values, vectors = np.linalg.eigh(C)
-    A = vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) / size[:, None]
-    return A / np.median(np.linalg.norm(steps[steps.any(axis=1)] @ A, axis=1))
 
 
 def _form(steps: Array, weights: Array) -> Array:

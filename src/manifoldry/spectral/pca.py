@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
-from manifoldry.extension.affine import AffineMap
-from manifoldry.spectral.gram_embedder import GramEmbedder
-from manifoldry.spectral.linear_pose import LinearPose
-from manifoldry.util.typing import Matrix, RandomState
+from manifoldry.base.input import Input
+from manifoldry.eigen import EigenSolver, Spectra
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.gram import LinearGram
+from manifoldry.util.typing import Array, RandomState
 
 
-class PCA(GramEmbedder):
+class PCA(SpectralEmbedder):
     """Project on the directions of largest variance.
 
     Maximises the variance of the coordinates, which is the same as minimising the squared
@@ -78,26 +78,27 @@ class PCA(GramEmbedder):
         self.eigen_solver = eigen_solver
         self.random_state = random_state
 
-    _gram: LinearPose
+    def _pose(self, data: Input) -> LinearGram:
+        return PrincipalComponents.of(data)
 
-    def _gram_of(self, data: Matrix) -> LinearPose:
-        return LinearPose.of(data)
+    def _largest_components(self, data: Input) -> tuple[int, str]:
+        return min(data.n_samples - 1, data.n_features), "min(n_samples - 1, n_features)"
 
-    def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
-        super()._store(data, problem, spectrum)
-        self.explained_variance_ = self.eigenvalues_ / (data.shape[0] - 1)
-        self.explained_variance_ratio_ = spectrum.values / (self._gram.inertia or 1.0)
 
-    def _extend(self, data: Matrix, problem: SpectralProblem, spectrum: Spectrum) -> AffineMap:
-        extension = super()._extend(data, problem, spectrum)
-        assert isinstance(extension, AffineMap)
-        self.mean_ = extension.mean
-        self.components_ = extension.components.T
-        return extension
+class PrincipalComponents(LinearGram):
+    """PCA's reading of the Gram matrix: shares of the variance."""
 
-    def _loss(self, spectrum: Spectrum) -> float:
-        inertia = self._gram.inertia
-        return max(0.0, 1 - float(spectrum.values.sum()) / inertia) if inertia else 0.0
+    def loss(self, spectra: Spectra) -> float:
+        return max(0.0, 1 - float(self._shares(spectra).sum())) if self.inertia else 0.0
 
-    def _largest_components(self, data: Matrix) -> tuple[int, str]:
-        return min(data.shape[0] - 1, data.shape[1]), "min(n_samples - 1, n_features)"
+    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        variances = spectra.largest.values * self.unit**2 / (self.data.n_samples - 1)
+        return {
+            "explained_variance_": variances,
+            "explained_variance_ratio_": self._shares(spectra),
+            "mean_": extension.mean,
+            "components_": extension.components.T,
+        }
+
+    def _shares(self, spectra: Spectra) -> Array:
+        return spectra.largest.values / (self.inertia or 1.0)

@@ -6,21 +6,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
-from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.affinity import Affinity
-from manifoldry.eigen import EigenSolver, SpectralProblem, Spectrum
+from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import Normalization
-from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.graph_embedder import coupled_components
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.extension.pieces import Pieces
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, PosedLaplacian, Weighted
+from manifoldry.spectral.posed import Posed, coupled_components
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.warn import warn
-
-_STARTS = 10  # runs of k-means, of which the best is kept
 
 
 class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
@@ -135,24 +132,28 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data, as for ``transform``.
         """
-        check_is_fitted(self)
-        data = self._read(X, reset=False)
-        return np.asarray(self._kmeans.predict(self._place(data)))
+        return np.asarray(self._kmeans.predict(self._place(self._read_new(X))))
 
     def _fit(self, X: Any) -> None:
         super()._fit(X)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
-        self._kmeans = KMeans(self.n_clusters, n_init=_STARTS, random_state=seed)
+        self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
         self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
+        steps = np.diff(self.computed_eigenvalues_)
+        self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
-    def _pose(self, data: Any) -> SpectralProblem:
+    def _posed(self, **stated: Any) -> "PosedCut":
         # Nothing is deflated: where the graph has pieces, all constants on them are wanted.
-        return replace(super()._pose(data), deflate=None)
+        stated["problem"] = replace(stated["problem"], deflate=None)
+        return PosedCut(**stated, normalize_rows=bool(self.normalize_rows))
 
-    def _warn_if_degenerate(self, spectrum: Spectrum, problem: SpectralProblem) -> None:
-        pieces = int(coupled_components(problem.operator).max()) + 1
+    def _pieces(self, problem: SpectralProblem, weighted: Weighted) -> list[IntArray]:
+        return [np.arange(problem.n)]
+
+    def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
+        pieces = int(coupled_components(posed.problems[0].operator).max()) + 1
         if pieces <= self.n_clusters:
-            super()._warn_if_degenerate(spectrum, problem)
+            super()._warn_of(posed, spectra)
             return
         warn(
             f"the neighbour graph has {pieces} pieces, more than n_clusters={self.n_clusters}, and "
@@ -160,23 +161,19 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
             DisconnectedGraphWarning,
         )
 
-    def _solve(self, problem: SpectralProblem) -> Spectrum:
-        self._label([np.arange(problem.n)], problem.n)
-        spectrum = SpectralEmbedder._solve(self, problem)
-        self._piece_values = spectrum.values[None, :]
-        return spectrum
 
-    def _store(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> None:
-        super()._store(data, problem, spectrum)
-        steps = np.diff(self.computed_eigenvalues_)
-        self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
+@dataclass(frozen=True, eq=False)
+class PosedCut(PosedLaplacian):
+    """The whole graph with the constants on its pieces, its coordinates on a sphere if asked."""
 
-    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        Y = super()._coordinates(data, problem, spectrum)
+    normalize_rows: bool
+
+    def coordinates(self, spectra: Spectra) -> Array:
+        Y = super().coordinates(spectra)
         return unit_rows(Y) if self.normalize_rows else Y
 
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> KernelExtension:
-        extension = super()._extend(data, problem, spectrum)
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> KernelExtension:
+        extension = super().extend(spectra, layout, embedding)
         return UnitRows(extension) if self.normalize_rows else extension
 
 
@@ -195,6 +192,9 @@ class UnitRows(KernelExtension):
 
     def transform(self, X: Matrix) -> Array:
         return unit_rows(self.inner.transform(X))
+
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        return self.inner.equivalent_kernel(X, known)
 
 
 def unit_rows(Y: Array) -> Array:

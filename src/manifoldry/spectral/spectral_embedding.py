@@ -7,13 +7,14 @@ from scipy import sparse
 
 from manifoldry.affinity import Affinity, Binary
 from manifoldry.affinity.dense import median_rbf
-from manifoldry.base.graph_reader import GraphInput, cut
+from manifoldry.base.input import GraphOptions, Input, ReadyGraph
 from manifoldry.extension.laplacian import KernelWeights, Normalization
+from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import all_coincide
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, Weighted
+from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import check_count, check_option, check_positive
-from manifoldry.util.typing import Matrix, RandomState
+from manifoldry.util.typing import RandomState
 from manifoldry.util.validation import plan_memory
 
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
@@ -95,34 +96,33 @@ class SpectralEmbedding(LaplacianEigenmaps):
         precomputed = self.affinity == "precomputed_nearest_neighbors"
         return "precomputed" if precomputed else "euclidean"
 
-    def _weigh(self, data: Any) -> Matrix:
+    def _weigh(self, data: Input) -> Weighted:
         if self.affinity != "rbf":
             return super()._weigh(data)
-        if isinstance(data, GraphInput):
+        if data.points is not data.rows:
             raise TypeError("affinity='rbf' weighs all pairs of points, not those of a graph")
-        n = data.shape[0]
+        n = data.n_samples
         plan_memory(64.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
         gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
-        self._source = KernelWeights(median_rbf(data, check_positive("gamma", gamma)))
-        self._n_graph_components = 1
+        source = KernelWeights(median_rbf(data.rows, check_positive("gamma", gamma)))
         self.search_ = "none: every pair has a weight"
-        W = self._source.kernel.matrix(data)
+        W = source.kernel.matrix(data.rows)
         if (W == 1).all():
             raise ValueError(all_coincide(n))
         np.fill_diagonal(W, 0.0)
-        return W
+        return Weighted(W, source, source, VANISHING_WEIGHTS)
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         check_option("affinity", self.affinity, _AFFINITIES)
         return Binary(symmetrize="mean")
 
-    def _unconnected(self, data: Any) -> NeighborGraph:
-        n = data.shape[0]
-        if isinstance(data, GraphInput):
-            return data.graph if self.n_neighbors is None else cut(data.graph, self._others(n))
-        # scikit-learn counts whoever a sparse graph stores, the point itself only if it is there.
-        k = self._others(n) + (self.metric == "precomputed" and not _stores_diagonal(data))
-        return NeighborGraph.build(data, k, metric=self.metric, n_jobs=self.n_jobs, copy=False)
+    def _neighbor_graph(self, data: Input) -> NeighborGraph:
+        n = data.n_samples
+        k = None if self.n_neighbors is None else self._others(n)
+        if not isinstance(data, ReadyGraph):
+            # scikit-learn counts whoever a sparse graph stores, the point itself if it is there.
+            k = self._others(n) + (data.pairwise and not _stores_diagonal(data.rows))
+        return data.graph(GraphOptions(k, None, self.metric, None, self.n_jobs, None))
 
     @property
     def n_neighbors_(self) -> int:

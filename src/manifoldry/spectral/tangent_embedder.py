@@ -1,51 +1,79 @@
 """What Hessian LLE and LTSA share: tangent planes, the metric fit, local affine maps."""
 
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.base.piecewise import with_itself
-from manifoldry.eigen import SpectralProblem, Spectrum
+from manifoldry.base.input import Input
+from manifoldry.eigen import Spectra
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.local import LocalAffine
-from manifoldry.extension.pieces import piece_rows
+from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.neighborhoods import Neighborhoods
-from manifoldry.spectral.local_embedder import LocalEmbedder
+from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.local import (
+    Alignment,
+    PosedAlignment,
+    aligned_pieces,
+    alignment_problem,
+    check_even,
+    check_points,
+)
 from manifoldry.spectral.metric_fit import MetricFit
+from manifoldry.spectral.posed import connected_graph
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
-_THIN = 1e-6  # width over length at which a sheet is a line
 
-
-class TangentEmbedder(LocalEmbedder):
+class TangentEmbedder(SpectralEmbedder):
     """Base of the estimators that recover a sheet from its tangent planes."""
 
     metric_fit: bool
+    needs_dimension = True  # that of the planes
+    radius = None
+    _takes_graphs = True
+    # Local fits cannot use a single bridge, so there is no "join".
+    _policies = ("separate", "largest", "error")
 
     @abstractmethod
     def _fewest_neighbors(self, n_components: int) -> int:
         """Smallest neighbourhood on which the local problem is determined."""
 
     @abstractmethod
-    def _local(self, coordinates: Array) -> Array:
-        """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
+    def _tangents(self, graph: NeighborGraph) -> "TangentAlignment":
+        """What a map costs on the tangent planes."""
 
-    def _align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        _check_places(self._training_graph)
-        return neighborhoods.align(self._local)
+    def _pose(self, data: Input) -> "PosedSheet":
+        check_points(type(self).__name__, data)
+        graph = self._check_neighbors(self._neighbor_graph(data))
+        graph = connected_graph(graph, self._policy(), data)
+        self.search_ = graph.search
+        _check_places(graph)
+        alignment = self._tangents(graph)
+        problem = alignment_problem(alignment)
+        pieces = aligned_pieces(problem, graph, self._policy())
+        return self._posed(data, problem, pieces, alignment, bool(self.metric_fit))
 
-    @property
-    def _in_data_units(self) -> bool:
-        return self.metric_fit
+    def _posed(self, *parts: Any) -> "PosedSheet":
+        return PosedSheet(*parts)
 
-    def _largest_components(self, data: Any) -> tuple[int, str]:
+    def _check_neighbors(self, graph: NeighborGraph) -> NeighborGraph:
+        check_even(type(self).__name__, graph)
+        fewest = self._fewest_neighbors(self.n_components_)
+        if graph.k < fewest:
+            raise ValueError(
+                f"n_neighbors={graph.k} must be at least {fewest} for "
+                f"n_components={self.n_components_}; pass more neighbours or fewer components"
+            )
+        return graph
+
+    def _largest_components(self, data: Input) -> tuple[int, str]:
         """As many as neighbourhoods of all other points could determine."""
-        n, d = data.shape
+        n, d = data.n_samples, data.n_features
         most = 0
         while most < d and self._fewest_neighbors(most + 1) < n:
             most += 1
@@ -58,50 +86,69 @@ class TangentEmbedder(LocalEmbedder):
         usual = min(10, n // 2)
         return min(max(usual, self._fewest_neighbors(self.n_components_)), n - 1)
 
-    def _check_neighbors(self, graph: NeighborGraph) -> None:
-        super()._check_neighbors(graph)
-        fewest = self._fewest_neighbors(self.n_components_)
-        if graph.k < fewest:
-            raise ValueError(
-                f"n_neighbors={graph.k} must be at least {fewest} for "
-                f"n_components={self.n_components_}; pass more neighbours or fewer components"
-            )
 
-    def _coordinates(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> Array:
-        if self.metric_fit:
-            vectors = spectrum.vectors / np.sqrt(problem.n)  # the problem's scale is the inverse
-            fit = MetricFit(self._training_graph)
-            for rows in piece_rows(self.piece_labels_):
-                vectors[rows] = vectors[rows] @ fit.fit(spectrum.vectors, rows)
-            spectrum = replace(spectrum, vectors=vectors)
-            largest = np.flatnonzero(self.piece_labels_ == 0)
-            self._warn_if_thinner(vectors[largest])
-            self._warn_if_torn(fit.torn(vectors * np.sqrt(problem.n), largest), len(largest))
-        return super()._coordinates(data, problem, spectrum)
+@dataclass(frozen=True, eq=False)
+class TangentAlignment(Alignment):
+    """What a map costs on tangent planes of dimension `n_components`."""
 
-    def _warn_if_thinner(self, Y: Array) -> None:
-        # The bulk decides: one far point may stretch a coordinate out of all proportion.
-        spread = np.quantile(np.abs(Y - np.median(Y, axis=0)), 0.9, axis=0)
-        missing = int((spread <= _THIN * spread.max()).sum())
-        if missing:
-            warn(
-                f"{missing} of n_components={self.n_components_} coordinates are zero: the edges "
-                "have their lengths without them. Pass fewer components",
-                RankWarning,
-            )
+    n_components: int
 
-    def _warn_if_torn(self, count: int, n: int) -> None:
-        if count:
-            warn(
-                f"{count} of {n} points are tied to the others by too few neighbours and lie "
-                "several times too far out; raise n_neighbors",
-                DisconnectedGraphWarning,
-            )
+    @abstractmethod
+    def local(self, coordinates: Array) -> Array:
+        """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
 
-    def _extend(self, data: Any, problem: SpectralProblem, spectrum: Spectrum) -> LocalAffine:
-        self._inverse = self._regression(data)
-        graph = self._training_graph
-        return LocalAffine(graph, self.embedding_, with_itself(graph))
+    def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+        return neighborhoods.align(self.local)
+
+
+@dataclass(frozen=True, eq=False)
+class PosedSheet(PosedAlignment):
+    """A sheet, whose map gets the lengths of the data's short edges if asked."""
+
+    metric_fit: bool
+
+    @property
+    def has_lengths(self) -> bool:
+        return self.metric_fit
+
+    def coordinates(self, spectra: Spectra) -> Array:
+        if not self.metric_fit:
+            return super().coordinates(spectra)
+        V = spectra.vectors(self.pieces, self.data.n_samples)
+        fit, Y = MetricFit(self.graph), V.copy()
+        for rows in self.pieces:
+            Y[rows] = V[rows] @ fit.fit(V, rows)
+        largest = self.pieces[0]
+        warn_if_thinner(Y[largest])
+        warn_if_torn(fit.torn(Y, largest), len(largest))
+        return Y
+
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> LocalAffine:
+        graph = self.graph
+        return LocalAffine(graph, embedding, with_itself(graph), alignment=self.alignment)
+
+
+def warn_if_thinner(Y: Array, thin: float = 1e-6) -> None:
+    """Say so where a sheet is a line: where its width is but the share `thin` of its length."""
+    # The bulk decides: one far point may stretch a coordinate out of all proportion.
+    spread = np.quantile(np.abs(Y - np.median(Y, axis=0)), 0.9, axis=0)
+    missing = int((spread <= thin * spread.max()).sum())
+    if missing:
+        warn(
+            f"{missing} of n_components={Y.shape[1]} coordinates are zero: the edges "
+            "have their lengths without them. Pass fewer components",
+            RankWarning,
+        )
+
+
+def warn_if_torn(count: int, n: int) -> None:
+    """Say so where points lie far beyond any path to them."""
+    if count:
+        warn(
+            f"{count} of {n} points are tied to the others by too few neighbours and lie "
+            "several times too far out; raise n_neighbors",
+            DisconnectedGraphWarning,
+        )
 
 
 def _check_places(graph: NeighborGraph) -> None:

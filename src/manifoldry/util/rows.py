@@ -27,7 +27,7 @@ class RowLookup:
     --------
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [2.0, 3.0]])
-    >>> RowLookup.of(X).find(np.array([[2.0, 3.0], [5.0, 5.0]]))
+    >>> RowLookup.of(X).identical(np.array([[2.0, 3.0], [5.0, 5.0]]))
     array([ 1, -1])
     """
 
@@ -42,7 +42,7 @@ class RowLookup:
         order = np.argsort(keys, kind="stable")
         return cls(X, order, keys[order])
 
-    def find(self, X: Matrix) -> IntArray:
+    def identical(self, X: Matrix) -> IntArray:
         """Index of the training row identical to each row of `X`, or -1."""
         keys = _row_keys(X)
         found = np.full(X.shape[0], -1, dtype=np.intp)
@@ -59,7 +59,7 @@ class RowLookup:
 
     def first_copies(self, k: int) -> IntArray:
         """Training rows that are among the first k of those identical to them, ascending."""
-        first = self.find(self.X)
+        first = self.identical(self.X)
         order = np.argsort(first, kind="stable")
         rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
         return np.sort(order[rank < k])

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.graph_embedder import coupled_components
+from manifoldry.spectral.posed import coupled_components
 from manifoldry.util.typing import Array, Matrix
 
 

@@ -1,0 +1,95 @@
+"""One problem or several that belong together: every connected piece is solved by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from manifoldry.eigen.auto import resolve_solver
+from manifoldry.eigen.gram import Gram
+from manifoldry.eigen.problem import SpectralProblem
+from manifoldry.eigen.solver import EigenSolver
+from manifoldry.eigen.spectrum import Spectrum
+from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.validation import plan_memory
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """Eigenpairs of every piece, the largest piece first; a piece of one point has none."""
+
+    found: list[Spectrum | None]
+    k: int
+    """Pairs that were asked for; small pieces have fewer."""
+
+    @property
+    def largest(self) -> Spectrum:
+        """What was found for the largest piece."""
+        assert self.found[0] is not None  # a largest piece of one point is refused before
+        return self.found[0]
+
+    @cached_property
+    def padded(self) -> list[Spectrum]:
+        """The spectra with zeros for pairs that a piece does not have."""
+        return [_nothing(self.k) if s is None else s.padded(self.k) for s in self.found]
+
+    @property
+    def values(self) -> Array:
+        """Eigenvalues, (n_pieces, k)."""
+        return np.stack([spectrum.values for spectrum in self.padded])
+
+    def vectors(self, pieces: list[IntArray], n: int) -> Array:
+        """Eigenvectors of all pieces, whose rows are given, as functions on `n` points, (n, k)."""
+        V = np.zeros((n, self.k))
+        for rows, spectrum in zip(pieces, self.padded, strict=True):
+            V[rows] = spectrum.vectors
+        return V
+
+
+def _nothing(k: int) -> Spectrum:
+    """The spectrum of a single point."""
+    return Spectrum(np.zeros(k), np.zeros((1, k)), np.zeros(k), np.zeros(k), np.nan, 0.0)
+
+
+@dataclass(frozen=True)
+class PieceSolver:
+    """Solves the problems of all pieces for their first pairs.
+
+    Parameters
+    ----------
+    solver : str or EigenSolver
+        See :func:`manifoldry.eigen.resolve_solver`.
+    cheap_order, extra_pairs : int
+        Dense problems up to that order give a few more eigenvalues for next to nothing; they show
+        where the gap is.
+    basis : int
+        Vectors that iterative solvers keep at least.
+    """
+
+    solver: str | EigenSolver = "auto"
+    cheap_order: int = 2000
+    extra_pairs: int = 8
+    basis: int = 40
+
+    def solve(self, problems: list[SpectralProblem], k: int, rng: np.random.Generator) -> Spectra:
+        """At most k pairs of every problem; one of n points has n − 1 beside the constant."""
+        counts = [min(k, problem.n - 1) for problem in problems]
+        found = [
+            self._pairs(problem, count, rng) if count else None
+            for problem, count in zip(problems, counts, strict=True)
+        ]
+        return Spectra(found, k)
+
+    def _pairs(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
+        """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
+        excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
+        operator = problem.operator
+        order = operator.small_side if isinstance(operator, Gram) else problem.n
+        solver = resolve_solver(self.solver, end=problem.end)
+        extra = self.extra_pairs if solver.extra_is_cheap and order <= self.cheap_order else 0
+        asked = min(k + extra, problem.n - excluded)
+        needed = 8.0 * problem.n * max(self.basis, 3 * asked)
+        plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
+        return solver.solve(problem, asked, rng).first(k)

@@ -1,0 +1,200 @@
+"""Methods that decompose a centred Gram matrix: of the data themselves, or of a kernel."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.affinity.dense import Centered, RawKernel
+from manifoldry.base.input import Input
+from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
+from manifoldry.extension.affine import AffineMap
+from manifoldry.extension.base import Extension, Nystrom
+from manifoldry.extension.pieces import Pieces
+from manifoldry.neighbors.distances import Frame, check_range
+from manifoldry.spectral.posed import Posed
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import largest_modulus, plan_memory, square_tiles
+
+
+@dataclass(frozen=True, eq=False)
+class LinearGram(Posed):
+    """The Gram matrix of centred data, in units in which nothing over- or underflows."""
+
+    X: Matrix
+    frame: Frame
+    problem: SpectralProblem
+    inertia: float  # sum of squared distances from the mean, in units of the frame
+
+    @classmethod
+    def of(cls, data: Input) -> "LinearGram":
+        """Centre and scale the data, and pose the problem on their factor: nothing is n × n."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
+            X = data.rows
+            return cls._of_sparse(data, X) if sparse.issparse(X) else cls._of_dense(data, X)
+
+    @classmethod
+    def _of_dense(cls, data: Input, X: Array) -> "LinearGram":
+        plan_memory(36.0 * X.shape[0] * X.shape[1], "centring the data", "use fewer rows")
+        frame = Frame.of(X)
+        check_range(frame.unit)
+        F = frame.apply(X).astype(np.float64)
+        F -= F.mean(axis=0)  # what rounding left of the mean
+        problem = SpectralProblem(
+            Gram(F),
+            "largest",
+            deflate=np.ones(len(F)),
+            bounds=(0.0, np.inf),
+            scale="sqrt_eigenvalue",
+        )
+        return cls(data, X, frame, problem, float((F**2).sum()))
+
+    @classmethod
+    def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
+        """Subtracts moments, which loses the digits of `least_spread` as a share of the squares."""
+        frame = Frame.of(X)
+        check_range(frame.unit)
+        F = frame.apply(X).astype(np.float64)
+        whole = float((F.data**2).sum())
+        inertia = whole - X.shape[0] * float((_column_means(F) ** 2).sum())
+        if inertia < least_spread * whole:
+            plan_memory(24.0 * X.shape[0] * X.shape[1], "centring the data", "shift them first")
+            return cls._of_dense(data, X.toarray())
+        # Centring would fill the matrix in; keeping eigenvectors orthogonal to 1 is the same.
+        problem = SpectralProblem(
+            Gram(F),
+            "largest",
+            constraint=np.ones(X.shape[0]),
+            bounds=(0.0, np.inf),
+            scale="sqrt_eigenvalue",
+        )
+        return cls(data, X, frame, problem, inertia)
+
+    @property
+    def problems(self) -> list[SpectralProblem]:
+        return [self.problem]
+
+    @property
+    def unit(self) -> float:
+        return self.frame.unit
+
+    def _affine(self, spectrum: Spectrum) -> AffineMap:
+        return AffineMap.of(self.X, self.frame, spectrum)
+
+    def coordinates(self, spectra: Spectra) -> Array:
+        # Through the map itself, so that rounding of a far-off mean shifts both alike.
+        return self._affine(spectra.largest).transform(self.X)
+
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> AffineMap:
+        return self._affine(spectra.largest)
+
+    def invert(self, embedding: Array, extension: Any) -> AffineMap:
+        return extension
+
+    @property
+    def lookup(self) -> None:
+        return None  # the map itself returns training rows to their place
+
+    def loss(self, spectra: Spectra) -> float:
+        return left_of_gram(spectra.largest, self.squared_norm)
+
+    @property
+    def squared_norm(self) -> float:
+        """Squared Frobenius norm of the Gram matrix, from the smaller of its two sides."""
+        F = self.problem.operator.factor
+        if sparse.issparse(F):
+            small = _centered_product(F)
+        else:
+            small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
+        return float((small**2).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class KernelGram:
+    """A centred kernel matrix, and the kernel as a function of new points."""
+
+    kernel: Centered
+    problem: SpectralProblem
+    unit: float  # length in which the kernel is computed: its entries carry the square
+
+    @classmethod
+    def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":
+        """Centre `K`, the values of the kernel `raw` on the training points, in place."""
+        largest = largest_modulus(K)
+        if not np.isfinite(largest):
+            raise ValueError(
+                "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
+            )
+        rounding = 8 * np.finfo(np.float64).eps * largest
+        _symmetrise(K)
+        kernel, K = Centered.of(raw, K)
+        if largest_modulus(K) <= rounding:
+            K[:] = 0.0  # all points are one in feature space; the rest is no direction
+        problem = SpectralProblem(K, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
+        return cls(kernel, problem, unit)
+
+    def extend(self, spectrum: Spectrum) -> Nystrom:
+        """Nyström's formula, which gives the training points their coordinates."""
+        return Nystrom(self.kernel, spectrum.dual_vectors * self.unit, self.unit)
+
+    def loss(self, spectrum: Spectrum) -> float:
+        """Share of the squared kernel matrix that the coordinates leave."""
+        K = self.problem.operator
+        return left_of_gram(spectrum, float(np.vdot(K, K)))
+
+
+@dataclass(frozen=True, eq=False)
+class PosedKernel(Posed):
+    """Coordinates √ℓ·v from the leading eigenpairs of a centred kernel matrix."""
+
+    gram: KernelGram
+
+    @property
+    def problems(self) -> list[SpectralProblem]:
+        return [self.gram.problem]
+
+    @property
+    def unit(self) -> float:
+        return self.gram.unit
+
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Nystrom:
+        return self.gram.extend(spectra.largest)
+
+    def formula(self, spectra: Spectra, extension: Extension) -> Array:
+        return np.asarray(self.gram.problem.operator @ spectra.largest.dual_vectors) * self.unit
+
+    def loss(self, spectra: Spectra) -> float:
+        return self.gram.loss(spectra.largest)
+
+
+def left_of_gram(spectrum: Spectrum, squared_norm: float) -> float:
+    """Share of a Gram matrix's squared norm that eigenpairs leave."""
+    kept = float((np.maximum(spectrum.values, 0) ** 2).sum())
+    return max(0.0, 1 - kept / squared_norm) if squared_norm > 0 else 0.0
+
+
+def _symmetrise(K: Array) -> None:
+    """Replace K by the mean of itself and its transpose."""
+    for rows, columns in square_tiles(len(K)):
+        mean = (K[rows, columns] + K[columns, rows].T) / 2
+        K[rows, columns], K[columns, rows] = mean, mean.T
+
+
+def plan_gram(n: int, copies: float = 4.5, remedy: str = "use fewer points") -> None:
+    """Refuse up front a Gram matrix, with the copies its decomposition makes, that cannot fit."""
+    plan_memory(8.0 * copies * n * n, f"the Gram matrix of {n} points", remedy)
+
+
+def _centered_product(F: Matrix) -> Array:
+    """The smaller of FᵀHF and HFFᵀH, H being the centring; F stays sparse."""
+    if F.shape[1] <= F.shape[0]:
+        mean = _column_means(F)
+        return np.asarray((F.T @ F).toarray() - F.shape[0] * np.outer(mean, mean))
+    K = (F @ F.T).toarray()
+    means = K.mean(axis=0)
+    return np.asarray(K - means[:, None] - means[None, :] + means.mean())
+
+
+def _column_means(F: Matrix) -> Array:
+    return np.asarray(F.mean(axis=0)).ravel()

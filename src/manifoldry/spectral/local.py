@@ -1,0 +1,118 @@
+"""Methods that align small local problems: LLE, Hessian LLE, LTSA."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.base.input import Input
+from manifoldry.eigen import Spectra, SpectralProblem
+from manifoldry.extension.base import Extension
+from manifoldry.neighbors.disconnected import ALIGNMENT, DisconnectedPolicy
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
+from manifoldry.spectral.posed import PosedOnGraph, operator_pieces
+from manifoldry.util.typing import Array, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment(ABC):
+    """What a map costs: a sum of small quadratic forms, one per neighbourhood."""
+
+    graph: NeighborGraph
+    includes_itself: bool  # whether a point belongs to its own neighbourhood
+
+    @abstractmethod
+    def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
+        """Sum over all neighbourhoods of what a map costs there."""
+
+    def matrix(self) -> sparse.csr_array:
+        """The whole as a quadratic form on the training points."""
+        graph = self.graph
+        members = with_itself(graph) if self.includes_itself else _others(graph)
+        M = self.align(Neighborhoods(graph.index.points, members))
+        return M if graph.distances.all() else M + _glue(graph)
+
+
+@dataclass(frozen=True, eq=False)
+class PosedAlignment(PosedOnGraph):
+    """The maps that cost least; new points follow the coordinates of their neighbours."""
+
+    alignment: Alignment
+
+    @property
+    def graph(self) -> NeighborGraph:
+        """The neighbour graph of the training points."""
+        return self.alignment.graph
+
+    @property
+    def lookup(self) -> NeighborGraph:
+        return self.graph
+
+    def formula(self, spectra: Spectra, extension: Extension) -> Array | None:
+        return None
+
+
+def alignment_problem(alignment: Alignment) -> SpectralProblem:
+    """The smallest eigenvectors of an alignment, but for the constant."""
+    M = alignment.matrix()
+    return SpectralProblem(
+        M,
+        "smallest",
+        deflate=np.ones(M.shape[0]),
+        bounds=(0.0, np.inf),
+        scale="sqrt_n",
+        graph=partial(local_weights, alignment.graph),
+    )
+
+
+def aligned_pieces(
+    problem: SpectralProblem, graph: NeighborGraph, policy: DisconnectedPolicy
+) -> list[IntArray]:
+    """Rows of the pieces to be embedded."""
+    return operator_pieces(problem.operator, policy, graph, ALIGNMENT, "raise n_neighbors")
+
+
+def check_points(name: str, data: Input) -> None:
+    """Refuse distances in place of data."""
+    if data.points is None:
+        raise ValueError(
+            f"{name} needs the coordinates of the data, not only distances; "
+            "pass the data, or use Isomap or LaplacianEigenmaps"
+        )
+
+
+def check_even(name: str, graph: NeighborGraph) -> NeighborGraph:
+    """The graph, unless its neighbourhoods differ in size."""
+    if graph.n_neighbors is None:
+        raise ValueError(
+            f"{name} needs the same number of neighbours everywhere; build the "
+            "graph with n_neighbors instead of radius"
+        )
+    return graph
+
+
+def _others(graph: NeighborGraph) -> IntArray:
+    """Neighbours without the point itself, but for points that nobody has as a neighbour.
+
+    Those would be in no neighbourhood at all: they take the farthest place in their own.
+    """
+    members = graph.indices.reshape(-1, graph.k).copy()
+    unchosen = np.setdiff1d(np.arange(graph.n_query), members)
+    members[unchosen, -1] = unchosen
+    return members
+
+
+def _glue(graph: NeighborGraph, weight: float = 1e4) -> sparse.csr_array:
+    """Laplacian of the edges of length zero, of a weight far above entries of local problems.
+
+    Duplicates always appear together in the local problems, which therefore may not see what
+    tells them apart; this does, and keeps them in one place.
+    """
+    zero = graph.matrix(np.where(graph.distances == 0, weight, 0.0))
+    zero.eliminate_zeros()
+    zero = zero.maximum(zero.T)
+    return sparse.csr_array(sparse.diags_array(zero.sum(axis=1)) - zero)

@@ -1,0 +1,214 @@
+"""A spectral method stated for its data: what to solve, and what the solution means."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from manifoldry.base.input import Input, Lookup
+from manifoldry.eigen import Spectra, SpectralProblem
+from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.regression import LocalRegression
+from manifoldry.neighbors.disconnected import GRAPH, Cause, DisconnectedPolicy
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Posed(ABC):
+    """What :meth:`SpectralEmbedder._pose` returns: all that is particular to a method.
+
+    A subclass gives ``problems`` and ``extend``; the other methods have defaults that suit a
+    connected map whose coordinates are eigenvectors.
+    """
+
+    data: Input
+
+    @property
+    @abstractmethod
+    def problems(self) -> list[SpectralProblem]:
+        """What to solve: one problem for every piece of the map, the largest first."""
+
+    @abstractmethod
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Extension:
+        """What gives new points their coordinates."""
+
+    @property
+    def unit(self) -> float:
+        """Length in which the problems are posed; eigenvalues of Gram matrices carry its square."""
+        return 1.0
+
+    @property
+    def pieces(self) -> list[IntArray]:
+        """Rows of every piece, the largest first; rows in none of them are left off the map."""
+        return [np.arange(self.data.n_samples)]
+
+    @property
+    def sites(self) -> list[IntArray]:
+        """Rows of the points on which each problem is posed: all of its piece, or landmarks."""
+        return self.pieces
+
+    @cached_property
+    def labels(self) -> IntArray:
+        """Piece of every point, -1 where it is left out."""
+        labels = np.full(self.data.n_samples, -1, dtype=np.intp)
+        for number, rows in enumerate(self.pieces):
+            labels[rows] = number
+        return labels
+
+    @property
+    def has_lengths(self) -> bool:
+        """Whether coordinates are lengths in the data, so that pieces keep their size."""
+        return False
+
+    def coordinates(self, spectra: Spectra) -> Array:
+        """Coordinates of the training points, (n, k), of every piece by itself."""
+        Y = np.zeros((self.data.n_samples, spectra.k))
+        for rows, problem, spectrum in zip(self.pieces, self.problems, spectra.padded, strict=True):
+            Y[rows] = problem.coordinates(spectrum) * self.unit
+        return Y
+
+    def lay_out(self, Y: Array) -> Pieces:
+        """Where every piece lies on the map."""
+        if len(self.pieces) == 1:
+            return Pieces.single(self.labels, Y.shape[1])
+        geometry = self.data.geometry(self.pieces)
+        return Pieces.lay_out(self.labels, Y, geometry, self.has_lengths)
+
+    def invert(self, embedding: Array, extension: Any) -> Inverse | None:
+        """What leads from the map back to the data; None where they were never seen."""
+        return regression(embedding, self.data.points)
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """What finds training points among new rows."""
+        return self.data.lookup
+
+    def loss(self, spectra: Spectra) -> float:
+        """The objective of the method at the solution."""
+        return float(spectra.values.sum())
+
+    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        """Further attributes of the fitted estimator, by name; `Y` is what `coordinates` gave."""
+        return {}
+
+    def formula(self, spectra: Spectra, extension: Extension) -> Array | None:
+        """What `extension` alone would make of the training points.
+
+        None where nobody can tell, or where new points follow the coordinates of their
+        neighbours, whatever those are.
+        """
+        points = self.data.points
+        return None if points is None else extension.transform(points)
+
+
+@dataclass(frozen=True, eq=False)
+class PosedOnGraph(Posed):
+    """A method whose operator is made from a neighbour graph, and falls apart where that does."""
+
+    problem: SpectralProblem
+    parts: list[IntArray]
+
+    @property
+    def pieces(self) -> list[IntArray]:
+        return self.parts
+
+    @cached_property
+    def problems(self) -> list[SpectralProblem]:
+        if len(self.parts[0]) == self.problem.n:
+            return [self.problem]
+        return [self.problem.restrict(rows) for rows in self.parts]
+
+    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        return {"piece_labels_": self.labels}
+
+
+def regression(embedding: Array, points: Any) -> LocalRegression | None:
+    """From the map to the data of the rows that are on it; None where the data are not known."""
+    if points is None:
+        return None
+    rows = np.flatnonzero(np.isfinite(embedding).all(axis=1))
+    if len(rows) < len(embedding):
+        return LocalRegression(embedding[rows], points[rows])
+    return LocalRegression(embedding, points)
+
+
+def connected_graph(
+    graph: NeighborGraph, policy: DisconnectedPolicy, data: Input, to_raise: str = "n_neighbors"
+) -> NeighborGraph:
+    """The graph, connected if the policy says so; refuses one that says nothing."""
+    graph = policy.connect(graph, distances=data.distances)
+    if len(graph.distances) == 0:
+        raise ValueError(no_neighbors(graph.n_query))
+    if not graph.distances.any():
+        raise ValueError(all_coincide(graph.n_query, to_raise))
+    return graph
+
+
+def operator_pieces(
+    A: Any, policy: DisconnectedPolicy, graph: NeighborGraph | None, weak_link: Cause, remedy: str
+) -> list[IntArray]:
+    """Rows of the pieces of an operator to be embedded; the policy warns where there are several.
+
+    Without a graph, or where most of the pieces are not the graph's own, `weak_link` is named as
+    the cause; else the graph, which `remedy` would connect.
+    """
+    labels = coupled_components(A)
+    count = labels.max() + 1
+    if count == len(labels):
+        raise ValueError(no_neighbors(len(labels)))
+    if count == 1:
+        return [np.arange(len(labels))]
+    # A weight or two may vanish in any graph: what made most of the pieces is the cause.
+    weak = graph is None or count > 2 * graph.components()[0] - 1
+    return policy.pieces(labels, weak_link if weak else GRAPH._replace(remedy=remedy))
+
+
+def no_neighbors(n: int) -> str:
+    """What to say of a graph without an edge."""
+    return (
+        f"no two of the {n} points are joined by a positive weight; raise radius or n_neighbors, "
+        "or lower gamma"
+    )
+
+
+def all_coincide(n: int, to_raise: str = "n_neighbors") -> str:
+    """What to say of a graph all of whose edges have no length."""
+    return (
+        f"each of the {n} rows coincides with all its neighbours, so the graph says nothing about "
+        f"their places; drop duplicated rows or raise {to_raise}"
+    )
+
+
+def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
+    """Component of every row of a symmetric operator; couplings lost in rounding do not count.
+
+    Those are below the share `negligible` of both ends' diagonal entries.
+    """
+    if isinstance(A, np.ndarray):
+        return _dense_components(A, negligible)
+    A = sparse.coo_array(A)
+    diagonal = np.abs(A.diagonal())
+    strong = np.abs(A.data) > negligible * np.sqrt(diagonal[A.row] * diagonal[A.col])
+    pattern = sparse.coo_array((A.data[strong], (A.row[strong], A.col[strong])), shape=A.shape)
+    labels: IntArray = connected_components(pattern, directed=False)[1]
+    return labels
+
+
+def _dense_components(A: Array, negligible: float) -> IntArray:
+    """The same for a dense operator, in which mostly everything is coupled with everything."""
+    reached = np.zeros(len(A), dtype=bool)
+    root = np.sqrt(np.abs(A.diagonal()))
+    front = np.array([0])
+    while len(front):
+        reached[front] = True
+        strong = np.abs(A[front]) > negligible * root[front, None] * root
+        front = np.flatnonzero(strong.any(axis=0) & ~reached)
+    if reached.all():
+        return np.zeros(len(A), dtype=np.intp)
+    return coupled_components(sparse.coo_array(A), negligible)
