@@ -28,8 +28,7 @@ SHEET = [LTSA, HessianLLE]
 
 
 def operator(estimator, X):
-    estimator.n_components_, estimator.n_features_in_ = 2, X.shape[1]
-    return estimator._pose(X).operator
+    return estimator.pose(X).problem.operator
 
 
 # --- local problems ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from manifoldry.base.input import Distances, GraphOptions, Input, Lookup, Points
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import MapSpacing, coordinate_redundancy
+from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
 from manifoldry.util.threads import threads_allowed
@@ -40,6 +41,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     # The parameter that says how many coordinates there are.
     _counted_by = "n_components"
+    # What a user may pass as `disconnected`.
+    _policies: tuple[str, ...] = OPTIONS
     # Whether a neighbour graph may be passed in place of data.
     _takes_graphs = False
     # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
@@ -64,11 +67,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             Present for scikit-learn's sake.
         """
         former = {name: vars(self)[name] for name in {*self._learned, "_learned"} & set(vars(self))}
-        self._forget()
+        # Not all of it would be replaced with other parameters.
+        self._forget_all_but(set(vars(self)).difference(former))
         before = set(vars(self))
         try:
             with threads_allowed(getattr(self, "n_jobs", None)):
-                self._fit(X)
+                self._fit(X, former)
         except BaseException:
             self._forget_all_but(before)  # half a model is none
             self.__dict__.update(former)
@@ -77,8 +81,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return self
 
     @abstractmethod
-    def _fit(self, X: Any) -> None:
-        """Compute the embedding of `X` and what maps points both ways."""
+    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+        """Compute the embedding of `X` and what maps points both ways.
+
+        `former` is what an earlier fit learned, by name.
+        """
 
     score = score
 
@@ -193,13 +200,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         default = self._default_neighbors(data.n_samples)
         return data.graph(GraphOptions(**asked, default=default))
 
+    def _policy(self) -> DisconnectedPolicy:
+        """What is to be done where the graph falls into pieces."""
+        disconnected: Any = getattr(self, "disconnected", OPTIONS[0])
+        return DisconnectedPolicy(disconnected, self._policies)
+
     def _default_neighbors(self, n: int) -> int | None:
         """Neighbours of `n` points where none were asked for; None leaves it to the graph."""
         return None
-
-    def _forget(self) -> None:
-        """Drop what an earlier fit left: with other parameters not all of it is replaced."""
-        self._forget_all_but(set(vars(self)).difference(self._learned, {"_learned"}))
 
     def _forget_all_but(self, kept: set[str]) -> None:
         for name in set(vars(self)).difference(kept):

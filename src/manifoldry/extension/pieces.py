@@ -1,5 +1,6 @@
 """Maps made of several pieces, one per connected component of the neighbour graph."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -80,11 +81,32 @@ class Pieces:
         position = _principal_positions(geometry.centers, Y.shape[1])
         return cls(labels, scale, position - scale[:, None] * center)
 
+    @classmethod
+    def of(
+        cls,
+        labels: IntArray,
+        Y: Array,
+        geometry: Callable[[list[IntArray]], Geometry],
+        has_lengths: bool,
+    ) -> "Pieces":
+        """Pieces where `geometry` says they lie; a single one is left as it is."""
+        if labels.max() == 0:
+            return cls.single(labels, Y.shape[1])
+        return cls.lay_out(labels, Y, geometry(piece_rows(labels)), has_lengths)
+
     def place(self, Y: Array, piece: IntArray) -> Array:
         """Put coordinates computed within pieces into the common map; piece -1 gives NaN."""
         placed = Y * self.scale[piece][:, None] + self.offset[piece]
         placed[piece < 0] = np.nan
         return placed
+
+
+def piece_labels(pieces: list[IntArray], n: int) -> IntArray:
+    """Piece of each of `n` points from the rows of every piece; -1 for rows in none."""
+    labels = np.full(n, -1, dtype=np.intp)
+    for number, rows in enumerate(pieces):
+        labels[rows] = number
+    return labels
 
 
 def piece_rows(labels: IntArray) -> list[IntArray]:

@@ -228,6 +228,16 @@ def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
     return weights * (1 + (centered @ slope[:, :, None])[:, :, 0])
 
 
+def regression(embedding: Array, points: Matrix | None) -> LocalRegression | None:
+    """From the map to the data of the rows that are on it; None where the data are not known."""
+    if points is None:
+        return None
+    rows = np.flatnonzero(np.isfinite(embedding).all(axis=1))
+    if len(rows) < len(embedding):
+        return LocalRegression(embedding[rows], points[rows])
+    return LocalRegression(embedding, points)
+
+
 def coordinate_redundancy(Y: Array) -> Array:
     """Error of predicting each coordinate from those before it, relative to its spread."""
     Y = check_array(Y, ensure_min_samples=3, input_name="embedding")

@@ -1,120 +1,265 @@
-"""What estimators share that minimise an objective: optimiser, guidance, homotopy."""
+"""What all estimators share whose map is found by a search: read, pose, search, extend, invert."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from manifoldry.exceptions import RankWarning
-from manifoldry.iterative.monitor import Monitor
-from manifoldry.iterative.search_embedder import SearchEmbedder
-from manifoldry.objectives.base import Objective
+from manifoldry.base.embedder import Embedder
+from manifoldry.base.input import Input, Lookup
+from manifoldry.exceptions import ConvergenceWarning, RankWarning
+from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.regression import regression
+from manifoldry.iterative._sklearn_callbacks import (
+    CallbackSupportMixin,
+    begin_fit,
+    end_fit,
+    step_hook,
+    with_callbacks,
+)
+from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.solution import Solution
-from manifoldry.util.checks import check_count, check_nonnegative
+from manifoldry.util.checks import check_count, check_nonnegative, check_option
+from manifoldry.util.progress import Ticker
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
+_INTERRUPTED = "interrupted"
+_STOPPED = "stopped by a callback"
 
-class IterativeEmbedder(SearchEmbedder):
+
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A method stated for its data: what is minimised, over maps of the points of which graph."""
+
+    data: Input
+    graph: NeighborGraph
+    objective: Any
+    rng: np.random.Generator
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """What finds training points among new rows."""
+        return self.graph
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search came to."""
+
+    solution: Solution
+    objective: Any
+    """What the map minimises; a search may have settled a weight of it."""
+    path: Path | None = None
+    """The maps along a homotopy, where there was one."""
+
+
+class IterativeEmbedder(CallbackSupportMixin, Embedder):
     """Base of the estimators whose coordinates minimise an objective.
 
-    A subclass poses the :class:`~manifoldry.objectives.Objective` in ``_pose``, says in ``_start``
-    where to begin and in ``_extend`` how new points find their place.
+    A subclass states it in ``_pose``, says in ``_start`` where to begin, searches in ``_search``
+    and says in ``_extend`` how new points find their place.
 
     Attributes
     ----------
+    n_components_ : int
+        Number of coordinates in use.
+    embedding_ : array of shape (n_samples, n_components)
+        The map.
+    loss_ : float
+        The objective at the map.
+    n_iter_, n_evaluations_ : int
+        Steps of the search, and evaluations of the objective they took.
+    converged_ : bool
+        Whether the search came to rest.
+    status_ : str
+        Why the search stopped, in words.
+    trace_ : structured array
+        One entry per step, and one for the start of every search of which the fit consists:
+        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
+        and the ``parameter`` that was varied from search to search.
     path_ : Path or None
         The maps along a homotopy; None where there was none.
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
     """
 
+    init: Any
     optimizer: Any
     guidance: Any
     homotopy: Any
-
+    max_iter: int | None
+    tol: float | None
+    warm_start: bool
+    callback: Callback | None
+    callback_every: int
+    on_interrupt: str
+    verbose: bool
+    random_state: Any
     path_: Path | None
+    n_components_: int
 
+    # The graph has as many neighbours as the method needs.
+    n_neighbors: int | None = None
+    radius: float | None = None
+    _takes_graphs = True
     # What searches, unless the user says otherwise.
     _default_optimizer: str | Optimiser
     # What opens a map that has collapsed.
     _remedy: str
-    # The graph has as many neighbours as the affinity needs.
-    n_neighbors: int | None = None
-    radius: None = None
+    # Whether a search that took all its steps is worth a warning, and what to do about it.
+    _must_converge = True
+    _to_converge = "raise max_iter or tol, or look at trace_"
 
-    def _fit(self, X: Any) -> None:
-        self.path_ = None
-        super()._fit(X)
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Compute the embedding of `X`.
 
-    def _check_search(self) -> None:
-        super()._check_search()
-        self._optimiser(self._default_optimizer)
-        if not isinstance(self.homotopy, bool | np.bool_ | Homotopy | None):
-            steps = f"Homotopy(n_steps={self.homotopy})" if _is_count(self.homotopy) else "True"
-            raise TypeError(
-                f"homotopy={self.homotopy!r} must be True, False or a Homotopy; pass "
-                f"homotopy={steps}"
+        Ctrl-C keeps the best map so far, with ``converged_ = False``, and is raised again unless
+        ``on_interrupt="keep"``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, frame of shape (n_samples, n_features), or NeighborGraph
+            The data, distances if ``metric="precomputed"``, or their neighbour graph.
+        y : ignored
+            Present for scikit-learn's sake.
+        """
+        self._check_search()  # a mistake here costs no model fitted before
+        begin_fit(self)
+        super().fit(X)
+        end_fit(self)
+        if self.status_ == _INTERRUPTED and self.on_interrupt == "raise":
+            raise KeyboardInterrupt
+        return self
+
+    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+        data = self._read(X)
+        self.n_components_ = self._resolve_components(data)
+        posed = self._pose(data)
+        with self._monitor() as monitor:
+            found = self._find(posed, former, monitor)
+        self._store(posed, found, monitor)
+        self.extension_ = self._extend(posed, found)
+        self.inverse_ = self._invert(posed)
+        self._lookup = posed.lookup
+
+    @abstractmethod
+    def _pose(self, data: Input) -> Any:
+        """State what is minimised."""
+
+    @abstractmethod
+    def _start(self, posed: Any) -> Array:
+        """The map from which the search begins."""
+
+    @abstractmethod
+    def _search(self, posed: Any, start: Array, monitor: Monitor) -> Found:
+        """Search for the map."""
+
+    @abstractmethod
+    def _extend(self, posed: Any, found: Found) -> Extension:
+        """Say how new points get coordinates."""
+
+    def _invert(self, posed: Any) -> Inverse | None:
+        """What leads from the map back to the data."""
+        return regression(self.embedding_, posed.data.points)
+
+    def _find(self, posed: Any, former: dict[str, Any], monitor: Monitor) -> Found:
+        """Search from the start, or from the map of the fit before."""
+        previous = former.get("embedding_") if self.warm_start else None
+        if previous is None:
+            return self._search(posed, self._start(posed), monitor)
+        shape = (posed.data.n_samples, self.n_components_)
+        if previous.shape != shape:
+            raise ValueError(
+                f"warm_start=True begins from the map of the last fit, whose shape is "
+                f"{previous.shape}; this fit needs one of shape {shape}; pass warm_start=False"
             )
+        return self._resume(posed, former, monitor)
 
-    @abstractmethod
-    def _pose(self, data: Any) -> Objective:
-        """State the objective; keep on `self` what the extension will need."""
+    def _resume(self, posed: Any, former: dict[str, Any], monitor: Monitor) -> Found:
+        """Search from the map of the fit before, which has been through any first phases."""
+        start = former["embedding_"].astype(np.float64)
+        return Found(self._minimise(posed.objective, start, monitor), posed.objective)
 
-    @abstractmethod
-    def _follow(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        """Search along a homotopy that ends with the objective."""
+    def _minimise(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+        monitor.begin()
+        return self._optimiser().minimise(objective, start, monitor)
 
-    def _optimiser(self, default: str | Optimiser) -> Optimiser:
+    def _optimiser(self) -> Optimiser:
         """The optimiser asked for, with the guidance and the bounds asked for."""
-        optimiser = resolve_optimiser(default if self.optimizer is None else self.optimizer)
+        asked = self._default_optimizer if self.optimizer is None else self.optimizer
+        optimiser = resolve_optimiser(asked)
         if self.guidance is not None:
             optimiser = optimiser.guided_by(resolve_guidance(self.guidance))
         max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
         tol = None if self.tol is None else check_nonnegative("tol", self.tol)
         return optimiser.stopping_at(max_iter, tol)
 
-    @property
-    def _follows(self) -> bool:
-        """Whether the search follows a homotopy."""
-        return bool(self.homotopy)
+    def _check_search(self) -> None:
+        """Refuse what makes no search, before the work on the data."""
+        check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
+        check_count("callback_every", self.callback_every)
+        if not (self.callback is None or callable(self.callback)):
+            raise TypeError(f"callback={self.callback!r} must be callable; pass a function or None")
 
-    @property
-    def _homotopy(self) -> Homotopy:
-        return self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
+    def _monitor(self) -> Monitor:
+        ticker = Ticker(type(self).__name__, None, bool(self.verbose))
+        return Monitor(self.callback, self.callback_every, ticker, step_hook(self))
 
-    def _search(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
-        search = self._follow if self._follows else self._minimise
-        return search(objective, start, monitor)
+    def _store(self, posed: Any, found: Found, monitor: Monitor) -> None:
+        solution = found.solution
+        self.embedding_ = solution.embedding.astype(posed.data.dtype, copy=False)
+        self.loss_ = self._loss(found)
+        self.path_ = found.path
+        self.trace_ = monitor.trace
+        self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
+        self.converged_ = solution.converged
+        self.status_ = _STOPPED if monitor.stopped else solution.status
+        self._warn_of(solution)
 
-    def _resume(self, objective: Objective, previous: Array, monitor: Monitor) -> Solution:
-        """Search from the map of the fit before, which has been through any first phases."""
-        return self._minimise(objective, previous, monitor)
+    def _loss(self, found: Found) -> float:
+        """The objective at the map."""
+        if found.solution.interrupted:  # maybe at another objective, on the way to this one
+            return float(found.objective.value(found.solution.embedding))
+        return found.solution.value
 
-    def _minimise(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
-        monitor.begin()
-        return self._optimiser(self._default_optimizer).minimise(objective, start, monitor)
-
-    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
+    def _warn_of(self, solution: Solution) -> None:
+        """Say so where the search did not come to rest, or where the map is flat."""
         if solution.converged:
-            self._check_extent(solution.embedding)
-        super()._store(data, solution, monitor)
-
-    def _check_extent(self, Y: Array) -> None:
-        extends = rank(Y)
-        if extends == 0:
-            warn(f"the map has collapsed to one point; {self._remedy}", RankWarning)
-        elif extends < self.n_components_:
+            warn_if_flat(solution.embedding, self._remedy)
+        elif self._must_converge and not solution.interrupted:
             warn(
-                f"the map extends along {extends} of n_components={self.n_components_} directions "
-                f"only; scale or leave out outliers, if they are the cause, or {self._remedy}",
-                RankWarning,
+                f"{type(self).__name__} did not converge: {solution.status}; {self._to_converge}",
+                ConvergenceWarning,
             )
 
 
-def _is_count(value: Any) -> bool:
-    """Whether a user may have meant a number of steps."""
-    return isinstance(value, Integral) and int(value) > 1
+def warn_if_flat(Y: Array, remedy: str) -> None:
+    """Say so where a map extends along fewer directions than it has coordinates."""
+    extends = rank(Y)
+    if extends == 0:
+        warn(f"the map has collapsed to one point; {remedy}", RankWarning)
+    elif extends < Y.shape[1]:
+        warn(
+            f"the map extends along {extends} of n_components={Y.shape[1]} directions "
+            f"only; scale or leave out outliers, if they are the cause, or {remedy}",
+            RankWarning,
+        )
+
+
+def check_homotopy(homotopy: Any) -> None:
+    """Refuse what is no homotopy."""
+    if not isinstance(homotopy, bool | np.bool_ | Homotopy | None):
+        count = isinstance(homotopy, Integral) and int(homotopy) > 1  # meant as a number of steps
+        instead = f"Homotopy(n_steps={homotopy})" if count else "True"
+        raise TypeError(
+            f"homotopy={homotopy!r} must be True, False or a Homotopy; pass homotopy={instead}"
+        )

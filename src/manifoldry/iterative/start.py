@@ -1,12 +1,13 @@
 """Maps from which searches begin."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
+from manifoldry.base.input import Input
 from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
@@ -15,19 +16,6 @@ from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
 OPTIONS = ("spectral", "pca", "random")
-_SPECTRAL_NEIGHBORS = 15  # as many edges as a smooth start needs; affinities have more
-_NOISE = 1e-3  # share of a coordinate's spread that tells repeated points apart
-_RANDOM = 1e-2  # spread of a random start, in units of the map's kernel
-
-
-class Seen(NamedTuple):
-    """What a fit has seen of the data."""
-
-    points: Any
-    """The data themselves, or None."""
-    distances: Array | None
-    """All their distances, where those were passed."""
-    graph: NeighborGraph
 
 
 def check_init(init: Any, shape: tuple[int, int], options: tuple[str, ...] = OPTIONS) -> Any:
@@ -76,15 +64,23 @@ def _as_numbers(init: Any) -> Array:
 
 
 def starting_map(
-    init: str | BaseEstimator, seen: Seen, n_components: int, rng: np.random.Generator
+    init: str | BaseEstimator,
+    data: Input,
+    graph: NeighborGraph,
+    n_components: int,
+    rng: np.random.Generator,
+    noise: float = 1e-3,
 ) -> Array:
-    """A map of roughly unit spread."""
-    shape = (seen.graph.n_query, n_components)
+    """A map of roughly unit spread, from the data, their distances or their graph.
+
+    Some `noise`, as a share of the spread, tells repeated points apart.
+    """
+    shape = (graph.n_query, n_components)
     if isinstance(init, str) and init == "random":
         return _cloud(shape, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
-        Y = _fitted_map(init, seen, n_components)
+        Y = _fitted_map(init, data, graph, n_components)
     if Y.shape != shape:
         raise ValueError(f"init={init!r} made a map of shape {Y.shape} where {shape} is needed")
     Y = Y - np.nanmean(Y, axis=0)
@@ -92,47 +88,49 @@ def starting_map(
     if not 0 < spread < np.inf:
         return _cloud(shape, rng)  # all in one place: it says nothing
     Y = np.nan_to_num(Y / spread)
-    return Y + _NOISE * rng.standard_normal(Y.shape) * Y.std()
+    return Y + noise * rng.standard_normal(Y.shape) * Y.std()
 
 
-def _cloud(shape: tuple[int, int], rng: np.random.Generator) -> Array:
-    return _RANDOM * rng.standard_normal(shape)
+def _cloud(shape: tuple[int, int], rng: np.random.Generator, spread: float = 1e-2) -> Array:
+    """Noise, its spread in units of the map's kernel."""
+    return spread * rng.standard_normal(shape)
 
 
-def _fitted_map(init: str | BaseEstimator, seen: Seen, n_components: int) -> Array:
+def _fitted_map(
+    init: str | BaseEstimator, data: Input, graph: NeighborGraph, n_components: int
+) -> Array:
     if isinstance(init, BaseEstimator):
         model = clone(init)
         if "n_components" in model.get_params(deep=False):  # a pipeline has none of its own
             model.set_params(n_components=n_components)
-        return np.asarray(model.fit_transform(_input_of(model, seen)), dtype=np.float64)
+        return np.asarray(model.fit_transform(_input_of(model, data)), dtype=np.float64)
     if init == "pca":
-        return _padded(_principal_components(seen, n_components), n_components)
+        return _padded(_principal_components(data, n_components), n_components)
     from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
-    graph = seen.graph
-    if graph.n_neighbors is not None:
-        graph = graph.truncate(min(_SPECTRAL_NEIGHBORS, graph.n_neighbors))
+    if graph.n_neighbors is not None:  # a smooth start needs few edges; affinities have more
+        graph = graph.truncate(min(15, graph.n_neighbors))
     k = min(n_components, graph.n_query - 1)
     return _padded(LaplacianEigenmaps(k).fit(graph).embedding_, n_components)
 
 
-def _principal_components(seen: Seen, n_components: int) -> Array:
+def _principal_components(data: Input, n_components: int) -> Array:
     from manifoldry.spectral.classical_mds import ClassicalMDS
     from manifoldry.spectral.pca import PCA
 
-    if seen.points is None and seen.distances is not None:
-        k = min(n_components, len(seen.distances) - 1)
-        D = seen.distances.astype(np.float64, copy=False)  # the map has their precision
+    if data.points is None and data.distances is not None:
+        k = min(n_components, len(data.distances) - 1)
+        D = data.distances.astype(np.float64, copy=False)  # the map has their precision
         return ClassicalMDS(k, metric="precomputed").fit(D).embedding_
-    points = _needed(seen.points, "pca")
+    points = _needed(data.points, "pca")
     k = min(n_components, points.shape[0] - 1, points.shape[1])
     return PCA(k).fit(Frame.of(points).apply(points)).embedding_
 
 
-def _input_of(model: BaseEstimator, seen: Seen) -> Any:
-    if get_tags(model).input_tags.pairwise and seen.distances is not None:
-        return seen.distances
-    return _needed(seen.points, model)
+def _input_of(model: BaseEstimator, data: Input) -> Any:
+    if get_tags(model).input_tags.pairwise and data.distances is not None:
+        return data.distances
+    return _needed(data.points, model)
 
 
 def _needed(points: Any, init: Any) -> Any:

@@ -1,19 +1,21 @@
 """Unsupervised kernel regression."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manifoldry.affinity.self_tuning import local_weights
-from manifoldry.extension.base import Extension, Inverse
+from manifoldry.base.input import Input, Lookup, Points
 from manifoldry.extension.framed import FramedProjection, FramedRegression, in_frame
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import OrthogonalProjection
-from manifoldry.iterative.base import IterativeEmbedder
+from manifoldry.iterative.base import Found, IterativeEmbedder, Posed, check_homotopy
 from manifoldry.iterative.growing_box import extent, grow_box, search_in_box
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
 from manifoldry.iterative.ukr_start import StartSearch
+from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective
@@ -24,6 +26,7 @@ from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.path import Path
 from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
@@ -31,14 +34,6 @@ from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import as_generator, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, RandomState
-
-_FLOOR = 10**0.5  # others within reach of every point, in each direction of the map
-_MOST_DIRECTIONS = 100  # beyond which the share below is less
-_FLOOR_SHARE = 1 / 20  # of all points, where those are few
-_FLOOR_WEIGHT = 0.01  # of the density's penalty, as a share of the data's variance
-# Longer searches lower the error and leave no better maps: docs/iterative.md has the study.
-_STOPPING = Stopping(tol=5e-3, largest=10.0)
-_SMOOTHED = SpectralDirection(shift=0.1)
 
 
 class UKR(IterativeEmbedder):
@@ -200,107 +195,122 @@ class UKR(IterativeEmbedder):
         self.n_jobs = n_jobs
 
     _remedy = "pass a smaller n_components"
-    _default_optimizer = LBFGS(_SMOOTHED, stopping=_STOPPING)
+    # Longer searches lower the error and leave no better maps: docs/iterative.md has the study.
+    _default_optimizer = LBFGS(
+        SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, largest=10.0)
+    )
     # Errors are lengths of differences.
     metric = "euclidean"
     metric_params = None
 
-    def _pose(self, data: Any) -> Objective:
+    def _pose(self, data: Input) -> "PosedRegression":
         if not self.leave_one_out and self.box is None:
             raise ValueError(
                 "without leave_one_out every point predicts itself best, alone on a map without "
                 "bounds; pass box=3, say, or leave_one_out=True"
             )
-        if self._points(data) is None:
+        if data.points is None:
             raise ValueError(
                 "UKR predicts the data, but this graph was made from distances; fit it on the data"
             )
-        graph = self._graph = self._unconnected(data)
+        graph = self._neighbor_graph(data)
         self.search_ = graph.search
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
-        self._frame, X = in_frame(self._points(data))
-        self._rng = as_generator(self.random_state, unset=0)
-        self.start_ = "given"
-        self._regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
-        return self._with_floor(self._regression)
+        frame, X = in_frame(data.points)
+        regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
+        floor = self._floor(regression)
+        rng = as_generator(self.random_state, unset=0)
+        return PosedRegression(data, graph, floor.on(regression), rng, regression, frame, floor)
 
-    def _with_floor(self, regression: UKRObjective) -> Objective:
-        floor = self._check_floor(regression.n)
-        if floor == 0:
-            return regression
-        return DensityFloor(regression, floor, _FLOOR_WEIGHT * regression.variance, self.kernel)
-
-    def _check_floor(self, n: int) -> float:
+    def _floor(self, regression: UKRObjective) -> "Floor":
+        """How many others there are to be near every point."""
+        n, kernel = regression.n, self.kernel
         if self.density_floor is None:
-            return min(_FLOOR ** min(self.n_components_, _MOST_DIRECTIONS), _FLOOR_SHARE * n)
-        floor = check_nonnegative("density_floor", self.density_floor)
-        if floor >= n - 1:
+            return Floor.default(n, self.n_components_, regression.variance, kernel)
+        count = check_nonnegative("density_floor", self.density_floor)
+        if count >= n - 1:
             raise ValueError(
-                f"density_floor={floor:g} must be less than n_samples - 1 = {n - 1}, the number "
+                f"density_floor={count:g} must be less than n_samples - 1 = {n - 1}, the number "
                 f"of others; pass density_floor={(n - 1) / 2:g}, say"
             )
-        return floor
+        return Floor(count, regression.variance, kernel)
 
-    def _start(self, data: Any, objective: Objective) -> Array:
-        shape = (objective.n, self.n_components_)
+    def _start(self, posed: "PosedRegression") -> Array:
+        self.start_ = "given"
+        shape = (posed.objective.n, self.n_components_)
         init = check_init(self.init, shape, ("auto", *OPTIONS))
         if isinstance(init, np.ndarray):
-            warn_if_too_large(init, objective)
+            warn_if_too_large(init, posed.objective)
             return init
         auto = isinstance(init, str) and init == "auto"
-        seen = self._seen(data)
-        if auto:  # the isometric copy has at most n features: starts cost no more than the search
-            seen = seen._replace(points=self._regression.data)
-        tries = StartSearch(seen, shape[1], objective.value, self._rng)
+        # The isometric copy has at most n features: starts cost no more than the search.
+        data = Points(posed.regression.data) if auto else posed.data
+        tries = StartSearch(data, posed.graph, shape[1], posed.objective.value, posed.rng)
         Y = tries.best() if auto else tries.sized(init)
-        self.start_ = tries.summary(self._regression.variance)
+        self.start_ = tries.summary(posed.regression.variance)
         return Y
 
-    def _minimise(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
+    def _check_search(self) -> None:
+        super()._check_search()
+        self._optimiser()
+        check_homotopy(self.homotopy)
+
+    def _search(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Found:
+        path = None
+        if self.homotopy:
+            solution, path = self._grown(posed, start, monitor)
+            if self.box is not None or solution.interrupted:
+                return Found(solution, posed.objective, path)
+            start = solution.embedding
+        return Found(self._settled(posed, start, monitor), posed.objective, path)
+
+    def _resume(self, posed: "PosedRegression", former: dict[str, Any], monitor: Monitor) -> Found:
+        self.start_ = "given"
+        start = former["embedding_"].astype(np.float64)
+        return Found(self._settled(posed, start, monitor), posed.objective)
+
+    def _grown(
+        self, posed: "PosedRegression", start: Array, monitor: Monitor
+    ) -> tuple[Solution, Path]:
+        """Search along a homotopy in which a box grows."""
+        size = extent(start) if self.box is None else check_positive("box", self.box)
+        rule = self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
+        return grow_box(rule, posed.objective, size, start, self._optimiser(), posed.rng, monitor)
+
+    def _settled(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Solution:
+        """Minimise, once more where points have got out of reach of all others."""
         if self.box is not None:
             box = check_positive("box", self.box)
-            return search_in_box(super()._minimise, objective, box, start, monitor)
+            return search_in_box(self._minimise, posed.objective, box, start, monitor)
         # Points out of reach have no gradient in the regression, and a huge one in the floor.
-        start = reinsert(self._regression, start)
-        solution = super()._minimise(objective, start, monitor)
+        start = reinsert(posed.regression, start)
+        solution = self._minimise(posed.objective, start, monitor)
         if solution.interrupted:
             return solution
-        found = reinsert(self._regression, solution.embedding)
+        found = reinsert(posed.regression, solution.embedding)
         if found is solution.embedding:
             return solution
-        return super()._minimise(objective, found, monitor)
+        return self._minimise(posed.objective, found, monitor)
 
-    def _follow(self, objective: Objective, start: Array, monitor: Monitor) -> Solution:
-        size = extent(start) if self.box is None else check_positive("box", self.box)
-        optimiser = self._optimiser(self._default_optimizer)
-        found, self.path_ = grow_box(
-            self._homotopy, objective, size, start, optimiser, self._rng, monitor
-        )
-        if self.box is None and not found.interrupted:
-            found = self._minimise(objective, found.embedding, monitor)
-        return found
-
-    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
-        super()._store(data, solution, monitor)
-        X, variance = self._regression.data, self._regression.variance
-        errors = leave_one_out_errors(solution.embedding, X, self.kernel)
+    def _store(self, posed: "PosedRegression", found: Found, monitor: Monitor) -> None:
+        super()._store(posed, found, monitor)
+        X, variance = posed.regression.data, posed.regression.variance
+        errors = leave_one_out_errors(found.solution.embedding, X, self.kernel)
         self.leave_one_out_error_ = float(errors.mean()) / variance
-        self.loss_ *= self._frame.unit**2
-        del self._rng  # it may be the caller's
+        self.loss_ *= posed.frame.unit**2
 
-    def _extend(self, data: Any) -> Extension:
-        self._lookup = RowLookup.of(self._points(data))
-        X = self._regression.X
-        surface = KernelRegressionMap(self.embedding_.astype(np.float64), X, self.kernel)
-        self._surface = FramedRegression(self._frame, surface)
-        floor, weight = self._check_floor(len(X)), _FLOOR_WEIGHT * self._regression.variance
-        projection = OrthogonalProjection(surface, floor=floor, weight=weight)
-        del self._regression, self._objective  # they hold the data once more
-        return FramedProjection(self._frame, projection)
+    def _extend(self, posed: "PosedRegression", found: Found) -> FramedProjection:
+        surface, floor = self._surface(posed), posed.floor
+        projection = OrthogonalProjection(surface, floor=floor.count, weight=floor.weight)
+        return FramedProjection(posed.frame, projection)
 
-    def _way_back(self, data: Any) -> Inverse:
-        return self._surface
+    def _invert(self, posed: "PosedRegression") -> FramedRegression:
+        return FramedRegression(posed.frame, self._surface(posed))
+
+    def _surface(self, posed: "PosedRegression") -> KernelRegressionMap:
+        Y = self.embedding_.astype(np.float64)
+        return KernelRegressionMap(Y, posed.regression.X, self.kernel)
 
     def jacobian(self, X: Any) -> Array:
         """Derivatives of `inverse_transform` by the coordinates.
@@ -314,4 +324,46 @@ class UKR(IterativeEmbedder):
         -------
         array of shape (n_samples, n_features, n_components)
         """
-        return self._surface.jacobian(self._check_positions(X))
+        surface: Any = self.inverse_
+        return np.asarray(surface.jacobian(self._check_positions(X)))
+
+
+@dataclass(frozen=True)
+class Floor:
+    """Others to be near every point, and what it costs where there are fewer."""
+
+    count: float
+    variance: float  # of the data
+    kernel: str | RegressionKernel
+    share: float = 0.01  # weight of the penalty, in units of that variance
+
+    @classmethod
+    def default(
+        cls, n: int, n_components: int, variance: float, kernel: str | RegressionKernel
+    ) -> "Floor":
+        """√10 in each direction of the map (100 of them at most), or a twentieth of the points."""
+        return cls(min(10 ** (min(n_components, 100) / 2), n / 20), variance, kernel)
+
+    @property
+    def weight(self) -> float:
+        """Weight of the penalty."""
+        return self.share * self.variance
+
+    def on(self, regression: UKRObjective) -> Objective:
+        """The objective with the penalty, if there is one."""
+        if self.count == 0:
+            return regression
+        return DensityFloor(regression, self.count, self.weight, self.kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class PosedRegression(Posed):
+    """Kernel regression of the data, in a frame of their own, on the map."""
+
+    regression: UKRObjective
+    frame: Frame
+    floor: Floor
+
+    @property
+    def lookup(self) -> Lookup | None:
+        return RowLookup.of(self.data.points)

@@ -6,13 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from manifoldry.iterative.start import Seen, starting_map
+from manifoldry.base.input import Input
+from manifoldry.iterative.start import starting_map
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.leave_one_out import least_scale
 from manifoldry.util.typing import Array
-
-_GEODESIC_NEIGHBORS = 6  # few, so that no path leads from one layer of a roll to the next
-_REPULSION = 100.0  # of the elastic embedding; near the best on all sets of its own study
-_ROUGH = 1e-3  # a start need not be a minimiser
 
 
 @dataclass
@@ -25,7 +23,7 @@ class StartSearch:
 
     Parameters
     ----------
-    seen : Seen
+    data, graph : Input, NeighborGraph
         The data and their neighbours.
     n_components : int
     value : callable
@@ -33,16 +31,20 @@ class StartSearch:
     rng : numpy.random.Generator
     """
 
-    seen: Seen
+    data: Input
+    graph: NeighborGraph
     n_components: int
     value: Callable[[Array], float]
     rng: np.random.Generator
     found: dict[str, tuple[float, Array]] = field(default_factory=dict)
     """Value and map of every start that was tried."""
+    geodesic_neighbors: int = 6  # few, so that no path leads from a layer of a roll to the next
+    weight: float = 100.0  # of the elastic embedding; near the best on all sets of its own study
+    rough: float = 1e-3  # tolerance: a start need not be a minimiser
 
     def sized(self, init: str | BaseEstimator) -> Array:
         """The map of one start, at its best size."""
-        Y = starting_map(init, self.seen, self.n_components, self.rng)
+        Y = starting_map(init, self.data, self.graph, self.n_components, self.rng)
         scale, value = least_scale(self.value, Y)
         name = init if isinstance(init, str) else type(init).__name__
         self.found[name] = value, scale * Y
@@ -63,6 +65,6 @@ class StartSearch:
         from manifoldry.iterative.elastic_embedding import ElasticEmbedding
         from manifoldry.spectral.isomap import Isomap
 
-        k = min(_GEODESIC_NEIGHBORS, self.seen.graph.n_query - 1)
-        elastic = ElasticEmbedding(weight=_REPULSION, repulsion="uniform", tol=_ROUGH)
+        k = min(self.geodesic_neighbors, self.graph.n_query - 1)
+        elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", tol=self.rough)
         return [elastic, Isomap(n_neighbors=k), "pca"]

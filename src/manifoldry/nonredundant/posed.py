@@ -12,6 +12,7 @@ from manifoldry.base.input import Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.regression import regression
 from manifoldry.nonredundant.extension import (
     CorrectedExtension,
     Correction,
@@ -21,7 +22,7 @@ from manifoldry.nonredundant.extension import (
     over,
 )
 from manifoldry.nonredundant.sequence import Run, tall_products
-from manifoldry.spectral.posed import Posed, regression
+from manifoldry.spectral.posed import Posed
 from manifoldry.util.typing import Array, IntArray
 
 

@@ -5,31 +5,30 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from manifoldry.base.embedder import float_dtype
-from manifoldry.base.graph_reader import GraphInput
-from manifoldry.base.piecewise import PiecewiseEmbedder
-from manifoldry.neighbors.neighborhoods import with_itself
+from manifoldry.base.embedder import Embedder
+from manifoldry.base.input import Input, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.mixture import Mixture
-from manifoldry.extension.pieces import piece_rows
+from manifoldry.extension.pieces import Pieces, piece_rows
+from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.semidefinite.conformal import Conformal, NeighborhoodPairs, conformal_map
 from manifoldry.spectral.base import SpectralEmbedder, eigengap
-from manifoldry.spectral.posed import all_coincide
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.lle import LLE
-from manifoldry.spectral.tangent_embedder import TangentEmbedder
+from manifoldry.spectral.local import check_even, check_points
+from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import check_count, check_option
-from manifoldry.util.typing import IntArray, Matrix, RandomState
+from manifoldry.util.typing import IntArray, RandomState
 from manifoldry.util.validation import plan_memory
 from manifoldry.util.warn import warn
 
 _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
-_DEFAULT_BASIS = 10
 
 
-class ConformalEigenmaps(PiecewiseEmbedder):
+class ConformalEigenmaps(Embedder):
     """Mix smooth functions of the data into the map that best preserves angles.
 
     Minimises Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighbourhood of every
@@ -131,9 +130,11 @@ class ConformalEigenmaps(PiecewiseEmbedder):
     """
 
     radius = None
+    _takes_graphs = True
     # A bridge is no neighbourhood, so there is no "join".
     _policies: tuple[str, ...] = ("separate", "largest", "error")
-    _training_graph: NeighborGraph
+    # Eigenvectors by default.
+    _default_basis = 10
 
     def __init__(
         self,
@@ -162,25 +163,31 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Any) -> None:
-        data = self._read(X, reset=True)
-        self._check_components(data)
-        self._resolve_basis(data)
-        graph = self._training_graph = self._graph(data)
+    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+        data = self._read(X)
+        check_points(type(self).__name__, data)
+        self.n_components_ = self._resolve_components(data)
+        self.n_basis_ = self._resolve_basis(data)
+        graph = self._graph(data)
         self.basis_ = self._fitted_basis(graph)
-        self.solver_ = self.basis_.solver_
         self.piece_labels_ = _labels(self.basis_, graph.n_query)
-        maps = self._maps(graph)
-        self._store(data, maps)
-        self._inverse = self._regression(data)
-        self._extension = self._extend(maps)
+        maps = self._maps(graph, self.piece_labels_)
+        layout = self._store(data, maps)
+        self.extension_ = Mixture(
+            self.basis_.extension_,
+            graph.index,
+            np.stack([found.center for found in maps]),
+            np.stack([found.axes for found in maps]),
+            layout,
+        )
+        self.inverse_ = regression(self.embedding_, data.points)
+        self._lookup = graph
 
-    def _graph(self, data: Any) -> NeighborGraph:
-        if not isinstance(data, GraphInput):
-            data = data.astype(np.float64, copy=False)  # else the basis has single precision
-        graph = self._unconnected(data)
+    def _graph(self, data: Input) -> NeighborGraph:
+        if isinstance(data, Points):  # else the basis has single precision
+            data = Points(data.rows.astype(np.float64, copy=False))
+        graph = check_even(type(self).__name__, self._neighbor_graph(data))
         self.search_ = graph.search
-        self._check_even(graph)
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         return graph
@@ -191,37 +198,40 @@ class ConformalEigenmaps(PiecewiseEmbedder):
             return basis.set_params(n_components=self.n_basis_).fit(graph.index.points)
         basis = _BASES[self.basis](
             self.n_basis_,
-            disconnected=self._policy.choice,
+            disconnected=self._policy().choice,
             eigen_solver=self.eigen_solver,
             random_state=self.random_state,
             n_jobs=self.n_jobs,
         )
         return basis.fit(graph)
 
-    def _maps(self, graph: NeighborGraph) -> list[Conformal]:
+    def _maps(self, graph: NeighborGraph, labels: IntArray) -> list[Conformal]:
         """The map of every piece, from the pairs of points within it."""
         points: Any = graph.index.points
         members = with_itself(graph)
         place = np.empty(graph.n_query, dtype=np.intp)  # of points in their piece
         maps = []
-        for number, rows in enumerate(piece_rows(self.piece_labels_)):
+        for number, rows in enumerate(piece_rows(labels)):
             place[rows] = np.arange(len(rows))
             near = members[rows]
-            near = np.where(self.piece_labels_[near] == number, place[near], -1)
+            near = np.where(labels[near] == number, place[near], -1)
             X = points if len(rows) == len(place) else points[rows]
-            Y = self.basis_.embedding_[rows]
             pairs = NeighborhoodPairs(X, near)
+            Y = self.basis_.embedding_[rows]
             maps.append(conformal_map(Y, pairs, self.n_components_, self.refine))
         return maps
 
-    def _store(self, data: Any, maps: list[Conformal]) -> None:
-        L = self.n_components_
-        Y = np.full((len(self.piece_labels_), L), np.nan)
+    def _store(self, data: Input, maps: list[Conformal]) -> Pieces:
+        """Keep the map and what is known of it; where its pieces lie is returned."""
+        labels, L = self.piece_labels_, self.n_components_
+        Y = np.full((len(labels), L), np.nan)
         self.scales_ = np.full(len(Y), np.nan)
-        for rows, found in zip(piece_rows(self.piece_labels_), maps, strict=True):
+        for rows, found in zip(piece_rows(labels), maps, strict=True):
             Y[rows] = (self.basis_.embedding_[rows] - found.center) @ found.axes
             self.scales_[rows] = found.scales
-        self.embedding_ = self._lay_out(data, Y).astype(float_dtype(data), copy=False)
+        layout = Pieces.of(labels, Y, data.geometry, has_lengths=True)
+        self.embedding_ = layout.place(Y, labels).astype(data.dtype, copy=False)
+        self.solver_ = self.basis_.solver_
         self.computed_eigenvalues_ = maps[0].shares
         self.eigenvalues_ = maps[0].shares[:L]
         self.dimension_hint_ = eigengap(maps[0].shares, "largest")
@@ -230,6 +240,7 @@ class ConformalEigenmaps(PiecewiseEmbedder):
         self.certificate_ = float(max(found.solution.certificate for found in maps))
         self.converged_ = all(found.solution.converged for found in maps)
         self._warn_of(maps[0])
+        return layout
 
     def _warn_of(self, largest: Conformal) -> None:
         rank = int(largest.axes.any(axis=0).sum())
@@ -246,38 +257,26 @@ class ConformalEigenmaps(PiecewiseEmbedder):
                 ConvergenceWarning,
             )
 
-    def _extend(self, maps: list[Conformal]) -> Mixture:
-        return Mixture(
-            self.basis_._extension,
-            self._training_graph.index,
-            np.stack([found.center for found in maps]),
-            np.stack([found.axes for found in maps]),
-            self._pieces,
-        )
-
-    @property
-    def _in_data_units(self) -> bool:
-        return True
-
-    def _largest_components(self, data: Any) -> tuple[int, str]:
+    def _largest_components(self, data: Input) -> tuple[int, str]:
         most = super()._largest_components(data)
         if self.n_basis is None or check_count("n_basis", self.n_basis) > most[0]:
             return most
         return self.n_basis, "n_basis"
 
-    def _resolve_basis(self, data: Any) -> None:
-        """Settle how many eigenvectors there are, and of what, or say what there is."""
+    def _resolve_basis(self, data: Input) -> int:
+        """How many eigenvectors there are to be."""
         self._check_basis()
-        bound = data.shape[0] - 1
-        wanted = max(_DEFAULT_BASIS, self.n_components_)
-        self.n_basis_ = min(wanted, bound) if self.n_basis is None else self.n_basis
-        if self.n_basis_ > bound:
+        bound = data.n_samples - 1
+        wanted = max(self._default_basis, self.n_components_)
+        count = min(wanted, bound) if self.n_basis is None else self.n_basis
+        if count > bound:
             raise ValueError(
-                f"n_basis={self.n_basis_} must be at most n_samples - 1={bound}; pass "
+                f"n_basis={count} must be at most n_samples - 1={bound}; pass "
                 f"n_basis={bound} or fewer"
             )
-        order = self.n_basis_ * (self.n_basis_ + 1) / 2
-        plan_memory(5 * 8.0 * order**2, f"mixing {self.n_basis_} eigenvectors", "lower n_basis")
+        order = count * (count + 1) / 2
+        plan_memory(5 * 8.0 * order**2, f"mixing {count} eigenvectors", "lower n_basis")
+        return count
 
     def _check_basis(self) -> None:
         basis: Any = self.basis
@@ -291,20 +290,11 @@ class ConformalEigenmaps(PiecewiseEmbedder):
                 f"basis={basis!r} must be one of 'lle', 'laplacian' or one of manifoldry's "
                 "spectral estimators, such as LaplacianEigenmaps()"
             )
-        if isinstance(basis, TangentEmbedder) or basis._counted_by != "n_components":
+        if basis.needs_dimension or "n_components" not in basis.get_params(deep=False):
             raise TypeError(
                 f"basis={basis!r} has no eigenvectors beyond its n_components; pass 'lle', "
                 "'laplacian' or, say, DiffusionMaps()"
             )
-
-    def _read(self, X: Any, reset: bool) -> Any:
-        data = super()._read(X, reset)
-        if reset:
-            self._check_has_points(data)
-        return data
-
-    def _identical(self, data: Matrix) -> IntArray:
-        return self._training_graph.identical(data)
 
 
 def _labels(basis: Any, n: int) -> IntArray:

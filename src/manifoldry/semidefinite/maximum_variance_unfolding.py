@@ -1,20 +1,21 @@
 """Maximum variance unfolding."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from manifoldry.base.piecewise import PiecewiseEmbedder
+from manifoldry.base.input import Input
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning
-from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.base import Extension
 from manifoldry.extension.local import Barycentric
-from manifoldry.extension.pieces import piece_rows
+from manifoldry.extension.pieces import Pieces, piece_labels
 from manifoldry.extension.triangulation import Triangulation
+from manifoldry.iterative.base import Found, IterativeEmbedder, Posed
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.search_embedder import SearchEmbedder
 from manifoldry.neighbors.distances import check_range
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.optimize.solution import Solution
 from manifoldry.semidefinite.edge_lengths import EdgeLengths, knows_cliques
@@ -23,8 +24,7 @@ from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfo
 from manifoldry.semidefinite.places import Places
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
-from manifoldry.spectral.posed import all_coincide
-from manifoldry.spectral.posed import no_neighbors
+from manifoldry.spectral.posed import all_coincide, connected_graph
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,
@@ -35,16 +35,11 @@ from manifoldry.util.checks import (
     check_positive,
 )
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import split_by_label
 from manifoldry.util.warn import warn
 
-_NEIGHBORS = 6  # few enough not to bridge layers; cliques make up for rigidity
-_NOTICEABLE = 0.01  # share of the variance from which a coordinate counts as a dimension
-_LANDMARK_SLACK = 1e-3  # landmarks cannot express maps that keep all lengths
-_NOTHING = 1e-6  # share of the variance that is none
-_REG = 1e-3  # ridge of the weights that place new points, as in LLE
 
-
-class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
+class MaximumVarianceUnfolding(IterativeEmbedder):
     """Pull the points as far apart as the distances between neighbours allow.
 
     Maximises Σᵢ‖yᵢ − ȳ‖² over maps of any dimension in which neighbours keep their distance; the
@@ -252,7 +247,7 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         self._band()
         self._slack()
         self._method()
-        self._policy  # noqa: B018  # it refuses what is no policy
+        self._policy()
         if not (self.cliques is None or isinstance(self.cliques, bool | np.bool_)):
             raise TypeError(f"cliques={self.cliques!r} must be True, False or None; pass one")
 
@@ -275,69 +270,79 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         gap_tol = check_positive("gap_tol", self.gap_tol)
         return MethodOfMultipliers(tol, gap_tol, check_count("max_iter", self.max_iter))
 
-    def _pose(self, data: Any) -> FreeUnfolding:
-        graph = self._graph = self._connected_graph(data)
-        if len(graph.distances) == 0:
-            raise ValueError(no_neighbors(graph.n_query))
-        if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query))
-        self._label(self._policy.pieces(graph.components()[1]), graph.n_query)
+    def _pose(self, data: Input) -> "PosedUnfolding":
+        graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
+        self.search_ = graph.search
+        pieces = self._policy().pieces(graph.components()[1])
+        labels = piece_labels(pieces, graph.n_query)
         warn_of_short_circuits(graph)
-        self._rng = as_generator(self.random_state, unset=0)
-        places = self._places = Places.of(graph, self.piece_labels_ >= 0)
-        distances = self._dense_distances(data)
-        edges = EdgeLengths.of(graph, places, self._has_cliques(distances), distances)
+        places = Places.of(graph, labels >= 0)
+        problem = self._problem(data, graph, places, labels[places.first])
+        rng = as_generator(self.random_state, unset=0)
+        return PosedUnfolding(data, graph, problem, rng, places, labels)
+
+    def _problem(
+        self, data: Input, graph: NeighborGraph, places: Places, piece: IntArray
+    ) -> FreeUnfolding:
+        cliques = knows_cliques(graph, data.distances) if self.cliques is None else self.cliques
+        edges = EdgeLengths.of(graph, places, bool(cliques), data.distances)
         if edges.count == 0:
             raise ValueError(all_coincide(int(places.mass.sum())))
         for length in (edges.unit, edges.unit * edges.n):  # the map may be a straight line
             check_range(length)
-        self._check_landmarks(edges.n)
-        piece = self.piece_labels_[places.first]
+        self._check_landmarks(edges.n, graph.index.points)
         mass, margin = places.mass, self._margin()
         return FreeUnfolding(edges, self._band(), self._slack(), mass, piece, margin=margin)
 
     def _default_neighbors(self, n: int) -> int:
-        return min(_NEIGHBORS, max(2, n // 2), n - 1)
-
-    def _has_cliques(self, distances: Array | None) -> bool:
-        return knows_cliques(self._graph, distances) if self.cliques is None else bool(self.cliques)
+        # Few enough not to bridge layers; cliques make up for rigidity.
+        return min(6, max(2, n // 2), n - 1)
 
     def _slack(self) -> float:
-        if self.slack is None:
-            return 0.0 if self.n_landmarks is None else _LANDMARK_SLACK
+        if self.slack is None:  # landmarks cannot express maps that keep all lengths
+            return 0.0 if self.n_landmarks is None else 1e-3
         return check_nonnegative("slack", self.slack)
 
-    def _start(self, data: Any, problem: FreeUnfolding) -> Array:
-        seen, rows = self._seen(data), self._places.first
-        return unfolding_start(self.init, seen, self.n_components_, problem, rows, self._rng)
+    def _start(self, posed: "PosedUnfolding") -> Array:
+        return unfolding_start(
+            self.init,
+            posed.data,
+            posed.graph,
+            self.n_components_,
+            posed.objective,
+            posed.places.first,
+            posed.rng,
+        )
 
-    def _resume(self, problem: FreeUnfolding, previous: Array, monitor: Monitor) -> Solution:
-        start = np.nan_to_num(previous[self._places.first])  # some may not have been on the map
-        return self._search(problem, start / problem.edges.unit, monitor)
+    def _resume(self, posed: "PosedUnfolding", former: dict[str, Any], monitor: Monitor) -> Found:
+        previous = former["embedding_"].astype(np.float64)[posed.places.first]
+        start = np.nan_to_num(previous)  # some may not have been on the map
+        return self._search(posed, start / posed.objective.edges.unit, monitor)
 
-    def _search(self, problem: FreeUnfolding, start: Array, monitor: Monitor) -> Solution:
-        def begin(posed: UnfoldingProblem, last: Round | None, stiffness: float) -> None:
+    def _search(self, posed: "PosedUnfolding", start: Array, monitor: Monitor) -> "FoundUnfolding":
+        problem, method, rng = posed.objective, self._method(), posed.rng
+        unit, k = problem.edges.unit, self.n_components_
+
+        def begin(posing: UnfoldingProblem, last: Round | None, stiffness: float) -> None:
             monitor.begin(stiffness)
-            monitor.view = lambda R: self._flattened(problem, posed.map(R))
+            monitor.view = lambda R: posed.flattened(posing.map(R), k)
             if last is not None:
-                variance = last.variance * problem.edges.unit**2
+                variance = last.variance * unit**2
                 monitor.note = f"variance {variance:.4g}, violation {last.violation:.1e}, "
 
-        method, rng = self._method(), self._rng
         if self.n_landmarks is None:
             found = method.solve(problem, start, rng, monitor, begin)
         else:
-            Q = self._means(problem)
+            Q = self._means(posed)
             found = unfold_by_landmarks(method, problem, Q, start, rng, monitor, begin)
-        self._unfolded = found
-        value = -found.variance * problem.edges.unit**2
-        Y = self._flattened(problem, found.map)
-        return Solution(Y, value, found.converged, found.status, interrupted=found.interrupted)
+        Y, value = posed.flattened(found.map, k), -found.variance * unit**2
+        solution = Solution(Y, value, found.converged, found.status, interrupted=found.interrupted)
+        return FoundUnfolding(solution, problem, unfolded=found)
 
-    def _check_landmarks(self, n_places: int) -> None:
+    def _check_landmarks(self, n_places: int, points: Matrix | None) -> None:
         if self.n_landmarks is None:
             return
-        if self._graph.index.points is None:
+        if points is None:
             raise ValueError(
                 "n_landmarks needs the coordinates of the data, not only distances, to place the "
                 "other points between landmarks; pass the data, or n_landmarks=None"
@@ -345,28 +350,18 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         check_at_most("n_landmarks", count, n_places, "the number of different points")
 
-    def _means(self, problem: FreeUnfolding) -> Array:
+    def _means(self, posed: "PosedUnfolding") -> Array:
         """The means of landmarks that stand for all places."""
-        points: Any = self._graph.index.points
+        X: Any = posed.graph.index.points
         count, least = check_count("n_landmarks", self.n_landmarks), self.n_components_ + 1
-        return landmark_means(points[self._places.first], problem, count, self._rng, least)
+        return landmark_means(X[posed.places.first], posed.objective, count, posed.rng, least)
 
-    def _flattened(self, problem: FreeUnfolding, R: Array) -> Array:
-        """The map of all points: every piece along its principal axes, about its mean."""
-        Y = np.zeros((len(R), self.n_components_))
-        for rows in piece_rows(problem.piece):
-            _, turned = principal(problem, R, rows)
-            kept = turned[:, : self.n_components_]
-            Y[rows, : kept.shape[1]] = kept
-        return self._places.spread(Y) * problem.edges.unit
-
-    def _store(self, data: Any, solution: Solution, monitor: Monitor) -> None:
-        problem, found = self._objective, self._unfolded
-        Y = self._lay_out(data, solution.embedding)
-        super()._store(data, replace(solution, embedding=Y), monitor)
-        self._store_evidence(problem, found)
-        # What only the search needed; the generator may be the caller's.
-        del self._objective, self._unfolded, self._rng, self._places
+    def _store(self, posed: "PosedUnfolding", found: Any, monitor: Monitor) -> None:
+        Y = posed.laid_out(found.solution.embedding)
+        laid_out = replace(found, solution=replace(found.solution, embedding=Y))
+        super()._store(posed, laid_out, monitor)
+        self.piece_labels_ = posed.labels
+        self._store_evidence(posed, found.unfolded)
         missing = self.n_components_ - self.rank_
         if missing > 0:
             warn(
@@ -375,52 +370,83 @@ class MaximumVarianceUnfolding(PiecewiseEmbedder, SearchEmbedder):
                 RankWarning,
             )
 
-    def _loss(self, solution: Solution) -> float:
-        return solution.value
+    def _loss(self, found: Found) -> float:
+        return found.solution.value
 
-    def _store_evidence(self, problem: FreeUnfolding, found: Unfolded) -> None:
+    def _warn_of(self, solution: Solution) -> None:
+        if not solution.converged:
+            super()._warn_of(solution)
+
+    def _store_evidence(
+        self, posed: "PosedUnfolding", found: Unfolded, noticeable: float = 0.01
+    ) -> None:
+        """Figures of the unfolding; a `noticeable` share of the variance makes a dimension."""
+        problem, places = posed.objective, posed.places
         edges, squared = problem.edges, problem.edges.unit**2
         self.variance_, self.variance_bound_ = found.variance * squared, found.bound * squared
         self.gap_ = found.gap
         errors = edges.errors(found.map)
         self.mean_edge_error_, self.max_edge_error_ = float(errors.mean()), float(errors.max())
-        shown = self.embedding_[self._places.first].astype(np.float64) / edges.unit
+        shown = self.embedding_[places.first].astype(np.float64) / edges.unit
         self.map_edge_error_ = float(edges.errors(shown).mean())
         largest = np.bincount(problem.piece).argmax()  # by places, of which copies share one
         values, _ = principal(problem, found.map, np.flatnonzero(problem.piece == largest))
         self.eigenvalues_ = values * squared
         self.eigenvalue_shares_ = values / values.sum()
         self.rank_ = len(values)
-        self.dimension_hint_ = int((self.eigenvalue_shares_ > _NOTICEABLE).sum())
-        self.edges_, self.tensions_ = self._places.first[edges.ends], found.tension
+        self.dimension_hint_ = int((self.eigenvalue_shares_ > noticeable).sum())
+        self.edges_, self.tensions_ = places.first[edges.ends], found.tension
         kinds = [(name, int if name in ("steps", "rank") else float) for name in Round._fields]
         self.rounds_ = np.array(found.rounds, dtype=kinds)
         self.rounds_["variance"] *= squared
 
-    def _extend(self, data: Any) -> Extension:
-        graph, labels = self._graph, self.piece_labels_
+    def _extend(self, posed: "PosedUnfolding", found: Found, reg: float = 1e-3) -> Extension:
+        """By the weights of LLE, with its ridge, or where there are none by distances."""
+        graph, labels = posed.graph, posed.labels
         euclidean = graph.metric in ("euclidean", "l2") and graph.n_neighbors is not None
         if euclidean and graph.index.points is not None:
-            return Barycentric(graph, self.embedding_, _REG, labels)
+            return Barycentric(graph, self.embedding_, reg, labels)
         return Triangulation(graph, self.embedding_, labels)
 
-    def _way_back(self, data: Any) -> Inverse | None:
-        return self._regression(data)
 
-    @property
-    def _in_data_units(self) -> bool:
-        return True
+@dataclass(frozen=True, eq=False)
+class PosedUnfolding(Posed):
+    """Lengths to be kept on a map of places, at which one point or several lie."""
 
-    def _identical(self, data: Matrix) -> IntArray:
-        return self._graph.identical(data)
+    objective: FreeUnfolding
+    places: Places
+    labels: IntArray  # piece of every point, -1 where it is left out
+
+    def flattened(self, R: Array, n_components: int) -> Array:
+        """The map of all points: every piece along its principal axes, about its mean."""
+        Y = np.zeros((len(R), n_components))
+        for rows in split_by_label(self.objective.piece):
+            _, turned = principal(self.objective, R, rows)
+            kept = turned[:, :n_components]
+            Y[rows, : kept.shape[1]] = kept
+        return self.places.spread(Y) * self.objective.edges.unit
+
+    def laid_out(self, Y: Array) -> Array:
+        """The map with its pieces where they lie in the data."""
+        layout = Pieces.of(self.labels, Y, self.data.geometry, has_lengths=True)
+        return layout.place(Y, self.labels)
 
 
-def principal(problem: FreeUnfolding, R: Array, rows: IntArray) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class FoundUnfolding(Found):
+    """What an unfolding came to."""
+
+    unfolded: Unfolded | None = None
+
+
+def principal(
+    problem: FreeUnfolding, R: Array, rows: IntArray, nothing: float = 1e-6
+) -> tuple[Array, Array]:
     """Variance along every principal axis of a piece, and its coordinates along them."""
     centred = problem.centred(R)[rows]
     values, axes = np.linalg.eigh(centred.T @ (problem.mass[rows, None] * centred))
     values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
-    kept = values > _NOTHING * values[0] if len(values) else []
+    kept = values > nothing * values[0] if len(values) else []
     return values[kept], fixed_signs(centred @ axes[:, kept])
 
 

@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from manifoldry.base.input import Input
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.iterative.start import Seen, check_init, starting_map
+from manifoldry.iterative.start import check_init, starting_map
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
 from manifoldry.optimize.conic.symmetric import squares, svec
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
+from manifoldry.spectral.isomap import Isomap
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.util.typing import Array, IntArray
 
 OPTIONS = ("isomap", "laplacian", "spectral", "pca", "random")
@@ -20,48 +24,53 @@ _SOFT = 0.01  # slack in which mixtures of them are unfolded: they keep no lengt
 
 def unfolding_start(
     init: Any,
-    seen: Seen,
+    data: Input,
+    graph: NeighborGraph,
     n_components: int,
     problem: FreeUnfolding,
     rows: IntArray,
     rng: np.random.Generator,
 ) -> Array:
     """A map of the points `rows`, in any unit."""
-    init = check_init(init, (seen.graph.n_query, n_components), OPTIONS)
+    init = check_init(init, (graph.n_query, n_components), OPTIONS)
     if isinstance(init, str) and init == "isomap":
-        Y = _isomap(seen, n_components)
+        Y = _isomap(graph, n_components)
     elif isinstance(init, str) and init == "laplacian":
-        Y = _mixture(seen, n_components, problem, rows)
+        Y = _mixture(graph, n_components, problem, rows)
     elif isinstance(init, np.ndarray):
         Y = init
     else:
-        Y = starting_map(init, seen, n_components, rng)
+        Y = starting_map(init, data, graph, n_components, rng)
     return np.nan_to_num(Y[rows])
 
 
-def _isomap(seen: Seen, n_components: int) -> Array:
-    from manifoldry.spectral.isomap import Isomap
+class StartingIsomap(Isomap):
+    """Isomap as a start, of whose short circuits nobody would see the warning."""
 
-    few = min(max(_LANDMARKS, n_components + 1), seen.graph.n_query)
-    model = Isomap(n_components, n_landmarks=few, disconnected="separate")
-    model._looks_for_short_circuits = False
+    def _inspect(self, graph: NeighborGraph) -> None:
+        """Look for nothing."""
+
+
+def _isomap(graph: NeighborGraph, n_components: int) -> Array:
+    few = min(max(_LANDMARKS, n_components + 1), graph.n_query)
+    model = StartingIsomap(n_components, n_landmarks=few, disconnected="separate")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
-        return np.asarray(model.fit(seen.graph).embedding_, dtype=np.float64)
+        return np.asarray(model.fit(graph).embedding_, dtype=np.float64)
 
 
-def _mixture(seen: Seen, n_components: int, problem: FreeUnfolding, rows: IntArray) -> Array:
+def _mixture(
+    graph: NeighborGraph, n_components: int, problem: FreeUnfolding, rows: IntArray
+) -> Array:
     """The widest mixture of a Laplacian's smoothest eigenvectors that keeps lengths softly.
 
     In P = AAᵀ, where A are the weights of the mixture, both lengths and variance are linear, so
     that this is a small convex problem (graph-Laplacian-regularised unfolding).
     """
-    from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
-        k = min(_EIGENVECTORS, seen.graph.n_query - 1)
-        Q = np.asarray(LaplacianEigenmaps(k).fit(seen.graph).embedding_, dtype=np.float64)
+        k = min(_EIGENVECTORS, graph.n_query - 1)
+        Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
     functions, edges = problem.centred(np.nan_to_num(Q[rows])), problem.edges
     U = squares(edges.steps(functions)) / edges.scales[:, None]
     target = edges.squares / edges.scales
@@ -72,6 +81,6 @@ def _mixture(seen: Seen, n_components: int, problem: FreeUnfolding, rows: IntArr
         P = SemidefiniteQuadratic(U.T @ U, U.T @ target + _SOFT / share * spread).solve().P
     values, vectors = np.linalg.eigh(P)
     A = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :n_components]
-    full = np.zeros((seen.graph.n_query, n_components))
+    full = np.zeros((graph.n_query, n_components))
     full[rows, : A.shape[1]] = functions @ A
     return full

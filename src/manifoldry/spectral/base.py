@@ -10,7 +10,6 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import PieceSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
-from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
 from manifoldry.util.threads import threads_allowed
@@ -30,10 +29,8 @@ class SpectralEmbedder(Embedder):
 
     # Whether the problem itself, not only its solution, depends on the number of coordinates.
     needs_dimension = False
-    # What a user may pass as `disconnected`.
-    _policies: tuple[str, ...] = OPTIONS
 
-    def _fit(self, X: Any) -> None:
+    def _fit(self, X: Any, former: dict[str, Any]) -> None:
         posed = self.pose(X)
         solver = PieceSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Start vectors must not matter, so without a seed every fit takes the same ones.
@@ -77,9 +74,6 @@ class SpectralEmbedder(Embedder):
         self.solver_ = spectra.largest.summary()
         self.loss_ = posed.loss(spectra)
         self.dimension_hint_ = eigengap(self.computed_eigenvalues_, posed.problems[0].end)
-
-    def _policy(self) -> DisconnectedPolicy:
-        return DisconnectedPolicy(self.disconnected, self._policies)
 
     def equivalent_kernel(self, X: Any) -> Matrix:
         """The kernel whose leading eigenvectors this method computes, from `X` to training points.

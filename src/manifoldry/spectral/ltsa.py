@@ -6,9 +6,9 @@ import numpy as np
 
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.local import LocalAffine, TangentInverse
+from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
-from manifoldry.spectral.posed import regression
 from manifoldry.spectral.tangent_embedder import PosedSheet, TangentAlignment, TangentEmbedder
 from manifoldry.util.typing import Array, RandomState
 

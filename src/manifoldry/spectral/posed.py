@@ -12,8 +12,8 @@ from scipy.sparse.csgraph import connected_components
 from manifoldry.base.input import Input, Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.pieces import Pieces
-from manifoldry.extension.regression import LocalRegression
+from manifoldry.extension.pieces import Pieces, piece_labels
+from manifoldry.extension.regression import regression
 from manifoldry.neighbors.disconnected import GRAPH, Cause, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
@@ -56,10 +56,7 @@ class Posed(ABC):
     @cached_property
     def labels(self) -> IntArray:
         """Piece of every point, -1 where it is left out."""
-        labels = np.full(self.data.n_samples, -1, dtype=np.intp)
-        for number, rows in enumerate(self.pieces):
-            labels[rows] = number
-        return labels
+        return piece_labels(self.pieces, self.data.n_samples)
 
     @property
     def has_lengths(self) -> bool:
@@ -75,10 +72,7 @@ class Posed(ABC):
 
     def lay_out(self, Y: Array) -> Pieces:
         """Where every piece lies on the map."""
-        if len(self.pieces) == 1:
-            return Pieces.single(self.labels, Y.shape[1])
-        geometry = self.data.geometry(self.pieces)
-        return Pieces.lay_out(self.labels, Y, geometry, self.has_lengths)
+        return Pieces.of(self.labels, Y, self.data.geometry, self.has_lengths)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         """What leads from the map back to the data; None where they were never seen."""
@@ -126,16 +120,6 @@ class PosedOnGraph(Posed):
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return {"piece_labels_": self.labels}
-
-
-def regression(embedding: Array, points: Any) -> LocalRegression | None:
-    """From the map to the data of the rows that are on it; None where the data are not known."""
-    if points is None:
-        return None
-    rows = np.flatnonzero(np.isfinite(embedding).all(axis=1))
-    if len(rows) < len(embedding):
-        return LocalRegression(embedding[rows], points[rows])
-    return LocalRegression(embedding, points)
 
 
 def connected_graph(

@@ -132,10 +132,11 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data, as for ``transform``.
         """
-        return np.asarray(self._kmeans.predict(self._place(self._read_new(X))))
+        Y = self._place(self._read_new(X))
+        return np.asarray(self._kmeans.predict(Y))
 
-    def _fit(self, X: Any) -> None:
-        super()._fit(X)
+    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+        super()._fit(X, former)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
         self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
