@@ -12,24 +12,27 @@ from manifoldry.base.input import Input, Lookup
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression
-from manifoldry.iterative._sklearn_callbacks import (
-    CallbackSupportMixin,
-    begin_fit,
-    end_fit,
-    step_hook,
-    with_callbacks,
-)
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
-from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.solution import Iterate, Solution
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.progress import Ticker
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # before scikit-learn 1.9: there is nothing to support, nor to tear down
+    CallbackSupportMixin = object
+
+    def with_callbacks(method: Any) -> Any:
+        """The method as it is."""
+        return method
+
 
 _INTERRUPTED = "interrupted"
 _STOPPED = "stopped by a callback"
@@ -133,9 +136,12 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
             Present for scikit-learn's sake.
         """
         self._check_search()  # a mistake here costs no model fitted before
-        begin_fit(self)
+        if hasattr(self, "_skl_callbacks"):
+            context = self._init_callback_context(max_subtasks=None)
+            context.call_on_fit_task_begin(estimator=self)
         super().fit(X)
-        end_fit(self)
+        if hasattr(self, "_callback_fit_ctx"):
+            self._callback_fit_ctx.call_on_fit_task_end(estimator=self)
         if self.status_ == _INTERRUPTED and self.on_interrupt == "raise":
             raise KeyboardInterrupt
         return self
@@ -212,7 +218,14 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
 
     def _monitor(self) -> Monitor:
         ticker = Ticker(type(self).__name__, None, bool(self.verbose))
-        return Monitor(self.callback, self.callback_every, ticker, step_hook(self))
+        hook = self._tell_scikit_learn if hasattr(self, "_callback_fit_ctx") else None
+        return Monitor(self.callback, self.callback_every, ticker, hook)
+
+    def _tell_scikit_learn(self, iterate: Iterate) -> bool:
+        """Tell scikit-learn's callbacks of a step; whether one of them asks to stop."""
+        task = self._callback_fit_ctx.subcontext(task_name="step")
+        task.call_on_fit_task_begin(estimator=self)
+        return bool(task.call_on_fit_task_end(estimator=self))
 
     def _store(self, posed: Any, found: Found, monitor: Monitor) -> None:
         solution = found.solution
