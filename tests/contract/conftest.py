@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -296,6 +296,38 @@ ESTIMATORS = [
     ),
 ]
 
+# What long tables of cases run over in every test run: each way through the code once. The others
+# take a short path through the table then, and the whole of it with `make test-slow`.
+REPRESENTATIVES = {
+    "ClassicalMDS": "linear, by a Gram matrix",
+    "ClassicalMDS-precomputed": "given distances",
+    "KernelPCA": "a kernel",
+    "LaplacianEigenmaps": "a graph",
+    "LaplacianEigenmaps-affinity": "given affinities",
+    "LLE": "local weights",
+    "LTSA": "tangent spaces",
+    "Isomap-landmarks": "geodesics, landmarks",
+    "NonRedundant-gradient": "a wrapper",
+    "TSNE": "iterative, by neighbors",
+    "UKR": "iterative, by regression",
+    "MVU": "semidefinite",
+}
+
+
+def represents(method):
+    return method.id in REPRESENTATIVES
+
+
+@cache
+def first_of_class():
+    """The first configuration of every class."""
+    return {type(method.make()): method.id for method in reversed(ESTIMATORS)}
+
+
+def stands_for_its_class(method):
+    return represents(method) or method.id == first_of_class()[type(method.make())]
+
+
 # The name under which a test asks for them says which it can use.
 SELECTIONS: dict[str, Callable[[Configuration], bool]] = {
     "method": lambda c: True,
@@ -306,19 +338,53 @@ SELECTIONS: dict[str, Callable[[Configuration], bool]] = {
     # What the others say is tested where they refuse.
     "kernel_method": lambda c: c.has_kernel,
     "data_kernel_method": lambda c: c.has_kernel and c.takes == "data",
+    "other_method": lambda c: not represents(c),
 }
+# A costly test is marked with those that it takes in every test run; the others are slow.
+IN_EVERY_RUN = {
+    "representatives": represents,
+    "once_per_class": stands_for_its_class,
+}
+
+
+def pytest_configure(config):
+    for name in IN_EVERY_RUN:
+        config.addinivalue_line("markers", f"{name}: other configurations are slow")
 
 
 def pytest_generate_tests(metafunc):
     if {"method", "case"} <= set(metafunc.fixturenames):
-        # A table of cases: each is run over the methods that it applies to.
-        cells = [(m, c) for c in metafunc.module.CASES for m in ESTIMATORS if c.applies(m)]
-        metafunc.parametrize(("method", "case"), cells, ids=[f"{m.id}-{c.id}" for m, c in cells])
+        metafunc.parametrize(("method", "case"), list(table(metafunc.module.CASES)))
         return
-    for name, chosen in SELECTIONS.items():
+    marked = [f for m, f in IN_EVERY_RUN.items() if metafunc.definition.get_closest_marker(m)]
+    for name, usable in SELECTIONS.items():
         if name in metafunc.fixturenames:
-            methods = [c for c in ESTIMATORS if chosen(c)]
-            metafunc.parametrize(name, methods, ids=[c.id for c in methods])
+            cells = [
+                cell(c, id=c.id, slow=not all(f(c) for f in marked))
+                for c in ESTIMATORS
+                if usable(c)
+            ]
+            metafunc.parametrize(name, cells)
+
+
+def cell(*values, id, slow):
+    return pytest.param(*values, id=id, marks=pytest.mark.slow if slow else [])
+
+
+def table(cases):
+    """Each case with the methods that it applies to.
+
+    In every test run are the representatives, and the first method for each other outcome that the
+    case can have.
+    """
+    for case in cases:
+        methods = [m for m in ESTIMATORS if case.applies(m)]
+        seen = {case.outcome(m) for m in methods if represents(m)}
+        for method in methods:
+            known = case.outcome(method) in seen
+            seen.add(case.outcome(method))
+            slow = known and not represents(method)
+            yield cell(method, case, id=f"{method.id}-{case.id}", slow=slow)
 
 
 def cloud(n=60, seed=0):
@@ -334,6 +400,17 @@ def training_data():
 @pytest.fixture(name="X_new")
 def new_data():
     return cloud(15, seed=1)
+
+
+@pytest.fixture(scope="session")
+def fitted():
+    """Models of the training data, fitted once for all tests: read them, change nothing."""
+
+    @cache
+    def fit(method, dtype=np.float64):
+        return method.make().fit(method.input(cloud()).astype(dtype))
+
+    return fit
 
 
 @pytest.fixture(scope="session")

@@ -43,6 +43,7 @@ def public_state(model):
 
 
 class TestScikitLearn:
+    @pytest.mark.once_per_class
     def test_its_checks_pass(self, method):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the checks fit data of rank one, in pieces, ...
@@ -86,9 +87,10 @@ class TestScikitLearn:
         assert vars(model).keys() == state.keys()
         assert all(value is state[name] for name, value in vars(model).items())
 
+    @pytest.mark.once_per_class
     @pytest.mark.parametrize("container", ["pandas", "polars"])
-    def test_output_in_frames(self, method, X, X_new, container):
-        plain = method.make().fit(method.input(X))
+    def test_output_in_frames(self, method, fitted, X, X_new, container):
+        plain = fitted(method)
         model = method.make().set_output(transform=container)
         Y = model.fit_transform(method.input(X))
         assert isinstance(Y, FRAMES[container])
@@ -98,6 +100,7 @@ class TestScikitLearn:
         assert isinstance(placed, FRAMES[container])
         assert np.array_equal(placed.to_numpy(), plain.transform(method.between(X_new, X)))
 
+    @pytest.mark.once_per_class
     def test_pandas_output_keeps_the_index(self, data_method, X):
         rows = [f"row {i}" for i in range(len(X))]
         named = pd.DataFrame(X, index=rows)
@@ -105,13 +108,15 @@ class TestScikitLearn:
         Y = data_method.make().set_output(transform="pandas").fit_transform(named)
         assert list(Y.index) == rows
 
+    @pytest.mark.once_per_class
     def test_names_of_coordinates(self, method, X):
         model = method.make(n_components=3).fit(method.input(X))
         name = type(model).__name__.lower()
         assert list(model.get_feature_names_out()) == [f"{name}{i}" for i in range(3)]
 
+    @pytest.mark.once_per_class
     @pytest.mark.parametrize("kind", ["pandas", "polars"])
-    def test_feature_names_are_checked(self, data_method, X, kind, same_up_to_sign):
+    def test_feature_names_are_checked(self, data_method, fitted, X, kind, same_up_to_sign):
         named = frame(X, kind)
         if not hasattr(StandardScaler().fit(named), "feature_names_in_"):
             pytest.skip("this scikit-learn cannot read the names of this polars")
@@ -119,19 +124,20 @@ class TestScikitLearn:
         assert list(model.feature_names_in_) == list(named.columns)
         # A frame's columns lie apart in memory, so that sums are rounded otherwise.
         tolerance = data_method.reproducibility if data_method.iterative else 1e-12
-        same_up_to_sign(model.embedding_, data_method.make().fit(X).embedding_, tolerance)
+        same_up_to_sign(model.embedding_, fitted(data_method).embedding_, tolerance)
         with pytest.raises(ValueError, match="feature names should match"):
             model.transform(named[list(named.columns)[::-1]])
         with pytest.raises(ValueError, match=r"(?s)feature names.*missing"):
             model.transform(named[list(named.columns)[1:]])
 
-    def test_every_attribute_is_documented_and_every_documented_one_there(self, method, X):
-        model = method.make().fit(method.input(X))
+    def test_every_attribute_is_documented_and_every_documented_one_there(self, method, fitted):
+        model = fitted(method)
         documented = set().union(*(documented_attributes(cls) for cls in type(model).__mro__))
         scikit_learns_own = {"n_features_in_", "feature_names_in_"}
         assert public_state(model) - scikit_learns_own <= documented
         assert [name for name in documented if not hasattr(model, name)] == []
 
+    @pytest.mark.once_per_class
     def test_pipeline_and_grid_search(self, data_method, X):
         pipeline = make_pipeline(data_method.make(), KNeighborsClassifier(3))
         step = pipeline.steps[0][0]
@@ -169,8 +175,8 @@ class TestState:
         assert np.array_equal(again.embedding_, model.embedding_)
         assert np.array_equal(again.transform(new), model.transform(new))
 
-    def test_pickles_of_used_models(self, data_method, X, X_new):
-        model = data_method.make().fit(X)
+    def test_pickles_of_used_models(self, data_method, fitted, X, X_new):
+        model = fitted(data_method)
         there = model.transform(X_new)
         back = model.inverse_transform(there)
         again = pickle.loads(pickle.dumps(model))
@@ -221,35 +227,36 @@ class TestState:
         assert np.array_equal(new, kept[1])
         assert np.array_equal(Z, before)
 
-    def test_read_only_input(self, method, X, X_new):
+    def test_read_only_input(self, method, fitted, X, X_new):
         training, new = method.input(X).copy(), method.between(X_new, X).copy()
         training.flags.writeable = new.flags.writeable = False
         model = method.make().fit(training)
-        plain = method.make().fit(training.copy())
+        plain = fitted(method)
         assert np.array_equal(model.embedding_, plain.embedding_)
         assert np.array_equal(model.transform(new), plain.transform(new.copy()))
 
-    def test_read_only_memory_map(self, method, X, X_new, tmp_path):
+    def test_read_only_memory_map(self, method, fitted, X, X_new, tmp_path):
         np.save(tmp_path / "X.npy", method.input(X))
         mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
         new = method.between(X_new, X)
-        model, plain = method.make().fit(mapped), method.make().fit(method.input(X))
+        model, plain = method.make().fit(mapped), fitted(method)
         assert np.array_equal(model.embedding_, plain.embedding_)
         assert np.array_equal(model.transform(new), plain.transform(new))
 
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-    def test_overwriting_the_data_later_changes_nothing(self, method, X, X_new, dtype):
+    def test_overwriting_the_data_later_changes_nothing(self, method, fitted, X, X_new, dtype):
         training = method.input(X).astype(dtype)
         new = method.between(X_new, X).astype(dtype)
         model = method.make().fit(training)
         kept = model.embedding_.copy()
         placed = model.transform(new)
-        fresh = method.make().fit(training.copy())
         training[:] = 7
         assert np.array_equal(model.embedding_, kept)
         assert np.array_equal(model.transform(new), placed)
         if method.takes == "data":
-            assert np.array_equal(model.inverse_transform(placed), fresh.inverse_transform(placed))
+            assert np.array_equal(
+                model.inverse_transform(placed), fitted(method, dtype).inverse_transform(placed)
+            )
 
     def test_overwriting_the_result_changes_nothing(self, method, X):
         model = method.make()
@@ -274,8 +281,8 @@ class TestState:
 
 
 class TestTransform:
-    def test_rows_do_not_depend_on_their_companions(self, method, X, X_new):
-        model = method.make().fit(method.input(X))
+    def test_rows_do_not_depend_on_their_companions(self, method, fitted, X, X_new):
+        model = fitted(method)
         rows = method.between(np.vstack([X_new, X[::7]]), X)
         together = model.transform(rows)
         one_by_one = np.vstack([model.transform(rows[[i]]) for i in range(len(rows))])
@@ -284,9 +291,9 @@ class TestTransform:
         assert np.abs(one_by_one - together).max() <= 1e-7 * size
         assert np.abs(model.transform(rows[order]) - together[order]).max() <= 1e-7 * size
 
-    def test_training_rows_return_to_their_place(self, method, X):
+    def test_training_rows_return_to_their_place(self, method, fitted, X):
         training = method.input(X)
-        model = method.make().fit(training)
+        model = fitted(method)
         if method.finds_training_rows:
             assert np.array_equal(model.transform(training), model.embedding_)
             assert np.array_equal(model.transform(training[5:9]), model.embedding_[5:9])
@@ -294,6 +301,7 @@ class TestTransform:
             error = np.abs(model.transform(training[5:9]) - model.embedding_[5:9]).max()
             assert error <= 1e-13 * np.abs(model.embedding_).max()
 
+    @pytest.mark.once_per_class
     @pytest.mark.parametrize("whole_numbers", [True, False])
     def test_training_rows_of_whole_numbers(self, data_method, whole_numbers):
         """Rows of small integers, whose bit patterns have little variety, are told apart."""
@@ -306,9 +314,9 @@ class TestTransform:
             model.transform(X), model.embedding_, rtol=0, atol=1e-13 * np.abs(X).max()
         )
 
-    def test_the_bare_extension_is_exact(self, method, X):
+    def test_the_bare_extension_is_exact(self, method, fitted, X):
         training = method.input(X)
-        model = method.make(n_components=2).fit(training)
+        model = fitted(method)
         assert model.extension_error(training) <= method.extension_error
         rough = model.extension_.transform(training)
         assert (
@@ -316,14 +324,14 @@ class TestTransform:
             <= 2 * method.extension_error * np.abs(model.embedding_).max()
         )
 
-    def test_extension_error_needs_all_training_rows(self, method, X):
+    def test_extension_error_needs_all_training_rows(self, method, fitted, X):
         training = method.input(X)
         with pytest.raises(ValueError, match=r"X has 4 rows; pass all 60 training rows"):
-            method.make().fit(training).extension_error(training[:4])
+            fitted(method).extension_error(training[:4])
 
-    def test_the_map_is_continuous_between_training_points(self, data_method, X):
+    def test_the_map_is_continuous_between_training_points(self, data_method, fitted, X):
         """Half-way between a point and its nearest neighbour lies between their images."""
-        model = data_method.make().fit(X)
+        model = fitted(data_method)
         D = np.linalg.norm(X[:, None] - X[None], axis=2) + np.diag(np.full(len(X), np.inf))
         near = D.argmin(axis=1)
         placed = model.transform((X + X[near]) / 2)
@@ -335,23 +343,23 @@ class TestTransform:
 
 class TestInverse:
     @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-    def test_shape_and_type(self, data_method, X, X_new, dtype):
-        model = data_method.make().fit(X.astype(dtype))
+    def test_shape_and_type(self, data_method, fitted, X, X_new, dtype):
+        model = fitted(data_method, dtype)
         Z = model.transform(X_new.astype(dtype))
         back = model.inverse_transform(Z)
         assert back.shape == X_new.shape
         assert back.dtype == dtype
         assert np.isfinite(back).all()
 
-    def test_wrong_columns(self, method, X):
-        model = method.make().fit(method.input(X))
+    def test_wrong_columns(self, method, fitted):
+        model = fitted(method)
         with pytest.raises(ValueError, match=r"X has 3 columns; the map has n_components=2"):
             model.inverse_transform(np.zeros((4, 3)))
         with pytest.raises(ValueError, match="NaN"):
             model.inverse_transform(np.array([[np.nan, 0.0]]))
 
-    def test_data_that_were_never_seen(self, matrix_method, X):
-        model = matrix_method.make().fit(matrix_method.input(X))
+    def test_data_that_were_never_seen(self, matrix_method, fitted):
+        model = fitted(matrix_method)
         with pytest.raises(ValueError, match=r"fitted on precomputed values.*fit it on the data"):
             model.inverse_transform(model.embedding_)
 
@@ -360,8 +368,8 @@ class TestInverse:
         back = model.inverse_transform(model.embedding_)
         assert np.square(back - X).sum() < 0.8 * np.square(X - X.mean(axis=0)).sum()
 
-    def test_distance_from_the_data(self, data_method, X):
-        model = data_method.make().fit(X)
+    def test_distance_from_the_data(self, data_method, fitted):
+        model = fitted(data_method)
         Y = model.embedding_
         _, inside = model.inverse_transform(Y, return_distance=True)
         assert inside.shape == (len(Y),)
@@ -372,8 +380,8 @@ class TestInverse:
         rows = model.inverse_transform(np.vstack([far, Y]), return_distance=True)[1]
         assert np.allclose(rows[1:], inside, rtol=1e-7)
 
-    def test_rows_do_not_depend_on_their_companions(self, data_method, X, X_new):
-        model = data_method.make().fit(X)
+    def test_rows_do_not_depend_on_their_companions(self, data_method, fitted, X_new):
+        model = fitted(data_method)
         Z = model.transform(X_new)
         together = model.inverse_transform(Z)
         one_by_one = np.vstack([model.inverse_transform(z[None]) for z in Z])
@@ -383,8 +391,8 @@ class TestInverse:
 class TestScore:
     """Data that go to the map and back."""
 
-    def test_it_is_the_share_of_the_variance_that_comes_back(self, data_method, X, X_new):
-        model = data_method.make().fit(X)
+    def test_it_is_the_share_of_the_variance_that_comes_back(self, data_method, fitted, X_new):
+        model = fitted(data_method)
         back = model.inverse_transform(model.transform(X_new))
         expected = r2_score(X_new, back, multioutput="variance_weighted")
         assert model.score(X_new) == pytest.approx(expected)
@@ -418,8 +426,8 @@ class TestSearch:
         expected = model.transform(method.between(X_new, X))
         same_up_to_sign(placed, expected, 100 * method.reproducibility)
 
-    def test_evidence(self, iterative_method, X):
-        model = iterative_method.make().fit(iterative_method.input(X))
+    def test_evidence(self, iterative_method, fitted):
+        model = fitted(iterative_method)
         trace = model.trace_
         assert model.n_iter_ == trace["iteration"][-1]
         assert model.n_evaluations_ == trace["evaluations"][-1]
@@ -444,12 +452,14 @@ class TestEigenproblem:
             assert np.array_equal(first.embedding_, second.embedding_)
             assert np.array_equal(first.eigenvalues_, second.eigenvalues_)
 
-    def test_order_of_rows_does_not_matter(self, spectral_method, X, X_new, same_up_to_sign):
+    def test_order_of_rows_does_not_matter(
+        self, spectral_method, fitted, X, X_new, same_up_to_sign
+    ):
         method = spectral_method
         if method.id == "Isomap-landmarks":
             pytest.skip("the first landmark is drawn by its number")
         order = np.random.default_rng(3).permutation(len(X))
-        model, shuffled = (method.make().fit(method.input(A)) for A in (X, X[order]))
+        model, shuffled = fitted(method), method.make().fit(method.input(X[order]))
         same_up_to_sign(shuffled.embedding_, model.embedding_[order], 1e-8)
         assert np.allclose(shuffled.eigenvalues_, model.eigenvalues_, rtol=1e-9)
         placed = shuffled.transform(method.between(X_new, X[order]))
@@ -465,11 +475,11 @@ class TestEigenproblem:
         same_up_to_sign(four.embedding_[:, :2], two.embedding_, 1e-8)
         assert np.allclose(four.eigenvalues_[:2], two.eigenvalues_, rtol=1e-9)
 
+    @pytest.mark.once_per_class
     @pytest.mark.parametrize("solver", SOLVERS)
     def test_solvers_agree(self, spectral_method, make_cloud, solver):
         method = spectral_method
         M = method.input(make_cloud(250))
-        reference = method.make(eigen_solver="dense", n_components=3).fit(M)
         if method.linear and solver == "shift_invert":
             with pytest.raises(RuntimeError, match='pass eigen_solver="lanczos"'):
                 method.make(eigen_solver=solver).fit(M)
@@ -483,6 +493,7 @@ class TestEigenproblem:
             assert method.id.startswith("LLE")
             assert solver == "randomized" or method.one_by_one
             return
+        reference = method.make(eigen_solver="dense", n_components=3).fit(M)
         angles = subspace_angles(model.embedding_, reference.embedding_)
         assert angles.max() < 1e-5
         assert np.allclose(model.eigenvalues_, reference.eigenvalues_, rtol=1e-6)
@@ -513,6 +524,7 @@ class TestEigenproblem:
 
 
 class TestConcurrency:
+    @pytest.mark.representatives
     def test_threads(self, method, make_cloud):
         inputs = [method.input(make_cloud(80, seed=i)) for i in range(4)]
         serial = [method.make().fit(M).embedding_ for M in inputs]
@@ -528,15 +540,12 @@ class TestConcurrency:
             placed = list(pool.map(lambda _: model.transform(new), range(8)))
         assert all(np.array_equal(Y, reference) for Y in placed)
 
-    def test_processes(self, all_methods, X):
-        def fit(method):
-            return method.make().fit(method.input(X))
-
+    def test_processes(self, all_methods, fitted, X):
         models = joblib.Parallel(n_jobs=2)(
             joblib.delayed(_fit)(m.make(), m.input(X)) for m in all_methods
         )
         for method, model in zip(all_methods, models, strict=True):
-            assert np.array_equal(model.embedding_, fit(method).embedding_), method
+            assert np.array_equal(model.embedding_, fitted(method).embedding_), method
 
 
 def _fit(model, X):

@@ -18,10 +18,24 @@ DENSITIES = {
 ALL = {**DENSITIES, "from-density": FromDensity(n_draws=60)}
 
 
+# One of every class; costly tests take the others as slow ones.
+ONE_PER_CLASS = ("parzen", "factors-two", "from-density")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "one_density_per_class: other densities are slow")
+
+
 def pytest_generate_tests(metafunc):
+    costly = metafunc.definition.get_closest_marker("one_density_per_class")
     for name, models in (("density", DENSITIES), ("model", ALL)):
         if name in metafunc.fixturenames:
-            metafunc.parametrize(name, models.values(), ids=models.keys())
+            metafunc.parametrize(name, [param(id, model, costly) for id, model in models.items()])
+
+
+def param(id, model, costly):
+    slow = costly and id not in ONE_PER_CLASS
+    return pytest.param(model, id=id, marks=pytest.mark.slow if slow else [])
 
 
 @pytest.fixture

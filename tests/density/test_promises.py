@@ -19,6 +19,7 @@ def corner(rng):
     return rng.uniform(size=(60, 3)) ** 2 * [4.0, 2.0, 1.0]
 
 
+@pytest.mark.one_density_per_class
 def test_scikit_learns_checks_pass(model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks fit data of rank one, in pieces, ...

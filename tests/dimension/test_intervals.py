@@ -24,8 +24,15 @@ DRAW = {
 METHODS = [two_nn, maximum_likelihood, correlation_dimension, local_pca, diffusion_slope]
 
 
-@pytest.mark.parametrize("name", DRAW)
-@pytest.mark.parametrize("method", METHODS)
+# Every method and every kind of data in every test run, all pairs of them with the slow ones.
+PAIRS = [
+    pytest.param(method, name, marks=[] if i == j % len(DRAW) else pytest.mark.slow)
+    for i, name in enumerate(DRAW)
+    for j, method in enumerate(METHODS)
+]
+
+
+@pytest.mark.parametrize(("method", "name"), PAIRS)
 def test_coverage(method, name):
     """Of 50 intervals at 95 %, 42 or fewer hold the mean three times in a thousand."""
     found = [method(DRAW[name](seed)).value for seed in range(50)]

@@ -244,6 +244,7 @@ def test_landmarks():
 # --- as an estimator ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # the contract runs them for one criterion
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_scikit_learn_s_own_checks(criterion):
     check_estimator(NonRedundant(criterion=criterion))

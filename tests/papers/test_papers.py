@@ -37,18 +37,8 @@ def criterion(passed=True, id="E1.1", **more):
     return report.Criterion(id, "what", "published", "criterion", "a | b", passed, **more)
 
 
-# Quick runs take ten to thirty seconds each: one in every test run, all with `make test-slow`.
-QUICK = [
-    pytest.param(
-        run,
-        id=run.parent.name,
-        marks=[] if run.parent.name == "lecture-notes" else pytest.mark.slow,
-    )
-    for run in RUNS
-]
-
-
-@pytest.mark.parametrize("run", QUICK)
+@pytest.mark.slow  # ten to thirty seconds each; .ci/run takes the one that covers most methods
+@pytest.mark.parametrize("run", RUNS, ids=[run.parent.name for run in RUNS])
 def test_paper_runs(run, tmp_path):
     recorded = run.with_name("README.md").read_bytes()
     done = execute(run, "--quick", "--out", tmp_path)

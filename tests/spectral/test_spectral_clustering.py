@@ -15,7 +15,8 @@ from manifoldry.datasets import make_partitioned_circle
 from manifoldry.exceptions import DisconnectedGraphWarning
 
 
-@pytest.mark.parametrize("options", [{}, {"normalize_rows": False}, {"affinity": "binary"}])
+@pytest.mark.slow  # the contract runs them for the defaults
+@pytest.mark.parametrize("options", [{"normalize_rows": False}, {"affinity": "binary"}])
 def test_scikit_learns_checks_pass(options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

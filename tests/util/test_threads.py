@@ -27,16 +27,18 @@ def test_all_cores_by_default(monkeypatch):
     assert thread_count() == CORES
 
 
-@pytest.mark.parametrize("n_features", [3, 30])
+@pytest.mark.parametrize("n_features", [3, 60])  # a tree, and all distances
 def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
     started, helpers = [], threads._helpers
     monkeypatch.setattr(threads, "_helpers", lambda n: started.append(n) or helpers(n))
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
-    X = np.random.default_rng(0).normal(size=(20_000, n_features))
-    LLE(n_neighbors=8, n_jobs=1).fit(X)
+    rng = np.random.default_rng(0)
+    # Neighbourhoods of this size are more numbers than one block holds, and are shared out.
+    X = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, n_features))
+    LLE(n_neighbors=20, n_jobs=1).fit(X)
     assert started == []
-    LLE(n_neighbors=8).fit(X)
+    LLE(n_neighbors=20).fit(X)
     assert set(started) == {1}  # beside the thread that calls
 
 
