@@ -77,6 +77,8 @@ class Isomap(SpectralEmbedder):
         falling at the dimension of the manifold.
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues of the centred matrix −½·d² (of the largest component).
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
     piece_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float

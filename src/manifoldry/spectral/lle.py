@@ -66,6 +66,8 @@ class LLE(SpectralEmbedder):
         data.
     eigenvalues_ : array of shape (n_components,)
         Smallest non-trivial eigenvalues (of the largest component).
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
     piece_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float

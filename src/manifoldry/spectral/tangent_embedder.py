@@ -30,7 +30,13 @@ from manifoldry.util.warn import warn
 
 
 class TangentEmbedder(SpectralEmbedder):
-    """Base of the estimators that recover a sheet from its tangent planes."""
+    """Base of the estimators that recover a sheet from its tangent planes.
+
+    Attributes
+    ----------
+    search_ : str
+        How neighbours were found, and why so; how many of them, where not all.
+    """
 
     metric_fit: bool
     needs_dimension = True  # that of the planes
