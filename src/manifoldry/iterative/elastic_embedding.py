@@ -6,25 +6,26 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
-from manifoldry.extension.base import Extension
-from manifoldry.extension.forces import PlainRepulsion, RowRepulsion
-from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, in_own_units
+from manifoldry.iterative.base import Found
+from manifoldry.iterative.elastic_weight import WeightSearch, in_own_units
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, joint, telling_edges
+from manifoldry.iterative.neighbor_embedder import (
+    NeighborEmbedder,
+    Neighbors,
+    PosedNeighbors,
+    joint,
+)
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
-from manifoldry.objectives.elastic import ElasticObjective
-from manifoldry.objectives.repulsion import UniformRepulsion
+from manifoldry.objectives.losses import elastic
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimiser import Optimiser
-from manifoldry.optimize.solution import Solution
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array, RandomState
-
-_PAIRS_KEPT = 20_000  # points up to which a matrix of all pairs is kept unasked: 1.6 GB
-_FIRST = 1.0  # weight at which the search for the best begins: a coarse map
 
 
 class ElasticEmbedding(NeighborEmbedder):
@@ -190,98 +191,76 @@ class ElasticEmbedding(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _objective: ElasticObjective
-    _default_optimizer = "spectral-lbfgs"
     _n_starts = 3
     _starts_outside = True
     _remedy = "pass a greater weight (see bifurcation_.weight), or repulsion='uniform'"
+    # The weight at which the search for the best begins: a coarse map; and that where the data are
+    # not known, near the best on all sets of the study.
+    _coarse_weight, _usual_weight = 1.0, 100.0
+    # Points up to which a matrix of all pairs is kept unasked: 1.6 GB.
+    _pairs_kept = 20_000
 
     def _default_perplexity(self, n: int) -> float:
         return 20.0
 
-    def _state(self, data: Any) -> ElasticObjective:
-        self.weight_ = self._given_weight
-        self.affinity_ = self._held_together(data)
-        return ElasticObjective(self.affinity_, self._repulsion(data), self.weight_)
+    def _objective(self, neighbors: Neighbors) -> Pairwise:
+        repulsion = self._repulsion(neighbors.data)
+        return elastic(self.affinity_, repulsion, self._given_weight(neighbors.data))
 
-    def _held_together(self, data: Any) -> sparse.csr_array:
-        """The affinities, with a spring between pieces of the graph, which else would fly apart."""
-        graph, distances = telling_edges(self._graph, self._weights), self._dense_distances(data)
-        unknown = self._points(data) is None and distances is None
+    def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
+        """With a spring between pieces of the graph, which else would fly apart."""
+        W, data = super()._affinity(neighbors), neighbors.data
+        graph, unknown = neighbors.strong(), data.points is None and data.distances is None
         if unknown or graph.components()[0] == 1:
-            return self.affinity_
+            return W
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DisconnectedGraphWarning)  # that was told before
-            joined = DisconnectedPolicy("join", ("join",)).connect(graph, distances)
+            joined = DisconnectedPolicy("join", ("join",)).connect(graph, data.distances)
         edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
         bridges = (more + more.T) > (edges + edges.T)
-        return joint(self.affinity_ + bridges * (self.affinity_.data.mean() / 2))
+        return joint(W + bridges * (W.data.mean() / 2))
 
-    @property
-    def _chooses(self) -> bool:
+    def _chooses(self, data: Input) -> bool:
         """Whether the weight is to be found, which takes the data."""
-        return isinstance(self.weight, str) and self._graph.index.points is not None
+        return isinstance(self.weight, str) and data.points is not None
 
-    @property
-    def _given_weight(self) -> float:
+    def _given_weight(self, data: Input) -> float:
         if not isinstance(self.weight, str):
             return check_positive("weight", self.weight)
         check_option("weight", self.weight, ("auto",))
-        return _FIRST if self._chooses else UNSEEN
+        return self._coarse_weight if self._chooses(data) else self._usual_weight
 
-    def _repulsion(self, data: Any) -> Any:
+    def _repulsion(self, data: Input) -> Any:
         if not isinstance(self.repulsion, str):
             return self.repulsion
         check_option("repulsion", self.repulsion, ("auto", "squared_distance", "uniform"))
-        points = self._points(data)
-        if self.repulsion == "auto":
-            pays = points is not None and data.shape[0] <= _PAIRS_KEPT
-            return squared_distance_weights(points) if pays else "uniform"
-        if self.repulsion == "uniform":
+        known, few = data.points is not None, data.n_samples <= self._pairs_kept
+        if self.repulsion == "uniform" or (self.repulsion == "auto" and not (known and few)):
             return "uniform"
-        if points is None:
+        if not known:
             raise ValueError(
                 "repulsion='squared_distance' needs the data, of which this fit saw only "
                 "distances; pass the matrix of squared distances as repulsion"
             )
-        return squared_distance_weights(points)
+        return squared_distance_weights(data.points)
 
-    def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        search = self._choose if self._chooses else super()._search
-        return search(objective, start, monitor)
+    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
+        if not self._chooses(posed.data):
+            return super()._search(posed, start, monitor)
+        # Raise the weight until the map predicts the data no better; take the smallest.
+        walk = self._walk(posed, start, monitor)
+        search = WeightSearch(in_own_units(posed.data.points), walk)
+        first = posed.first_weight() if self._follows(posed) else posed.objective.weight
+        weight, solution = search.run(first)
+        return Found(solution, posed.objective.with_weight(weight), walk.path)
 
-    def _resume(self, objective: Any, previous: Array, monitor: Monitor) -> Solution:
-        weight = self.__dict__.pop("_former_weight")
-        if self._chooses:
-            self.weight_ = weight
-            objective = self._objective = objective.with_weight(self.weight_)
-        return super()._resume(objective, previous, monitor)
+    def _resume(self, posed: PosedNeighbors, former: dict[str, Any], monitor: Monitor) -> Found:
+        objective = posed.objective
+        if self._chooses(posed.data):
+            objective = objective.with_weight(former["weight_"])
+        start = former["embedding_"].astype(np.float64)
+        return Found(self._minimise(objective, start, monitor), objective)
 
-    def _forget(self) -> None:
-        weight = getattr(self, "weight_", None) if self.warm_start else None
-        super()._forget()
-        self.__dict__.pop("_former_weight", None)
-        if weight is not None:
-            self._former_weight = weight
-
-    def _choose(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        """Raise the weight until the map predicts the data no better; take the smallest."""
-        walk = self._walk(objective, start, monitor)
-        search = WeightSearch(in_own_units(self._graph.index.points), walk)
-        first = self._first_weight(objective) if self._follows else objective.weight
-        self.weight_, solution = search.run(first)
-        self._objective = objective.with_weight(self.weight_)
-        self.path_ = walk.path
-        return solution
-
-    def _extend(self, data: Any) -> Extension:
-        self._objective = self._objective.released()
-        return super()._extend(data)
-
-    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
-        if isinstance(objective.repulsion, UniformRepulsion):
-            return PlainRepulsion(objective.weight / (objective.n - 1))
-        return PlainRepulsion(objective.weight * objective.n)
-
-    def _charges_of_new_points(self, objective: Any) -> Any:
-        return None if isinstance(objective.repulsion, UniformRepulsion) else objective.repulsion
+    def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
+        super()._store(posed, found, monitor)
+        self.weight_ = found.objective.weight

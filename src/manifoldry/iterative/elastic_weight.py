@@ -8,21 +8,12 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.distances import Frame
-from manifoldry.objectives.regression_kernels import Gaussian
+from manifoldry.objectives.regression_kernels import GaussianRegression
 from manifoldry.optimize.homotopy import Walk
 from manifoldry.optimize.solution import Solution
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
 from manifoldry.util.warn import warn
-
-_RATIO = 10**0.25  # from one weight to the next; twice as much ends in poorer maps
-_LARGEST = 1e7  # times the first weight
-_PATIENCE = 4  # weights without a new best after which the search ends
-_LEAST = 1e5  # times the first weight: clusters far apart open late, one by one
-_ERRORS = 2.0  # standard errors within which a map is as good as the best
-_TRIMMED = 0.01  # share of the points, those predicted worst, that does not count
-_SAMPLE = 1000  # points whose prediction is looked at
-UNSEEN = 100.0  # the weight where the data are not known; near the best on all sets of the study
 
 
 @dataclass
@@ -46,6 +37,13 @@ class WeightSearch:
     solutions: list[Solution] = field(default_factory=list)
     errors: list[tuple[float, float]] = field(default_factory=list)
     """Mean squared error and its standard error, of every weight."""
+    ratio: float = 10**0.25  # from one weight to the next; twice as much ends in poorer maps
+    largest: float = 1e7  # times the first weight
+    patience: int = 4  # weights without a new best after which the search ends
+    least: float = 1e5  # times the first weight: clusters far apart open late, one by one
+    margin: float = 2.0  # standard errors within which a map is as good as the best
+    trimmed: float = 0.01  # share of the points, those predicted worst, that does not count
+    sample: int = 1000  # points whose prediction is looked at
 
     def run(self, first: float) -> tuple[float, Solution]:
         """The weight to take and its minimiser, beginning at weight `first`."""
@@ -60,10 +58,10 @@ class WeightSearch:
                 return weights[-1], solution.cut_short()
             self.solutions.append(solution)
             since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
-            enough = since >= _PATIENCE and weights[-1] >= _LEAST * first
-            if enough or weights[-1] > _LARGEST * first:
+            enough = since >= self.patience and weights[-1] >= self.least * first
+            if enough or weights[-1] > self.largest * first:
                 break
-            weights.append(_RATIO * weights[-1])
+            weights.append(self.ratio * weights[-1])
         chosen = weights[self.choice]
         if chosen == weights[-1]:
             warn(
@@ -78,20 +76,20 @@ class WeightSearch:
         """Number of the smallest weight whose error is the least, but for chance."""
         means, spreads = np.array(self.errors).T
         best = int(np.argmin(means))
-        return int(np.flatnonzero(means <= means[best] + _ERRORS * spreads[best])[0])
+        return int(np.flatnonzero(means <= means[best] + self.margin * spreads[best])[0])
 
     def _error(self, Y: Array) -> tuple[float, float]:
-        rows = spread_rows(len(Y), _SAMPLE)
+        rows = spread_rows(len(Y), self.sample)
         blocks = row_blocks(len(rows), len(Y) + 2 * self.X.shape[1])
         errors = np.concatenate([self._errors(Y, rows[block]) for block in blocks])
         # Nobody predicts an outlier, and its error would hide all others.
-        errors = np.sort(errors)[: len(errors) - int(np.ceil(_TRIMMED * len(errors)))]
+        errors = np.sort(errors)[: len(errors) - int(np.ceil(self.trimmed * len(errors)))]
         return float(errors.mean()), float(errors.std() / np.sqrt(len(errors)))
 
     def _errors(self, Y: Array, rows: IntArray) -> Array:
         D = cdist(Y[rows], Y, "sqeuclidean")
         D[np.arange(len(rows)), rows] = np.inf
-        predicted = Gaussian().shares(D).share @ self.X
+        predicted = GaussianRegression().shares(D).share @ self.X
         true = self.X[rows].toarray() if sparse.issparse(self.X) else self.X[rows]
         return np.square(true - predicted).sum(axis=1)
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,42 +14,75 @@ from manifoldry.affinity.entropic import (
     default_perplexity,
     neighbors_for,
 )
-from manifoldry.exceptions import (
-    DisconnectedGraphWarning,
-    UniformAffinityWarning,
-)
-from manifoldry.extension.base import Extension
-from manifoldry.extension.forces import GaussianMap, MapKernel, RowRepulsion
+from manifoldry.base.input import Input
+from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
-from manifoldry.iterative.base import IterativeEmbedder
-from manifoldry.iterative.monitor import Monitor
+from manifoldry.iterative.base import Found, IterativeEmbedder, Posed, check_homotopy
+from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.bifurcation import Bifurcation
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
+from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import as_generator
-from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.typing import Array, Matrix, RandomState
 from manifoldry.util.warn import warn
 
-_JUST_BEYOND = 1.05  # of the critical weight, at which homotopies begin
-_FAINT = 1e-4  # share of the last weight at which they begin where none is critical
-_FEW = 5  # points that need no homotopy
-# Share of the others beyond which the nearest is hardly more probable than the farthest: by a
-# factor of 4 to 11 in three sets of 100 points, where at a third of the others it is thousands.
-_NEARLY_ALL = 0.9
-_NEGLIGIBLE = 1e-10  # probability of a neighbour that might as well be none
-_OPENING = 1e-2  # size of the map there
-_NO_EDGES = (
-    "no two of the {} points are neighbours in the graph that was passed; build it with more "
-    "neighbours, three times the perplexity, or a greater radius"
-)
-_DENSE_AFFINITY = 5000  # points up to which learned affinities are a matrix of all pairs
+
+@dataclass(frozen=True, eq=False)
+class Neighbors:
+    """The data, their graph, and the probabilities with which points pick each other on it."""
+
+    data: Input
+    graph: NeighborGraph
+    weights: EntropicWeights
+
+    @property
+    def conditional(self) -> sparse.csr_array:
+        """Probabilities p(j|i), whose rows sum to one."""
+        return self.weights.conditional(self.graph)
+
+    def strong(self, negligible: float = 1e-10) -> NeighborGraph:
+        """The graph without edges so improbable that a search cannot tell them from none.
+
+        Their weight would not hold anything together.
+        """
+        edges = Edges(self.graph.indptr, self.graph.indices, self.graph.distances)
+        kept = self.weights.exponents(self.graph, self.graph) < -np.log(negligible)
+        return replace_edges(self.graph, edges.keep(kept))
+
+
+@dataclass(frozen=True, eq=False)
+class PosedNeighbors(Posed):
+    """Attraction between neighbours, and repulsion between all points."""
+
+    objective: Pairwise
+    weights: EntropicWeights
+    n_components: int
+
+    @cached_property
+    def bifurcation(self) -> Bifurcation:
+        """Where the map leaves one point."""
+        return Bifurcation.of(self.objective, self.n_components)
+
+    def opening(self, size: float = 1e-2) -> Array:
+        """The collapsed map as it begins to open, of that root mean square radius."""
+        return size * np.sqrt(self.objective.n) * self.bifurcation.directions
+
+    def first_weight(self, beyond: float = 1.05, faint: float = 1e-4) -> float:
+        """Where a homotopy begins: just beyond the critical weight.
+
+        Or, where none is critical since nothing holds the graph together, at a faint share of the
+        last weight.
+        """
+        last = self.objective.weight
+        return min(beyond * self.bifurcation.weight, last) or faint * last
 
 
 class NeighborEmbedder(IterativeEmbedder):
@@ -60,6 +94,8 @@ class NeighborEmbedder(IterativeEmbedder):
         The perplexity in use.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights of attraction, which sum to one.
+    objective_ : Pairwise
+        What the map minimises.
     bifurcation_ : Bifurcation
         The weight of repulsion at which the map leaves one point, with the published bounds; made
         when asked for.
@@ -68,49 +104,83 @@ class NeighborEmbedder(IterativeEmbedder):
         edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
     """
 
-    perplexity: float | None
-
-    # Where the search begins, and the homotopy that it follows, unless the user says otherwise.
-    _default_init = "spectral"
-    _default_homotopy: Homotopy | None = None
-    # Neighbours whose places new points try, beside the mean of all.
-    _n_starts = 1
-    # Whether places outside the map are tried too.
-    _starts_outside = False
-    _weights: EntropicWeights
-    _objective: PairwiseObjective
+    objective_: Pairwise
     _bifurcation: Bifurcation | None
 
-    def _pose(self, data: Any) -> PairwiseObjective:
-        graph = self._graph = self._unconnected(data)
+    # What is used unless the user says otherwise.
+    _default_optimizer: str | Optimiser = "spectral-lbfgs"
+    _default_init = "spectral"
+    _default_homotopy: Homotopy | None = None
+    _remedy = "pass a smaller perplexity"
+    # Neighbours whose places new points try, beside the mean of all; and places outside the map.
+    _n_starts = 1
+    _starts_outside = False
+    # Points that need no homotopy, and up to which learned affinities are a matrix of all pairs.
+    _few = 5
+    _dense_affinity = 5000
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        perplexity: float | None = None,
+        metric: Any = "euclidean",
+        metric_params: dict[str, Any] | None = None,
+        init: Any = None,
+        optimizer: str | Optimiser | None = None,
+        guidance: str | Filter | None = None,
+        homotopy: bool | Homotopy | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        warm_start: bool = False,
+        callback: Callback | None = None,
+        callback_every: int = 1,
+        verbose: bool = False,
+        on_interrupt: str = "raise",
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.perplexity = perplexity
+        self.metric = metric
+        self.metric_params = metric_params
+        self.init = init
+        self.optimizer = optimizer
+        self.guidance = guidance
+        self.homotopy = homotopy
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.callback = callback
+        self.callback_every = callback_every
+        self.verbose = verbose
+        self.on_interrupt = on_interrupt
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _pose(self, data: Input) -> PosedNeighbors:
+        graph = self._neighbor_graph(data)
         self.search_ = graph.search
-        if len(graph.distances) == 0:
-            raise ValueError(_NO_EDGES.format(graph.n_query))
-        if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query, "perplexity"))
+        check_edges(graph)
         few = float(np.median(np.diff(graph.indptr)))  # neighbours, where the graph was given
-        self._weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
-        self.perplexity_ = self._weights.perplexity
-        warn_of_pieces(telling_edges(graph, self._weights))
-        self._rng = as_generator(self.random_state, unset=0)
-        self.affinity_ = joint(self._weights.conditional(graph))
-        self._bifurcation = None
-        objective = self._state(data)
+        weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
+        self.perplexity_ = weights.perplexity
+        neighbors = Neighbors(data, graph, weights)
+        warn_of_pieces(neighbors.strong())
+        self.affinity_ = self._affinity(neighbors)
+        objective = self._objective(neighbors)
         if self.perplexity is not None:
             warn_of_uniformity(objective, self.perplexity_)
-        return objective
+        rng = as_generator(self.random_state, unset=0)
+        return PosedNeighbors(data, graph, objective, rng, weights, self.n_components_)
+
+    def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
+        """The weights of attraction, of every pair."""
+        return joint(neighbors.conditional)
 
     @abstractmethod
-    def _state(self, data: Any) -> PairwiseObjective:
-        """The objective, from the affinities."""
-
-    def _map_kernel(self) -> MapKernel:
-        """Similarity on the map, for new points."""
-        return GaussianMap()
-
-    @abstractmethod
-    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
-        """How new points are repelled by the map."""
+    def _objective(self, neighbors: Neighbors) -> Pairwise:
+        """What is minimised, from the affinities."""
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
         """What was asked for, or what suits the method, `n` points and as many neighbours."""
@@ -121,30 +191,35 @@ class NeighborEmbedder(IterativeEmbedder):
     def _default_neighbors(self, n: int) -> int:
         return neighbors_for(self._perplexity(n, n - 1), n)
 
-    @abstractmethod
     def _default_perplexity(self, n: int) -> float:
         """The perplexity that suits `n` points."""
+        return 10.0
 
-    def _start(self, data: Any, objective: Any) -> Array:
-        shape = (objective.n, self.n_components_)
-        init = check_init(self._init(data), shape)
-        if self._follows:
-            return self._opening(objective)
+    def _start(self, posed: PosedNeighbors) -> Array:
+        shape = (posed.objective.n, self.n_components_)
+        init = check_init(self._init(posed.data), shape)
+        if self._follows(posed):
+            start = self._homotopy.start(posed.objective, shape[1], posed.rng)
+            return posed.opening() if start is None else start
         if isinstance(init, np.ndarray):
-            warn_if_too_large(init, objective)
+            warn_if_too_large(init, posed.objective)
             return init
-        Y = starting_map(init, self._seen(data), shape[1], self._rng)
-        return self._scaled(objective, Y)
+        Y = starting_map(init, posed.data, posed.graph, shape[1], posed.rng)
+        return self._scaled(posed.objective, Y)
 
-    def _init(self, data: Any) -> Any:
+    def _init(self, data: Input) -> Any:
         """What was asked for as a start, or what suits the method."""
         return self._default_init if self.init is None else self.init
 
-    @property
-    def _follows(self) -> bool:
+    def _scaled(self, objective: Pairwise, Y: Array) -> Array:
+        """A start of given shape at the size at which it costs least."""
+        return best_scale(objective, Y) * Y
+
+    def _follows(self, posed: PosedNeighbors) -> bool:
+        """Whether the search follows a homotopy."""
         # A start that was asked for is not to be passed over, and guidance is for a single search.
         if self.homotopy is None and self.init is None and self.guidance is None:
-            return self._default_homotopy is not None and self._graph.n_query > _FEW
+            return self._default_homotopy is not None and posed.graph.n_query > self._few
         return bool(self.homotopy)
 
     @property
@@ -153,76 +228,57 @@ class NeighborEmbedder(IterativeEmbedder):
             return self.homotopy
         return self._default_homotopy or Homotopy()
 
-    def _scaled(self, objective: Any, Y: Array) -> Array:
-        """A start of given shape at the size at which it costs least."""
-        return best_scale(objective, Y) * Y
+    def _check_search(self) -> None:
+        super()._check_search()
+        self._optimiser()
+        check_homotopy(self.homotopy)
 
-    def _opening(self, objective: Any) -> Array:
-        """The collapsed map as it begins to open, unless the homotopy has a start of its own."""
-        start = self._homotopy.start(objective, self.n_components_, self._rng)
-        if start is not None:
-            return start
-        return _OPENING * np.sqrt(objective.n) * self.bifurcation_.directions
+    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
+        objective = posed.objective
+        if not self._follows(posed):
+            return Found(self._minimise(objective, start, monitor), objective)
+        walk = self._walk(posed, start, monitor)
+        weights = walk.rule.values_between(self._first_weight(posed), objective.weight)
+        return Found(walk.rule.follow(walk, weights), objective, walk.path)
 
-    def _first_weight(self, objective: Any) -> float:
+    def _first_weight(self, posed: PosedNeighbors) -> float:
         """Where a homotopy begins."""
-        # Pieces of the graph that nothing holds together part at any weight.
-        first = min(_JUST_BEYOND * self.bifurcation_.weight, objective.weight)
-        return first or _FAINT * objective.weight
+        return posed.first_weight()
 
-    def _follow(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        walk = self._walk(objective, start, monitor)
-        first = self._first_weight(objective)
-        solution = walk.rule.follow(walk, walk.rule.values_between(first, objective.weight))
-        self.path_ = walk.path
-        return solution
-
-    def _walk(self, objective: Any, start: Array, monitor: Monitor) -> Walk:
+    def _walk(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Walk:
         return self._homotopy.walk(
-            objective.with_weight,
+            posed.objective.with_weight,
             start,
-            self._optimiser(self._default_optimizer),
-            self._rng,
+            self._optimiser(),
+            posed.rng,
             monitor,
             monitor.begin,
         )
 
+    def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
+        super()._store(posed, found, monitor)
+        self.objective_ = found.objective.released()
+        self._bifurcation = None
+
+    def _extend(self, posed: PosedNeighbors, found: Found) -> FrozenExtension:
+        Y = self.embedding_.astype(np.float64)
+        problem = self.objective_.for_new_points(Y)
+        frozen = FrozenMap(Y, problem, self._n_starts, self._starts_outside)
+        return FrozenExtension(frozen, ConditionalRows(posed.graph, posed.weights), problem.charges)
+
     @property
     def bifurcation_(self) -> Bifurcation:
         if self._bifurcation is None:
-            self._bifurcation = Bifurcation.of(self._objective, self.n_components_)
+            self._bifurcation = Bifurcation.of(self.objective_, self.n_components_)
         return self._bifurcation
-
-    _remedy = "pass a smaller perplexity"
-
-    def _extend(self, data: Any) -> Extension:
-        objective = self._objective
-        Y = self.embedding_.astype(np.float64)
-        frozen = FrozenMap(
-            Y,
-            self._map_kernel(),
-            self._repulsion_of_new_points(objective),
-            self._n_starts,
-            self._starts_outside,
-        )
-        del self._rng  # it may be the caller's
-        rows = ConditionalRows(self._graph, self._weights)
-        return FrozenExtension(frozen, rows, self._charges_of_new_points(objective))
-
-    def _charges_of_new_points(self, objective: Any) -> Any:
-        """Weights with which the map repels new points; None for one."""
-        return None
 
     @property
     def learned_affinity_(self) -> Any:
         Y = self.embedding_.astype(np.float64)
-        objective = self._objective.released()  # its weights of all pairs go when this is done
-        if objective.n <= _DENSE_AFFINITY:
+        objective = self.objective_.released()  # its weights of all pairs go when this is done
+        if objective.n <= self._dense_affinity:
             return objective.learned_affinity(Y)
         return objective.learned_affinity_edges(Y, self.affinity_)
-
-    def _identical(self, data: Matrix) -> IntArray:
-        return self._graph.identical(data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +298,15 @@ class ConditionalRows:
         return self.weights.conditional(self.graph.query(X)[0])
 
 
-def telling_edges(graph: NeighborGraph, weights: EntropicWeights) -> NeighborGraph:
-    """The graph without edges so faint that a search cannot tell them from none.
-
-    Points with more neighbours than their cluster has members reach into others, all the same.
-    """
-    edges = Edges(graph.indptr, graph.indices, graph.distances)
-    told = weights.exponents(graph, graph) < -np.log(_NEGLIGIBLE)
-    return replace_edges(graph, edges.keep(told))
+def check_edges(graph: NeighborGraph) -> None:
+    """Refuse graphs that say nothing."""
+    if len(graph.distances) == 0:
+        raise ValueError(
+            f"no two of the {graph.n_query} points are neighbours in the graph that was passed; "
+            "build it with more neighbours, three times the perplexity, or a greater radius"
+        )
+    if not graph.distances.any():
+        raise ValueError(all_coincide(graph.n_query, "perplexity"))
 
 
 def warn_of_pieces(graph: NeighborGraph) -> None:
@@ -263,14 +320,18 @@ def warn_of_pieces(graph: NeighborGraph) -> None:
         )
 
 
-def warn_of_uniformity(objective: PairwiseObjective, perplexity: float) -> None:
+def warn_of_uniformity(
+    objective: Pairwise, perplexity: float, nearly_all: float = 0.9
+) -> None:
     """Say so where points attract, and repel, all others nearly alike: then the data hardly count.
 
     Repulsion that follows the data, such as that of the elastic embedding, makes up for it.
+    Beyond `nearly_all` of the others the nearest is hardly more probable than the farthest: by a
+    factor of 4 to 11 in three sets of 100 points, where at a third of the others it is thousands.
     """
     others = objective.n - 1
-    known = not isinstance(objective.collapsed_repulsion, UniformRepulsion)
-    bound = max(1.0, _NEARLY_ALL * others)
+    known = not isinstance(objective.repulsion, UniformRepulsion)
+    bound = max(1.0, nearly_all * others)
     if perplexity > bound and not known:
         warn(
             f"perplexity={perplexity:g} exceeds {bound:g}, nine tenths of the other points: nearly "

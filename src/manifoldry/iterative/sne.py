@@ -1,13 +1,12 @@
 """Stochastic neighbour embedding."""
 
-from typing import Any
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors
+from manifoldry.objectives.losses import sne
+from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.optimize.homotopy import Homotopy
 
-from manifoldry.extension.forces import OwnNormaliser, RowRepulsion
-from manifoldry.iterative.gaussian_embedder import GaussianEmbedder
-from manifoldry.objectives.sne import SNEObjective
 
-
-class SNE(GaussianEmbedder):
+class SNE(NeighborEmbedder):
     """Place points so that each sees its neighbours on the map as it sees them in the data.
 
     Minimises the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the probabilities with which point i
@@ -115,8 +114,7 @@ class SNE(GaussianEmbedder):
     (3, 2)
     """
 
-    def _state(self, data: Any) -> SNEObjective:
-        return SNEObjective(self._weights.conditional(self._graph))
+    _default_homotopy = Homotopy(n_steps=20)
 
-    def _repulsion_of_new_points(self, objective: SNEObjective) -> RowRepulsion:
-        return OwnNormaliser()
+    def _objective(self, neighbors: Neighbors) -> Pairwise:
+        return sne(neighbors.conditional)

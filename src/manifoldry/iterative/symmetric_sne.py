@@ -1,13 +1,12 @@
 """Symmetric stochastic neighbour embedding."""
 
-from typing import Any
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors
+from manifoldry.objectives.losses import symmetric_sne
+from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.optimize.homotopy import Homotopy
 
-from manifoldry.extension.forces import RowRepulsion, SharedNormaliser
-from manifoldry.iterative.gaussian_embedder import GaussianEmbedder
-from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
 
-
-class SymmetricSNE(GaussianEmbedder):
+class SymmetricSNE(NeighborEmbedder):
     """Place points so that pairs are as probable on the map as they are in the data.
 
     Minimises KL(P‖Q) over all pairs at once: P are entropic affinities, made symmetric, Q is
@@ -112,8 +111,7 @@ class SymmetricSNE(GaussianEmbedder):
     (3, 2)
     """
 
-    def _state(self, data: Any) -> SymmetricSNEObjective:
-        return SymmetricSNEObjective(self.affinity_)
+    _default_homotopy = Homotopy(n_steps=20)
 
-    def _repulsion_of_new_points(self, objective: SymmetricSNEObjective) -> RowRepulsion:
-        return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
+    def _objective(self, neighbors: Neighbors) -> Pairwise:
+        return symmetric_sne(self.affinity_)

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.extension.forces import MapKernel, RowRepulsion, SharedNormaliser, StudentMap
+from manifoldry.base.input import Input
+from manifoldry.iterative.base import Found
 from manifoldry.iterative.monitor import Callback, Monitor
-from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
-from manifoldry.objectives.tsne import TSNEObjective
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors, PosedNeighbors
+from manifoldry.objectives.losses import tsne
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.momentum import Momentum
@@ -17,12 +19,6 @@ from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, RandomState
-
-_SPREAD = 1e-4  # of the start: all of it within the kernel's reach
-_EARLY_MOMENTUM = 0.5
-# After the first phase. Values go on falling slowly, and maps of sheets tear while they do.
-_STEPS, _FLAT = 500, 1e-5
-_POINTS_PER_NEIGHBOR = 40  # in small data, so that neighbourhoods stay local
 
 
 class TSNE(NeighborEmbedder):
@@ -182,50 +178,49 @@ class TSNE(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _default_optimizer = Momentum(stopping=Stopping(max_iter=_STEPS, value_tol=_FLAT))
-
+    # After the first phase. Values go on falling slowly, and maps of sheets tear while they do.
+    _default_optimizer = Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))
+    _early_momentum = 0.5
     # A search with momentum is a number of steps, not one that comes to rest.
     _must_converge = False
+    # Spread of the start: all of it within the kernel's reach.
+    _spread = 1e-4
 
     def _default_perplexity(self, n: int) -> float:
-        return min(30.0, max(20.0, n / _POINTS_PER_NEIGHBOR))
+        return min(30.0, max(20.0, n / 40))  # in small data neighbourhoods stay local
 
-    def _state(self, data: Any) -> TSNEObjective:
+    def _objective(self, neighbors: Neighbors) -> Pairwise:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
-        return TSNEObjective(self.affinity_, dof)
+        return tsne(self.affinity_, dof)
 
-    def _map_kernel(self) -> MapKernel:
-        return StudentMap(self.degrees_of_freedom)
-
-    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
-        return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
-
-    def _init(self, data: Any) -> Any:
+    def _init(self, data: Input) -> Any:
         if self.init is not None:
             return self.init
-        only_graph = self._points(data) is None and self._dense_distances(data) is None
+        only_graph = data.points is None and data.distances is None
         return "spectral" if only_graph else "pca"
 
-    def _scaled(self, objective: Any, Y: Array) -> Array:
-        return _SPREAD / Y.std(axis=0).max() * Y
+    def _scaled(self, objective: Pairwise, Y: Array) -> Array:
+        return self._spread / Y.std(axis=0).max() * Y
 
-    def _first_weight(self, objective: Any) -> float:
+    def _first_weight(self, posed: PosedNeighbors) -> float:
         return 1 / check_positive("early_exaggeration", self.early_exaggeration)
 
-    def _search(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
-        if self._follows:
-            return super()._search(objective, start, monitor)
-        early = self._exaggerated(objective, start, monitor)
-        return early if early.interrupted else self._minimise(objective, early.embedding, monitor)
+    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
+        if self._follows(posed):
+            return super()._search(posed, start, monitor)
+        early = self._exaggerated(posed.objective, start, monitor)
+        if early.interrupted:
+            return Found(early, posed.objective)
+        return super()._search(posed, early.embedding, monitor)
 
-    def _exaggerated(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+    def _exaggerated(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
         """The first phase, in which clusters find each other."""
         factor = check_positive("early_exaggeration", self.early_exaggeration)
         steps = check_count("early_exaggeration_iter", self.early_exaggeration_iter, minimum=0)
         if steps == 0 or factor == 1:
             return Solution(start, np.nan, converged=True, status="no early exaggeration")
-        optimiser = self._optimiser(self._default_optimizer).stopping_at(steps, None)
+        optimiser = self._optimiser().stopping_at(steps, None)
         if isinstance(optimiser, Momentum):
-            optimiser = replace(optimiser, momentum=_EARLY_MOMENTUM)
+            optimiser = replace(optimiser, momentum=self._early_momentum)
         monitor.begin(1 / factor)
         return optimiser.minimise(replace(objective, exaggeration=factor), start, monitor)
