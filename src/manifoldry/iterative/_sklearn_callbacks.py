@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from manifoldry.optimize.solution import Iterate
+from manifoldry.optimize.optimizer import Iterate
 
 if TYPE_CHECKING:
 

@@ -11,10 +11,9 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.search_embedder import SearchEmbedder
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.optimizer import Optimiser, Solution
 from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
-from manifoldry.optimize.solution import Solution
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn

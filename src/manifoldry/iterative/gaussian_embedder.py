@@ -6,7 +6,7 @@ from manifoldry.iterative.monitor import Callback
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.optimizer import Optimiser
 from manifoldry.util.typing import RandomState
 
 

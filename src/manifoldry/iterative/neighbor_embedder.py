@@ -30,7 +30,7 @@ from manifoldry.objectives.pairwise import PairwiseObjective
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.optimizer import Solution
 from manifoldry.spectral.graph_embedder import all_coincide
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix

@@ -20,7 +20,7 @@ from manifoldry.iterative._sklearn_callbacks import (
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import Seen
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.optimizer import Solution
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.progress import Ticker
 from manifoldry.util.typing import Array
