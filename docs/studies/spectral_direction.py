@@ -14,7 +14,7 @@ from manifoldry.affinity import SelfTuning
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.jacobi import Jacobi
+from manifoldry.optimize.filter import Jacobi
 from manifoldry.optimize.spectral_direction import SpectralDirection
 
 SHIFTS = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)

@@ -10,14 +10,9 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.deflated_power import DeflatedPower
-from manifoldry.optimize.diagonal_hessian import DiagonalHessian
-from manifoldry.optimize.filter import Identity, Progress
-from manifoldry.optimize.heat import Heat
-from manifoldry.optimize.jacobi import Jacobi
-from manifoldry.optimize.power import Power
-from manifoldry.optimize.projector import Projector
-from manifoldry.optimize.schedule import EveryStep, Never, OnSlowProgress
+from manifoldry.optimize.filter import DiagonalHessian, Identity, Jacobi, Progress
+from manifoldry.optimize.guidance import EveryStep, Never, OnSlowProgress
+from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.spectral_direction import SpectralDirection
 
 N = 40

@@ -7,14 +7,10 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.armijo import Armijo
-from manifoldry.optimize.conjugate_gradient import ConjugateGradient
 from manifoldry.optimize.filter import BoundFilter, Filter
-from manifoldry.optimize.gradient_descent import GradientDescent
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.line_search import Armijo, StrongWolfe
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
-from manifoldry.optimize.strong_wolfe import StrongWolfe
 
 
 class Jacobi(Filter):

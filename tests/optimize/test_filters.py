@@ -9,17 +9,12 @@ from scipy.spatial.distance import cdist
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.optimize import definite_inverse as routes
-from manifoldry.optimize.definite_inverse import conjugate_gradients
-from manifoldry.optimize.deflated_power import DeflatedPower
-from manifoldry.optimize.diagonal_hessian import DiagonalHessian
-from manifoldry.optimize.filter import Identity, Progress
+from manifoldry.optimize.definite_inverse import AutoInverse, conjugate_gradients
+from manifoldry.optimize.filter import DiagonalHessian, Identity, Jacobi, Progress
+from manifoldry.optimize.guidance import EveryStep, Never
+from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, lazy
-from manifoldry.optimize.heat import Heat
-from manifoldry.optimize.jacobi import Jacobi
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.power import Power
-from manifoldry.optimize.projector import Projector
-from manifoldry.optimize.schedule import EveryStep, Never
+from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.spectral_direction import SpectralDirection, strongest
 from manifoldry.optimize.stopping import Stopping
 
@@ -147,21 +142,24 @@ def in_pieces(n, rng):
 GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "pieces": in_pieces}
 # Which route is taken follows from these bounds; each is opened or shut to reach all of them.
 ROUTES = {
-    "dense factor": {"_SMALL": 5000, "_DENSE": 0.0},
-    "sparse factor": {"_SMALL": 5000, "_DENSE": 2.0},
-    "dense factor: 300 points of many": {"_SMALL": 0, "_QUICK": 20_000},
-    "conjugate gradients: ": {"_SMALL": 0, "_MEDIUM": 0, "_QUICK": 20_000, "_MOST": 20_000},
-    "conjugate gradients with multigrid": {"_SMALL": 0, "_QUICK": 0, "_FILL": 0.0},
+    "dense factor": {"factor_up_to": 5000, "dense_share": 0.0},
+    "sparse factor": {"factor_up_to": 5000, "dense_share": 2.0},
+    "dense factor: 300 points of many": {"factor_up_to": 0, "quick": 20_000},
+    "conjugate gradients: ": {
+        "factor_up_to": 0,
+        "dense_up_to": 0,
+        "quick": 20_000,
+        "max_iter": 20_000,
+    },
+    "conjugate gradients with multigrid": {"factor_up_to": 0, "quick": 0, "fill": 0.0},
 }
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
 @pytest.mark.parametrize("route", ROUTES)
-def test_spectral_direction_solves_its_equation(graph, route, rng, monkeypatch):
-    for name, value in ROUTES[route].items():
-        monkeypatch.setattr(routes, name, value)
+def test_spectral_direction_solves_its_equation(graph, route, rng):
     W = 1e-3 * GRAPHS[graph](300, rng)  # weights have no natural unit
-    bound = SpectralDirection().bind(Springs(W))
+    bound = SpectralDirection(inverse=AutoInverse(**ROUTES[route])).bind(Springs(W))
     assert bound.reason.startswith(route)
     assert bound.newton_like
     Y = rng.normal(size=(300, 2))
@@ -200,10 +198,11 @@ def test_the_route_is_chosen_by_the_graph(graph, route, rng):
     assert bound.reason.startswith(route)
 
 
-@pytest.mark.parametrize(("name", "value"), [("_MEDIUM", 1000), ("available_memory", lambda: 1e7)])
-def test_graphs_too_large_for_a_dense_factor_are_iterated(name, value, rng, monkeypatch):
-    monkeypatch.setattr(routes, name, value)
-    bound = SpectralDirection().bind(Springs(cloud_weights(1600, rng)))
+@pytest.mark.parametrize(("most", "memory"), [(1000, None), (5000, 1e7)])
+def test_graphs_too_large_for_a_dense_factor_are_iterated(most, memory, rng, monkeypatch):
+    monkeypatch.setattr(routes, "available_memory", lambda: memory)
+    inverse = AutoInverse(dense_up_to=most)
+    bound = SpectralDirection(inverse=inverse).bind(Springs(cloud_weights(1600, rng)))
     assert bound.reason.startswith("conjugate gradients: ")
 
 
@@ -242,9 +241,8 @@ def test_two_solves_at_once_are_two_solves(d, rng, monkeypatch):
 
 def test_without_multigrid_the_diagonal_has_to_do(rng, monkeypatch):
     monkeypatch.setattr(routes, "multigrid", lambda A, rng: None)
-    for name, value in ROUTES["conjugate gradients with multigrid"].items():
-        monkeypatch.setattr(routes, name, value)
-    bound = SpectralDirection().bind(Springs(roll_weights(300, rng)))
+    inverse = AutoInverse(**ROUTES["conjugate gradients with multigrid"])
+    bound = SpectralDirection(inverse=inverse).bind(Springs(roll_weights(300, rng)))
     assert "install pyamg" in bound.reason
     G = rng.normal(size=(300, 2))
     assert ((bound.apply(G, G) * G).sum(axis=0) > 0).all()

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from manifoldry.optimize.armijo import Armijo
 from manifoldry.optimize.evaluator import Evaluator
-from manifoldry.optimize.line_search import Ray
-from manifoldry.optimize.strong_wolfe import StrongWolfe
+from manifoldry.optimize.line_search import Armijo, Ray, StrongWolfe
 
 SEEDS = range(40)
 

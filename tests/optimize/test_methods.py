@@ -6,12 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from manifoldry.optimize.conjugate_gradient import ConjugateGradient
 from manifoldry.optimize.filter import BoundFilter, Filter
-from manifoldry.optimize.gradient_descent import GradientDescent
-from manifoldry.optimize.lbfgs import LBFGS
 from manifoldry.optimize.line_search import LineSearch
-from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
 
 

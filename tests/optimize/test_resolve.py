@@ -2,15 +2,9 @@
 
 import pytest
 
-from manifoldry.optimize.conjugate_gradient import ConjugateGradient
-from manifoldry.optimize.deflated_power import DeflatedPower
 from manifoldry.optimize.filter import Identity
-from manifoldry.optimize.gradient_descent import GradientDescent
-from manifoldry.optimize.heat import Heat
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.momentum import Momentum
-from manifoldry.optimize.power import Power
-from manifoldry.optimize.projector import Projector
+from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
 from manifoldry.optimize.stopping import Stopping
 

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import Progress
-from manifoldry.optimize.power import Power
-from manifoldry.optimize.schedule import EveryStep, Never, OnSlowProgress
+from manifoldry.optimize.guidance import EveryStep, Never, OnSlowProgress
+from manifoldry.optimize.guidance_filters import Power
 
 
 class Still(Objective):

@@ -5,11 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manifoldry.optimize.conjugate_gradient import ConjugateGradient
 from manifoldry.optimize.filter import BoundFilter, Filter
-from manifoldry.optimize.gradient_descent import GradientDescent
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.momentum import Momentum
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
 
 OFF = {"tol": 0, "value_tol": 0, "gradient_tol": 0}

@@ -15,10 +15,10 @@ from manifoldry import (
     NeighborGraph,
     SpectralClustering,
 )
-from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.datasets import make_hemisphere, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import procrustes
+from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
 from manifoldry.optimize.conic.symmetric import svec
 from manifoldry.semidefinite.conformal import NeighborhoodPairs, conformal_form, conformal_map

@@ -6,8 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from manifoldry import NeighborGraph
-from manifoldry.semidefinite.edge_lengths import EdgeLengths, knows_cliques
-from manifoldry.semidefinite.places import Places
+from manifoldry.semidefinite.edge_lengths import EdgeLengths, Places, knows_cliques
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 

@@ -8,9 +8,8 @@ from manifoldry import MVU, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
 from manifoldry.metrics import procrustes
-from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.semidefinite.edge_lengths import EdgeLengths, Places
 from manifoldry.semidefinite.landmarks import LandmarkUnfolding, landmark_means
-from manifoldry.semidefinite.places import Places
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 
 

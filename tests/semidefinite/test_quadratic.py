@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from manifoldry.optimize.conic.face import Face
-from manifoldry.optimize.conic.fixed_rank import FixedRank
-from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
+from manifoldry.optimize.conic.quadratic import Face, FixedRank, SemidefiniteQuadratic
 from manifoldry.optimize.conic.symmetric import congruence, smat, squares, svec
 
 KINDS = ("well", "ill", "rank-deficient", "graded")

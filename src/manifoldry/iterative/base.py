@@ -15,10 +15,9 @@ from manifoldry.extension.regression import regression
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.optimizer import Iterate, Optimiser, Solution
 from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
-from manifoldry.optimize.solution import Iterate, Solution
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.progress import Ticker
 from manifoldry.util.typing import Array

@@ -23,7 +23,7 @@ from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.optimizer import Optimiser
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array, RandomState
 

@@ -10,7 +10,7 @@ from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.regression_kernels import GaussianRegression
 from manifoldry.optimize.homotopy import Walk
-from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.optimizer import Solution
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
 from manifoldry.util.warn import warn

@@ -10,9 +10,8 @@ from manifoldry.objectives.base import Objective
 from manifoldry.objectives.boxed import Boxed
 from manifoldry.objectives.resized import Resized
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.optimizer import Optimiser, Solution
 from manifoldry.optimize.path import Path
-from manifoldry.optimize.solution import Solution
 from manifoldry.util.typing import Array
 
 _SMALLEST = 0.1  # half width of the box in which a homotopy begins: all points see each other

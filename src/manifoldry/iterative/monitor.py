@@ -8,7 +8,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from manifoldry.optimize.solution import Iterate, Step
+from manifoldry.optimize.optimizer import Iterate, Step
 from manifoldry.util.progress import Ticker
 from manifoldry.util.typing import Array
 

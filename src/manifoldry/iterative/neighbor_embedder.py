@@ -28,7 +28,7 @@ from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.optimizer import Optimiser
 from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, Matrix, RandomState
@@ -320,9 +320,7 @@ def warn_of_pieces(graph: NeighborGraph) -> None:
         )
 
 
-def warn_of_uniformity(
-    objective: Pairwise, perplexity: float, nearly_all: float = 0.9
-) -> None:
+def warn_of_uniformity(objective: Pairwise, perplexity: float, nearly_all: float = 0.9) -> None:
     """Say so where points attract, and repel, all others nearly alike: then the data hardly count.
 
     Repulsion that follows the data, such as that of the elastic embedding, makes up for it.

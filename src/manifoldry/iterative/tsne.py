@@ -13,9 +13,8 @@ from manifoldry.objectives.losses import tsne
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.momentum import Momentum
-from manifoldry.optimize.optimiser import Optimiser
-from manifoldry.optimize.solution import Solution
+from manifoldry.optimize.methods import Momentum
+from manifoldry.optimize.optimizer import Optimiser, Solution
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, RandomState

@@ -24,10 +24,9 @@ from manifoldry.objectives.regression_kernels import RegressionKernel
 from manifoldry.objectives.reinsertion import reinsert
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.methods import LBFGS
+from manifoldry.optimize.optimizer import Optimiser, Solution
 from manifoldry.optimize.path import Path
-from manifoldry.optimize.solution import Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.posed import all_coincide

@@ -2,7 +2,9 @@
 
 Everything here takes an :class:`~manifoldry.objectives.Objective`, a function of the map Y with
 its gradient, and is a small frozen object: say what you want, then :meth:`~Optimiser.minimise`, or
-pass it to an estimator as ``optimizer=``, ``guidance=`` or ``homotopy=``.
+pass it to an estimator as ``optimizer=``, ``guidance=`` or ``homotopy=``. Maps may be arrays of
+any namespace that follows the array API, such as CuPy's, if the objective takes them: a search
+then stays on its device, but for filters by sparse matrices, which are the CPU's.
 
 **Filters.** A search goes along −F·G, G being the gradient and F positive semidefinite, which
 never ascends. :class:`Identity` is the gradient itself; :class:`Jacobi` divides by the degrees of
@@ -58,31 +60,19 @@ The same objects in an estimator:
 >>> model = SNE(init="random", optimizer=LBFGS(memory=20), guidance=Heat(start=5.0))
 """
 
-from manifoldry.optimize.armijo import Armijo
-from manifoldry.optimize.conjugate_gradient import ConjugateGradient
-from manifoldry.optimize.constrained import Constrained
-from manifoldry.optimize.constrained_homotopy import ConstrainedHomotopy
-from manifoldry.optimize.deflated_power import DeflatedPower
-from manifoldry.optimize.diagonal_hessian import DiagonalHessian
-from manifoldry.optimize.filter import Filter, Identity
-from manifoldry.optimize.gradient_descent import GradientDescent
-from manifoldry.optimize.guidance import Guidance
+from manifoldry.optimize.constrained import Constrained, ConstrainedHomotopy
+from manifoldry.optimize.filter import DiagonalHessian, Filter, Identity, Jacobi
+from manifoldry.optimize.guidance import EveryStep, Guidance, Never, OnSlowProgress, Schedule
+from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, kernel_pca_matrix
-from manifoldry.optimize.heat import Heat
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.jacobi import Jacobi
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.momentum import Momentum
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.line_search import Armijo, StrongWolfe
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
+from manifoldry.optimize.optimizer import Iterate, Optimiser, Solution, Step
 from manifoldry.optimize.path import Path, PathStep
-from manifoldry.optimize.power import Power
-from manifoldry.optimize.projector import Projector
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
-from manifoldry.optimize.schedule import EveryStep, Never, OnSlowProgress, Schedule
-from manifoldry.optimize.solution import Iterate, Solution, Step
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
-from manifoldry.optimize.strong_wolfe import StrongWolfe
 
 __all__ = [
     "LBFGS",

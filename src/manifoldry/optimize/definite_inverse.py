@@ -15,19 +15,6 @@ from manifoldry.util.validation import available_memory
 
 Solve = Callable[[Array], Array]
 
-# Order up to which factorising needs no thought, and the share of entries from which it is dense.
-_SMALL, _DENSE = 1500, 0.1
-# Order up to which a dense factor (200 MB) beats conjugate gradients after some 40 solves.
-_MEDIUM = 5000
-# Conjugate gradients stop at this residual, relative to the right-hand side.
-_RESIDUAL = 1e-4
-# Iterations with the bare diagonal that cost less than solving with factors.
-_QUICK = 40
-# Entries of a factor, as a multiple of the matrix's own, beyond which it is not made.
-_FILL = 20.0
-_BYTES_PER_ENTRY = 26  # of a factor and its mirror
-_MOST = 200  # iterations at all
-
 
 @dataclass(frozen=True, eq=False)
 class DefiniteInverse:
@@ -37,8 +24,9 @@ class DefiniteInverse:
     reason: str
 
 
-def definite_inverse(A: sparse.csr_array) -> DefiniteInverse:
-    """Return how to solve with A, positive definite, for many right-hand sides to come.
+@dataclass(frozen=True)
+class AutoInverse:
+    """How to solve with positive definite matrices of graphs for many right-hand sides.
 
     Graphs of low-dimensional manifolds are badly conditioned, but their factors hardly fill in,
     with 90 neighbours as little as with 10 (roll of 20 000 points: 1 s, then 0.02 s a solve).
@@ -47,48 +35,102 @@ def definite_inverse(A: sparse.csr_array) -> DefiniteInverse:
     dense factor (MNIST, 5000 points, 90 neighbours, one core: 2.4 s, then 21 ms a solve, iterations
     76 ms), beyond that the iterations. Multigrid is for the rest.
 
+    Parameters
+    ----------
+    factor_up_to : int, default=1500
+        Order up to which factorising needs no thought.
+    dense_share : float, default=0.1
+        Share of entries that are not zero from which such a factor is dense.
+    dense_up_to : int, default=5000
+        Order up to which a dense factor (200 MB) beats conjugate gradients after some 40 solves.
+    quick : int, default=40
+        Iterations with the bare diagonal that cost less than solving with factors.
+    fill : float, default=20.0
+        Entries of a factor, as a multiple of the matrix's own, beyond which it is not made.
+    bytes_per_entry : float, default=26.0
+        Memory of a sparse factor and its mirror, as `scipy.sparse.linalg.splu` takes it.
+    residual : float, default=1e-4
+        At which conjugate gradients stop, relative to the right-hand side.
+    max_iter : int, default=200
+        Iterations of a solve, at most.
+
     Examples
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> inverse = definite_inverse(sparse.csr_array(np.diag([1.0, 2.0])))
+    >>> inverse = AutoInverse().of(sparse.csr_array(np.diag([1.0, 2.0])))
     >>> inverse.solve(np.ones((2, 1))).ravel()
     array([1. , 0.5])
     """
-    n = A.shape[0]
-    if n <= _SMALL:
-        return _factorised(A, f"{n} points")
-    rng = np.random.default_rng(0)
-    needed = _iterations(A, inverse_diagonal(A), rng)
-    if needed <= _QUICK and n <= _MEDIUM and _fits(8.0 * n * n):
-        return _dense_factor(A, f"{n} points of many dimensions")
-    if needed <= _QUICK:
+
+    factor_up_to: int = 1500
+    dense_share: float = 0.1
+    dense_up_to: int = 5000
+    quick: int = 40
+    fill: float = 20.0
+    bytes_per_entry: float = 26.0
+    residual: float = 1e-4
+    max_iter: int = 200
+
+    def of(self, A: sparse.csr_array) -> DefiniteInverse:
+        """Return how to solve with `A`, and why so."""
+        n = A.shape[0]
+        if n <= self.factor_up_to:
+            return self._factorised(A, f"{n} points")
+        rng = np.random.default_rng(0)
+        needed = self._iterations(A, rng)
+        if needed > self.quick:
+            return self._ill_conditioned(A, rng)
+        if n <= self.dense_up_to and _fits(8.0 * n * n):
+            return _dense_factor(A, f"{n} points of many dimensions")
         why = f"conjugate gradients: {needed} iterations suffice with the diagonal"
-        return _iterated(A, inverse_diagonal(A), why)
-    fill = estimated_fill(A)
-    sizes = f"{fill:.1e} entries expected in a factor of {A.nnz:.1e}"
-    if fill <= _FILL * A.nnz and _fits(fill * _BYTES_PER_ENTRY):
-        return _factorised(A, sizes)
-    cycle = multigrid(A, rng)
-    if cycle is None:
-        why = f"conjugate gradients with the diagonal, {_MOST} iterations at most: {sizes}"
-        return _iterated(A, inverse_diagonal(A), f"{why}, and no multigrid (install pyamg)")
-    return _iterated(A, cycle, f"conjugate gradients with multigrid: {sizes}")
+        return self._iterated(A, inverse_diagonal(A), why)
+
+    def _ill_conditioned(self, A: sparse.csr_array, rng: np.random.Generator) -> DefiniteInverse:
+        """By a factor that hardly fills in, or by multigrid."""
+        fill = estimated_fill(A)
+        sizes = f"{fill:.1e} entries expected in a factor of {A.nnz:.1e}"
+        if fill <= self.fill * A.nnz and _fits(fill * self.bytes_per_entry):
+            return self._factorised(A, sizes)
+        cycle = multigrid(A, rng)
+        if cycle is not None:
+            return self._iterated(A, cycle, f"conjugate gradients with multigrid: {sizes}")
+        why = f"conjugate gradients with the diagonal, {self.max_iter} iterations at most: {sizes}"
+        return self._iterated(A, inverse_diagonal(A), f"{why}, and no multigrid (install pyamg)")
+
+    def _iterations(self, A: Matrix, rng: np.random.Generator) -> int:
+        """Number of iterations on a random right-hand side, or one more than are quick."""
+        B = rng.standard_normal((A.shape[0], 1))
+        quick, residual = self.quick + 1, self.residual
+        return conjugate_gradients(A, B - B.mean(), inverse_diagonal(A), quick, residual)[1]
+
+    def _factorised(self, A: sparse.csr_array, why: str) -> DefiniteInverse:
+        if A.nnz > self.dense_share * A.shape[0] ** 2:
+            return _dense_factor(A, why)
+        factor = ShiftedInverse(A, 0.0, "smallest", trusted=True)
+        return DefiniteInverse(factor.solve, f"sparse factor: {why}")
+
+    def _iterated(self, A: Matrix, precondition: Preconditioner, why: str) -> DefiniteInverse:
+        most, residual = self.max_iter, self.residual
+        return DefiniteInverse(
+            lambda B: conjugate_gradients(A, B, precondition, most, residual)[0], why
+        )
 
 
 def conjugate_gradients(
-    A: Matrix, B: Array, precondition: Preconditioner, most: int
+    A: Matrix, B: Array, precondition: Preconditioner, most: int, residual: float = 1e-4
 ) -> tuple[Array, int]:
     """Return X with A·X ≈ B, every column on its own, and the number of iterations.
 
-    However early it stops, ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimises the energy on a
-    space that holds the preconditioned b.
+    Columns whose residual is at most `residual` times the right-hand side are done. However early
+    it stops, ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimises the energy on a space that holds
+    the preconditioned b.
     """
     scale = np.abs(B).max(axis=0)
     scale[scale == 0] = 1.0
     R = B / scale
     X, P, energy = np.zeros_like(R), np.zeros_like(R), np.ones(R.shape[1])
-    wanted = _RESIDUAL * np.linalg.norm(R, axis=0)
+    wanted = residual * np.linalg.norm(R, axis=0)
     for iteration in range(most):
         open_ = np.linalg.norm(R, axis=0) > wanted
         if not open_.any():
@@ -104,22 +146,9 @@ def conjugate_gradients(
     return X * scale, most
 
 
-def _iterations(A: Matrix, precondition: Preconditioner, rng: np.random.Generator) -> int:
-    """Number of iterations on a random right-hand side, or one more than are quick."""
-    B = rng.standard_normal((A.shape[0], 1))
-    return conjugate_gradients(A, B - B.mean(), precondition, most=_QUICK + 1)[1]
-
-
 def _fits(n_bytes: float) -> bool:
     available = available_memory()
     return available is None or n_bytes <= available
-
-
-def _factorised(A: sparse.csr_array, why: str) -> DefiniteInverse:
-    if A.nnz > _DENSE * A.shape[0] ** 2:
-        return _dense_factor(A, why)
-    factor = ShiftedInverse(A, 0.0, "smallest", trusted=True)
-    return DefiniteInverse(factor.solve, f"sparse factor: {why}")
 
 
 def _dense_factor(A: sparse.csr_array, why: str) -> DefiniteInverse:
@@ -134,7 +163,3 @@ def _dense_factor(A: sparse.csr_array, why: str) -> DefiniteInverse:
             return np.asarray(cho_solve(factor, B, check_finite=False))
 
     return DefiniteInverse(solve, f"dense factor: {why}")
-
-
-def _iterated(A: Matrix, precondition: Preconditioner, why: str) -> DefiniteInverse:
-    return DefiniteInverse(lambda B: conjugate_gradients(A, B, precondition, _MOST)[0], why)

@@ -1,17 +1,32 @@
-"""The loop all optimisers share: step, record, move the filter on, ask whether to stop."""
+"""The loop all optimisers share: step, record, move the filter on, ask whether to stop.
+
+Maps may be arrays of any namespace; what steers the search are Python floats.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from math import nan
 from typing import Any, ClassVar, NamedTuple, Self
-
-import numpy as np
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
-from manifoldry.optimize.optimiser import Optimiser, Watcher
-from manifoldry.optimize.solution import Iterate, Solution, Step
+from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
+from manifoldry.optimize.optimizer import Iterate, Optimiser, Solution, Step, Watcher
 from manifoldry.optimize.stopping import Judge, Stopping, Verdict
+from manifoldry.util.arrays import (
+    all_finite,
+    as_array,
+    cast,
+    copied,
+    double,
+    extent,
+    is_floating,
+    largest,
+    norm,
+    read_only,
+)
+from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
 
 
@@ -119,7 +134,7 @@ class _Record:
         self, evaluator: Evaluator, Y: Array, watch: Watcher | None, only_best: bool
     ) -> None:
         self.evaluator, self.watch, self.only_best = evaluator, watch, only_best
-        self.Y, self.value = Y, np.nan
+        self.Y, self.value = Y, nan
         self.trace: list[Step] = []
 
     def note(self, point: Point, length: float) -> None:
@@ -129,11 +144,11 @@ class _Record:
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)
         if self.watch is not None:
-            self.watch(Iterate(_read_only(point.Y), step))
+            self.watch(Iterate(read_only(point.Y), step))
 
     def solution(self, verdict: Verdict, interrupted: bool = False) -> Solution:
         return Solution(
-            self.Y.copy(),
+            copied(self.Y),
             self.value,
             *verdict,
             self.trace,
@@ -150,15 +165,14 @@ def _meaning(stuck: Stuck, judge: Judge) -> Verdict:
 
 def checked_start(objective: Objective, Y: Array) -> Array:
     """Return `Y` as a finite map of the objective's points, in its own precision."""
-    Y = np.asarray(Y)
-    if not np.issubdtype(Y.dtype, np.floating):
-        Y = Y.astype(np.float64)
-    if Y.ndim != 2 or len(Y) != objective.n:
+    Y = as_array(Y)
+    Y = Y if is_floating(Y) else double(Y)
+    if Y.ndim != 2 or Y.shape[0] != objective.n:
         raise ValueError(
             f"the start has shape {Y.shape}, but the objective is about n={objective.n} points; "
             f"pass an array of shape ({objective.n}, n_components)"
         )
-    if not np.isfinite(Y).all():
+    if not all_finite(Y):
         raise ValueError("the start contains NaN or infinity; pass finite coordinates")
     return Y
 
@@ -168,7 +182,7 @@ def _first_point(evaluator: Evaluator, Y: Array) -> Point:
     if not point.usable:
         raise ValueError(
             "the objective or its gradient is not finite at the start (largest coordinate "
-            f"{np.abs(Y).max():.3g}); pass a start of smaller scale"
+            f"{largest(Y):.3g}); pass a start of smaller scale"
         )
     return point
 
@@ -178,7 +192,116 @@ def _share(before: float, after: float) -> float:
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
-def _read_only(Y: Array) -> Array:
-    view = Y.view()
-    view.flags.writeable = False
-    return view
+class DirectionRule:
+    """Directions of a search, here −F·G; other rules remember past steps.
+
+    Parameters
+    ----------
+    optimiser : LineSearchDescent
+        Whose rule it is.
+    filter : BoundFilter
+        The operator F.
+    """
+
+    def __init__(self, optimiser: "LineSearchDescent", filter: BoundFilter) -> None:
+        self.optimiser, self.filter = optimiser, filter
+        self.last: Trial | None = None
+        self.last_slope = 0.0
+
+    def direction(self, point: Point) -> Array:
+        """The direction to search from `point`."""
+        return -self.filtered(point.G, point)
+
+    def filtered(self, G: Array, point: Point) -> Array:
+        """F·G at a point, in the precision of the map."""
+        return cast(self.filter.apply(G, point.Y), point.Y.dtype)
+
+    def first_length(self, ray: Ray) -> float:
+        """The length to try first."""
+        if self.last is None:
+            return 1.0 if self.filter.newton_like else self._small_move(ray)
+        length = self._flat_length(self.last)
+        return min(length, 1.0) if self.filter.newton_like else length
+
+    def _flat_length(self, last: Trial) -> float:
+        """Length at which the last ray would have been flat: Barzilai and Borwein's step."""
+        longest = self.optimiser.growth * last.length
+        rise = last.slope - self.last_slope
+        return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
+
+    def _small_move(self, ray: Ray) -> float:
+        """Length that moves the map by a share of its size, or by one if it has none."""
+        size = self.optimiser.first_move * extent(ray.start.Y)
+        return (size if size > 0 else 1.0) / norm(ray.P)
+
+    def accepted(self, ray: Ray, trial: Trial) -> None:
+        """Take note of a step."""
+        self.last, self.last_slope = trial, ray.slope
+
+    def forget(self) -> bool:
+        """Return to −F·G; False if that was the direction already."""
+        return False
+
+    def filter_changed(self) -> None:
+        """Take note that the filter is another operator now."""
+        if self.filter.newton_like:  # it knows its own length, whatever came before
+            self.last = None
+
+
+@dataclass(frozen=True)
+class LineSearchDescent(Descent):
+    """Base of optimisers that search along directions.
+
+    Parameters
+    ----------
+    filter : Filter, default=Identity()
+        What the gradient is multiplied with.
+    line_search : LineSearch
+        How far to go.
+    stopping : Stopping, default=Stopping()
+        When to stop.
+    first_move : float, default=0.1
+        Share of the map's size by which the first trial of a search moves it, where the filter
+        does not know its own length.
+    growth : float, default=10.0
+        Largest factor from the length of one step to the first trial of the next.
+    """
+
+    line_search: LineSearch = field(default=Armijo())
+    first_move: float = field(default=0.1, kw_only=True)
+    growth: float = field(default=10.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_positive("first_move", self.first_move)
+        check_positive("growth", self.growth)
+
+    @abstractmethod
+    def _rule(self, filter: BoundFilter) -> DirectionRule:
+        """The rule for directions, at the start of a search."""
+
+    def _stepper(self, evaluator: Evaluator, filter: BoundFilter) -> Stepper:
+        return _Searches(evaluator, self._rule(filter), self.line_search)
+
+
+class _Searches(Stepper):
+    """Steps that are line searches along a rule's directions."""
+
+    def __init__(self, evaluator: Evaluator, rule: DirectionRule, line_search: LineSearch) -> None:
+        self.evaluator, self.rule, self.line_search = evaluator, rule, line_search
+
+    def step(self, point: Point) -> Move | Stuck:
+        promised = 0.0
+        while True:
+            ray = Ray(self.evaluator, point, self.rule.direction(point))
+            if ray.slope < 0:
+                first = max(self.rule.first_length(ray), 2 * ray.shortest)
+                trial = self.line_search.search(ray, first)
+                if trial is not None:
+                    self.rule.accepted(ray, trial)
+                    return Move(trial.point, trial.length)
+                promised = -first * ray.slope
+            if not self.rule.forget():
+                return Stuck(promised)
+
+    def filter_changed(self) -> None:
+        self.rule.filter_changed()

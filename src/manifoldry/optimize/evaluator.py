@@ -2,30 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import inf, isfinite
 
 import numpy as np
 
 from manifoldry.objectives.base import Objective
+from manifoldry.util.arrays import all_finite, namespace, norm, precision
 from manifoldry.util.typing import Array
-
-
-def inner(A: Array, B: Array) -> float:
-    """Σ AᵢⱼBᵢⱼ in double precision.
-
-    Not by BLAS: its threads wait for each other, on a busy machine for milliseconds.
-    """
-    A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
-    return float(np.einsum("ij,ij->", A, B))
-
-
-def norm(A: Array) -> float:
-    """Length of `A` as one vector, in double precision."""
-    return float(np.sqrt(inner(A, A)))
-
-
-def extent(Y: Array) -> float:
-    """Size of a map, wherever it lies: the length of its offsets from their mean."""
-    return norm(Y - Y.mean(axis=0, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +20,11 @@ class Point:
     """Infinite where the objective or its gradient is not finite."""
     G: Array
 
+    @classmethod
+    def unusable(cls, Y: Array) -> "Point":
+        """A map at which the objective cannot be used."""
+        return cls(Y, inf, namespace(Y).zeros_like(Y))
+
     @cached_property
     def gradient_norm(self) -> float:
         """Length of the gradient."""
@@ -45,12 +33,12 @@ class Point:
     @property
     def usable(self) -> bool:
         """Whether value and gradient are finite."""
-        return bool(np.isfinite(self.value))
+        return isfinite(self.value)
 
     @property
     def rounding(self) -> float:
         """Difference of values that says nothing in the precision of the map."""
-        return float(16 * np.finfo(self.Y.dtype).eps * abs(self.value))
+        return 16 * precision(self.Y) * abs(self.value)
 
 
 class Evaluator:
@@ -61,15 +49,15 @@ class Evaluator:
 
     def at(self, Y: Array) -> Point:
         """Value and gradient at `Y`."""
-        if not np.isfinite(Y).all():
-            return Point(Y, np.inf, np.zeros_like(Y))
+        if not all_finite(Y):
+            return Point.unusable(Y)
         self.count += 1
         # A trial step may go far beyond what the objective can express; the search steps back.
         with np.errstate(all="ignore"):
             value, G = self.objective.value_and_gradient(Y)
             point = Point(Y, float(value), G)
-            finite = np.isfinite(value) and np.isfinite(point.gradient_norm)
-        return point if finite else Point(Y, np.inf, np.zeros_like(Y))
+            finite = point.usable and isfinite(point.gradient_norm)
+        return point if finite else Point.unusable(Y)
 
     def normalised(self, point: Point) -> Point:
         """The point from which to go on; no evaluation."""

@@ -1,9 +1,17 @@
-"""Filters: positive semidefinite operators on gradients, which may change as a search goes on."""
+"""Filters: positive semidefinite operators on gradients, which may change as a search goes on.
+
+Those that divide by a diagonal are here; :class:`~manifoldry.optimize.SpectralDirection` and
+spectral guidance have modules of their own.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import numpy as np
+
 from manifoldry.objectives.base import Objective
+from manifoldry.util.arrays import cast, copied, double, equal, like, namespace
+from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
 
 
@@ -76,3 +84,102 @@ class Identity(Filter):
 class _Unchanged(BoundFilter):
     def apply(self, G: Array, Y: Array) -> Array:
         return G
+
+
+@dataclass(frozen=True)
+class Jacobi(Filter):
+    """(4D)⁻¹, with D the degrees of the attraction: the elastic embedding's fixed point.
+
+    With a step of one, every point goes where its attraction alone, at the repulsion of the
+    present map, would put it. It costs nothing; but what many points have to do together takes
+    many steps, so prefer :class:`SpectralDirection` where that can be had.
+
+    Parameters
+    ----------
+    floor : float, default=1e-3
+        Share of the mean degree that every point has at least: steps of points without neighbours,
+        or nearly so, stay bounded.
+
+    Examples
+    --------
+    >>> from manifoldry.optimize.filter import Jacobi
+    >>> Jacobi().newton_like
+    True
+    """
+
+    floor: float = 1e-3
+    newton_like = True
+
+    def __post_init__(self) -> None:
+        check_positive("floor", self.floor)
+
+    def bind(self, objective: Objective) -> BoundFilter:
+        degree = np.asarray(objective.attraction.sum(axis=1), float).ravel()
+        return _Diagonal(1 / (4 * floored(degree, self.floor))[:, None])
+
+
+class _Diagonal(BoundFilter):
+    newton_like = True
+
+    def __init__(self, inverse: Array) -> None:
+        self._inverse = inverse  # (n, 1)
+
+    def apply(self, G: Array, Y: Array) -> Array:
+        self._inverse = like(self._inverse, G)  # moved to a device once
+        return cast(self._inverse * double(G), G.dtype)
+
+
+@dataclass(frozen=True)
+class DiagonalHessian(Filter):
+    """One over the positive part of the Hessian's diagonal, at every map anew.
+
+    Like :class:`Jacobi`, with the curvature of repulsion too, so that a step of one is hardly
+    ever too long. Every map costs one more sum over all pairs.
+
+    Parameters
+    ----------
+    floor : float, default=1e-3
+        Share of the mean curvature that every coordinate has at least; see :class:`Jacobi`.
+
+    Examples
+    --------
+    >>> from manifoldry.optimize.filter import DiagonalHessian
+    >>> DiagonalHessian().newton_like
+    True
+    """
+
+    floor: float = 1e-3
+    newton_like = True
+
+    def __post_init__(self) -> None:
+        check_positive("floor", self.floor)
+
+    def bind(self, objective: Objective) -> BoundFilter:
+        return _InverseCurvature(objective, self.floor)
+
+
+class _InverseCurvature(BoundFilter):
+    newton_like = True
+
+    def __init__(self, objective: Objective, floor: float) -> None:
+        self._objective, self._floor = objective, floor
+        self._last: tuple[Array, Array] | None = None
+
+    def apply(self, G: Array, Y: Array) -> Array:
+        return cast(self._at(Y) * double(G), G.dtype)
+
+    def _at(self, Y: Array) -> Array:
+        """The inverse curvature at `Y`; kept, since a step may ask for it several times."""
+        if self._last is None or not equal(self._last[0], Y):
+            curvature = double(like(self._objective.diagonal_curvature(Y), Y))
+            self._last = copied(Y), 1 / floored(curvature, self._floor)
+        return self._last[1]
+
+
+def floored(curvature: Array, floor: float) -> Array:
+    """Curvatures, raised to a share of the mean of the positive ones; one if none is."""
+    xp = namespace(curvature)
+    positive = curvature[curvature > 0]
+    if positive.size == 0:
+        return xp.ones_like(curvature)
+    return xp.maximum(curvature, floor * float(xp.mean(positive)))

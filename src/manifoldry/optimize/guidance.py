@@ -1,17 +1,105 @@
-"""Spectral guidance: filters that start smooth and fade as the search goes on."""
+"""Spectral guidance: filters that start smooth and fade as the search goes on, by a schedule."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
-import numpy as np
+from scipy import sparse
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
 from manifoldry.optimize.guidance_matrix import graph_matrix, guidance_matrix, lazy
-from manifoldry.optimize.schedule import OnSlowProgress, Schedule
+from manifoldry.util.arrays import cast, double, like, on_host
+from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, Matrix
+
+
+class Schedule(ABC):
+    """A rule for going on; it has no state, what it counts is kept by the bound filter."""
+
+    ends: bool = True
+    """Whether it will go on some day; a search need not wait for one that never does."""
+
+    @abstractmethod
+    def due(self, progress: Progress, steps: int) -> bool:
+        """Whether to go on, after `steps` steps in the present stage."""
+
+
+@dataclass(frozen=True)
+class EveryStep(Schedule):
+    """Go on after every step, or every few, whatever they achieved: Memisevic and Hinton's rule.
+
+    Examples
+    --------
+    >>> from manifoldry.optimize.filter import Progress
+    >>> EveryStep(period=2).due(Progress(7, 1.0, 0.5), steps=1)
+    False
+    """
+
+    period: int = 1
+
+    def __post_init__(self) -> None:
+        check_count("period", self.period)
+
+    def due(self, progress: Progress, steps: int) -> bool:
+        return steps >= self.period
+
+
+@dataclass(frozen=True)
+class OnSlowProgress(Schedule):
+    """Go on when a step took away too little of the objective: this stage has done its work.
+
+    A small map is a saddle that the first steps hardly leave; a schedule that counts steps has
+    spent its filter by then.
+
+    Parameters
+    ----------
+    threshold : float, default=0.05
+        Share of the objective's value; a step that takes away less is slow.
+    at_least : int, default=1
+        Steps in a stage before any is called slow.
+    at_most : int, default=20
+        Steps in a stage, however good.
+
+    Examples
+    --------
+    >>> from manifoldry.optimize.filter import Progress
+    >>> schedule = OnSlowProgress(threshold=0.05)
+    >>> [schedule.due(Progress(7, 1.0, decrease), steps=1) for decrease in (0.5, 0.01)]
+    [False, True]
+    """
+
+    threshold: float = 0.05
+    at_least: int = 1
+    at_most: int = 20
+
+    def __post_init__(self) -> None:
+        check_positive("threshold", self.threshold)
+        check_count("at_least", self.at_least)
+        check_count("at_most", self.at_most, minimum=self.at_least)
+
+    def due(self, progress: Progress, steps: int) -> bool:
+        fast = progress.decrease >= self.threshold  # a decrease that is not a number is not fast
+        return steps >= self.at_most or (steps >= self.at_least and not fast)
+
+
+@dataclass(frozen=True)
+class Never(Schedule):
+    """Stay in the first stage: one fixed filter.
+
+    Examples
+    --------
+    >>> from manifoldry.optimize.filter import Progress
+    >>> Never().due(Progress(7, 1.0, 0.0), steps=1000)
+    False
+    """
+
+    ends = False
+
+    def due(self, progress: Progress, steps: int) -> bool:
+        return False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +135,7 @@ class Guidance(Filter):
 
     @abstractmethod
     def smoothed(self, prepared: Any, level: float, G: Array) -> Array:
-        """The operator of a level times `G`, in double precision."""
+        """The operator of a level times `G`, in double precision, in the namespace of both."""
 
     def prepared(self, objective: Objective) -> Any:
         """What `smoothed` works with, computed once: M itself, or something made of it."""
@@ -70,14 +158,18 @@ class _Guided(BoundFilter):
     def apply(self, G: Array, Y: Array) -> Array:
         if self._after is not None:
             return self._after.apply(G, Y)
-        level = self._levels[self._stage]
-        smooth = self._guidance.smoothed(self._prepared, level, np.asarray(G, np.float64))
-        return smooth.astype(G.dtype, copy=False)
+        if sparse.issparse(self._prepared):
+            return on_host(self._smoothed, G)
+        self._prepared = like(self._prepared, G)  # moved to a device once
+        return cast(self._smoothed(double(G)), G.dtype)
+
+    def _smoothed(self, G: Array) -> Array:
+        return self._guidance.smoothed(self._prepared, self._levels[self._stage], G)
 
     def advance(self, progress: Progress) -> bool:
         if self._after is not None:
             return self._after.advance(progress)
-        if np.isposinf(progress.decrease):  # no step has been taken yet
+        if progress.decrease == inf:  # no step has been taken yet
             return False
         self._steps += 1
         if self._stays or not self._guidance.schedule.due(progress, self._steps):

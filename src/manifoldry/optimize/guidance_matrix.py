@@ -20,11 +20,6 @@ from manifoldry.util.validation import (
     refuse_masked,
 )
 
-# Order up to which all eigenvalues are computed where only the ends are wanted.
-_SMALL = 300
-# Accuracy of those ends, relative to the norm: negative eigenvalues below it do no harm.
-_ROUGH = 1e-3
-
 
 def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
     """D^{-½} K D^{-½} with a dense Gaussian K: positive definite, its largest eigenvalue one.
@@ -134,11 +129,12 @@ def neighborhood_gamma(X: Any) -> float:
     return float(1 / typical_length(NeighborGraph.build(X, min(10, X.shape[0] - 1))) ** 2)
 
 
-def guidance_matrix(matrix: Any, n: int, *, definite: bool = False) -> Matrix:
+def guidance_matrix(matrix: Any, n: int, *, definite: bool = False, tol: float = 1e-3) -> Matrix:
     """A user's matrix, checked, in double precision, and scaled to norm one.
 
     With a line search the scale of a filter does not matter, but powers of it should neither
-    overflow nor vanish. A norm that is one already is left alone.
+    overflow nor vanish. A norm that is one already is left alone. The ends of its spectrum are
+    computed to `tol`, relative to the norm: negative eigenvalues below that do no harm.
 
     Examples
     --------
@@ -160,14 +156,14 @@ def guidance_matrix(matrix: Any, n: int, *, definite: bool = False) -> Matrix:
     if largest == 0:
         raise ValueError("the guidance matrix is zero and leads nowhere; pass another matrix")
     M = M / largest  # in units in which no eigenvalue overflows
-    lowest, highest = _ends(M)
+    lowest, highest = _ends(M, tol)
     norm = max(-lowest, highest)
-    if definite and lowest < -_ROUGH * norm:
+    if definite and lowest < -tol * norm:
         raise ValueError(
             f"the guidance matrix has an eigenvalue of {lowest / norm:.3g} times its norm, so that "
             "its powers may lead uphill; pass lazy(matrix / norm), or use Heat"
         )
-    already_one = abs(norm * largest - 1) <= _ROUGH
+    already_one = abs(norm * largest - 1) <= tol
     return M * largest if already_one else M / norm
 
 
@@ -185,18 +181,20 @@ def _points(X: Any) -> Matrix:
     return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 
-def _ends(M: Matrix) -> tuple[float, float]:
-    """The smallest and the largest eigenvalue, to a thousandth of the larger modulus."""
+def _ends(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
+    """The smallest and the largest eigenvalue, to `tol` of the larger modulus.
+
+    Up to an order of `dense_up_to` all eigenvalues cost no more than these two.
+    """
     n = M.shape[0]
-    if n <= _SMALL:
+    if n <= dense_up_to:
         values = np.linalg.eigvalsh(M.toarray() if sparse.issparse(M) else M)
         return float(values[0]), float(values[-1])
     start = np.random.default_rng(0).standard_normal(n)
 
     def farthest(A: Any) -> float:
-        return float(
-            eigsh(A, 1, which="LM", tol=_ROUGH / 4, v0=start, return_eigenvectors=False)[0]
-        )
+        found = eigsh(A, 1, which="LM", tol=tol / 4, v0=start, return_eigenvectors=False)
+        return float(found[0])
 
     one = farthest(M)
     # Seen from twice the one, the other end is the farthest.

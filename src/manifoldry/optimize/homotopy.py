@@ -1,20 +1,18 @@
 """Following minimisers while a parameter of the objective changes."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.optimiser import Optimiser, Watcher
+from manifoldry.optimize.optimizer import Optimiser, Solution, Watcher
 from manifoldry.optimize.path import Path, PathStep, rank
 from manifoldry.optimize.saddle import off_saddle, smallest_curvature
-from manifoldry.optimize.solution import Solution
+from manifoldry.util.arrays import cast, centered, largest, like
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array
-
-_ESCAPES = 3  # saddles left at one value, at most
 
 
 @dataclass(frozen=True)
@@ -49,6 +47,8 @@ class Homotopy:
         times as long as the searches.
     memory : float, default=2**28
         Bytes that the maps along the path may take.
+    escapes : int, default=3
+        Saddles left at one value of the parameter, at most.
 
     Examples
     --------
@@ -69,6 +69,7 @@ class Homotopy:
     jitter: float = 1e-6
     curvature: bool = False
     memory: float = 2.0**28
+    escapes: int = field(default=3, kw_only=True)
 
     def __post_init__(self) -> None:
         check_count("n_steps", self.n_steps, minimum=2)
@@ -76,6 +77,7 @@ class Homotopy:
         check_nonnegative("tol", self.tol)
         check_nonnegative("jitter", self.jitter)
         check_positive("memory", self.memory)
+        check_count("escapes", self.escapes, minimum=0)
         if self.values is not None:
             values = tuple(check_positive("values", value) for value in self.values)
             object.__setattr__(self, "values", values)
@@ -170,7 +172,7 @@ class Walk:
         try:
             while not solution.interrupted and self._may_be_saddle(solution.embedding):
                 lowest = smallest_curvature(objective, solution.embedding)
-                if not lowest.is_negative or left == _ESCAPES:
+                if not lowest.is_negative or left == self.rule.escapes:
                     return solution, lowest.value
                 Y = off_saddle(objective, solution.embedding, lowest.direction)
                 if Y is solution.embedding:  # rounding hides the way down
@@ -184,6 +186,6 @@ class Walk:
         return self.rule.curvature or rank(Y) < Y.shape[1]
 
     def _shaken(self) -> Array:
-        extent = float(np.abs(self.Y - self.Y.mean(axis=0)).max())
-        noise = self.rng.standard_normal(self.Y.shape) * (self.rule.jitter * extent)
-        return (self.Y + noise).astype(self.Y.dtype, copy=False)
+        jitter = self.rule.jitter * largest(centered(self.Y))
+        noise = jitter * self.rng.standard_normal(self.Y.shape)
+        return cast(self.Y + like(noise, self.Y), self.Y.dtype)

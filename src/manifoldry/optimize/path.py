@@ -6,12 +6,9 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
+from manifoldry.util.arrays import to_numpy
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
-
-# A direction counts if the map extends along it by this share of its longest.
-_FLAT = 1e-3
-_COLLAPSED = 1e-3  # extent, in units of the map's kernel, below which a map is a point
 
 
 class PathStep(NamedTuple):
@@ -33,7 +30,8 @@ class Path:
     """Every step of a homotopy; its maps too, as many as `budget` bytes hold, evenly spread.
 
     The first and the last map are always kept. ``kept`` has the numbers of the steps whose maps
-    are in ``embeddings``; scroll through them with :meth:`embedding_at`.
+    are in ``embeddings``, in numpy wherever the search was; scroll through them with
+    :meth:`embedding_at`.
 
     Examples
     --------
@@ -71,7 +69,7 @@ class Path:
             self._drop(-1)  # it was there only as the last one
         self.steps.append(step)
         self.kept.append(len(self.steps) - 1)
-        self.embeddings.append(np.array(embedding))
+        self.embeddings.append(np.array(to_numpy(embedding)))
         while len(self.kept) > 2 and sum(Y.nbytes for Y in self.embeddings) > self.budget:
             self._thin()
 
@@ -110,7 +108,12 @@ class Path:
         return [(float(at[i]), int(ranks[i])) for i in changes]
 
 
-def rank(Y: Array) -> int:
-    """Directions along which a map extends, relative to its longest; none if it is a point."""
+def rank(Y: Array, flat: float = 1e-3, collapsed: float = 1e-3) -> int:
+    """Directions along which a map extends, relative to its longest; none if it is a point.
+
+    A direction counts if the map extends along it by the share `flat` of its longest, and by
+    `collapsed` in units of the map's kernel, below which a map is a point.
+    """
+    Y = to_numpy(Y)
     spread = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False) / np.sqrt(len(Y))
-    return int((spread > max(_FLAT * spread[0], _COLLAPSED)).sum())
+    return int((spread > max(flat * spread[0], collapsed)).sum())

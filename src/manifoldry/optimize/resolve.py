@@ -3,26 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from manifoldry.optimize.conjugate_gradient import ConjugateGradient
 from manifoldry.optimize.descent import Descent
-from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.gradient_descent import GradientDescent
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.momentum import Momentum
-from manifoldry.optimize.optimiser import Optimiser
+from manifoldry.optimize.filter import DiagonalHessian, Filter, Jacobi
+from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
+from manifoldry.optimize.optimizer import Optimiser
 from manifoldry.optimize.stopping import Stopping
-
-
-def _jacobi() -> Filter:
-    from manifoldry.optimize.jacobi import Jacobi
-
-    return Jacobi()
-
-
-def _diagonal_hessian() -> Filter:
-    from manifoldry.optimize.diagonal_hessian import DiagonalHessian
-
-    return DiagonalHessian()
 
 
 def _spectral_direction() -> Filter:
@@ -32,18 +17,15 @@ def _spectral_direction() -> Filter:
 
 
 def _guidance() -> dict[str, type[Filter]]:
-    from manifoldry.optimize.deflated_power import DeflatedPower
-    from manifoldry.optimize.heat import Heat
-    from manifoldry.optimize.power import Power
-    from manifoldry.optimize.projector import Projector
+    from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 
     return {"projector": Projector, "power": Power, "deflated-power": DeflatedPower, "heat": Heat}
 
 
 _NAMED: dict[str, Callable[[], Descent]] = {
     "gradient": GradientDescent,
-    "jacobi": lambda: GradientDescent(_jacobi()),
-    "diagonal": lambda: GradientDescent(_diagonal_hessian()),
+    "jacobi": lambda: GradientDescent(Jacobi()),
+    "diagonal": lambda: GradientDescent(DiagonalHessian()),
     "spectral": lambda: GradientDescent(_spectral_direction()),
     "cg": ConjugateGradient,
     "spectral-cg": lambda: ConjugateGradient(_spectral_direction()),

@@ -9,14 +9,8 @@ from scipy.sparse.linalg import LinearOperator, lobpcg
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.spectral_direction import SpectralDirection
+from manifoldry.util.arrays import cast, centered, double, like, to_numpy
 from manifoldry.util.typing import Array
-
-_DENSE = 64  # unknowns up to which the Hessian is a matrix
-_BLOCK = 2  # directions looked for at once: the second helps where two curvatures are close
-_RESIDUAL = 1e-4  # of an eigenvector, in units of the mean curvature of attraction
-_MOST = 200  # iterations
-_NEGATIVE = 1e-5  # share of that unit below zero from which a curvature is that of a saddle
-_HALVINGS = 40
 
 
 class Curvature(NamedTuple):
@@ -27,18 +21,43 @@ class Curvature(NamedTuple):
     """Its eigenvector, (n, d), of unit length."""
     unit: float
     """Mean curvature of attraction, with which to compare the value."""
+    noise: float = 1e-5
+    """Share of that unit below zero from which a curvature is that of a saddle."""
 
     @property
     def is_negative(self) -> bool:
         """Whether the map is a saddle, beyond rounding."""
-        return self.value < -_NEGATIVE * self.unit
+        return self.value < -self.noise * self.unit
 
 
-def smallest_curvature(objective: Objective, Y: Array) -> Curvature:
+def smallest_curvature(
+    objective: Objective,
+    Y: Array,
+    *,
+    dense_up_to: int = 64,
+    residual: float = 1e-4,
+    block: int = 2,
+    max_iter: int = 200,
+) -> Curvature:
     """The direction in which the objective rises least, or falls, and how it does.
 
     By block conjugate gradients (LOBPCG), for which the attraction's Laplacian is a very good
-    preconditioner: tens of Hessian products where Lanczos needs hundreds.
+    preconditioner: tens of Hessian products where Lanczos needs hundreds. It runs on the CPU;
+    products with the Hessian are made where the map is.
+
+    Parameters
+    ----------
+    objective : Objective
+    Y : array of shape (n, d)
+        The map.
+    dense_up_to : int, default=64
+        Unknowns up to which the Hessian is a matrix.
+    residual : float, default=1e-4
+        Of the eigenvector, in units of the mean curvature of attraction.
+    block : int, default=2
+        Directions looked for at once: the second helps where two curvatures are close.
+    max_iter : int, default=200
+        Iterations, at most.
 
     Examples
     --------
@@ -50,27 +69,33 @@ def smallest_curvature(objective: Objective, Y: Array) -> Curvature:
     >>> round(smallest_curvature(objective, np.zeros((2, 1))).value, 6)
     -4.0
     """
-    Y = np.asarray(Y, dtype=np.float64)
-    R = _rigid_motions(Y - Y.mean(axis=0)) if objective.moves_freely else np.zeros((Y.size, 0))
+    Y = double(Y)
+    moves = _rigid_motions(to_numpy(centered(Y)))
+    R = moves if objective.moves_freely else moves[:, :0]
     unit = 4 * float(objective.attraction.sum()) / objective.n or 1.0
-    solve = _dense if Y.size <= _DENSE else _iterated
-    value, v = solve(objective, Y, R, _RESIDUAL * unit)
-    return Curvature(value, v.reshape(Y.shape), unit)
+    if Y.size <= dense_up_to:
+        value, v = _dense(objective, Y, R)
+    else:
+        value, v = _iterated(objective, Y, R, residual * unit, block, max_iter)
+    return Curvature(value, like(v.reshape(Y.shape), Y), unit)
 
 
-def off_saddle(objective: Objective, Y: Array, direction: Array) -> Array:
-    """A lower map along a direction of negative curvature, to either side."""
+def off_saddle(objective: Objective, Y: Array, direction: Array, halvings: int = 40) -> Array:
+    """A lower map along a direction of negative curvature, to either side.
+
+    Points first move by one, the width of the map's kernel, then by half as much, and so on.
+    """
     value = objective.value(Y)
-    V = np.sqrt(len(Y)) * direction  # moves points by one, the width of the map's kernel
-    for k in range(_HALVINGS):
-        sides = [np.asarray(Y + s * 0.5**k * V, dtype=Y.dtype) for s in (1, -1)]
+    V = Y.shape[0] ** 0.5 * direction
+    for k in range(halvings):
+        sides = [cast(Y + s * 0.5**k * V, Y.dtype) for s in (1, -1)]
         values = [objective.value(side) for side in sides]
         if min(values) < value:
             return sides[int(np.argmin(values))]
     return Y
 
 
-def _dense(objective: Objective, Y: Array, R: Array, tol: float) -> tuple[float, Array]:
+def _dense(objective: Objective, Y: Array, R: Array) -> tuple[float, Array]:
     columns = [_product(objective, Y, e) for e in np.eye(Y.size)]
     H = np.array(columns)
     Q = np.linalg.svd(R)[0][:, R.shape[1] :]  # all directions but the rigid motions
@@ -78,30 +103,32 @@ def _dense(objective: Objective, Y: Array, R: Array, tol: float) -> tuple[float,
     return float(values[0]), Q @ V[:, 0]
 
 
-def _iterated(objective: Objective, Y: Array, R: Array, tol: float) -> tuple[float, Array]:
+def _iterated(
+    objective: Objective, Y: Array, R: Array, tol: float, block: int, max_iter: int
+) -> tuple[float, Array]:
     filter = SpectralDirection().bind(objective)
-    shape = (Y.size, Y.size)
+    square, shape = (Y.size, Y.size), Y.shape
 
     def product(v: Array) -> Array:
         Hv = _product(objective, Y, v)
         return Hv - R @ (R.T @ Hv)  # away from minima, turning is no eigenvector
 
-    H = LinearOperator(shape, product, dtype=np.float64)
+    H = LinearOperator(square, product, dtype=np.float64)
     M = LinearOperator(
-        shape, lambda v: filter.apply(v.reshape(Y.shape), Y).ravel(), dtype=np.float64
+        square, lambda v: filter.apply(v.reshape(shape), Y).ravel(), dtype=np.float64
     )
-    start = np.random.default_rng(0).standard_normal((Y.size, _BLOCK))
+    start = np.random.default_rng(0).standard_normal((Y.size, block))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the last digits are not needed
         values, V = lobpcg(
-            H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=_MOST, largest=False
+            H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=max_iter, largest=False
         )
     least = int(np.argmin(values))
     return float(values[least]), V[:, least]
 
 
 def _product(objective: Objective, Y: Array, v: Array) -> Array:
-    return np.asarray(objective.hessian_product(Y, v.reshape(Y.shape))).ravel()
+    return to_numpy(objective.hessian_product(Y, like(v.reshape(Y.shape), Y))).ravel()
 
 
 def _rigid_motions(Y: Array) -> Array:

@@ -1,13 +1,14 @@
 """The filter that inverts the attraction's curvature as a whole."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.definite_inverse import DefiniteInverse, definite_inverse
+from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
 from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.util.arrays import centered, on_host
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 
@@ -33,16 +34,19 @@ class SpectralDirection(Filter):
         clusters, separate pieces and isolated points it is the best compromise
         (docs/studies/spectral_direction.py): 1e-10 spends its first tens of steps on backtracking
         where there are pieces, and from 1e-4 on they end at up to three times the value.
+    inverse : AutoInverse, default=AutoInverse()
+        How to solve with the matrix.
 
     Examples
     --------
     >>> from manifoldry.optimize.spectral_direction import SpectralDirection
-    >>> SpectralDirection(n_neighbors=7)
-    SpectralDirection(n_neighbors=7, shift=1e-06)
+    >>> SpectralDirection(n_neighbors=7).shift
+    1e-06
     """
 
     n_neighbors: int | None = None
     shift: float = 1e-6
+    inverse: AutoInverse = field(default=AutoInverse())
     newton_like = True
 
     def __post_init__(self) -> None:
@@ -58,7 +62,7 @@ class SpectralDirection(Filter):
         unit = float(degree.mean()) or 1.0  # in which the matrix has no units
         L = sparse.diags_array(degree / unit) - W / unit
         A = sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0]))
-        return _Inverse(definite_inverse(A), 4 * unit)
+        return _Inverse(self.inverse.of(A), 4 * unit)
 
     def for_series(self) -> Filter:
         return _Kept(self)
@@ -88,9 +92,11 @@ class _Inverse(BoundFilter):
         self.reason = inverse.reason
 
     def apply(self, G: Array, Y: Array) -> Array:
+        return on_host(self._solved, G)
+
+    def _solved(self, G: Array) -> Array:
         # The constant is an eigenvector whose share of the gradient is nothing but rounding.
-        P = self._inverse.solve(_centred(np.asarray(G, float))) / self._unit
-        return _centred(P).astype(G.dtype, copy=False)
+        return centered(self._inverse.solve(centered(G)) / self._unit)
 
 
 def strongest(W: sparse.csr_array, k: int) -> sparse.csr_array:
@@ -103,7 +109,3 @@ def strongest(W: sparse.csr_array, k: int) -> sparse.csr_array:
     shorter = (W.data[kept], (rows[kept], W.indices[kept]))
     S = sparse.csr_array(shorter, shape=W.shape)
     return sparse.csr_array(S.maximum(S.T))
-
-
-def _centred(X: Array) -> Array:
-    return X - X.mean(axis=0)

@@ -7,14 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry.optimize.evaluator import Point, extent, norm
+from manifoldry.optimize.evaluator import Point
+from manifoldry.util.arrays import extent, norm, precision
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
-
-_OUTGROWN = 1e3  # growth of a map that makes gradients small without a minimum
-_SHORT_STEPS = 3  # short steps in a row that count: a single one may be a bad direction
-
-# Parts of a value may be this much larger than the value itself, and round accordingly.
-_CANCELLED = 64
 
 
 class Verdict(NamedTuple):
@@ -33,8 +28,8 @@ class Stopping:
     max_iter : int, default=1000
         Most steps to take.
     tol : float, default=1e-5
-        Converged after three steps in a row that each moved the map by at most this share of its
-        size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
+        Converged after `short_steps` steps in a row that each moved the map by at most this share
+        of its size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
     largest : float, default=None
         Points' root mean square distance from the mean beyond which a map counts as no larger: a
         step that is short for a long map may still be far for the kernel of its objective.
@@ -50,10 +45,17 @@ class Stopping:
         Steps over which values are compared.
     max_time : float, default=None
         Most seconds to take; looked at after every step.
+    short_steps : int, default=3
+        Short steps in a row that count: a single one may be a bad direction.
+    outgrown : float, default=1e3
+        Factor by which the gradient, times the map's size, may exceed `gradient_tol` where the
+        gradient itself does not: beyond it gradients vanish because the map has grown.
+    cancelled : float, default=64
+        Parts of a value may be this much larger than the value itself, and round accordingly.
 
     Examples
     --------
-    >>> from manifoldry.optimize.lbfgs import LBFGS
+    >>> from manifoldry.optimize import LBFGS
     >>> LBFGS(stopping=Stopping(max_iter=50)).stopping.max_iter
     50
     """
@@ -65,11 +67,15 @@ class Stopping:
     window: int = 10
     max_time: float | None = None
     largest: float | None = None
+    short_steps: int = 3
+    outgrown: float = 1e3
+    cancelled: float = 64.0
 
     def __post_init__(self) -> None:
         check_count("max_iter", self.max_iter)
         check_count("window", self.window)
-        for name in ("tol", "value_tol", "gradient_tol"):
+        check_count("short_steps", self.short_steps)
+        for name in ("tol", "value_tol", "gradient_tol", "outgrown", "cancelled"):
             check_nonnegative(name, getattr(self, name))
         for name in ("max_time", "largest"):
             if getattr(self, name) is not None:
@@ -87,7 +93,7 @@ class Judge:
         self.rule, self.point, self.steps = rule, start, 0
         self.largest_gradient = start.gradient_norm
         self.largest_pull = self._pull(start)
-        self.precision = float(np.finfo(start.Y.dtype).eps)
+        self.precision = precision(start.Y)
         self.began = time.monotonic()
         self.restart()
 
@@ -112,7 +118,7 @@ class Judge:
 
     def _size(self, point: Point) -> float:
         size, largest = extent(point.Y), self.rule.largest
-        return size if largest is None else min(size, largest * len(point.Y) ** 0.5)
+        return size if largest is None else min(size, largest * point.Y.shape[0] ** 0.5)
 
     def verdict(self, settled: bool) -> Verdict | None:
         """Whether to stop now; convergence counts only once the filter has `settled`."""
@@ -136,7 +142,10 @@ class Judge:
     def stuck(self, promised: float) -> Verdict:
         """What it means that no lower value was found where the slope promised a decrease."""
         small = max(self.rule.gradient_tol, self.precision**0.5) * self.largest_gradient
-        if promised <= _CANCELLED * self.point.rounding or self.point.gradient_norm <= small:
+        if (
+            promised <= self.rule.cancelled * self.point.rounding
+            or self.point.gradient_norm <= small
+        ):
             return Verdict(True, "rounding hides any further decrease")
         return Verdict(
             False,
@@ -151,14 +160,15 @@ class Judge:
     def _faded(self) -> bool:
         """Whether the gradient is small only because the map has outgrown its kernel."""
         small = self.point.gradient_norm <= self._gradient_tol * self.largest_gradient
-        return small and self._pull(self.point) > _OUTGROWN * self._gradient_tol * self.largest_pull
+        most = self.rule.outgrown * self._gradient_tol * self.largest_pull
+        return small and self._pull(self.point) > most
 
     def _converged(self) -> str | None:
         rule, gradient_tol = self.rule, self._gradient_tol
         small = self.point.gradient_norm <= gradient_tol * self.largest_gradient
         if small and self._pull(self.point) <= gradient_tol * self.largest_pull:
             return f"the gradient is below gradient_tol={gradient_tol:g} of the largest"
-        if rule.tol > 0 and self.short_steps >= _SHORT_STEPS:
+        if rule.tol > 0 and self.short_steps >= rule.short_steps:
             return f"steps move the map by less than tol={rule.tol:g} of its size"
         if rule.value_tol > 0 and len(self.recent) > rule.window and self._flat():
             return f"{rule.window} steps change the value by less than value_tol={rule.value_tol:g}"

@@ -9,15 +9,14 @@ import numpy as np
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.neighborhoods import gathered
-from manifoldry.optimize.conic.fixed_rank import FixedRank
-from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic, SemidefiniteSolution
+from manifoldry.optimize.conic.quadratic import (
+    FixedRank,
+    SemidefiniteQuadratic,
+    SemidefiniteSolution,
+)
 from manifoldry.optimize.conic.symmetric import squares, svec
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks
-
-_NO_SPREAD = 1e-6  # a function that spreads this little beside another one is none
-_NO_SHARE = 1e-12  # in the map's variance: rounding
-_FEW_NUMBERS = 2**20  # at a time: they stay in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +59,13 @@ class NeighborhoodPairs:
     members : array of shape (n_samples, k + 1)
         Who belongs to each neighbourhood, the point itself first; negative for those who do not
         count.
+    budget : int, default=2**20
+        Numbers that are worked on at a time: they stay in the processor's cache.
     """
 
     X: Matrix
     members: IntArray
+    budget: int = 2**20
 
     @cached_property
     def frame(self) -> Frame:
@@ -77,7 +79,7 @@ class NeighborhoodPairs:
         """
         k = self.members.shape[1]
         per_row = max(k * (k - 1) // 2 * numbers, k * self.X.shape[1])
-        for block in row_blocks(len(self.members), per_row, budget=_FEW_NUMBERS):
+        for block in row_blocks(len(self.members), per_row, budget=self.budget):
             local = (gathered(self.X, self._filled[block]) - self.frame.origin) / self.frame.unit
             local -= local[:, :1].copy()
             unit = np.abs(local).max(axis=(1, 2))
@@ -107,14 +109,22 @@ class NeighborhoodPairs:
         return np.triu_indices(self.members.shape[1], 1)
 
 
-def conformal_map(Y: Array, pairs: NeighborhoodPairs, n_components: int, refine: bool) -> Conformal:
+def conformal_map(
+    Y: Array,
+    pairs: NeighborhoodPairs,
+    n_components: int,
+    refine: bool,
+    *,
+    least_spread: float = 1e-6,
+) -> Conformal:
     """Minimise Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
 
     The functions `Y` are made orthonormal first, so that only their span matters, and the trace
     of P = AᵀA, which is one, is the map's variance. To `refine` is to go on from the leading axes
-    of the optimum among the maps of no more coordinates.
+    of the optimum among the maps of no more coordinates. A function that spreads less than
+    `least_spread` of another one is left out.
     """
-    U, center, whiten = _orthonormal(Y)
+    U, center, whiten = _orthonormal(Y, least_spread)
     Q = conformal_form(U, pairs)
     solution = SemidefiniteQuadratic(2 * Q, trace_one=True).solve()
     shares, R = _leading(solution.P, n_components)
@@ -133,7 +143,7 @@ def conformal_map(Y: Array, pairs: NeighborhoodPairs, n_components: int, refine:
     )
 
 
-def _orthonormal(Y: Array) -> tuple[Array, Array, Array]:
+def _orthonormal(Y: Array, least_spread: float) -> tuple[Array, Array, Array]:
     """Orthonormal functions with the span of `Y`, its mean, and the map between them.
 
     Where a function says nothing beside the others there is one less; one is always left.
@@ -141,15 +151,18 @@ def _orthonormal(Y: Array) -> tuple[Array, Array, Array]:
     center = Y.mean(axis=0)
     unit = power_of_two_scale(Y - center)
     U, size, Vt = np.linalg.svd((Y - center) / unit, full_matrices=False)
-    rank = max(int((size > _NO_SPREAD * size[0]).sum()), 1)
+    rank = max(int((size > least_spread * size[0]).sum()), 1)
     size = np.where(size > 0, size, np.inf)[:rank]  # all in one place: the map is a point, too
     return U[:, :rank] * np.isfinite(size), center, Vt[:rank].T / (size * unit)
 
 
-def _leading(P: Array, k: int) -> tuple[Array, Array]:
-    """Eigenvalues of `P`, and its first k principal axes, their squares summing to one."""
+def _leading(P: Array, k: int, rounding: float = 1e-12) -> tuple[Array, Array]:
+    """Eigenvalues of `P`, and its first k principal axes, their squares summing to one.
+
+    Eigenvalues sum to one; of those below `rounding` nothing is known, and they are zero.
+    """
     shares, vectors = np.linalg.eigh(P)
-    shares, vectors = np.where(shares > _NO_SHARE, shares, 0.0)[::-1], vectors[:, ::-1]
+    shares, vectors = np.where(shares > rounding, shares, 0.0)[::-1], vectors[:, ::-1]
     R = vectors[:, :k] * np.sqrt(shares[:k])
     return shares, R / np.linalg.norm(R)
 

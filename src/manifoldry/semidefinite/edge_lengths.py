@@ -1,19 +1,56 @@
-"""The lengths that an unfolding has to keep: every edge of a neighbour graph once."""
+"""The lengths that an unfolding has to keep: edges between the places where points are."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.semidefinite.places import Places
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, power_of_two_scale
 
-# Changes of edges shorter than this share of the median are counted as if they were that long:
-# nothing is gained from placing points that nearly coincide to a percent of the little between.
-_SHORTEST = 0.01
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Places on a map, numbered from zero, and who is there.
+
+    Parameters
+    ----------
+    of_point : array of shape (n_points,)
+        Place of every point; -1 where it is not on the map.
+    """
+
+    of_point: IntArray
+
+    @classmethod
+    def of(cls, graph: NeighborGraph, on_map: NDArray[np.bool_]) -> "Places":
+        """Points joined by edges of no length share a place; `on_map` says which points count."""
+        joined = graph.matrix((graph.distances == 0).astype(float))
+        joined.eliminate_zeros()
+        labels = connected_components(joined, directed=False)[1].astype(np.intp)
+        place = np.full(len(labels), -1, dtype=np.intp)
+        place[on_map] = np.unique(labels[on_map], return_inverse=True)[1]
+        return cls(place)
+
+    @cached_property
+    def first(self) -> IntArray:
+        """First point at every place."""
+        places, first = np.unique(self.of_point, return_index=True)
+        return np.asarray(first[places >= 0])
+
+    @cached_property
+    def mass(self) -> Array:
+        """Number of points at every place."""
+        return np.bincount(self.of_point[self.of_point >= 0]).astype(np.float64)
+
+    def spread(self, Y: Array) -> Array:
+        """A map of all points from one of the places; NaN where a point is not on it."""
+        out = Y[self.of_point]
+        out[self.of_point < 0] = np.nan
+        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +67,10 @@ class EdgeLengths:
         Number of points.
     unit : float
         Length in which everything here is measured.
+    shortest : float, default=0.01
+        Changes of edges shorter than this share of the median are counted as if they were that
+        long: nothing is gained from placing points that nearly coincide to a percent of the little
+        between them.
 
     Examples
     --------
@@ -43,6 +84,7 @@ class EdgeLengths:
     squares: Array
     n: int
     unit: float = 1.0
+    shortest: float = 0.01
 
     @classmethod
     def of(
@@ -75,7 +117,7 @@ class EdgeLengths:
     @cached_property
     def scales(self) -> Array:
         """What a change of a squared length is measured by: that square, if it is not tiny."""
-        return np.maximum(self.squares, _SHORTEST**2 * np.median(self.squares))
+        return np.maximum(self.squares, self.shortest**2 * np.median(self.squares))
 
     @cached_property
     def incidence(self) -> sparse.csr_array:

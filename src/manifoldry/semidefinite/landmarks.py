@@ -13,7 +13,7 @@ from manifoldry.extension.pieces import piece_rows
 from manifoldry.neighbors.geodesics import farthest_points
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
-from manifoldry.optimize.optimiser import Watcher
+from manifoldry.optimize.optimizer import Watcher
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.multipliers import Begin, MethodOfMultipliers, Unfolded
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Lowest, UnfoldingProblem
@@ -21,27 +21,32 @@ from manifoldry.spectral.lle import residual_weights
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 
-_WEIGHT_NEIGHBORS = 12  # with fewer of them maps between landmarks are rough
-_REG = 1e-3  # ridge of LLE's weights
-_RIDGE = 1e-12  # of the smoothest map, relative to the largest entry: flat data leave it open
-_EDGES = 30  # per landmark whose lengths are kept; the others follow
-_ADDED = 10  # per landmark at a time, of those that do not
-_NOTHING = 1e-9  # share of the largest stiffness below which a mixture moves no edge
-
 
 def landmark_means(
-    X: Matrix, whole: FreeUnfolding, count: int, rng: np.random.Generator, least: int = 1
+    X: Matrix,
+    whole: FreeUnfolding,
+    count: int,
+    rng: np.random.Generator,
+    least: int = 1,
+    *,
+    n_neighbors: int = 12,
+    reg: float = 1e-3,
+    ridge: float = 1e-12,
 ) -> Array:
     """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
 
     Landmarks are spread evenly, about `count` over all pieces in proportion to their size, and in
     each at `least` so many. The map minimises LLE's cost, with the edges for neighbours, given its
     values at the landmarks.
+
+    With fewer than `n_neighbors` of them maps between landmarks are rough; `reg` is the ridge of
+    LLE's weights, and `ridge` that of the smoothest map, relative to the largest entry of its
+    matrix, since flat data leave it open.
     """
     n = whole.n
     landmarks = _spread(whole.edges.lengths, whole.piece, count, least, rng)
-    cost = Neighborhoods(X, whole.edges.nearest(_WEIGHT_NEIGHBORS)).rows(
-        partial(residual_weights, reg=_REG)
+    cost = Neighborhoods(X, whole.edges.nearest(n_neighbors)).rows(
+        partial(residual_weights, reg=reg)
     )
     columns, rest = sparse.csc_array(cost), np.setdiff1d(np.arange(n), landmarks)
     Q = np.zeros((n, len(landmarks)))
@@ -49,7 +54,7 @@ def landmark_means(
     if len(rest):
         free, held = columns[:, rest], columns[:, landmarks]
         normal = sparse.csr_array(free.T @ free)
-        inverse = ShiftedInverse(normal, -_RIDGE * normal.diagonal().max(), "smallest")
+        inverse = ShiftedInverse(normal, -ridge * normal.diagonal().max(), "smallest")
         Q[rest] = -inverse.solve((free.T @ held).toarray())
     return Q
 
@@ -91,12 +96,17 @@ class LandmarkUnfolding(UnfoldingProblem):
     maps: ClassVar[str] = "map that so few landmarks can express"
 
     @classmethod
-    def of(cls, whole: FreeUnfolding, Q: Array, rows: IntArray) -> "LandmarkUnfolding":
-        """Mixtures of the columns of `Q` that keep the lengths of the edges `rows`."""
+    def of(
+        cls, whole: FreeUnfolding, Q: Array, rows: IntArray, least_stiffness: float = 1e-9
+    ) -> "LandmarkUnfolding":
+        """Mixtures of the columns of `Q` that keep the lengths of the edges `rows`.
+
+        A mixture below `least_stiffness` of the stiffest moves no edge, and is left out.
+        """
         edges = whole.edges
         stiffness = Q.T @ (edges.laplacian(1 / edges.scales) @ Q)
         values, vectors = np.linalg.eigh((stiffness + stiffness.T) / 2)
-        kept = values > _NOTHING * values[-1]
+        kept = values > least_stiffness * values[-1]
         F = whole.centred(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
         return cls._with(whole, F, rows)
 
@@ -154,14 +164,19 @@ def unfold_by_landmarks(
     rng: np.random.Generator,
     watch: Watcher | None = None,
     begin: Begin | None = None,
+    *,
+    kept: int = 30,
+    added: int = 10,
 ) -> Unfolded:
     """Unfold mixtures of the columns of `Q` from the one nearest to the map `Y`.
 
-    A sample of the edges is kept at length. Without slack, others that come out too long, or too
-    short, join them until there are none.
+    A sample of the edges is kept at length, `kept` for every landmark; the others follow. Without
+    slack those that do not, because they come out too long or too short, join them until there
+    are none, `added` for every landmark at a time.
     """
+    m = Q.shape[1]
     with one_blas_thread():  # products are too small for threads, which wait for each other
-        return _unfolded(method, whole, Q, Y, rng, watch, begin)
+        return _unfolded(method, whole, Q, Y, rng, watch, begin, kept * m, added * m)
 
 
 def _unfolded(
@@ -172,16 +187,17 @@ def _unfolded(
     rng: np.random.Generator,
     watch: Watcher | None,
     begin: Begin | None,
+    kept: int,
+    added: int,
 ) -> Unfolded:
-    count, m = whole.edges.count, Q.shape[1]
-    rows = np.sort(rng.choice(count, min(_EDGES * m, count), replace=False))
+    count = whole.edges.count
+    rows = np.sort(rng.choice(count, min(kept, count), replace=False))
     problem = LandmarkUnfolding.of(whole, Q, rows)
     found = method.solve(problem, problem.variables(Y), rng, watch, begin)
     worst = _forgotten(whole, found, rows, method.tol)
     while len(worst) > 0 and found.steps < method.max_iter and not found.interrupted:
-        added = worst[: _ADDED * m]
-        rows = np.concatenate([rows, added])
-        tension = np.concatenate([found.tension, np.zeros(len(added))])
+        rows = np.concatenate([rows, worst[:added]])
+        tension = np.concatenate([found.tension, np.zeros(len(worst[:added]))])
         problem, before = problem.keeping(whole, rows), replace(found, tension=tension)
         found = method.solve(problem, found.R, rng, watch, begin, before)
         worst = _forgotten(whole, found, rows, method.tol)

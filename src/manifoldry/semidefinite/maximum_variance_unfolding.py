@@ -17,11 +17,10 @@ from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
-from manifoldry.optimize.solution import Solution
-from manifoldry.semidefinite.edge_lengths import EdgeLengths, knows_cliques
+from manifoldry.optimize.optimizer import Solution
+from manifoldry.semidefinite.edge_lengths import EdgeLengths, Places, knows_cliques
 from manifoldry.semidefinite.landmarks import landmark_means, unfold_by_landmarks
 from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfolded
-from manifoldry.semidefinite.places import Places
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
 from manifoldry.spectral.posed import all_coincide, connected_graph

@@ -1,30 +1,19 @@
 """The method of multipliers: rounds of search, after each of which edges pull harder."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.optimize.lbfgs import LBFGS
-from manifoldry.optimize.optimiser import Watcher
+from manifoldry.optimize.methods import LBFGS
+from manifoldry.optimize.optimizer import Watcher
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
 from manifoldry.util.typing import Array
-
-_STOPPING = Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7)
-# Stiffness of the first round, of the stiffest, and of those that let tensions settle: the error
-# of a tension is stiffness times that of a length.
-_FIRST, _STIFFEST, _CALM = 100.0, 1e4, 100.0
-_STIFFER = 3.0
-_CALM_ROUNDS = 4  # in the first cycle, twice as many in every next
-_CYCLES = 4  # of calm rounds and stiff ones, as long as the bound is not met
-_SPARE = 3  # coordinates beyond those in use
-_USED = 0.01  # largest value, in units of the mean edge, from which a coordinate is in use
-_FRESH = 1e-3  # spread of a fresh one
 
 
 class Round(NamedTuple):
@@ -96,11 +85,39 @@ class MethodOfMultipliers:
         Largest gap between variance and bound.
     max_iter : int, default=20000
         Most steps of all searches.
+    stiffness, stiffest : float, default=100.0, 1e4
+        Of the first round, and of the stiffest: the error of a tension is stiffness times that of a
+        length.
+    stiffer : float, default=3.0
+        Factor from one round to the next where the violation has not been halved.
+    calm : float, default=100.0
+        Stiffness of rounds that let tensions settle.
+    calm_rounds : int, default=4
+        Of those in the first cycle, twice as many in every next.
+    cycles : int, default=4
+        Of calm rounds and stiff ones, as long as the bound is not met.
+    spare : int, default=3
+        Coordinates beyond those in use.
+    used, fresh : float, default=0.01, 1e-3
+        Largest value from which a coordinate is in use, and spread of a fresh one, both in units of
+        the mean edge.
+    stopping : Stopping
+        When the search of a round ends; its `max_iter` is the problem's.
     """
 
     tol: float = 1e-3
     gap_tol: float = 0.01
     max_iter: int = 20_000
+    stiffness: float = 100.0
+    stiffest: float = 1e4
+    stiffer: float = 3.0
+    calm: float = 100.0
+    calm_rounds: int = 4
+    cycles: int = 4
+    spare: int = 3
+    used: float = 0.01
+    fresh: float = 1e-3
+    stopping: Stopping = field(default=Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7))
 
     def solve(
         self,
@@ -164,12 +181,12 @@ class _Search:
 
     def run(self) -> None:
         """Search until lengths are kept and the variance is provably large enough."""
-        stiffness = self._stiffen(_FIRST)
-        for cycle in range(_CYCLES):
-            for _ in range(_CALM_ROUNDS << cycle):
+        stiffness = self._stiffen(self.rule.stiffness)
+        for cycle in range(self.rule.cycles):
+            for _ in range(self.rule.calm_rounds << cycle):
                 if self._over or self.impossible:
                     return
-                self._round(_CALM)
+                self._round(self.rule.calm)
             self._prove()
             stiffness = self._stiffen(stiffness)
             if self.gap <= self.rule.gap_tol:
@@ -187,7 +204,7 @@ class _Search:
                 break
             self.impossible = self._proved_impossible()
             if self.violation > before / 2:
-                stiffness = min(_STIFFER * stiffness, _STIFFEST)
+                stiffness = min(self.rule.stiffer * stiffness, self.rule.stiffest)
             before = self.violation
         if self.kept is None or self.violation <= self.rule.tol:
             self.kept = self._present
@@ -219,7 +236,7 @@ class _Search:
             self.begin(self.problem, self.rounds[-1] if self.rounds else None, stiffness)
         objective = self.problem.round(self.tension, stiffness, self.share)
         most = min(self._left, self.problem.steps_per_round)
-        search = LBFGS(self.problem.filter, stopping=replace(_STOPPING, max_iter=most))
+        search = LBFGS(self.problem.filter, stopping=replace(self.rule.stopping, max_iter=most))
         solution = search.minimise(objective, self._fresh(self.R), self.watch)
         self.R = self._turned(self.problem.centred(solution.embedding))
         changes = self.problem.changes(self.R)
@@ -248,8 +265,8 @@ class _Search:
     def _fresh(self, R: Array) -> Array:
         """The map along its principal axes: those in use, and a few that are next to nothing."""
         R = self._turned(R)
-        spare = self.rng.standard_normal((len(R), _SPARE))
-        spare *= _FRESH * self._edge / self.problem.map(spare).std(axis=0)
+        spare = self.rng.standard_normal((len(R), self.rule.spare))
+        spare *= self.rule.fresh * self._edge / self.problem.map(spare).std(axis=0)
         return self.problem.centred(np.hstack([R[:, self._in_use(R)], spare]))
 
     def _turned(self, R: Array) -> Array:
@@ -258,7 +275,7 @@ class _Search:
 
     def _in_use(self, R: Array) -> NDArray[np.bool_]:
         """Which coordinates of a map along its principal axes are more than next to nothing."""
-        return np.asarray(np.abs(self.problem.map(R)).max(axis=0) > _USED * self._edge)
+        return np.asarray(np.abs(self.problem.map(R)).max(axis=0) > self.rule.used * self._edge)
 
     @cached_property
     def _edge(self) -> float:

@@ -24,13 +24,9 @@ from manifoldry.objectives.unfolding import Unfolding
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
-from manifoldry.semidefinite.local_tension import held_locally
+from manifoldry.semidefinite.variance_bound import held_locally
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
-
-_SMALL = 200  # points for which all eigenvectors cost next to nothing
-_SOURCES = 5  # of paths that tell how wide a piece might become
-_ANGLE = 1e-3  # error of eigenvectors: they say where tension is missing, no more
 
 
 class Lowest(NamedTuple):
@@ -170,10 +166,19 @@ class FreeUnfolding(UnfoldingProblem):
         Weight of every point.
     piece : array of shape (n,)
         Piece of every point; each is spread about its own mean.
+    dense_up_to : int, default=200
+        Points for which all eigenvectors cost next to nothing.
+    angle : float, default=1e-3
+        Error of eigenvectors: they say where tension is missing, no more.
+    sources : int, default=5
+        Of shortest paths, in every piece, that tell how wide it might become.
     """
 
     mass: Array
     piece: IntArray
+    dense_up_to: int = field(default=200, kw_only=True)
+    angle: float = field(default=1e-3, kw_only=True)
+    sources: int = field(default=5, kw_only=True)
 
     filter: ClassVar[Filter] = SpectralDirection()
 
@@ -206,17 +211,24 @@ class FreeUnfolding(UnfoldingProblem):
         k = min(k, self.n - self.n_pieces)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ManifoldryWarning)  # the error is allowed for
-            found = _solved(posed, k, rng)
+            found = self._solved(posed, k, rng)
         return Lowest(found.values, found.vectors, float(found.residuals[0]))
+
+    def _solved(self, posed: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
+        if posed.n <= self.dense_up_to:
+            return Dense().solve(posed, k, rng)
+        try:
+            return ShiftInvertLanczos(copies=False, angle=self.angle).solve(posed, k, rng)
+        except SolverFailed:  # entries of all magnitudes, where factors break down
+            return Auto(copies=False).solve(posed, k, rng)
 
     @cached_property
     def expected_variance(self) -> float:
         """Half of what lengths of paths would have it, which are as long as maps can be wide."""
         total = 0.0
         for rows in piece_rows(self.piece):
-            paths = dijkstra(self.edges.lengths, indices=rows[spread_rows(len(rows), _SOURCES)])[
-                :, rows
-            ]
+            sources = rows[spread_rows(len(rows), self.sources)]
+            paths = dijkstra(self.edges.lengths, indices=sources)[:, rows]
             total += float(self.mass[rows].sum() * (paths**2).mean()) / 2
         return total / 2
 
@@ -231,12 +243,3 @@ class FreeUnfolding(UnfoldingProblem):
         share = self.mass / np.bincount(self.piece, self.mass)[self.piece]
         entries = (share, (self.piece, np.arange(len(self.piece))))
         return sparse.csr_array(entries, shape=(self.n_pieces, len(self.piece)))
-
-
-def _solved(posed: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-    if posed.n <= _SMALL:
-        return Dense().solve(posed, k, rng)
-    try:
-        return ShiftInvertLanczos(copies=False, angle=_ANGLE).solve(posed, k, rng)
-    except SolverFailed:  # entries of all magnitudes, where factors break down
-        return Auto(copies=False).solve(posed, k, rng)

@@ -1,15 +1,16 @@
 """How much variance a map could have at most: the dual of maximum variance unfolding."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import sparse
 
-from manifoldry.semidefinite.unfolding_problem import Lowest, UnfoldingProblem
-from manifoldry.util.typing import Array
+from manifoldry.semidefinite.edge_lengths import EdgeLengths
+from manifoldry.util.typing import Array, IntArray
 
-_PAIRS = 12  # eigenvectors that are looked at in one go
-_ROUNDS = 60  # of adding tension where it is missing
-_ENOUGH = 0.999  # smallest eigenvalue from which adding more hardly lowers the bound
+if TYPE_CHECKING:
+    from manifoldry.semidefinite.unfolding_problem import Lowest, UnfoldingProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,30 +28,39 @@ class VarianceBound:
 
     @classmethod
     def of(
-        cls, problem: UnfoldingProblem, tension: Array, share: float, rng: np.random.Generator
+        cls,
+        problem: "UnfoldingProblem",
+        tension: Array,
+        share: float,
+        rng: np.random.Generator,
+        *,
+        pairs: int = 12,
+        rounds: int = 60,
+        enough: float = 0.999,
     ) -> "VarianceBound":
         """The best bound near given tensions.
 
         Tensions of an unfinished search leave some directions, most of them around few points,
         in which λ is below one or negative. There tension is added, in proportion to how much
-        every edge does about it, until none is left.
+        every edge does about it, until none is left: for at most so many `rounds`, with `pairs`
+        eigenvectors in each, until λ is `enough`, from which more hardly lowers the bound.
         """
         best = cls(np.inf, tension)
         scales = problem.edges.scales
         tension = problem.held(share * tension / scales) * scales / share
-        for _ in range(_ROUNDS):
-            lowest = problem.lowest(share * tension / scales, _PAIRS, rng)
+        for _ in range(rounds):
+            lowest = problem.lowest(share * tension / scales, pairs, rng)
             smallest = float(lowest.values[0]) - lowest.error
             if smallest > 0:
                 value = share * dual_value(problem, tension / smallest)
                 best = min(best, cls(value, tension / smallest), key=lambda bound: bound.value)
-            if smallest >= _ENOUGH:
+            if smallest >= enough:
                 break
             tension = tension + _missing(problem, lowest, share)
         return best
 
 
-def dual_value(problem: UnfoldingProblem, tension: Array) -> float:
+def dual_value(problem: "UnfoldingProblem", tension: Array) -> float:
     """Bound of the variance, as a multiple of `share`, if tensions have λ = 1."""
     edges = problem.edges
     return float(
@@ -58,9 +68,76 @@ def dual_value(problem: UnfoldingProblem, tension: Array) -> float:
     )
 
 
-def _missing(problem: UnfoldingProblem, lowest: Lowest, share: float) -> Array:
+def _missing(problem: "UnfoldingProblem", lowest: "Lowest", share: float) -> Array:
     """Tension that lifts eigenvalues below one to one, spread by what every edge does about it."""
     low = lowest.values < 1
     steps = problem.steps(lowest.vectors[:, low])
     effects = (share / problem.edges.scales)[:, None] * steps**2
     return np.asarray(effects @ ((1 - lowest.values[low]) / (effects**2).sum(axis=0)))
+
+
+def held_locally(
+    edges: EdgeLengths,
+    mass: Array,
+    weights: Array,
+    *,
+    n_neighbors: int = 12,
+    sweeps: int = 8,
+    too_low: float = -0.1,
+) -> Array:
+    """Edge weights whose Laplacian is not negative on functions around single points.
+
+    Cheap, and all over the map at once: in a few `sweeps` weights are raised along the lowest
+    eigenvector of the Laplacian in the neighbourhood of every point, with `n_neighbors` others, if
+    its eigenvalue, relative to the masses, is `too_low` (constants, which no weight lifts, have
+    zero) and below those nearby.
+    """
+    members = edges.nearest(n_neighbors)
+    root = 1 / np.sqrt(mass)
+    for _ in range(sweeps):
+        L = sparse.diags_array(root) @ edges.laplacian(weights) @ sparse.diags_array(root)
+        pushed = _pushed(edges, weights)
+        rows, values, vectors = _lowest(sparse.csr_array(L), members, pushed, too_low)
+        if len(rows) == 0:
+            break
+        V = _columns(vectors * root[members[rows]], members[rows], edges.n)
+        effects = sparse.csr_array(edges.incidence @ V)
+        effects.data **= 2
+        weights = weights + effects @ ((1 - values) / np.asarray((effects**2).sum(axis=0)).ravel())
+    return weights
+
+
+def _pushed(edges: EdgeLengths, weights: Array) -> IntArray:
+    """Points with an edge of negative weight: around others there is nothing to mend."""
+    return np.unique(edges.ends[weights < 0])
+
+
+def _lowest(
+    L: sparse.csr_array, members: IntArray, rows: IntArray, too_low: float
+) -> tuple[IntArray, Array, Array]:
+    """Those of some points whose surroundings are too low, and lower than those of neighbours.
+
+    Also the eigenvalue and its vector on the neighbourhood.
+    """
+    near = members[rows]
+    if len(rows) == 0:
+        return rows, np.empty(0), np.empty(near.shape)
+    k = near.shape[1]
+    a, b = np.repeat(near, k, axis=1), np.tile(near, k)
+    blocks = np.asarray(L[a.ravel(), b.ravel()]).reshape(-1, k, k)
+    empty = near == near[:, :1]
+    empty[:, 0] = False
+    blocks[empty[:, :, None] | empty[:, None, :]] = 0.0
+    blocks[*np.nonzero(empty), np.nonzero(empty)[1]] = 1e9  # far above: nobody takes that place
+    values, vectors = np.linalg.eigh(blocks)
+    everywhere = np.full(len(members), np.inf)
+    everywhere[rows] = values[:, 0]
+    chosen = (values[:, 0] < too_low) & (values[:, 0] <= everywhere[near].min(axis=1))
+    return rows[chosen], values[chosen, 0], vectors[chosen, :, 0]
+
+
+def _columns(values: Array, rows: IntArray, n: int) -> sparse.csc_array:
+    """A sparse matrix with one column for every row of `values`."""
+    count, k = values.shape
+    entries = (values.ravel(), (rows.ravel(), np.repeat(np.arange(count), k)))
+    return sparse.csc_array(sparse.coo_array(entries, shape=(n, count)))

@@ -8,8 +8,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, eigvalsh
 from manifoldry.optimize.conic.symmetric import congruence, order_of, smat, svec
 from manifoldry.util.typing import Array
 
-_SHORT_OF_THE_WALL = 0.98  # share of the way to the nearest singular matrix
-
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
@@ -33,11 +31,19 @@ class InteriorPoint:
     step are then those of a positive definite matrix I + KᵀHK, however ill-conditioned H is.
     Mehrotra's predictor says how far μ may fall. Fifteen steps or so do for any problem; where
     the optimum is not unique the path leads to the middle of all of them.
+
+    Parameters
+    ----------
+    H, c, trace_one
+        See :class:`~manifoldry.optimize.conic.quadratic.SemidefiniteQuadratic`.
+    reach : float, default=0.98
+        Share of the way to the nearest singular matrix that a step goes at most.
     """
 
     H: Array
     c: Array
     trace_one: bool
+    reach: float = 0.98
 
     def start(self) -> Iterate:
         """The identity, or that over its trace, and a multiplier that is definite."""
@@ -62,7 +68,7 @@ class InteriorPoint:
             x, s, of_trace = newton.solve(2 * goal / np.add.outer(D, D))
         except (LinAlgError, FloatingPointError):
             return None
-        length = min(1.0, _SHORT_OF_THE_WALL * _room(D, x), _SHORT_OF_THE_WALL * _room(D, s))
+        length = min(1.0, self.reach * _room(D, x), self.reach * _room(D, s))
         return self._moved(at, length, G @ x @ G.T, of_trace)
 
     def _moved(self, at: Iterate, length: float, change: Array, of_trace: float) -> Iterate | None:

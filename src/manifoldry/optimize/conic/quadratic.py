@@ -1,18 +1,15 @@
-"""Quadratic problems over positive semidefinite matrices of moderate order."""
+"""Quadratic problems over positive semidefinite matrices of any rank or of a given one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import LinAlgError, lstsq
+from scipy.optimize import minimize
 
-from manifoldry.optimize.conic.face import Face
 from manifoldry.optimize.conic.interior import InteriorPoint, Iterate
-from manifoldry.optimize.conic.symmetric import order_of, smat, svec
+from manifoldry.optimize.conic.symmetric import order_of, smat, svec, triangle
 from manifoldry.util.typing import Array
-
-_NO_GRADIENT = 1e-5  # of H's size: below it a gradient is next to nothing
-_ZERO = 1e-8  # an eigenvalue that small beside the largest is none
-_BEYOND = 1e-3  # the search ends this much below the tolerance
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +54,10 @@ class SemidefiniteQuadratic:
         Its linear part; zero by default.
     trace_one : bool, default=False
         Whether P must have trace one.
+    zero : float, default=1e-8
+        An eigenvalue of P that small beside the largest is none: the search stays inside the cone.
+    no_gradient : float, default=1e-5
+        Below this share of H's size a gradient is next to nothing.
 
     Examples
     --------
@@ -74,6 +75,8 @@ class SemidefiniteQuadratic:
     H: Array
     c: Array | None = None
     trace_one: bool = False
+    zero: float = field(default=1e-8, kw_only=True)
+    no_gradient: float = field(default=1e-5, kw_only=True)
 
     def __post_init__(self) -> None:
         H = np.asarray(self.H, dtype=np.float64)
@@ -89,15 +92,20 @@ class SemidefiniteQuadratic:
         object.__setattr__(self, "H", (H + H.T) / 2)
         object.__setattr__(self, "c", c)
 
-    def solve(self, tol: float = 1e-9, max_iter: int = 100) -> SemidefiniteSolution:
-        """The optimum, up to a certificate of `tol`, in at most `max_iter` steps."""
+    def solve(
+        self, tol: float = 1e-9, max_iter: int = 100, beyond: float = 1e-3
+    ) -> SemidefiniteSolution:
+        """The optimum, up to a certificate of `tol`, in at most `max_iter` steps.
+
+        The search inside the cone ends at `beyond` times the tolerance.
+        """
         size, unit = self._scale
         if size == 0:
             return self._solution(self._indifferent(), 0, tol)
         H, c = self.H / size, self._linear / size / unit
         search = InteriorPoint(H, c, self.trace_one)
         at, n_iter = search.start(), 0
-        while n_iter < max_iter and not self._arrived(search, at, _BEYOND * tol):
+        while n_iter < max_iter and not self._arrived(search, at, beyond * tol):
             found = search.step(at)
             if found is None:
                 break
@@ -108,7 +116,7 @@ class SemidefiniteQuadratic:
     def _root(self, P: Array) -> Array:
         """R with P = RRᵀ, less what is positive only because the search stays inside."""
         values, vectors = np.linalg.eigh(P)
-        kept = values > _ZERO * (values[-1] if self.trace_one else max(values[-1], 1.0))
+        kept = values > self.zero * (values[-1] if self.trace_one else max(values[-1], 1.0))
         R = vectors[:, kept] * np.sqrt(values[kept])
         return np.asarray(R / np.linalg.norm(R) if self.trace_one else R)
 
@@ -146,7 +154,8 @@ class SemidefiniteQuadratic:
         """What counts as large in a gradient."""
         if not self.trace_one and c.any():
             return float(np.abs(c).max())  # the other part grows without end where there is none
-        pull, least = np.abs(H @ svec(P)).max(), _NO_GRADIENT * np.abs(H).max() * np.abs(P).max()
+        pull = np.abs(H @ svec(P)).max()
+        least = self.no_gradient * np.abs(H).max() * np.abs(P).max()
         return float(max(pull, np.abs(c).max(), least))
 
     def _solution(self, P: Array, n_iter: int, tol: float) -> SemidefiniteSolution:
@@ -163,3 +172,110 @@ class SemidefiniteQuadratic:
             off = max(-lowest, abs(along) / max(float(np.trace(P)), self._scale[1]))
         scale = self._size_of_gradient(self.H, self._linear, P)
         return max(off, 0.0) / scale if scale > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """Where the gradient of ½·pᵀHp − cᵀp is orthogonal to R, P = RRᵀ.
+
+    Inside the cone an optimum is known only up to the distance that is left to its wall; on the
+    wall, once its rank is known, these equations have it to the last digits, by Newton's method.
+
+    Parameters
+    ----------
+    H, c, trace_one
+        See :class:`SemidefiniteQuadratic`.
+    rounds : int, default=5
+        Newton steps, at most; each halves the error, or it is the last.
+    rotations : float, default=1e-11
+        Relative slopes below this belong to rotations of R, which change nothing.
+    """
+
+    H: Array
+    c: Array
+    trace_one: bool
+    rounds: int = 5
+    rotations: float = 1e-11
+
+    def polish(self, R: Array) -> Array:
+        """A better `R` (m, rank), or the same where there is none near."""
+        error, multiplier = self._error(R)
+        for _ in range(self.rounds):
+            try:
+                change = lstsq(self._slope(R, multiplier), -error, cond=self.rotations)[0]
+            except (LinAlgError, ValueError):
+                break
+            moved = R + change[: R.size].reshape(R.shape)
+            error_there, multiplier_there = self._error(moved)
+            if not np.linalg.norm(error_there) < 0.5 * np.linalg.norm(error):
+                break
+            R, error, multiplier = moved, error_there, multiplier_there
+        return R
+
+    def _error(self, R: Array) -> tuple[Array, float]:
+        """(Γ − λI)R and what the trace is off, with the λ that makes the first smallest."""
+        along = smat(self.H @ svec(R @ R.T) - self.c) @ R
+        if not self.trace_one:
+            return along.ravel(), 0.0
+        multiplier = float((along * R).sum() / (R * R).sum())
+        return np.append((along - multiplier * R).ravel(), (R * R).sum() - 1), multiplier
+
+    def _slope(self, R: Array, multiplier: float) -> Array:
+        """Derivatives of the error by the entries of R and by λ."""
+        m, rank = R.shape
+        a, b, factor = triangle(m)
+        unit = np.eye(m)
+        change = unit[a][:, :, None] * R[b][:, None] + unit[b][:, :, None] * R[a][:, None]
+        pull = self.H @ (change * factor[:, None, None]).reshape(len(a), -1)
+        bent = np.empty((m, m, m * rank))
+        bent[a, b] = bent[b, a] = pull / factor[:, None]
+        J = np.einsum("abx,bj->ajx", bent, R, optimize=True).reshape(m * rank, -1)
+        gradient = smat(self.H @ svec(R @ R.T) - self.c) - multiplier * unit
+        J += np.kron(gradient, np.eye(rank))
+        if not self.trace_one:
+            return J
+        J = np.column_stack([J, -R.ravel()])
+        return np.vstack([J, np.append(2 * R.ravel(), 0.0)])
+
+
+@dataclass(frozen=True, eq=False)
+class FixedRank:
+    """Minimise svec(P)ᵀ·H·svec(P) over P = RRᵀ of trace one, R having as many columns as given.
+
+    There may be several minima: start from the leading part of the optimum over all ranks, which
+    also says how much there is to gain. The problem is not convex.
+
+    Parameters
+    ----------
+    H : array of shape (m(m + 1)/2, m(m + 1)/2)
+        Matrix of the objective.
+    max_iter : int, default=2000
+        Steps of the search, at most.
+    gradient_tol : float, default=1e-10
+        Largest entry of the gradient, H being scaled to a largest entry of one, at which it ends.
+    """
+
+    H: Array
+    max_iter: int = 2000
+    gradient_tol: float = 1e-10
+
+    def minimise(self, R: Array) -> Array:
+        """The minimiser near `R` (m, rank), turned to its principal axes."""
+        H = self.H / (np.abs(self.H).max() or 1.0)
+        start = R / np.linalg.norm(R)
+
+        def goal(r: Array) -> tuple[float, Array]:
+            # Homogeneous in R, so that the trace needs no constraint.
+            R = r.reshape(start.shape)
+            size, p = float((R * R).sum()), svec(R @ R.T)
+            pull = H @ p
+            value = float(p @ pull)
+            slope = smat(pull) @ R - value / size * R
+            return value / size**2, 4 * slope.ravel() / size**2
+
+        options = {"maxiter": self.max_iter, "gtol": self.gradient_tol}
+        found = minimize(goal, start.ravel(), jac=True, method="BFGS", options=options).x
+        found = found.reshape(start.shape) / np.linalg.norm(found)
+        found = Face(H, np.zeros(len(H)), trace_one=True).polish(found)
+        turn = np.linalg.svd(found, full_matrices=False)
+        return np.asarray(turn[0] * turn[1] / np.linalg.norm(turn[1]))
