@@ -4,15 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from manifoldry.density.options import DEFAULT_OPTIONS, ParzenOptions
 from manifoldry.density.windows import Windows, log_sum
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
-
-_ALL = 2000  # windows up to which the density is the sum of all of them
-_NEAREST = 100  # of more windows, the first number of nearest ones to try
-_LOST = 1e-3  # of the log density, what those may miss on average
-_DRAWS = 100  # points on which that is measured
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +20,7 @@ class WindowMixture:
     noise: float
     index: NeighborIndex
     n_nearest: int
+    options: ParzenOptions = DEFAULT_OPTIONS
 
     @property
     def n(self) -> int:
@@ -59,11 +56,12 @@ class WindowMixture:
 
     def truncated(self) -> tuple["WindowMixture", float]:
         """With as few of the nearest windows as do, and what of the log density those miss."""
-        if self.n <= _ALL:
+        if self.n <= self.options.sum_all:
             return replace(self, n_nearest=self.n), 0.0
-        counts = _NEAREST * 2 ** np.arange(np.ceil(np.log2(self.n / _NEAREST)), dtype=np.intp)
+        first = self.options.first_nearest
+        counts = first * 2 ** np.arange(np.ceil(np.log2(self.n / first)), dtype=np.intp)
         lost = self.lost(counts)
-        enough = np.flatnonzero(lost <= _LOST)
+        enough = np.flatnonzero(lost <= self.options.lost)
         if len(enough) == 0:
             return replace(self, n_nearest=self.n), 0.0
         return replace(self, n_nearest=int(counts[enough[0]])), float(lost[enough[0]])
@@ -73,14 +71,15 @@ class WindowMixture:
 
         All windows are looked at once, in the order of their distance: Σ over the first of them.
         """
-        points = self.draw(_DRAWS, np.random.default_rng(0))
+        draws = self.options.draws
+        points = self.draw(draws, np.random.default_rng(0))
         d = self.windows.variances.shape[1]
         lost = np.zeros(len(counts))
-        for block in row_blocks(_DRAWS, self.n * (d + 6), budget=2**22):
+        for block in row_blocks(draws, self.n * (d + 6), budget=2**22):
             terms = self.windows.terms(points[block])
             logs = terms.log_densities(d, self.noise) + np.log(self.weights)
             order = np.argsort(terms.across + terms.along.sum(axis=0), axis=1)
             logs = np.take_along_axis(logs, order, axis=1)
             whole = log_sum(logs)
             lost += [(whole - log_sum(logs[:, :count])).sum() for count in counts]
-        return lost / _DRAWS
+        return lost / draws
