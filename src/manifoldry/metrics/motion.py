@@ -10,7 +10,6 @@ from manifoldry.util.typing import Array
 from manifoldry.util.validation import power_of_two_scale
 
 MOTIONS = ("rigid", "similarity", "affine")
-_TURNS, _SETTLED = 1000, 1e-12  # most turns, and the change below which they end
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +77,14 @@ class Motion:
         return np.asarray(turned * self.target_unit + self.target)
 
 
-def _turned(YY: Array, YT: Array, stretch: bool) -> Array:
+def _turned(
+    YY: Array, YT: Array, stretch: bool, *, max_turns: int = 1000, settled: float = 1e-12
+) -> Array:
     """The rotation or reflection R, and factor c, that bring centred Y nearest to T: c·R.
 
     From YᵀY and YᵀT. Where Y has more columns than T, which of them to leave out is part of the
     question and has no closed form: T is filled up with what the present turn says, and turned onto
-    again, which never makes it worse.
+    again, which never makes it worse, until it has `settled`.
     """
     p, q = YT.shape
     if p <= q:
@@ -92,10 +93,10 @@ def _turned(YY: Array, YT: Array, stretch: bool) -> Array:
         return np.asarray((strengths.sum() / size if stretch and size > 0 else 1.0) * U @ Vt)
     R = _nearest_rotation(np.hstack([YT, np.zeros((p, p - q))]))
     factor = 1.0
-    for _ in range(_TURNS):
+    for _ in range(max_turns):
         factor = _factor(YY, YT, R[:, :q]) if stretch else 1.0
         before, R = R, _nearest_rotation(np.hstack([YT, factor * YY @ R[:, q:]]))
-        if np.abs(R - before).max() < _SETTLED:
+        if np.abs(R - before).max() < settled:
             break
     return (_factor(YY, YT, R[:, :q]) if stretch else 1.0) * R[:, :q]
 

@@ -15,8 +15,6 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
-_PARTNERS = 1000  # points that each is compared with for its own stress
-
 
 def stress(
     X: Any,
@@ -67,8 +65,11 @@ def stress(
     return diagram.kruskal() if kind == "kruskal" else diagram.stress(scale)
 
 
-def _stress_of_points(pair: Pair, scale: bool, random_state: RandomState) -> Array:
-    partners = sample_points(pair.n, min(pair.n, _PARTNERS), random_state)
+def _stress_of_points(
+    pair: Pair, scale: bool, random_state: RandomState, n_partners: int = 1000
+) -> Array:
+    """The stress of every point, compared with so many others."""
+    partners = sample_points(pair.n, min(pair.n, n_partners), random_state)
 
     units = _units(pair, partners)
 
