@@ -9,8 +9,6 @@ from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import power_of_two_scale
 
-MOTIONS = ("rigid", "similarity", "affine")
-
 
 @dataclass(frozen=True, eq=False)
 class Motion:
@@ -60,21 +58,35 @@ class Motion:
         Y, T = embedding - source, target - goal
         units = power_of_two_scale(Y), power_of_two_scale(T)
         Y, T = Y / units[0], T / units[1]
-        if allow == "affine":
-            matrix = np.linalg.lstsq(Y, T, rcond=None)[0]
-        elif allow == "similarity":
-            matrix = _turned(Y.T @ Y, Y.T @ T, stretch=True)
-        else:
-            # One unit for both: their ratio is what a rigid motion must not change.
-            unit = max(units)
-            Y, T, units = Y * (units[0] / unit), T * (units[1] / unit), (1.0, 1.0)
-            matrix = _turned(Y.T @ Y, Y.T @ T, stretch=False)
-        return cls(source, goal, matrix, *units)
+        return cls(source, goal, *_FITS[allow](Y, T, units))
 
     def apply(self, embedding: Array) -> Array:
         """Move points, (n_samples, n_components) → (n_samples, n_target); NaN stays NaN."""
         turned = ((embedding - self.source) / self.source_unit) @ self.matrix
         return np.asarray(turned * self.target_unit + self.target)
+
+
+Units = tuple[float, float]
+Fitted = tuple[Array, float, float]  # the matrix, and the units it is in
+
+
+def _affine(Y: Array, T: Array, units: Units) -> Fitted:
+    return np.linalg.lstsq(Y, T, rcond=None)[0], *units
+
+
+def _similar(Y: Array, T: Array, units: Units) -> Fitted:
+    return _turned(Y.T @ Y, Y.T @ T, stretch=True), *units
+
+
+def _rigid(Y: Array, T: Array, units: Units) -> Fitted:
+    """Find a turn in one unit for both: their ratio is what a rigid motion must not change."""
+    unit = max(units)
+    Y, T = Y * (units[0] / unit), T * (units[1] / unit)
+    return _turned(Y.T @ Y, Y.T @ T, stretch=False), 1.0, 1.0
+
+
+_FITS = {"rigid": _rigid, "similarity": _similar, "affine": _affine}
+MOTIONS = tuple(_FITS)
 
 
 def _turned(

@@ -56,13 +56,13 @@ def stress(
     (0.0, 4.0)
     """
     check_option("kind", kind, ("metric", "kruskal"))
-    pair = Pair.of(X, embedding, metric)
+    pair, by_order = Pair.of(X, embedding, metric), kind == "kruskal"
     if per_point:
-        if kind == "kruskal":
+        if by_order:
             raise ValueError("kind='kruskal' has no figure per point; pass kind='metric'")
         return pair.for_all_rows(_stress_of_points(pair, scale, random_state))
     diagram = shepard_of(pair, random_state)
-    return diagram.kruskal() if kind == "kruskal" else diagram.stress(scale)
+    return diagram.kruskal() if by_order else diagram.stress(scale)
 
 
 def _stress_of_points(
