@@ -168,16 +168,24 @@ class ShortCircuits:
         everything = np.ones(len(edges.ends), dtype=bool)
         trees = PathTrees.of(edges.matrix(everything), sources)
         found = options.search.find(edges, trees, sources)
-        return none._ranked(edges, found, trees, sources) if found.any() else none
+        return cls._ranked(graph, options, edges, found, trees) if found.any() else none
 
+    @classmethod
     def _ranked(
-        self, edges: EdgeList, found: Any, trees: PathTrees, sources: IntArray
+        cls,
+        graph: NeighborGraph,
+        options: ShortCircuitOptions,
+        edges: EdgeList,
+        found: Any,
+        trees: PathTrees,
     ) -> "ShortCircuits":
         """Report the edges that were found, unless they are harmless."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        changed = self._growing(trees.distances, dijkstra(rest, indices=sources))
-        if changed < self.options.harmless:
-            return self
+        sources = spread_rows(graph.n_query, options.sources)
+        after = dijkstra(rest, indices=sources)
+        changed = _growing(trees.distances, after, options.search.growth)
+        if changed < options.harmless:
+            return cls(graph, options=options)
         lengths, around = edges.lengths[rows], edges.around(rows, rest)
         paths = trees.edge_load(edges.ends[rows])
         total = trees.distances[np.isfinite(trees.distances)].sum()
@@ -188,15 +196,7 @@ class ShortCircuits:
         load = paths / trees.n_paths
         ends = edges.ends[rows].astype(np.intp)
         ranked = ends[order], score[order], detour[order], load[order]
-        return ShortCircuits(self.graph, *ranked, changed, self.options)
-
-    def _growing(self, before: Array, after: Array) -> Estimate:
-        """Share of finite distances, (n_sources, n), that are much longer after than before."""
-        known = np.isfinite(before) & (before > 0)
-        grown = known & (after > self.options.search.growth * before)
-        counts = known.sum(axis=1)
-        shares = (grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0]
-        return Estimate.of_mean(shares, self.graph.n_query)
+        return cls(graph, *ranked, changed, options)
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -228,7 +228,7 @@ class ShortCircuits:
         edges, sources = self._list, spread_rows(self.graph.n_query, self.options.sources)
         gone = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
         after = dijkstra(edges.matrix(~gone), indices=sources)
-        return self._growing(self._before, after)
+        return _growing(self._before, after, self.options.search.growth)
 
     def _count(self, count: int | None) -> int:
         return len(self) if count is None else min(check_count("count", count, 0), len(self))
@@ -307,6 +307,15 @@ class ShortCircuits:
             )
         if len(self) > shown:
             yield f"{f'and {len(self) - shown} more':>15} {self.changed:43.0%}"
+
+
+def _growing(before: Array, after: Array, growth: float) -> Estimate:
+    """Share of finite distances, (n_sources, n), that have grown by more than this factor."""
+    known = np.isfinite(before) & (before > 0)
+    grown = known & (after > growth * before)
+    counts = known.sum(axis=1)
+    shares = (grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0]
+    return Estimate.of_mean(shares, before.shape[1])
 
 
 def warn_of_short_circuits(
