@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manifoldry.eigen.ends import SpectrumEnd
+from manifoldry.eigen.standard import SpectrumEnd
 
 SMALLEST, LARGEST = SpectrumEnd.SMALLEST, SpectrumEnd.LARGEST
 

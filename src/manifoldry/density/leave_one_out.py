@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry.density.options import DEFAULT_OPTIONS, ParzenOptions
+from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions
 from manifoldry.density.windows import (
     Terms,
     Windows,

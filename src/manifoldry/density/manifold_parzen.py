@@ -7,8 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.leave_one_out import Points, Trial, candidate_noises, search
-from manifoldry.density.options import DEFAULT_OPTIONS, ParzenOptions
-from manifoldry.density.window_mixture import WindowMixture
+from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
 from manifoldry.density.windows import Windows, windows_around
 from manifoldry.exceptions import RankWarning
 from manifoldry.neighbors.choose import choose_index

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 import numpy as np
 
 from manifoldry.eigen.dense import Dense
-from manifoldry.eigen.ends import SpectrumEnd
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.inverse import estimated_fill
 from manifoldry.eigen.lanczos import Lanczos
@@ -25,6 +24,7 @@ from manifoldry.eigen.solver import (
     not_accepted,
 )
 from manifoldry.eigen.spectrum import Spectrum
+from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.util.typing import Matrix
 from manifoldry.util.validation import available_memory

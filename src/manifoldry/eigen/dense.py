@@ -8,10 +8,9 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.linalg.lapack import dormqr
 
-from manifoldry.eigen.ends import SpectrumEnd
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.solver import PairSolver
-from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array
 
 

@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, splu
 
-from manifoldry.eigen.ends import SpectrumEnd
+from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 Solve = Callable[[Array], Array]

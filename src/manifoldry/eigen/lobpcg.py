@@ -9,11 +9,10 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 
 from manifoldry.eigen.dense import dense_pairs
-from manifoldry.eigen.ends import SpectrumEnd
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.preconditioner import Preconditioner, inverse_diagonal, multigrid
 from manifoldry.eigen.solver import PairSolver, converged
-from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array
 
 

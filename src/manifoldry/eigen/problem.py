@@ -11,9 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.eigen.ends import SpectrumEnd
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
 
