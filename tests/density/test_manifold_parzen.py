@@ -1,6 +1,7 @@
 """Manifold Parzen windows against their definition, KernelDensity and quadrature."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.neighbors import KernelDensity
 
-from manifoldry.density import ManifoldParzen, leave_one_out, window_mixture, windows
+from manifoldry.density import ManifoldParzen, ParzenOptions
 from manifoldry.exceptions import RankWarning
 
 
@@ -63,12 +64,13 @@ def test_density_is_that_of_the_definition(rng, n_features, d, k):
 
 @pytest.mark.parametrize("batch", [1, 100, 2**17])
 @pytest.mark.parametrize("n_nearest", [1, 7, 40])
-def test_nearest_windows_are_those_of_the_definition(rng, monkeypatch, n_nearest, batch):
+def test_nearest_windows_are_those_of_the_definition(rng, n_nearest, batch):
     """Some windows are near all points, others near none, and come in batches of any size."""
-    monkeypatch.setattr(windows, "_BATCH", batch)
     X = rng.normal(size=(40, 3)) * [1, 1, 0.1]
     points = np.vstack([X[:5], 0.1 * rng.normal(size=(30, 3)), [[8.0, 8.0, 8.0]]])
     model = ManifoldParzen(2, 6, 0.15, n_nearest=n_nearest).fit(X)
+    mixture = model._mixture
+    model._mixture = replace(mixture, windows=replace(mixture.windows, batch=batch))
     expected = by_definition(X, points, 2, 6, 0.15, n_nearest)
     np.testing.assert_allclose(model.score_samples(points), expected, rtol=1e-9)
     one_by_one = [model.score_samples(point[None])[0] for point in points]
@@ -76,10 +78,10 @@ def test_nearest_windows_are_those_of_the_definition(rng, monkeypatch, n_nearest
 
 
 @pytest.mark.parametrize("n_nearest", [3, 20])
-def test_truncation_is_what_the_other_windows_would_add(rng, monkeypatch, n_nearest):
+def test_truncation_is_what_the_other_windows_would_add(rng, n_nearest):
     X = rng.normal(size=(40, 3))
-    monkeypatch.setattr(window_mixture, "_DRAWS", 3000)
-    model = ManifoldParzen(2, 6, 0.3, n_nearest=n_nearest).fit(X)
+    options = ParzenOptions(draws=3000)
+    model = ManifoldParzen(2, 6, 0.3, n_nearest=n_nearest, options=options).fit(X)
     points = model.sample(3000, random_state=1)
     whole = by_definition(X, points, 2, 6, 0.3)
     missed = whole - by_definition(X, points, 2, 6, 0.3, n_nearest)
@@ -177,12 +179,11 @@ def test_mean_of_draws_is_that_of_the_data(followed, helix):
 
 
 @pytest.mark.parametrize("params", [{"n_components": 2, "n_neighbors": 10}, {"n_components": 0}])
-def test_nearest_windows_do(rng, monkeypatch, params):
+def test_nearest_windows_do(rng, params):
     """Data beyond the number of windows that are all summed, against all of them."""
     X, fresh = rng.uniform(size=(2, 600, 3)) * [3, 2, 0.1]
     exact = ManifoldParzen(**params).fit(X)
-    monkeypatch.setattr(window_mixture, "_ALL", 300)
-    model = ManifoldParzen(**params).fit(X)
+    model = ManifoldParzen(**params, options=ParzenOptions(sum_all=300)).fit(X)
     assert exact.n_nearest_ == 600
     assert exact.truncation_ == 0
     assert model.n_nearest_ < 600
@@ -199,11 +200,9 @@ def test_given_number_of_nearest_windows(helix):
     assert ManifoldParzen(1, 5, 0.02, n_nearest=10_000).fit(helix).n_nearest_ == 300
 
 
-def test_some_points_stand_for_all_that_are_left_out(helix, monkeypatch):
+def test_some_points_stand_for_all_that_are_left_out(helix):
     everyone = ManifoldParzen(1, 10).fit(helix)
-    monkeypatch.setattr(leave_one_out, "_LEFT_OUT", 100)
-    monkeypatch.setattr(leave_one_out, "_WINDOWS", 60)
-    some = ManifoldParzen(1, 10).fit(helix)
+    some = ManifoldParzen(1, 10, options=ParzenOptions(left_out=100, windows=60)).fit(helix)
     assert some.loglikelihood_.low < everyone.loglikelihood_ < some.loglikelihood_.high
     assert some.noise_ == pytest.approx(everyone.noise_, rel=0.15)
 

@@ -44,10 +44,9 @@ def test_coverage(method, name):
 
 
 @pytest.mark.parametrize("method", [correlation_dimension, diffusion_slope])
-def test_coverage_of_sampled_pairs(method, monkeypatch):
+def test_coverage_of_sampled_pairs(method):
     """With pairs of a few points only, intervals are as much wider as estimates scatter."""
-    monkeypatch.setattr("manifoldry.dimension.pairs._ROWS", 60)
-    found = [method(cube(2, 400, seed), random_state=seed).value for seed in range(60)]
+    found = [method(cube(2, 400, seed), max_rows=60, random_state=seed).value for seed in range(60)]
     mean, spread = np.mean(found), np.std(found)
     said = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
     assert 0.7 < said / spread < 1.6

@@ -23,6 +23,7 @@ from manifoldry.eigen import (
     resolve_solver,
 )
 from manifoldry.eigen.inverse import estimated_fill
+from manifoldry.eigen.lanczos import Crowd
 from manifoldry.exceptions import ConvergenceWarning
 
 PROBLEM = SpectralProblem(np.diag(np.arange(20.0)), end="smallest")
@@ -151,6 +152,13 @@ def test_the_probe_agrees_with_the_dense_solver():
     fast, exact = Lanczos(probe=True).solve(problem, 4, rng), Dense().solve(problem, 4, rng)
     np.testing.assert_allclose(fast.values, exact.values, atol=1e-12)
     np.testing.assert_allclose(fast.vectors, exact.vectors, atol=1e-6)
+
+
+def test_a_probe_without_patience_gives_up():
+    rng = np.random.default_rng(1)
+    hasty = Lanczos(probe=True, crowd=Crowd(early_products=5, early_ratio=0.0))
+    with pytest.raises(SolverFailed, match="did not separate 3 pairs of order 600 in 5 products"):
+        hasty.solve(random_graph(600, rng), 2, rng)
 
 
 def test_fill_estimate_is_close_on_a_grid():

@@ -24,23 +24,22 @@ def test_a_shift_inside_the_spectrum_is_noticed(kind, shift, end):
         ShiftedInverse(kind(path(50).toarray()), shift, end)
 
 
-def test_a_trusted_shift_that_is_not_outside_shows_in_the_iteration(monkeypatch):
-    monkeypatch.setattr("manifoldry.eigen.shift_invert._TRUSTED_FROM", 0)
+def test_a_trusted_shift_that_is_not_outside_shows_in_the_iteration():
     A = path(300) - 1e-4 * sp.eye_array(300)  # one eigenvalue below what the bounds say
     problem = SpectralProblem(A, end="smallest", bounds=(0, 4))
-    spectrum = ShiftInvertLanczos().solve(problem, 2, np.random.default_rng(0))
+    spectrum = ShiftInvertLanczos(trusted_from=0).solve(problem, 2, np.random.default_rng(0))
     expected = 2 - 2 * np.cos(np.pi * np.arange(2) / 300) - 1e-4
     np.testing.assert_allclose(spectrum.values, expected, atol=1e-10)
 
 
-def test_nested_dissection_agrees_with_minimum_degree(monkeypatch):
+def test_nested_dissection_agrees_with_minimum_degree():
     pytest.importorskip("pymetis", reason="nested dissection is an extra: pymetis")
     rng, grid = np.random.default_rng(0), path(40)
     A = sp.csr_array(sp.kronsum(grid, grid))
     X = rng.standard_normal((1600, 3))
     plain = ShiftedInverse(A, -0.1, "smallest").solve(X)
-    monkeypatch.setattr("manifoldry.eigen.inverse._DISSECT_FROM", 0)
-    np.testing.assert_allclose(ShiftedInverse(A, -0.1, "smallest").solve(X), plain, atol=1e-12)
+    dissected = ShiftedInverse(A, -0.1, "smallest", dissect_from=0).solve(X)
+    np.testing.assert_allclose(dissected, plain, atol=1e-12)
 
 
 @pytest.mark.parametrize("invariant", [True, False])

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from manifoldry import NeighborGraph
-from manifoldry.neighbors import brute
+from manifoldry.neighbors.brute import BruteIndex
 from manifoldry.neighbors.products import nearest_by_products
 
 
@@ -15,10 +14,9 @@ def cloud():
 
 
 @pytest.mark.parametrize("rows", [7, 64, 1000])
-def test_among_themselves(X, rows, monkeypatch):
+def test_among_themselves(X, rows):
     """Every block serves its rows and its columns; nobody is his own neighbour."""
-    monkeypatch.setattr("manifoldry.neighbors.products._ROWS", rows)
-    indices, squares = nearest_by_products(X, X, 9)
+    indices, squares = nearest_by_products(X, X, 9, block_rows=rows)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)
     expected = np.argsort(D, axis=1)[:, :9]
@@ -27,22 +25,19 @@ def test_among_themselves(X, rows, monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [7, 1000])
-def test_among_others(X, rows, monkeypatch):
-    monkeypatch.setattr("manifoldry.neighbors.products._ROWS", rows)
+def test_among_others(X, rows):
     queries = X[:50] + np.float32(0.01)
-    indices, _ = nearest_by_products(queries, X, 9)
+    indices, _ = nearest_by_products(queries, X, 9, block_rows=rows)
     assert np.array_equal(indices, np.argsort(cdist(queries, X), axis=1)[:, :9])
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 @pytest.mark.parametrize("scale", [1.0, 1e-150])
-def test_large_data_get_the_same_graph(offset, scale, monkeypatch):
+def test_large_data_get_the_same_neighbors(offset, scale):
     """The compiled path, forced on: to the last bit what the other one gives."""
     X = (np.random.default_rng(0).normal(size=(200, 15)).round(3) + offset) * scale
     X = np.vstack([X, X[:20]])
-    plain = NeighborGraph.build(X, 7)
-    monkeypatch.setattr(brute, "_LARGE", 0.0)
-    fast = NeighborGraph.build(X, 7)
+    plain, fast = (BruteIndex(X, "", compile_from=f).others(X, 7) for f in (np.inf, 0.0))
     assert np.array_equal(fast.indices, plain.indices)
     assert np.array_equal(fast.distances, plain.distances)
 
@@ -50,11 +45,10 @@ def test_large_data_get_the_same_graph(offset, scale, monkeypatch):
 @pytest.mark.parametrize("far", [1e4, 1e9, 1e30])
 def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
     """Only products that round as coarsely as the far point's are large are done again."""
-    monkeypatch.setattr(brute, "_LARGE", 0.0)
     again = []
-    search_again = brute.BruteIndex._search_again
+    search_again = BruteIndex._search_again
     monkeypatch.setattr(
-        brute.BruteIndex,
+        BruteIndex,
         "_search_again",
         lambda self, X, rows, *found: (
             again.append(len(rows)) or search_again(self, X, rows, *found)
@@ -62,8 +56,8 @@ def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
     )
     X = X.astype(np.float64)
     X[5] = far
-    graph = NeighborGraph.build(X, 7)
+    found = BruteIndex(X, "", compile_from=0.0).others(X, 7)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)
-    assert np.array_equal(graph.indices.reshape(-1, 7), np.argsort(D, axis=1, kind="stable")[:, :7])
+    assert np.array_equal(found.indices, np.argsort(D, axis=1, kind="stable")[:, :7])
     assert sum(again) <= (1 if far < 1e8 else len(X))

@@ -14,7 +14,8 @@ from manifoldry import LLE, LTSA, HessianLLE, Isomap, LaplacianEigenmaps, Neighb
 from manifoldry.datasets import make_ring, make_s_curve, make_strip, make_swiss_roll
 from manifoldry.exceptions import ShortCircuitWarning
 from manifoldry.metrics import procrustes
-from manifoldry.neighbors import ShortCircuits, find_short_circuits
+from manifoldry.neighbors import ShortCircuitOptions, ShortCircuits, find_short_circuits
+from manifoldry.neighbors.crossings import CrossingSearch
 from manifoldry.neighbors.edge_list import EdgeList
 from manifoldry.neighbors.geodesics import Geodesics
 
@@ -65,6 +66,16 @@ def test_stray_points_in_a_gap_are_found(seed, offsets):
     assert len(found) > 0
     assert (found.edges >= 800).any(axis=1).all()
     assert found.changed > 0.1
+
+
+def test_thresholds_can_be_passed():
+    X, _ = stray_roll(800, 1)
+    found = find_short_circuits(X, 10, options=ShortCircuitOptions(shown=1))
+    assert len(found) > 1
+    assert f"and {len(found) - 1} more" in str(found)
+    assert len(find_short_circuits(X, 10, options=ShortCircuitOptions(harmless=1.0))) == 0
+    patient = ShortCircuitOptions(search=CrossingSearch(detour=50.0))
+    assert len(find_short_circuits(X, 10, options=patient)) == 0
 
 
 @pytest.mark.parametrize(("noise", "k"), [(0.0, 20), (0.0, 30), (0.0, 60), (0.5, 15), (0.5, 40)])

@@ -1,8 +1,9 @@
 """From distances on a graph to weights: fitted on the training graph, applied to new rows."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,20 @@ from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
 
 Symmetrization = Literal["or", "and", "mean"]
+
+
+class _Rule(NamedTuple):
+    """How weights of the same edge from both its ends become one."""
+
+    combine: Callable[[sparse.csr_array, sparse.csr_array], sparse.csr_array]
+    drops_one_sided: bool = False
+
+
+_RULES: dict[Symmetrization, _Rule] = {
+    "or": _Rule(lambda own, back: own.maximum(back)),
+    "and": _Rule(lambda own, back: own.minimum(back), drops_one_sided=True),
+    "mean": _Rule(lambda own, back: sparse.csr_array((own + back) / 2)),
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +44,7 @@ class Affinity(ABC):
     symmetrize: Symmetrization = field(default="or", kw_only=True)
 
     def __post_init__(self) -> None:
-        check_option("symmetrize", self.symmetrize, ("or", "and", "mean"))
+        check_option("symmetrize", self.symmetrize, tuple(_RULES))
 
     @abstractmethod
     def fit(self, graph: NeighborGraph) -> "Weights":
@@ -60,7 +75,7 @@ class Weights(ABC):
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
         W = graph.matrix(np.exp(-self.exponents(graph, graph)))
-        return _combine(W, W.T.tocsr(), self.symmetrize)
+        return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
     def rows(self, own: NeighborGraph, back: NeighborGraph) -> tuple[sparse.csr_array, Array]:
         """Weights of new points, (n_query, n_reference), and the logarithm of each row's scale.
@@ -69,9 +84,9 @@ class Weights(ABC):
         underflow, while their ratios, which is all an extension needs, stay well defined.
         """
         exponents = [self.exponents(own, own), self.reverse_exponents(own, back)]
-        smallest = np.full(own.n_query, np.inf)
+        smallest, dropped = np.full(own.n_query, np.inf), _RULES[self.symmetrize].drops_one_sided
         for graph, other, values in zip((own, back), (back, own), exponents, strict=True):
-            counts = _shared(graph, other) if self.symmetrize == "and" else slice(None)
+            counts = _shared(graph, other) if dropped else slice(None)
             np.minimum.at(smallest, graph.rows[counts], values[counts])
         smallest[np.isinf(smallest)] = 0.0
         # An edge that "and" is about to drop may weigh more than the heaviest that stays.
@@ -79,18 +94,10 @@ class Weights(ABC):
             graph.matrix(np.exp(np.minimum(smallest[graph.rows] - values, 0.0)))
             for graph, values in zip((own, back), exponents, strict=True)
         )
-        return _combine(A, B, self.symmetrize), -smallest
+        return _RULES[self.symmetrize].combine(A, B), -smallest
 
 
 def _shared(graph: NeighborGraph, other: NeighborGraph) -> NDArray[np.bool_]:
     """Which edges of `graph` are edges of `other` too."""
     n = graph.n_reference
     return np.isin(graph.rows * n + graph.indices, other.rows * n + other.indices)
-
-
-def _combine(
-    own: sparse.csr_array, back: sparse.csr_array, symmetrize: Symmetrization
-) -> sparse.csr_array:
-    if symmetrize == "mean":
-        return sparse.csr_array((own + back) / 2)
-    return own.maximum(back) if symmetrize == "or" else own.minimum(back)

@@ -7,11 +7,7 @@ from numpy.typing import NDArray
 
 from manifoldry.util.typing import Array, IntArray
 
-_MOST_STEPS = 100  # bisection alone needs about 50
 _FAR = 750.0  # exp(−750) is zero: what lies beyond has no part in any moment
-# Halley's step triples the number of right digits: one from here leaves nothing but rounding.
-_CLOSE = 1e-5
-_ROUNDING = 1e-14
 
 
 class Entropy(NamedTuple):
@@ -69,19 +65,19 @@ def bracket(t: Array, perplexity: float) -> tuple[Array, Array]:
     return low, np.maximum(high, low)
 
 
-def solve(t: Array, perplexity: float) -> Roots:
+def solve(t: Array, perplexity: float, max_steps: int = 100) -> Roots:
     """The α at which the entropy of every row is log `perplexity`; see :func:`bracket` for `t`.
 
     Halley's steps, with bisection where they leave the bracket or do not halve the residual. They
     start where it is for an even density on a plane: β·t_K = e for the neighbour of rank K. All
-    rows go in step, and those that have arrived drop out.
+    rows go in step, and those that have arrived drop out; bisection alone needs about 50 steps.
     """
     low, high = bracket(t, perplexity)
     rank = int(np.ceil(perplexity)) - 1
     alpha = np.clip(1 - np.log(t[:, rank]), low, high)
     found, steps = np.empty(len(t)), np.zeros(len(t), dtype=np.intp)
     going, last = np.arange(len(t)), np.full(len(t), np.inf)
-    for _ in range(_MOST_STEPS):
+    for _ in range(max_steps):
         at = entropy(alpha, t)
         steps[going] += 1
         residual = at.value - np.log(perplexity)
@@ -97,16 +93,27 @@ def solve(t: Array, perplexity: float) -> Roots:
 
 
 def _advance(
-    alpha: Array, low: Array, high: Array, residual: Array, at: Entropy, last: Array
+    alpha: Array,
+    low: Array,
+    high: Array,
+    residual: Array,
+    at: Entropy,
+    last: Array,
+    *,
+    close: float = 1e-5,
+    rounding: float = 1e-14,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """The next α, and where nothing is left to gain; `last` is how large residuals were before."""
+    """The next α, and where nothing is left to gain; `last` is how large residuals were before.
+
+    Halley's step triples the number of right digits: one from `close` leaves nothing but rounding.
+    """
     error, step = np.abs(residual), _halley(residual, at)
     good = (alpha - step > low) & (alpha - step < high) & (error <= last / 2)
-    there = error <= _ROUNDING
-    narrow = high - low <= _ROUNDING * np.maximum(1, np.abs(alpha))
-    close = good & (np.maximum(error, np.abs(step)) < _CLOSE)
+    there = error <= rounding
+    narrow = high - low <= rounding * np.maximum(1, np.abs(alpha))
+    nearly = good & (np.maximum(error, np.abs(step)) < close)
     new = np.where(there, alpha, np.where(good, alpha - step, (low + high) / 2))
-    return new, there | narrow | close
+    return new, there | narrow | nearly
 
 
 def _halley(residual: Array, at: Entropy) -> Array:

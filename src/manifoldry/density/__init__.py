@@ -2,5 +2,6 @@
 
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.density.mixture_of_factor_analyzers import MixtureOfFactorAnalyzers
+from manifoldry.density.window_mixture import ParzenOptions
 
-__all__ = ["ManifoldParzen", "MixtureOfFactorAnalyzers"]
+__all__ = ["ManifoldParzen", "MixtureOfFactorAnalyzers", "ParzenOptions"]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions
 from manifoldry.density.windows import (
     Terms,
     Windows,
@@ -20,11 +21,6 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
-
-# Points that are left out, and windows around each that are looked at, at most.
-_LEFT_OUT, _WINDOWS = 300, 2000
-_STEPS = 12  # values of the noise that are tried before the best is refined
-_TOLERANCE = 0.02  # of the logarithm of the noise
 
 
 class Trial(NamedTuple):
@@ -50,6 +46,7 @@ class Points:
     counts: IntArray
     index: NeighborIndex
     widest: int = 0  # neighbours that are searched for, once
+    options: ParzenOptions = DEFAULT_OPTIONS
 
     @property
     def n(self) -> int:
@@ -69,8 +66,8 @@ class Points:
     @cached_property
     def left_out(self) -> tuple[IntArray, IntArray]:
         """Points to leave out, and the others around each, the nearest if they are many."""
-        rows = spread_rows(self.n, _LEFT_OUT)
-        m = min(self.n - 1, _WINDOWS)
+        rows = spread_rows(self.n, self.options.left_out)
+        m = min(self.n - 1, self.options.windows)
         return rows, self.index.nearest_but(self.X[rows], m, rows)[0]
 
 
@@ -88,6 +85,7 @@ class LeftOut:
     log_weights: Array  # (n_left_out, m), of the windows
     counts: IntArray  # (n_left_out,), how often each point occurs
     population: int
+    noise_tolerance: float  # of its logarithm, when it is refined
 
     @classmethod
     def of(cls, points: Points, neighbors: IntArray, d: int) -> "LeftOut":
@@ -101,7 +99,8 @@ class LeftOut:
             _shifted(windows_without(points.X, neighbors, owners, dropped, d), points.n),
         )
         terms = measure(points.X[rows], members, pieces, (points.n + len(owners), d))
-        return cls(terms, log_weights, points.counts[rows], points.n)
+        tolerance = points.options.noise_tolerance
+        return cls(terms, log_weights, points.counts[rows], points.n, tolerance)
 
     def loglikelihood(self, d: int, noise: float) -> Estimate:
         """Mean log density of the points that were left out."""
@@ -128,7 +127,7 @@ class LeftOut:
             lambda log_noise: -self.loglikelihood(d, np.exp(log_noise)),
             bounds=np.log(between),
             method="bounded",
-            options={"xatol": _TOLERANCE},
+            options={"xatol": self.noise_tolerance},
         )
         noise = float(np.exp(found.x))
         return Trial(d, k, noise, self.loglikelihood(d, noise))
@@ -143,9 +142,9 @@ def search(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Tr
     return trials
 
 
-def candidate_noises(lowest: float, highest: float) -> Array:
+def candidate_noises(lowest: float, highest: float, steps: int) -> Array:
     """Values of the noise to try, evenly spaced in their logarithm."""
-    return np.geomspace(lowest, max(highest, 2 * lowest), _STEPS)
+    return np.geomspace(lowest, max(highest, 2 * lowest), steps)
 
 
 def _without_themselves(

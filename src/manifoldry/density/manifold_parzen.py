@@ -7,7 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.density.base import DensityEstimator
 from manifoldry.density.leave_one_out import Points, Trial, candidate_noises, search
-from manifoldry.density.window_mixture import WindowMixture
+from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
 from manifoldry.density.windows import Windows, windows_around
 from manifoldry.exceptions import RankWarning
 from manifoldry.neighbors.choose import choose_index
@@ -18,8 +18,6 @@ from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import plan_memory
 from manifoldry.util.warn import warn
 
-_DIMENSIONS, _NEIGHBORS = (1, 2, 3, 5, 8, 12), (5, 10, 20, 40)  # tried unless given
-_LEAST_NOISE = 1e-3  # in units of a typical distance between neighbours
 _RANGE = 1e100  # of the noise relative to the data; its square must be a number
 
 
@@ -48,6 +46,8 @@ class ManifoldParzen(DensityEstimator):
         to 2000; of more, as many as miss 0.001 of the log density on average, measured on draws.
     n_jobs : int, default=None
         Threads of the neighbour search, by default one per core.
+    options : ParzenOptions, default=None
+        What is tried and on how many points it is measured; by default as it says.
 
     Attributes
     ----------
@@ -96,12 +96,14 @@ class ManifoldParzen(DensityEstimator):
         *,
         n_nearest: int | None = None,
         n_jobs: int | None = None,
+        options: ParzenOptions | None = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.noise = noise
         self.n_nearest = n_nearest
         self.n_jobs = n_jobs
+        self.options = options
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw points from the density, (n_samples, n_features), of the training data's type.
@@ -134,7 +136,7 @@ class ManifoldParzen(DensityEstimator):
         """The distinct rows, in a frame in which squares neither cancel nor overflow."""
         first, counts = np.unique(RowLookup.of(data).identical(data), return_counts=True)
         X = self._points(data[first])
-        return Points(X, counts, choose_index(X))
+        return Points(X, counts, choose_index(X), options=self.options or DEFAULT_OPTIONS)
 
     def _grid(self, points: Points) -> dict[int, list[int]]:
         """Numbers of axes to try for every number of neighbours."""
@@ -145,7 +147,9 @@ class ManifoldParzen(DensityEstimator):
         neighbors = self._neighbors(points, least=d or 1)
         if d is not None:
             return {k: [d] for k in neighbors}
-        few = {k: [d for d in _DIMENSIONS if d <= min(k, n_features)] for k in neighbors}
+        few = {
+            k: [d for d in points.options.dimensions if d <= min(k, n_features)] for k in neighbors
+        }
         return {0: [0], **few}
 
     def _given_components(self, points: Points) -> int:
@@ -161,7 +165,9 @@ class ManifoldParzen(DensityEstimator):
     def _neighbors(self, points: Points, least: int) -> list[int]:
         most = points.n - 1
         if self.n_neighbors is None:
-            return [k for k in _NEIGHBORS if least <= k <= most] or [min(most, 2 * least)]
+            return [k for k in points.options.neighbors if least <= k <= most] or [
+                min(most, 2 * least)
+            ]
         k = check_count("n_neighbors", self.n_neighbors, minimum=least)
         if k > most:
             raise ValueError(
@@ -185,7 +191,8 @@ class ManifoldParzen(DensityEstimator):
             raise ValueError(
                 "all rows of X coincide, so that no noise can be learned; pass a positive noise"
             )
-        return candidate_noises(_least_noise(points), np.sqrt(points.X.var(axis=0).mean()))
+        widest = float(np.sqrt(points.X.var(axis=0).mean()))
+        return candidate_noises(_least_noise(points), widest, points.options.noise_steps)
 
     def _nearest(self, mixture: WindowMixture) -> tuple[WindowMixture, float]:
         """The mixture that sums no more windows than needed, and what that loses."""
@@ -216,13 +223,13 @@ def _mixed(points: Points, best: Trial) -> WindowMixture:
     plan_memory(needed, f"{points.n} windows of {d} axes", "pass a smaller n_components")
     windows = Windows.join(windows_around(points.X, points.neighbors(best.n_neighbors), d))
     weights = points.counts / points.counts.sum()
-    return WindowMixture(windows, weights, best.noise, points.index, points.n)
+    return WindowMixture(windows, weights, best.noise, points.index, points.n, points.options)
 
 
 def _least_noise(points: Points) -> float:
     """The smallest noise to try: far below what separates neighbours."""
     gaps = points.index.others(points.X, 1).distances
-    return float(_LEAST_NOISE * np.median(gaps) / np.sqrt(points.X.shape[1]))
+    return float(points.options.least_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
 
 
 def _warn_of_a_plane(d: int, n_features: int) -> None:

@@ -21,7 +21,6 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.warn import warn
 
-_DEFAULT_FACTORS = 2
 _TINY = float(np.finfo(float).eps)  # variance of a feature that counts as none, beside the largest
 
 
@@ -126,7 +125,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self._store(best, mixture)
         return mixture
 
-    def _counts(self, data: Array) -> tuple[int, int]:
+    def _counts(self, data: Array, default_factors: int = 2) -> tuple[int, int]:
         """Numbers of components and factors, as the data allow."""
         n_components = check_count("n_components", self.n_components)
         distinct = len(np.unique(RowLookup.of(data).identical(data)))
@@ -141,7 +140,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             )
         bound, limit = min((data.shape[1], "n_features"), (len(data) - 1, "n_samples - 1"))
         if self.n_factors is None:
-            return n_components, min(_DEFAULT_FACTORS, bound)
+            return n_components, min(default_factors, bound)
         n_factors = check_count("n_factors", self.n_factors)
         if n_factors > bound:
             raise ValueError(

@@ -9,10 +9,49 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
-_ALL = 2000  # windows up to which the density is the sum of all of them
-_NEAREST = 100  # of more windows, the first number of nearest ones to try
-_LOST = 1e-3  # of the log density, what those may miss on average
-_DRAWS = 100  # points on which that is measured
+
+@dataclass(frozen=True)
+class ParzenOptions:
+    """Rarer choices of :class:`ManifoldParzen`.
+
+    Parameters
+    ----------
+    dimensions, neighbors : tuple of int
+        Numbers of axes and of neighbors that are tried unless given.
+    left_out : int
+        Points that are left out, at most, to measure the likelihood.
+    windows : int
+        Windows around each of those that are looked at, at most.
+    least_noise : float
+        The smallest noise that is tried, in units of a typical distance between neighbors.
+    noise_steps : int
+        Values of the noise that are tried before the best is refined.
+    noise_tolerance : float
+        Of the logarithm of the noise, when it is refined.
+    sum_all : int
+        Windows up to which the density is the sum of all of them.
+    first_nearest : int
+        Of more windows, the first number of nearest ones to try; it is doubled until it does.
+    lost : float
+        What those may miss of the log density, on average over draws.
+    draws : int
+        Points on which that is measured.
+    """
+
+    dimensions: tuple[int, ...] = (1, 2, 3, 5, 8, 12)
+    neighbors: tuple[int, ...] = (5, 10, 20, 40)
+    left_out: int = 300
+    windows: int = 2000
+    least_noise: float = 1e-3
+    noise_steps: int = 12
+    noise_tolerance: float = 0.02
+    sum_all: int = 2000
+    first_nearest: int = 100
+    lost: float = 1e-3
+    draws: int = 100
+
+
+DEFAULT_OPTIONS = ParzenOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +63,7 @@ class WindowMixture:
     noise: float
     index: NeighborIndex
     n_nearest: int
+    options: ParzenOptions = DEFAULT_OPTIONS
 
     @property
     def n(self) -> int:
@@ -59,11 +99,12 @@ class WindowMixture:
 
     def truncated(self) -> tuple["WindowMixture", float]:
         """With as few of the nearest windows as do, and what of the log density those miss."""
-        if self.n <= _ALL:
+        if self.n <= self.options.sum_all:
             return replace(self, n_nearest=self.n), 0.0
-        counts = _NEAREST * 2 ** np.arange(np.ceil(np.log2(self.n / _NEAREST)), dtype=np.intp)
+        first = self.options.first_nearest
+        counts = first * 2 ** np.arange(np.ceil(np.log2(self.n / first)), dtype=np.intp)
         lost = self.lost(counts)
-        enough = np.flatnonzero(lost <= _LOST)
+        enough = np.flatnonzero(lost <= self.options.lost)
         if len(enough) == 0:
             return replace(self, n_nearest=self.n), 0.0
         return replace(self, n_nearest=int(counts[enough[0]])), float(lost[enough[0]])
@@ -73,14 +114,15 @@ class WindowMixture:
 
         All windows are looked at once, in the order of their distance: Σ over the first of them.
         """
-        points = self.draw(_DRAWS, np.random.default_rng(0))
+        draws = self.options.draws
+        points = self.draw(draws, np.random.default_rng(0))
         d = self.windows.variances.shape[1]
         lost = np.zeros(len(counts))
-        for block in row_blocks(_DRAWS, self.n * (d + 6), budget=2**22):
+        for block in row_blocks(draws, self.n * (d + 6), budget=2**22):
             terms = self.windows.terms(points[block])
             logs = terms.log_densities(d, self.noise) + np.log(self.weights)
             order = np.argsort(terms.across + terms.along.sum(axis=0), axis=1)
             logs = np.take_along_axis(logs, order, axis=1)
             whole = log_sum(logs)
             lost += [(whole - log_sum(logs[:, :count])).sum() for count in counts]
-        return lost / _DRAWS
+        return lost / draws

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manifoldry.neighbors.neighborhoods import NO_EXTENT
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
-
-# Variance below this share of the largest around a point is rounding.
-_NO_EXTENT = 1e-12
-_BATCH = 2**17  # numbers that points of a batch of windows have, few enough for the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +20,7 @@ class Windows:
     centers: Array  # (n, n_features)
     axes: Array  # (n, d, n_features), orthonormal rows
     variances: Array  # (n, d)
+    batch: int = 2**17  # numbers that points of a batch of windows have, few enough for the cache
 
     @classmethod
     def join(cls, pieces: Iterable[tuple[slice, "Windows"]]) -> "Windows":
@@ -40,7 +38,7 @@ class Windows:
         if members is not None:
             return measure(X, members, [(slice(0, n), self)], (n, d))
         across, along = np.empty((len(X), n)), np.empty((d, len(X), n))
-        for block in row_blocks(n, len(X) * X.shape[1], _BATCH):
+        for block in row_blocks(n, len(X) * X.shape[1], self.batch):
             squares, projected = self.squares(block, X)
             across[:, block], along[:, :, block] = squares.T, projected.T
         return Terms(across, along, self.variances.T, None, X.shape[1])
@@ -77,11 +75,12 @@ def windows_without(
         yield block, Windows(X[owners[block]], axes, variances * k / max(1, k - 1))
 
 
-def principal_axes(steps: Array, d: int) -> tuple[Array, Array]:
+def principal_axes(steps: Array, d: int, no_extent: float = NO_EXTENT) -> tuple[Array, Array]:
     """Leading directions (n, d, n_features) of steps (n, k, n_features), and their mean squares.
 
     Not centred: the plane goes through the point itself, not through the mean of its neighbours.
-    By way of the smaller of the two Gram matrices.
+    By way of the smaller of the two Gram matrices. Variance below the share `no_extent` of the
+    largest is rounding.
     """
     k, n_features = steps.shape[1:]
     transposed = steps.transpose(0, 2, 1)
@@ -89,7 +88,7 @@ def principal_axes(steps: Array, d: int) -> tuple[Array, Array]:
     values, vectors = np.linalg.eigh(transposed @ steps if few_features else steps @ transposed)
     values = values[:, ::-1][:, :d]
     vectors = vectors[:, :, ::-1][:, :, :d].transpose(0, 2, 1)
-    extends = values > _NO_EXTENT * np.maximum(values[:, :1], np.finfo(float).tiny)
+    extends = values > no_extent * np.maximum(values[:, :1], np.finfo(float).tiny)
     if not few_features:
         vectors = vectors @ steps / np.sqrt(np.where(extends, values, np.inf))[:, :, None]
     return vectors * extends[:, :, None], np.where(extends, values, 0.0) / k
@@ -136,7 +135,7 @@ def measure(
     variances, places = np.empty((d, n)), Places.of(members, n)
     for block, windows in pieces:
         variances[:, block] = windows.variances.T
-        for some, rows, columns in places.batches(block, X.shape[1]):
+        for some, rows, columns in places.batches(block, X.shape[1], windows.batch):
             squares, projected = windows.squares(some, X[rows])
             across[rows, columns] = squares
             along[:, rows, columns] = np.moveaxis(projected, 2, 0)
@@ -159,19 +158,19 @@ class Places:
         return cls(*np.divmod(order, members.shape[1]), starts)
 
     def batches(
-        self, block: slice, n_features: int
+        self, block: slice, n_features: int, numbers: int
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Windows of the block that occur, as counted from its start, with their places, (w, r).
 
         Those that stand at up to r places, a power of two, come together; where one has fewer, its
-        last is repeated.
+        last is repeated. Points of a batch have about so many `numbers`.
         """
         starts = self.starts[block.start : block.stop + 1]
         counts = np.diff(starts)
         sizes = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.intp)
         for size in np.unique(sizes[counts > 0]):
             alike = np.flatnonzero((sizes == size) & (counts > 0))
-            for part in row_blocks(len(alike), 2**size * n_features, _BATCH):
+            for part in row_blocks(len(alike), 2**size * n_features, numbers):
                 some = alike[part]
                 within = np.minimum(np.arange(2**size), counts[some, None] - 1)
                 at = starts[some, None] + within

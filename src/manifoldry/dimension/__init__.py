@@ -9,13 +9,14 @@ from manifoldry.dimension.maximum_likelihood import maximum_likelihood
 from manifoldry.dimension.pca import pca_dimension
 from manifoldry.dimension.profile import Profile, scale_profile
 from manifoldry.dimension.report import DimensionReport
-from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
+from manifoldry.dimension.residual_variance_elbow import ElbowOptions, residual_variance_elbow
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.two_nn import two_nn
 
 __all__ = [
     "Dimension",
     "DimensionReport",
+    "ElbowOptions",
     "Profile",
     "correlation_dimension",
     "diffusion_slope",

@@ -11,12 +11,13 @@ from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
 
-_NEIGHBORS = (10, 20)
-_BELOW = 1 - 1e-9  # a radius is often the distance of a pair, which is then not counted
-
 
 def correlation_dimension(
-    X: Any, *, n_neighbors: tuple[int, int] | None = None, random_state: RandomState = None
+    X: Any,
+    *,
+    n_neighbors: tuple[int, int] | None = None,
+    max_rows: int = 1000,
+    random_state: RandomState = None,
 ) -> Dimension:
     """Estimate the dimension as the slope of log C(r) (Grassberger & Procaccia 1983).
 
@@ -32,9 +33,10 @@ def correlation_dimension(
     n_neighbors : (int, int), default=None
         The neighbours whose median distances are the two radii; by default 10 and 20, or what the
         data allow.
+    max_rows : int, default=1000
+        Points whose pairs are counted, at most.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the 1000 points whose pairs are counted, where there are more; ``None`` is a fixed
-        seed.
+        Seed of the points that are drawn where there are more; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -51,7 +53,7 @@ def correlation_dimension(
     source = Source.of(X)
     points = source.require_points("correlation_dimension")
     radii = _radii(source, n_neighbors)
-    pairs = Pairs.drawn(points, as_generator(random_state, unset=0))
+    pairs = Pairs.drawn(points, as_generator(random_state, unset=0), max_rows)
     counts = _counts(pairs, radii / pairs.frame.unit)
     mean = counts.mean(axis=0)
     if mean[0] == 0:
@@ -67,10 +69,11 @@ def correlation_dimension(
     return Dimension(value, "correlation_dimension", note)
 
 
-def _radii(source: Source, n_neighbors: tuple[int, int] | None) -> Array:
+def _radii(source: Source, n_neighbors: tuple[int, int] | None, nearer: int = 10) -> Array:
+    """Median distances to two neighbours: those asked for, or the `nearer` and the usual one."""
     if n_neighbors is None:
         high = source.resolve_neighbors(None, least=2)
-        low = min(_NEIGHBORS[0], high // 2)
+        low = min(nearer, high // 2)
     else:
         low, high = n_neighbors
         check_count("n_neighbors[0]", low)
@@ -87,10 +90,13 @@ def _radii(source: Source, n_neighbors: tuple[int, int] | None) -> Array:
     return radii
 
 
-def _counts(pairs: Pairs, radii: Array) -> Array:
-    """Points closer than either radius to each of the rows, (n_rows, 2)."""
+def _counts(pairs: Pairs, radii: Array, below: float = 1 - 1e-9) -> Array:
+    """Points closer than either radius to each of the rows, (n_rows, 2).
+
+    A radius is often the distance of a pair, which is then not counted: hence the factor `below`.
+    """
     counts = np.zeros((len(pairs.rows), 2))
     for D in pairs.blocks():
         for column, radius in enumerate(radii):
-            counts[:, column] += (_BELOW * radius > D).sum(axis=1)
+            counts[:, column] += (below * radius > D).sum(axis=1)
     return counts

@@ -12,11 +12,8 @@ from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
 
-# Distances are gathered in bins of 2 % of their size, from 2¹⁶ times the spread of the data down.
-_PER_OCTAVE, _OCTAVES, _ABOVE = 32, 64, 16
 
-
-def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
+def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState = None) -> Dimension:
     """Estimate the dimension as twice the largest slope of log Σ exp(−d²/ε) against log ε.
 
     The rule by which :class:`~manifoldry.DiffusionMaps` picks its width, on all pairs instead of
@@ -31,9 +28,10 @@ def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data, or a graph with Euclidean distances; copies of a row count once.
+    max_rows : int, default=1000
+        Points whose pairs are summed, at most.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the 1000 points whose pairs are summed, where there are more; ``None`` is a fixed
-        seed.
+        Seed of the points that are drawn where there are more; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -48,7 +46,7 @@ def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
     diffusion_slope: 1.82 [1.8 to 1.84 by chance alone] (steepest at a width √ε of 0.0925)
     """
     points = Source.of(X).require_points("diffusion_slope")
-    pairs = Pairs.drawn(points, as_generator(random_state, unset=0))
+    pairs = Pairs.drawn(points, as_generator(random_state, unset=0), max_rows)
     lengths, counts = _histogram(pairs)
     squared, m = lengths**2, len(pairs.rows)
     widths, slopes = kernel_growth(squared, own=float(m), counts=counts.sum(axis=0))
@@ -65,17 +63,23 @@ def diffusion_slope(X: Any, *, random_state: RandomState = None) -> Dimension:
     return Dimension(Estimate.positive(2 * slope, 2 * error), "diffusion_slope", note)
 
 
-def _histogram(pairs: Pairs) -> tuple[Array, Array]:
-    """Lengths, and how many of about each length every row has, (n_rows, n_lengths)."""
-    m, n_bins = len(pairs.rows), _PER_OCTAVE * _OCTAVES
-    # In units of the spread, so that those of the data do not matter; 16 octaves are for outliers.
-    top = float(np.log2(pairs.spread)) + _ABOVE
+def _histogram(
+    pairs: Pairs, *, per_octave: int = 32, octaves: int = 64, above: int = 16
+) -> tuple[Array, Array]:
+    """Lengths, and how many of about each length every row has, (n_rows, n_lengths).
+
+    They are gathered in bins of 2 % of their size (32 to the octave), from 2¹⁶ times the spread of
+    the data down: so many octaves `above` it are for outliers.
+    """
+    m, n_bins = len(pairs.rows), per_octave * octaves
+    # In units of the spread, so that those of the data do not matter.
+    top = float(np.log2(pairs.spread)) + above
     counts = np.zeros(m * n_bins)
     starts = n_bins * np.arange(m)[:, None]
     for D in pairs.blocks():
         with np.errstate(divide="ignore"):  # differences so small that their squares vanish
-            bins = np.clip((top - np.log2(D)) * _PER_OCTAVE, -1, n_bins - 1).astype(np.intp)
+            bins = np.clip((top - np.log2(D)) * per_octave, -1, n_bins - 1).astype(np.intp)
         counts += np.bincount((starts + bins)[bins >= 0], minlength=m * n_bins)  # not to itself
     by_row = counts.reshape(m, n_bins)
     used = np.flatnonzero(by_row.any(axis=0))
-    return 2.0 ** (top - (used + 0.5) / _PER_OCTAVE), by_row[:, used]
+    return 2.0 ** (top - (used + 0.5) / per_octave), by_row[:, used]

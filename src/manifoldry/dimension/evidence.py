@@ -6,16 +6,13 @@ from functools import cached_property
 import numpy as np
 
 from manifoldry.dimension.profile import Profile
-from manifoldry.dimension.result import Dimension
+from manifoldry.dimension.result import MANY_TIED, Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.util.typing import Array
 
 # Methods that look at small neighbourhoods, and can be expected to agree.
 NEAR = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")
 _DENSEST = "correlation_dimension"  # counts pairs, most of which are in the densest part
-_FALL = 0.15  # relative fall with the scale that is worth a word
-_VARIES = 1.6  # ratio of local dimensions, 95th to 5th percentile, that is
-_EDGES = 0.08  # by which local PCA exceeds the methods that edges lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +28,11 @@ class Evidence:
     ties: float  # share of points whose two nearest neighbours are equally far
     recall: float  # share of their neighbours that were found
     n_features: float  # infinite where only a graph was given
+    fall: float = 0.15  # relative fall with the scale that is worth a word
+    variation: float = 1.6  # ratio of local dimensions, 95th to 5th percentile, that is
+    edges: float = 0.08  # by which local PCA exceeds the methods that edges lower
+    agreement: float = 1.15  # ratio of estimates up to which there is nothing to explain
+    many_ties: float = MANY_TIED
 
     @classmethod
     def of(cls, source: Source, estimates: dict[str, Dimension], profile: Profile) -> "Evidence":
@@ -71,7 +73,7 @@ class Evidence:
         if len(self.local) == 0:
             return None
         low, high = (float(value) for value in np.percentile(self.local, [5, 95]))
-        return (low, high) if high >= _VARIES * low and round(low) < round(high) else None
+        return (low, high) if high >= self.variation * low and round(low) < round(high) else None
 
     @property
     def span(self) -> list[float]:
@@ -98,7 +100,7 @@ class Evidence:
         if len(values) < 3:
             return False
         smallest = min(values, key=float)
-        return smallest < (1 - _FALL) * values[0] and smallest.high < values[0].low
+        return smallest < (1 - self.fall) * values[0] and smallest.high < values[0].low
 
     @cached_property
     def thins_out(self) -> bool:
@@ -117,7 +119,7 @@ class Evidence:
         if at == len(values) - 1 and self.elbow != round(values[-1]):
             return None
         beyond = float(np.mean(values[at : at + 3]))
-        return beyond if beyond < (1 - _FALL) * values[0] else None
+        return beyond if beyond < (1 - self.fall) * values[0] else None
 
     @property
     def noise_ends(self) -> int:
@@ -146,12 +148,12 @@ class Evidence:
         """What neighbour distances say and what local PCA says, where edges part the two."""
         names = [name for name in ("two_nn", "maximum_likelihood") if name in self.estimates]
         values = self.profile.values
-        declines = len(values) > 2 and values[-1] < (1 - _EDGES) * values[0]
+        declines = len(values) > 2 and values[-1] < (1 - self.edges) * values[0]
         if "local_pca" not in self.estimates or not names or self.thins_out or not declines:
             return None
         by_distance = float(np.mean([float(self.estimates[name]) for name in names]))
         by_variance = float(self.estimates["local_pca"])
-        return (by_distance, by_variance) if by_variance > (1 + _EDGES) * by_distance else None
+        return (by_distance, by_variance) if by_variance > (1 + self.edges) * by_distance else None
 
     @property
     def most_to_tell(self) -> float:

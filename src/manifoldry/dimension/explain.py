@@ -2,9 +2,6 @@
 
 from manifoldry.dimension.evidence import Evidence
 
-_AGREE = 1.15  # ratio of estimates up to which there is nothing to explain
-_TIES = 0.05  # share of points with tied neighbours that is worth a word
-
 
 def explain(seen: Evidence) -> list[str]:
     """Sentences, the most important first."""
@@ -27,7 +24,7 @@ def _agreement(seen: Evidence) -> str:
     low, high = min(seen.near), max(seen.near)
     if round(low) == round(high):
         return f"The methods that look at neighbourhoods agree on {round(low)}."
-    if high < _AGREE * low:
+    if high < seen.agreement * low:
         return f"The methods that look at neighbourhoods agree on {low:.2g} to {high:.2g}."
     return (
         f"The methods that look at neighbourhoods say {low:.2g} to {high:.2g}; what follows "
@@ -146,7 +143,7 @@ def _copies(seen: Evidence) -> str:
 
 
 def _lattice(seen: Evidence) -> str:
-    if seen.ties <= _TIES:
+    if seen.ties <= seen.many_ties:
         return ""
     return (
         f"Rounded values: {seen.ties:.0%} of the points have their two nearest neighbours at "

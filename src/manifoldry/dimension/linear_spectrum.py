@@ -11,9 +11,6 @@ from manifoldry.neighbors.distances import squared_norms
 from manifoldry.spectral.gram import LinearGram
 from manifoldry.util.typing import Array, Matrix
 
-_ROWS = 10_000  # points the spectrum is taken of
-_MOST = 300  # directions looked at
-
 
 @dataclass(frozen=True, eq=False)
 class LinearSpectrum:
@@ -37,16 +34,16 @@ class LinearSpectrum:
     all_there_are: int
 
     @classmethod
-    def of(cls, X: Matrix) -> "LinearSpectrum":
+    def of(cls, X: Matrix, *, max_rows: int = 10_000, max_axes: int = 300) -> "LinearSpectrum":
         """Decompose the Gram matrix of the data, or of a sample of them, always the same."""
         rng = np.random.default_rng(0)
-        if X.shape[0] > _ROWS:
-            X = X[np.sort(rng.choice(X.shape[0], _ROWS, replace=False))]
+        if X.shape[0] > max_rows:
+            X = X[np.sort(rng.choice(X.shape[0], max_rows, replace=False))]
         n = X.shape[0]
         bound = min(n - 1, X.shape[1])
         pose = LinearGram.of(Points(X))
         solver = resolve_solver("auto", end="largest")
-        spectrum = solver.solve(pose.problem, min(bound, _MOST), rng)
+        spectrum = solver.solve(pose.problem, min(bound, max_axes), rng)
         values = np.maximum(spectrum.values, 0.0)
         lengths = _squared_lengths(pose) * n / pose.inertia
         parts = values * spectrum.vectors**2 * n / pose.inertia

@@ -14,8 +14,6 @@ from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
-_OVERLAP = 0.25  # about one in k/4 neighbourhoods is independent of the others (simulated)
-
 
 def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = None) -> Dimension:
     """Estimate the dimension as the number of directions in which neighbourhoods extend.
@@ -77,13 +75,14 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
     return Dimension(value, "local_pca", note, source.to_samples(per_point))
 
 
-def _relative_error(found: Array, k: int, n: int) -> float:
+def _relative_error(found: Array, k: int, n: int, overlap: float = 0.25) -> float:
     """Standard error of the mean, relative to it.
 
     Where neighbourhoods are most of the data they are all alike, and their spread says nothing
     about chance; a single one is off by about 2/k (simulated), and overlapping ones by no less.
+    About one in `overlap`·k neighbourhoods is independent of the others (simulated).
     """
-    shared = max(1.0, _OVERLAP * k)
+    shared = max(1.0, overlap * k)
     seen = error_of_mean(found, n, shared) / float(found.mean())
     return max(seen, 2 / k * float(np.sqrt(shared / n)))
 

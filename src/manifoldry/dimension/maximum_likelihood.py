@@ -10,8 +10,6 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
 
-_NEIGHBORS = (10, 20)
-
 
 def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) -> Dimension:
     """Estimate the dimension from the distances to 10 to 20 neighbours (Levina & Bickel 2004).
@@ -67,10 +65,13 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     return Dimension(value, "maximum_likelihood", note, source.to_samples(per_point))
 
 
-def _resolve(source: Source, n_neighbors: tuple[int, int] | None) -> tuple[int, int]:
+def _resolve(
+    source: Source, n_neighbors: tuple[int, int] | None, fewest: int = 10
+) -> tuple[int, int]:
+    """The range of neighbours: what was asked for, or from `fewest` to the usual number."""
     if n_neighbors is None:
         high = source.resolve_neighbors(None, least=3)
-        return min(_NEIGHBORS[0], max(3, high // 2)), high
+        return min(fewest, max(3, high // 2)), high
     low, high = n_neighbors
     check_count("n_neighbors[0]", low, minimum=3)
     if high < low:

@@ -12,10 +12,9 @@ from manifoldry.neighbors.distances import (
     expansion_error,
     squared_norms,
 )
+from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
-
-_ROWS = 1000  # points whose distances to all others are looked at
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +33,10 @@ class Pairs:
     rows: IntArray
 
     @classmethod
-    def drawn(cls, X: Matrix, rng: np.random.Generator) -> "Pairs":
-        """Up to a thousand points, drawn where there are more."""
-        n = X.shape[0]
-        rows = np.arange(n) if n <= _ROWS else np.sort(rng.choice(n, _ROWS, replace=False))
+    def drawn(cls, X: Matrix, rng: np.random.Generator, max_rows: int) -> "Pairs":
+        """Up to so many points, drawn where there are more."""
+        n, max_rows = X.shape[0], check_count("max_rows", max_rows, minimum=2)
+        rows = np.arange(n) if n <= max_rows else np.sort(rng.choice(n, max_rows, replace=False))
         return cls(X, rows)
 
     @property

@@ -11,8 +11,6 @@ from manifoldry.util.checks import check_at_most, check_positive
 from manifoldry.util.estimate import Estimate, half_width
 from manifoldry.util.typing import Array
 
-_NOTHING = 1e-3  # share of the variance below which a direction is none
-
 
 def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
     """Count the principal directions that hold most of the variance of all the data.
@@ -58,10 +56,10 @@ def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
     return Dimension(Estimate(counts[0], counts[1], high), "pca_dimension", note)
 
 
-def _largest_gap(shares: Array) -> int:
-    """Directions before the largest gap, those below a thousandth being all the same."""
-    matter = int((shares > _NOTHING).sum())
-    return eigengap(np.maximum(shares, _NOTHING)[: matter + 1], "largest")
+def _largest_gap(shares: Array, nothing: float = 1e-3) -> int:
+    """Directions before the largest gap; those with a share below `nothing` are none."""
+    matter = int((shares > nothing).sum())
+    return eigengap(np.maximum(shares, nothing)[: matter + 1], "largest")
 
 
 def _first(enough: Any) -> int:

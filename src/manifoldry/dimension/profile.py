@@ -10,14 +10,9 @@ from manifoldry.dimension.result import error_of_mean
 from manifoldry.dimension.source import Source, positive
 from manifoldry.neighbors.base import without_self
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.util.checks import as_generator
+from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
-
-_ROWS = 1000  # points that are asked
-_LARGEST = 256  # neighbours, twice as many being looked at
-_SHARE = 0.1  # of the points that a neighbourhood may hold to count as one
-_STEADY = 0.1  # change over three scales up to which they make a plateau
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +27,14 @@ class Profile:
         Median distance to neighbour k.
     values : list of Estimate
         The dimension at every scale.
+    steady : float
+        Change over three scales up to which they make a plateau.
     """
 
     n_neighbors: IntArray
     radius: Array
     values: list[Estimate]
+    steady: float = 0.1
 
     def __repr__(self) -> str:
         told = ", ".join(
@@ -54,11 +52,11 @@ class Profile:
         """
         values = np.array(self.values)
         threes = [values[i : i + 3] for i in range(len(values) - 2)]
-        means = [t.mean() if t.max() <= (1 + _STEADY) * t.min() else np.inf for t in threes]
+        means = [t.mean() if t.max() <= (1 + self.steady) * t.min() else np.inf for t in threes]
         return int(np.argmin(means)) if np.isfinite(means).any() else None
 
 
-def scale_profile(X: Any, *, random_state: RandomState = None) -> Profile:
+def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = None) -> Profile:
     """Estimate the dimension at growing scales, from k and 2k neighbours for k = 1, 2, 4, ...
 
     At k = 1 this is :func:`two_nn` by likelihood. In general (r_k/r_2k)^d follows a beta
@@ -70,8 +68,10 @@ def scale_profile(X: Any, *, random_state: RandomState = None) -> Profile:
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data; of a graph without points, as far as its neighbours reach. Copies count once.
+    max_rows : int, default=1000
+        Points that are asked, at most.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the 1000 points that are asked, where there are more; ``None`` is a fixed seed.
+        Seed of the points that are drawn where there are more; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -91,8 +91,8 @@ def scale_profile(X: Any, *, random_state: RandomState = None) -> Profile:
     source = Source.of(X)
     rng = as_generator(random_state, unset=0)
     rows = np.arange(source.n)
-    if source.n > _ROWS:
-        rows = np.sort(rng.choice(source.n, _ROWS, replace=False))
+    if source.n > check_count("max_rows", max_rows, minimum=2):
+        rows = np.sort(rng.choice(source.n, max_rows, replace=False))
     distances = _distances(source, rows)
     scales = [2**i for i in range(9) if 2 ** (i + 1) <= distances.shape[1]]
     found = [_between(distances[:, [k - 1, 2 * k - 1]], k, source.n) for k in scales]
@@ -101,9 +101,13 @@ def scale_profile(X: Any, *, random_state: RandomState = None) -> Profile:
     return Profile(np.array([k for k, _ in kept]), radius, [one for _, one in kept])
 
 
-def _distances(source: Source, rows: IntArray) -> Array:
-    """Distances from some points to their neighbours, as many as the largest scale needs."""
-    widest = min(2 * _LARGEST, max(2, int(_SHARE * source.n)), source.n - 1)
+def _distances(source: Source, rows: IntArray, largest: int = 256, share: float = 0.1) -> Array:
+    """Distances from some points to their neighbours, as many as the largest scale needs.
+
+    It has so many neighbours, twice that number being looked at, but no more than hold a share of
+    all points: beyond that a neighbourhood is none.
+    """
+    widest = min(2 * largest, max(2, int(share * source.n)), source.n - 1)
     if source.points is None:
         return source.nearest(source.resolve_neighbors(None, least=2))[1][rows]
     index = choose_index(source.points)

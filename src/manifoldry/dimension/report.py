@@ -8,7 +8,6 @@ from manifoldry.dimension.profile import Profile
 from manifoldry.dimension.result import Dimension
 from manifoldry.util.typing import Array
 
-_WIDTH = 88
 _NAMES = 24  # characters for the name of a method, and a space
 
 
@@ -107,8 +106,8 @@ def _row(method: str, found: Dimension) -> Iterator[str]:
     yield from _hung(f"{method:<{_NAMES}}{float(value):>9.3g}  {interval:<14}  ", found.note)
 
 
-def _hung(start: str, text: str) -> list[str]:
+def _hung(start: str, text: str, line_width: int = 88) -> list[str]:
     """Lines of text that begin with `start`, further ones indented as far."""
-    width = max(_WIDTH - len(start), 36)
+    width = max(line_width - len(start), 36)
     lines = wrap(text, width) or [""]
     return [start + lines[0], *(" " * len(start) + line for line in lines[1:])]

@@ -1,5 +1,6 @@
 """Dimension from how many coordinates an unrolled map needs."""
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,12 +19,37 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import power_of_two_scale
 
-_MOST = 20  # coordinates tried
-_LANDMARKS = 500  # at most
-_STEPS = 2e8  # edges that all shortest paths together may look at
-_PARTS, _PART = 10, 20  # parts of the landmarks, for the interval, and how many one needs
-_NOTHING = 1e-4  # residual variance below which nothing is left to explain
-_CLEAR = 0.25  # bend of the logarithm, below which an elbow is none
+
+@dataclass(frozen=True)
+class ElbowOptions:
+    """How much the elbow of the residual variance looks at.
+
+    Parameters
+    ----------
+    coordinates : int
+        Coordinates tried, unless a number is given.
+    landmarks : int
+        Landmarks, at most.
+    steps : float
+        Edges that all shortest paths together may look at: fewer landmarks for very many points.
+    parts, part_size : int
+        Parts of the landmarks, for the interval, and how many landmarks one needs.
+    nothing : float
+        Residual variance below which nothing is left to explain.
+    clear : float
+        Bend of the logarithm, below which an elbow is none.
+    """
+
+    coordinates: int = 20
+    landmarks: int = 500
+    steps: float = 2e8
+    parts: int = 10
+    part_size: int = 20
+    nothing: float = 1e-4
+    clear: float = 0.25
+
+
+DEFAULT_OPTIONS = ElbowOptions()
 
 
 class Unrolled(NamedTuple):
@@ -39,6 +65,7 @@ def residual_variance_elbow(
     n_neighbors: int | None = None,
     n_components: int | None = None,
     random_state: RandomState = None,
+    options: ElbowOptions = DEFAULT_OPTIONS,
 ) -> Dimension:
     """Estimate the dimension as the elbow of Isomap's residual variance (Tenenbaum et al. 2000).
 
@@ -59,6 +86,8 @@ def residual_variance_elbow(
         Coordinates to try; by default 20, or what the data allow. The elbow comes before the last.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the landmarks, up to 500 and fewer for very many points; ``None`` is a fixed seed.
+    options : ElbowOptions
+        How much is looked at.
 
     Returns
     -------
@@ -82,13 +111,14 @@ def residual_variance_elbow(
             f"the largest connected piece of the graph has {len(members)} distinct points, too few "
             "for a map; raise n_neighbors"
         )
-    landmarks = _landmarks(members, graph, rng)
-    k = _resolve(n_components, len(landmarks))
+    landmarks = _landmarks(members, graph, rng, options)
+    k = _resolve(n_components, len(landmarks), options.coordinates)
     D = Geodesics.of(graph, landmarks).distances[landmarks]
     whole = unroll(D, k, rng)
-    dimension, bend = elbow(whole.residuals)
-    value = Estimate(dimension, *_range(D, k, dimension, rng))
-    return Dimension(value, "residual_variance_elbow", _note(whole, bend, len(members), source.n))
+    dimension, bend = elbow(whole.residuals, options.nothing)
+    value = Estimate(dimension, *_range(D, k, dimension, rng, options))
+    note = _note(whole, bend >= options.clear, len(members), source.n)
+    return Dimension(value, "residual_variance_elbow", note)
 
 
 def largest_piece(graph: NeighborGraph, first: IntArray | None) -> IntArray:
@@ -116,9 +146,9 @@ def unroll(D: Array, k: int, rng: np.random.Generator) -> Unrolled:
     return Unrolled(residuals, values)
 
 
-def elbow(residuals: Array) -> tuple[int, float]:
+def elbow(residuals: Array, nothing: float = DEFAULT_OPTIONS.nothing) -> tuple[int, float]:
     """Number of coordinates at which the logarithm bends most, and how much it does there."""
-    logs = np.log(np.maximum(np.append(1.0, residuals), _NOTHING))
+    logs = np.log(np.maximum(np.append(1.0, residuals), nothing))
     if len(logs) < 3:
         return 1, 0.0
     bends = logs[:-2] - 2 * logs[1:-1] + logs[2:]
@@ -139,18 +169,20 @@ def _graph(source: Source, n_neighbors: int | None) -> NeighborGraph:
     return graph.truncate(k)
 
 
-def _landmarks(members: IntArray, graph: NeighborGraph, rng: np.random.Generator) -> IntArray:
-    affordable = max(4 * _MOST, int(_STEPS / len(graph.indices)))
-    count = min(len(members), _LANDMARKS, affordable)
+def _landmarks(
+    members: IntArray, graph: NeighborGraph, rng: np.random.Generator, options: ElbowOptions
+) -> IntArray:
+    affordable = max(4 * options.coordinates, int(options.steps / len(graph.indices)))
+    count = min(len(members), options.landmarks, affordable)
     if count == len(members):
         return members
     return np.sort(rng.choice(members, count, replace=False))
 
 
-def _resolve(n_components: int | None, n_landmarks: int) -> int:
+def _resolve(n_components: int | None, n_landmarks: int, default: int) -> int:
     bound = n_landmarks - 1
     if n_components is None:
-        return min(_MOST, bound)
+        return min(default, bound)
     check_count("n_components", n_components, minimum=2)
     if n_components > bound:
         raise ValueError(
@@ -160,23 +192,25 @@ def _resolve(n_components: int | None, n_landmarks: int) -> int:
     return n_components
 
 
-def _range(D: Array, k: int, dimension: int, rng: np.random.Generator) -> tuple[float, float]:
+def _range(
+    D: Array, k: int, dimension: int, rng: np.random.Generator, options: ElbowOptions
+) -> tuple[float, float]:
     """Smallest and largest elbow of maps of parts of the landmarks."""
-    count = min(_PARTS, len(D) // _PART)
+    count = min(options.parts, len(D) // options.part_size)
     if count < 2:
         return 1.0, np.inf
     found = [dimension]
     for part in np.array_split(rng.permutation(len(D)), count):
         some = unroll(D[np.ix_(part, part)], min(k, len(part) - 1), rng)
-        found.append(elbow(some.residuals)[0])
+        found.append(elbow(some.residuals, options.nothing)[0])
     return float(min(found)), float(max(found))
 
 
-def _note(whole: Unrolled, bend: float, size: int, n: int) -> str:
+def _note(whole: Unrolled, clear: bool, size: int, n: int) -> str:
     told = ", ".join(f"{value:.2g}" for value in whole.residuals[:6])
     shares = whole.eigenvalues / whole.eigenvalues.sum()
     note = f"residuals {told}, ...; {int((shares > 0.01).sum())} of the eigenvalues above 1 %"
-    if bend < _CLEAR:
+    if not clear:
         note = "no clear elbow; " + note
     if size < n:
         note += f"; of the largest piece, {size} of {n} points"

@@ -7,6 +7,9 @@ import numpy as np
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
 
+# Share of points whose two nearest neighbours are equally far, as on a lattice, worth a word.
+MANY_TIED = 0.05
+
 
 @dataclass(frozen=True, eq=False)
 class Dimension:

@@ -14,8 +14,6 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, refuse_masked
 
-NEIGHBORS = 20  # of every point in the graph that all estimators share
-_FEWEST = 4  # distinct points: with fewer there is no third neighbour
 _EUCLIDEAN = ("euclidean", "l2")
 
 
@@ -36,12 +34,15 @@ class Source:
         The graph that was passed in place of data.
     first : array of shape (n_distinct,)
         First sample of every distinct point.
+    usual_neighbors : int
+        Neighbours of every point in the graph that all estimators share.
     """
 
     points: Matrix | None
     place: IntArray
     given: NeighborGraph | None
     first: IntArray
+    usual_neighbors: int = 20
 
     @classmethod
     def of(cls, X: Any) -> "Source":
@@ -108,7 +109,7 @@ class Source:
         """The graph that was passed, or that of the distinct points."""
         if self.given is not None:
             return self.given
-        return NeighborGraph.build(self.points, min(NEIGHBORS, self.n - 1), copy=False)
+        return NeighborGraph.build(self.points, min(self.usual_neighbors, self.n - 1), copy=False)
 
     def nearest(self, k: int) -> tuple[IntArray, Array]:
         """The k nearest distinct neighbours of every distinct point, and their distances.
@@ -137,7 +138,7 @@ class Source:
                 f"{least} are needed; build it with more"
             )
         if n_neighbors is None:
-            return max(least, min(NEIGHBORS, usual))
+            return max(least, min(self.usual_neighbors, usual))
         k = check_count("n_neighbors", n_neighbors, minimum=least)
         if k > most:
             raise ValueError(
@@ -207,9 +208,10 @@ def _read(X: Any) -> Matrix:
     return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=2))
 
 
-def _check_distinct(distinct: int, n: int) -> None:
-    if distinct < _FEWEST:
+def _check_distinct(distinct: int, n: int, fewest: int = 4) -> None:
+    """Refuse fewer distinct points than these, which have no third neighbour."""
+    if distinct < fewest:
         raise ValueError(
             f"X has n_samples={n} rows of which {distinct} are distinct; a dimension needs at "
-            f"least {_FEWEST} distinct points"
+            f"least {fewest} distinct points"
         )

@@ -1,25 +1,30 @@
 """Dimension from the ratio of the distances to the two nearest neighbours."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry.dimension.result import Dimension
+from manifoldry.dimension.result import MANY_TIED, Dimension
 from manifoldry.dimension.source import Source
-from manifoldry.util.checks import as_generator, check_below, check_nonnegative, check_option
+from manifoldry.util.checks import (
+    as_generator,
+    check_below,
+    check_count,
+    check_nonnegative,
+    check_option,
+)
 from manifoldry.util.estimate import Estimate, half_width
 from manifoldry.util.typing import Array, IntArray, RandomState
 
-_DISCARD = 0.1  # largest ratios left out of the line, as in the paper
-_DRAWS = 200
-_ROUNDING = 1e-9  # ratios closer to one than this are those of equal distances
-_MOST_TIED, _MANY_TIED = 0.5, 0.05  # shares of points with such: too many, and worth a word
-_SHARED = 2.0  # a distance is seen from both its ends: half as many points are independent
-
 
 def two_nn(
-    X: Any, *, fit: str = "line", discard: float | None = None, random_state: RandomState = None
+    X: Any,
+    *,
+    fit: str = "line",
+    discard: float | None = None,
+    n_draws: int = 200,
+    random_state: RandomState = None,
 ) -> Dimension:
     """Estimate the dimension from r₂/r₁, second over first neighbour distance (Facco et al. 2017).
 
@@ -39,8 +44,10 @@ def two_nn(
     discard : float, default=None
         Share of the largest ratios to leave out: by default 0.1 for the line, 0 for the
         likelihood, which counts them as "at least so large".
+    n_draws : int, default=200
+        Draws of the bootstrap behind the interval.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the bootstrap behind the interval; ``None`` is a fixed seed.
+        Seed of the bootstrap; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -54,42 +61,45 @@ def two_nn(
     two_nn: 2.04 [1.89 to 2.19 by chance alone] (2000 points)
     """
     source = Source.of(X)
-    check_option("fit", fit, ("line", "likelihood"))
-    share = check_nonnegative("discard", _default(fit) if discard is None else discard)
+    check_option("fit", fit, tuple(_FITS))
+    chosen = _FITS[fit]
+    share = check_nonnegative("discard", chosen.discard if discard is None else discard)
     check_below("discard", share, 1.0, "a share")
     logs, tied = log_ratios(source.nearest(source.resolve_neighbors(2, least=2))[1])
     keep = int(len(logs) * (1 - share))
-    if keep < 2 or (fit == "line" and keep == len(logs)):
+    if keep < 2 or keep > len(logs) - chosen.left_out:
         raise ValueError(
             f"discard={share:g} leaves {keep} of {len(logs)} ratios; the line needs all but at "
             "least one, and either fit at least two"
         )
-    slope = _line if fit == "line" else _likelihood
-    value = _interval(logs, keep, slope, random_state)
+    draws = check_count("n_draws", n_draws, minimum=2)
+    value = _interval(logs, keep, chosen.slope, random_state, draws)
     note = f"{len(logs)} points"
-    if tied > _MANY_TIED:
+    if tied > MANY_TIED:
         note += f"; {tied:.0%} have two nearest neighbours at the same distance, as on a lattice"
     return Dimension(value, "two_nn", note)
 
 
-def log_ratios(distances: Array) -> tuple[Array, float]:
-    """log(r₂/r₁) of the points that have two neighbours, ascending, and the share of zeros."""
+def log_ratios(
+    distances: Array, *, rounding: float = 1e-9, most_tied: float = 0.5
+) -> tuple[Array, float]:
+    """log(r₂/r₁) of the points that have two neighbours, ascending, and the share of zeros.
+
+    Ratios closer to one than `rounding` are those of equal distances, of which a share `most_tied`
+    is too many.
+    """
     near = distances[np.isfinite(distances[:, 1])]
     if len(near) < 3:
         raise ValueError(f"only {len(near)} points have two neighbours; build the graph with more")
     logs = np.sort(np.log(near[:, 1]) - np.log(near[:, 0]))
-    logs[logs < _ROUNDING] = 0.0
+    logs[logs < rounding] = 0.0
     tied = float((logs == 0).mean())
-    if tied > _MOST_TIED:
+    if tied > most_tied:
         raise ValueError(
             f"the two nearest neighbours of {tied:.0%} of the points are equally far, as on a "
             "lattice, so their ratio says nothing about dimension; use local_pca"
         )
     return logs, tied
-
-
-def _default(fit: str) -> float:
-    return _DISCARD if fit == "line" else 0.0
 
 
 def _line(logs: Array, keep: int) -> float:
@@ -105,14 +115,35 @@ def _likelihood(logs: Array, keep: int) -> float:
     return float((keep - 1) / (x.sum() + (len(logs) - keep) * x[-1]))
 
 
+class _Fit(NamedTuple):
+    """A way to the dimension, and the largest ratios that it leaves out."""
+
+    slope: Callable[[Array, int], float]
+    discard: float  # share of them unless another is asked for
+    left_out: int  # their number at least
+
+
+# A tenth, as in the paper; the logarithm of the line needs one less than all.
+_FITS = {"line": _Fit(_line, 0.1, 1), "likelihood": _Fit(_likelihood, 0.0, 0)}
+
+
 def _interval(
-    logs: Array, keep: int, slope: Callable[[Array, int], float], random_state: RandomState
+    logs: Array,
+    keep: int,
+    slope: Callable[[Array, int], float],
+    random_state: RandomState,
+    n_draws: int,
+    shared: float = 2.0,
 ) -> Estimate:
+    """The slope and its interval by the bootstrap.
+
+    A distance is `shared` by both its ends: half as many points are independent.
+    """
     n = len(logs)
 
     def drawn(rows: IntArray) -> float:
         return slope(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # ascending again
 
-    found = Estimate.of_bootstrap(drawn, n, as_generator(random_state, unset=0), _DRAWS)
+    found = Estimate.of_bootstrap(drawn, n, as_generator(random_state, unset=0), n_draws)
     error = (found.high - found.low) / (2 * half_width(n - 1))
-    return Estimate.positive(float(found), error * float(np.sqrt(_SHARED)), n - 1)
+    return Estimate.positive(float(found), error * float(np.sqrt(shared)), n - 1)

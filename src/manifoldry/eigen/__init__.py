@@ -7,7 +7,7 @@ A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it int
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.lanczos import Lanczos
+from manifoldry.eigen.lanczos import Crowd, Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.pieces import PieceSolver, Spectra
 from manifoldry.eigen.problem import SpectralProblem
@@ -20,6 +20,7 @@ from manifoldry.eigen.standard import StandardProblem
 __all__ = [
     "Auto",
     "Choice",
+    "Crowd",
     "Dense",
     "EigenSolver",
     "Gram",

@@ -24,22 +24,11 @@ from manifoldry.eigen.solver import (
     not_accepted,
 )
 from manifoldry.eigen.spectrum import Spectrum
+from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.util.typing import Matrix
 from manifoldry.util.validation import available_memory
 from manifoldry.util.warn import warn
-
-# Of a factor and its mirror, measured at 10⁶ points.
-_BYTES_PER_ENTRY = 26
-# How many times the probe's products a factorisation may cost before products get a second run.
-_PATIENCE = 10
-# Order up to which fill-in is estimated before the probe, and the entries a factor may have, as a
-# multiple of the operator's, to be made without one. At 700 to 5000 points digits, cells and rolls
-# have 1.3 to 2.3 and are solved faster by factors; clouds of 10 and 50 dimensions have more, up to
-# 300, and are not.
-_ESTIMATED_AT_ONCE, _LITTLE_FILL = 5000, 2.5
-# Under constraints, products that a factorisation may be worth to be made without a probe.
-_FEW_PRODUCTS = 500
 
 
 @dataclass(frozen=True)
@@ -66,13 +55,26 @@ class Auto(EigenSolver):
         iterations, which are faster and checked all the same.
     fill_up_to : float, optional
         Largest number of entries (estimated) of a sparse factor; by default what fits into the
-        memory that is free, at 26 bytes per entry and its mirror.
+        memory that is free, at `bytes_per_entry`.
     probe_up_to : int
         Largest number of products with a sparse operator before factorising it is considered.
     dense_at_most : int
         Largest order that is solved as a dense matrix if everything else has failed.
     copies : bool
         Look for further eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
+    bytes_per_entry : int
+        Memory of an entry of a factor and its mirror, measured at 10⁶ points.
+    patience : float
+        How many times the probe's products a factorisation may cost before products get a second
+        run.
+    estimate_up_to : int
+        Order up to which fill-in is estimated before the probe.
+    little_fill : float
+        Entries a factor may have, as a multiple of the operator's, to be made without a probe. At
+        700 to 5000 points digits, cells and rolls have 1.3 to 2.3 and are solved faster by
+        factors; clouds of 10 and 50 dimensions have more, up to 300, and are not.
+    few_products : int
+        Under constraints, products that a factorisation may be worth to be made without a probe.
 
     Examples
     --------
@@ -91,6 +93,11 @@ class Auto(EigenSolver):
     probe_up_to: int = 2000
     dense_at_most: int = 10_000
     copies: bool = True
+    bytes_per_entry: int = 26
+    patience: float = 10
+    estimate_up_to: int = 5000
+    little_fill: float = 2.5
+    few_products: int = 500
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason."""
@@ -124,7 +131,7 @@ class Auto(EigenSolver):
             f"{k} pairs of order {n} need products with the operator only",
         )
         block = Choice(Randomized(), f"a block iteration for {k} pairs sees repeated eigenvalues")
-        if isinstance(A, Gram) or problem.end == "largest":
+        if isinstance(A, Gram) or problem.end == SpectrumEnd.LARGEST:
             return [krylov, block]
         if isinstance(A, np.ndarray):
             inverse = f"smallest end, dense of order {n}: one Cholesky factor separates tiny gaps"
@@ -142,10 +149,10 @@ class Auto(EigenSolver):
         every product dearer and lead away from the edge of the spectrum, which a probe looks at.
         """
         order = f"smallest end, sparse of order {A.shape[0]}, {A.nnz} entries"
-        if constraints or A.shape[0] <= _ESTIMATED_AT_ONCE:
+        if constraints or A.shape[0] <= self.estimate_up_to:
             fill = estimated_fill(A)
-            few = constraints and _worth(A, constraints, fill) <= _FEW_PRODUCTS
-            if few or fill <= _LITTLE_FILL * A.nnz:
+            few = constraints and _worth(A, constraints, fill) <= self.few_products
+            if few or fill <= self.little_fill * A.nnz:
                 yield from self._factorised(A, constraints, fill, order)
                 return
         yield Choice(
@@ -163,7 +170,7 @@ class Auto(EigenSolver):
         krylov = Choice(Lanczos(copies=self.copies), f"{sizes}: products with the operator suffice")
         if fill > self.largest_fill:
             yield from (krylov, multigrid)
-        elif worth > self.probe_up_to * _PATIENCE:
+        elif worth > self.probe_up_to * self.patience:
             yield from (krylov, inverse, multigrid)
         else:
             yield from (inverse, multigrid, krylov)
@@ -174,7 +181,7 @@ class Auto(EigenSolver):
         if self.fill_up_to is not None:
             return self.fill_up_to
         available = available_memory()
-        return np.inf if available is None else available / _BYTES_PER_ENTRY
+        return np.inf if available is None else available / self.bytes_per_entry
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Run down the chain until a spectrum is accepted; otherwise return the best, and warn."""
@@ -241,7 +248,7 @@ def resolve_solver(spec: str | EigenSolver, end: str | None = None) -> EigenSolv
     """
     if isinstance(spec, EigenSolver):
         return spec
-    arpack = ShiftInvertLanczos if end == "smallest" else Lanczos
+    arpack = ShiftInvertLanczos if end == SpectrumEnd.SMALLEST else Lanczos
     named: dict[str, type[EigenSolver]] = {
         "auto": Auto,
         "dense": Dense,

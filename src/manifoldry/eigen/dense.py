@@ -10,15 +10,8 @@ from scipy.linalg.lapack import dormqr
 
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.solver import PairSolver
-from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array
-
-# Eigenvalues of FᵀF above this share of the largest give vectors F w / σ that rounding spares.
-_CLEAR = 1e-10
-# Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
-_NULL = 1e-14
-# Through FᵀF alone they come with that much error, and dividing by σ would blow it up.
-_NULL_IMPLICIT = 1e-11
 
 
 @dataclass(frozen=True)
@@ -26,6 +19,17 @@ class Dense(PairSolver):
     """Solve with a dense n × n matrix, or with the short side of a Gram factor.
 
     Use it up to a few thousand points: n² memory, n³ time, no convergence to worry about.
+
+    Parameters
+    ----------
+    clear : float
+        Eigenvalues of FᵀF above this share of the largest give vectors F w / σ that rounding
+        spares.
+    null : float
+        Eigenvalues of a Gram operator below this share of the largest belong to its null space.
+    null_implicit : float
+        The same where only products with F are known: through FᵀF eigenvalues come with that much
+        error, and dividing by σ would blow it up.
 
     Examples
     --------
@@ -36,13 +40,52 @@ class Dense(PairSolver):
     array([4., 3.])
     """
 
+    clear: float = 1e-10
+    null: float = 1e-14
+    null_implicit: float = 1e-11
+
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
         A = standard.A
         if isinstance(A, Gram) and A.factor.shape[1] < A.factor.shape[0]:
-            return gram_pairs(standard, k, rng)
+            return self._gram_pairs(standard, k, rng)
         return dense_pairs(standard, k)
+
+    def _gram_pairs(
+        self, standard: StandardProblem, k: int, rng: np.random.Generator
+    ) -> tuple[Array, Array]:
+        """Return k pairs of F Fᵀ from the short side of F (n > m)."""
+        F, largest = standard.A.projected(standard.Q), standard.end is SpectrumEnd.LARGEST
+        if largest and k <= F.small_side:
+            values, W = _extreme(F.small_matrix(), standard.end, k)
+            if values[0] > self.clear * values[-1]:
+                return values, (F.factor @ W) / np.sqrt(values)
+        values, U = self._range_pairs(F)  # ascending
+        missing = standard.dimension - len(values)
+        if largest:
+            zeros = min(missing, max(0, k - len(values)))
+            values, U = values[::-1][:k], U[:, ::-1]
+            kept = U[:, : len(values)]
+        else:
+            zeros = min(missing, k)
+            values = values[: k - zeros]
+            kept = U[:, : len(values)]
+        null = _orthogonal_to(np.hstack([standard.Q, U]), zeros, rng)
+        return np.concatenate([values, np.zeros(zeros)]), np.hstack([kept, null])
+
+    def _range_pairs(self, F: Gram) -> tuple[Array, Array]:
+        """Return all pairs of F Fᵀ with a nonzero eigenvalue, ascending."""
+        if F.explicit:
+            # F = QR, so F Fᵀ = Q (R Rᵀ) Qᵀ: orthonormal vectors without a division by small σ.
+            basis, R = qr(F.factor, mode="economic", check_finite=False)
+            values, W = eigh(R @ R.T)
+        else:
+            values, W = eigh(F.small_matrix())
+        kept = values > (self.null if F.explicit else self.null_implicit) * max(values[-1], 0.0)
+        values, W = values[kept], W[:, kept]
+        vectors = basis @ W if F.explicit else (F.factor @ W) / np.sqrt(values)
+        return values, vectors
 
 
 def dense_pairs(standard: StandardProblem, k: int) -> tuple[Array, Array]:
@@ -72,46 +115,11 @@ def _reflect(reflectors: Array, tau: Array, C: Array, trans: str) -> Array:
     return np.asarray(out)
 
 
-def _extreme(A: Array, end: str, k: int) -> tuple[Array, Array]:
+def _extreme(A: Array, end: SpectrumEnd, k: int) -> tuple[Array, Array]:
     """Return k pairs of a dense matrix from one end of its spectrum."""
     n = A.shape[0]
-    first, last = (0, k - 1) if end == "smallest" else (n - k, n - 1)
-    return eigh(A, subset_by_index=(first, last), check_finite=False)
-
-
-def gram_pairs(standard: StandardProblem, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return k pairs of F Fᵀ from the short side of F (n > m)."""
-    F = standard.A.projected(standard.Q)
-    if standard.end == "largest" and k <= F.small_side:
-        values, W = _extreme(F.small_matrix(), "largest", k)
-        if values[0] > _CLEAR * values[-1]:
-            return values, (F.factor @ W) / np.sqrt(values)
-    values, U = _range_pairs(F)  # ascending
-    missing = standard.dimension - len(values)
-    if standard.end == "largest":
-        zeros = min(missing, max(0, k - len(values)))
-        values, U = values[::-1][:k], U[:, ::-1]
-        kept = U[:, : len(values)]
-    else:
-        zeros = min(missing, k)
-        values = values[: k - zeros]
-        kept = U[:, : len(values)]
-    null = _orthogonal_to(np.hstack([standard.Q, U]), zeros, rng)
-    return np.concatenate([values, np.zeros(zeros)]), np.hstack([kept, null])
-
-
-def _range_pairs(F: Gram) -> tuple[Array, Array]:
-    """Return all pairs of F Fᵀ with a nonzero eigenvalue, ascending."""
-    if F.explicit:
-        # F = QR, so F Fᵀ = Q (R Rᵀ) Qᵀ: orthonormal vectors without a division by small σ.
-        basis, R = qr(F.factor, mode="economic", check_finite=False)
-        values, W = eigh(R @ R.T)
-    else:
-        values, W = eigh(F.small_matrix())
-    kept = values > (_NULL if F.explicit else _NULL_IMPLICIT) * max(values[-1], 0.0)
-    values, W = values[kept], W[:, kept]
-    vectors = basis @ W if F.explicit else (F.factor @ W) / np.sqrt(values)
-    return values, vectors
+    first = 0 if end is SpectrumEnd.SMALLEST else n - k
+    return eigh(A, subset_by_index=(first, first + k - 1), check_finite=False)
 
 
 def _orthogonal_to(U: Array, count: int, rng: np.random.Generator) -> Array:

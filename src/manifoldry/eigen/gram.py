@@ -12,9 +12,6 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.util.typing import Array, Matrix
 
-# Columns of the identity pushed through an implicit factor at a time.
-_BLOCK = 256
-
 
 @dataclass(frozen=True, eq=False)
 class Gram:
@@ -94,17 +91,17 @@ class Gram:
             return Gram(self.factor - Q @ (Q.T @ self.factor))
         return Gram(_wrapped(self.factor, lambda Y: Y - Q @ (Q.T @ Y)))
 
-    def small_matrix(self) -> Array:
-        """Return FᵀF (m × m), a block of columns at a time."""
+    def small_matrix(self, block: int = 256) -> Array:
+        """Return FᵀF (m × m), of an implicit factor a block of columns at a time."""
         F, m = self.factor, self.factor.shape[1]
         if isinstance(F, np.ndarray):
             return np.asarray(F.T @ F)
         if sp.issparse(F):
             return np.asarray((F.T @ F).todense())
         out = np.empty((m, m))
-        for start in range(0, m, _BLOCK):
-            columns = np.eye(m, min(_BLOCK, m - start), -start)
-            out[:, start : start + _BLOCK] = F.H @ (F @ columns)
+        for start in range(0, m, block):
+            columns = np.eye(m, min(block, m - start), -start)
+            out[:, start : start + block] = F.H @ (F @ columns)
         return (out + out.T) / 2
 
     def toarray(self) -> Array:

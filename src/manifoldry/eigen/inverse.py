@@ -14,20 +14,8 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, splu
 
+from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.util.typing import Array, IntArray, Matrix
-
-# ‖P M Q‖ below this fraction of the largest entry: Q is an invariant subspace up to rounding.
-_INVARIANT = 1e-13
-# Condition beyond which a bordered solve is corrected.
-_CANCELLING = 1e4
-
-# Vertices of the larger ball from which fill-in is extrapolated; fewer on small graphs, so that
-# looking costs little beside what is decided.
-_BALL, _SMALL_BALL, _SMALLEST_BALL = 8000, 500, 100
-
-# Order from which the optional nested dissection pays.
-_DISSECT_FROM = 5000
-
 
 Solve = Callable[[Array], Array]
 
@@ -49,6 +37,8 @@ class ShiftedInverse:
         Whether σ should lie below or above the spectrum.
     trusted : bool
         Do not look at the pivots of a sparse factor, which takes a copy of it.
+    dissect_from : int
+        Order of a sparse matrix beyond which nested dissection pays, where pymetis is installed.
 
     Examples
     --------
@@ -58,12 +48,14 @@ class ShiftedInverse:
     array([0.5 , 0.25])
     """
 
-    def __init__(self, A: Matrix, shift: float, end: str, *, trusted: bool = False) -> None:
-        sign = 1.0 if end == "smallest" else -1.0
+    def __init__(
+        self, A: Matrix, shift: float, end: str, *, trusted: bool = False, dissect_from: int = 5000
+    ) -> None:
+        sign = -SpectrumEnd(end).outwards
         n = A.shape[0]
         if sp.issparse(A):
             self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
-            dissect = n > _DISSECT_FROM and _metis() is not None
+            dissect = n > dissect_from and _metis() is not None
             factorised = PermutedLU if dissect else _definite_lu
             self._lu: Matrix = factorised(self.M, trusted=trusted)
         else:
@@ -76,23 +68,28 @@ class ShiftedInverse:
             return np.asarray(self._lu.solve(X))
         return np.asarray(cho_solve(self._factor, X, check_finite=False))
 
-    def constrained(self, Q: Array, n_deflated: int = 0) -> LinearOperator:
+    def constrained(
+        self, Q: Array, n_deflated: int = 0, *, invariant: float = 1e-13, cancelling: float = 1e4
+    ) -> LinearOperator:
         """Return the inverse of P M P on range(P), P = I − QQᵀ.
 
         For an arbitrary Q that is M⁻¹ − M⁻¹Q (QᵀM⁻¹Q)⁻¹ QᵀM⁻¹. Projecting before and after M⁻¹ is
         the same only if Q is invariant, and then it is both cheaper and more accurate; the first
         `n_deflated` columns, said to be eigenvectors, are treated so if they are.
+
+        `invariant` is the share of M's largest entry below which ‖P M Q‖ counts as rounding, and
+        `cancelling` the condition of QᵀM⁻¹Q beyond which a solve is corrected.
         """
-        if self._is_invariant(Q):
+        if self._is_invariant(Q, invariant):
             return self._operator(self._deflated(Q))
         D = Q[:, :n_deflated]
-        if not self._is_invariant(D):
+        if not self._is_invariant(D, invariant):
             D = D[:, :0]
-        return self._operator(self._bordered(D, Q[:, D.shape[1] :]))
+        return self._operator(self._bordered(D, Q[:, D.shape[1] :], cancelling))
 
-    def _is_invariant(self, Q: Array) -> bool:
+    def _is_invariant(self, Q: Array, tolerance: float) -> bool:
         MQ = self.M @ Q
-        return bool(np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= _INVARIANT * abs(self.M).max())
+        return bool(np.linalg.norm(MQ - Q @ (Q.T @ MQ)) <= tolerance * abs(self.M).max())
 
     def _deflated(self, D: Array) -> Solve:
         """Return the solve in the complement of an invariant subspace."""
@@ -100,7 +97,7 @@ class ShiftedInverse:
             return self.solve
         return lambda X: _out(D, self.solve(_out(D, X)))
 
-    def _bordered(self, D: Array, C: Array) -> Solve:
+    def _bordered(self, D: Array, C: Array, cancelling: float) -> Solve:
         """Return the constrained solve for a C that is not invariant, next to a D that is."""
         solve = self._deflated(D)
         W = solve(C)
@@ -119,18 +116,24 @@ class ShiftedInverse:
         # A null vector of A that neither D nor C contains makes both terms of `once` huge and lets
         # them cancel. One correction wins the digits back (path, n = 400: residual 3e-6 to 3e-11).
         spread = np.linalg.eigvalsh(S)[[0, -1]]
-        return refined if spread[1] > _CANCELLING * spread[0] else once
+        return refined if spread[1] > cancelling * spread[0] else once
 
     def _operator(self, product: Solve) -> LinearOperator:
         return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
 
 
-def estimated_fill(A: Matrix) -> float:
+def estimated_fill(
+    A: Matrix, *, ball: int = 8000, small_ball: int = 500, smallest_ball: int = 100
+) -> float:
     """Return about how many entries the sparse factor of A will have, without factorising A.
 
     Two nested balls of the graph of A are factorised and the growth is extrapolated. On nearest
     neighbour graphs of 2 to 6 dimensions this came within 50 % of the truth, on
     rolls of 10⁵ points it was a third too much.
+
+    The larger ball has at most `ball` vertices. It has fewer on small graphs, a tenth and at least
+    `small_ball`, but no more than a quarter or `smallest_ball`, so that looking costs little beside
+    what is decided.
 
     Examples
     --------
@@ -142,7 +145,7 @@ def estimated_fill(A: Matrix) -> float:
     19.0
     """
     n = A.shape[0]
-    size = min(_BALL, max(_SMALL_BALL, n // 10), max(_SMALLEST_BALL, n // 4))
+    size = min(ball, max(small_ball, n // 10), max(smallest_ball, n // 4))
     order = _ball(A, n // 2, size)
     if len(order) < min(size, n):  # a small component: look at the largest instead
         labels = connected_components(A, directed=False)[1]

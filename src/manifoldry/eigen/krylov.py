@@ -15,15 +15,7 @@ from manifoldry.eigen.standard import StandardProblem
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array
 
-# Below this order a dense solve is cheaper than any iteration.
-SMALLEST_ORDER = 50
 _EPS = float(np.finfo(np.float64).eps)
-# Forty vectors shorter than this are left to one thread by BLAS itself.
-_THREADED_BY_BLAS = 200
-# Probability with which a further copy of an eigenvalue may be overlooked.
-_OVERLOOKED = 1e-3
-# A new direction this short has lost digits to cancellation, and takes one more sweep.
-_CANCELLED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -52,14 +44,20 @@ class Ritz:
     lowest: float  # smallest Ritz value of the whole basis
 
 
-def too_small(standard: StandardProblem, k: int) -> bool:
-    """Whether an iteration for k pairs would span most of the space: then it is solved densely."""
-    return standard.dimension <= max(SMALLEST_ORDER, 4 * k)
+def too_small(standard: StandardProblem, k: int, smallest_order: int = 50) -> bool:
+    """Whether an iteration for k pairs would span most of the space: then it is solved densely.
+
+    Up to `smallest_order` a dense solve is cheaper than any iteration.
+    """
+    return standard.dimension <= max(smallest_order, 4 * k)
 
 
-def threads(standard: StandardProblem) -> AbstractContextManager[None]:
-    """Return the BLAS threads for an iteration on single vectors: one, unless A is dense."""
-    large = standard.sparse and standard.n > _THREADED_BY_BLAS
+def threads(standard: StandardProblem, threaded_by_blas: int = 200) -> AbstractContextManager[None]:
+    """Return the BLAS threads for an iteration on single vectors: one, unless A is dense.
+
+    Forty vectors no longer than `threaded_by_blas` are left to one thread by BLAS itself.
+    """
+    large = standard.sparse and standard.n > threaded_by_blas
     return one_blas_thread() if large else nullcontext()
 
 
@@ -126,9 +124,19 @@ def top_pairs(
 
 
 def _extend(
-    operator: LinearOperator, V: Array, T: Array, j: int, first: int, space: Space
+    operator: LinearOperator,
+    V: Array,
+    T: Array,
+    j: int,
+    first: int,
+    space: Space,
+    cancelled: float = 1e-3,
 ) -> float:
-    """Put the next direction into V[j + 1] and row j into T; return its length."""
+    """Put the next direction into V[j + 1] and row j into T; return its length.
+
+    A direction shorter than the share `cancelled` of the product has lost digits to cancellation,
+    and takes one more sweep.
+    """
     w = operator @ V[j]
     scale = max(float(np.linalg.norm(w)), float(np.abs(T).max()))
     # The bulk of w lies along V[first:], its two predecessors (after a restart, all that was
@@ -140,7 +148,7 @@ def _extend(
         h[i:] += c
     w = space.project(w)
     beta = float(np.linalg.norm(w))
-    if beta < _CANCELLED * scale:
+    if beta < cancelled * scale:
         w = space.project(w - (V[: j + 1] @ w) @ V[: j + 1])
         beta = float(np.linalg.norm(w))
     T[j, : j + 1] = T[: j + 1, j] = h
@@ -188,15 +196,15 @@ def _decided(bound: float, top: float, products: list[int], n: int, theta: Array
     return bool(below or r[0] <= max(1e-9 * abs(theta[0] - bound), 1e-14 * top))
 
 
-def _unlikely(theta: float, bound: float, products: int, n: int) -> bool:
+def _unlikely(theta: float, bound: float, products: int, n: int, overlooked: float = 1e-3) -> bool:
     """Whether an eigenvalue at `bound` can hardly have hidden from that many products.
 
     A small residual only says that some eigenvalue is near theta. That the top one is not far
-    above follows from the number of products, with all but this probability over random starts
-    (Kuczynski and Wozniakowski 1992).
+    above follows from the number of products, with all but the probability `overlooked` over
+    random starts (Kuczynski and Wozniakowski 1992).
     """
     gap = max(0.0, 1 - theta / bound) if bound > 0 else 0.0
-    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < _OVERLOOKED)
+    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < overlooked)
 
 
 def with_missed_copies(

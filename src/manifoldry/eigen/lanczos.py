@@ -21,9 +21,35 @@ from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
 from manifoldry.eigen.standard import StandardProblem
 from manifoldry.util.typing import Array
 
-# Products after which a probe looks, and the ratio that tells a crowd; see `Lanczos._hopeless`.
-_GLANCE, _DENSE_CROWD = 20, 2.4
-_PROBE, _CROWD = 40, 2.0
+
+@dataclass(frozen=True)
+class Crowd:
+    """When a probe gives up: eigenvalues stand too close at the wanted end of the spectrum.
+
+    Where gaps are wide, the first Ritz value soon stands still, and its residual falls below its
+    distance from the known edge of the spectrum. On graphs of low-dimensional manifolds both are
+    still falling, as in a crowd. After 40 products the ratio was 0.01 to 1.3 in one case (digits,
+    MNIST, tori, cubes of 3 and 4 dimensions) and 3.3 to 5.9 in the other (rolls of 10⁴ to 10⁵
+    points: Laplacian eigenmaps, LLE, LTSA). After 20 it was up to 2.02 and from 2.67 on, so that
+    the second case is mostly told by then.
+
+    Parameters
+    ----------
+    products, ratio : int, float
+        Products after which a residual of more than `ratio` distances from the edge is hopeless.
+    early_products, early_ratio : int, float
+        A first look, which only a clear case ends.
+    """
+
+    products: int = 40
+    ratio: float = 2.0
+    early_products: int = 20
+    early_ratio: float = 2.4
+
+    def out_of_sight(self, ratio: float, products: int) -> bool:
+        """Whether a residual of `ratio` distances from the edge is hopeless after the products."""
+        early = products >= self.early_products and ratio > self.early_ratio
+        return bool(early or (products >= self.products and ratio > self.ratio))
 
 
 @dataclass(frozen=True)
@@ -44,7 +70,9 @@ class Lanczos(PairSolver):
     copies : bool
         Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
     probe : bool
-        Give up after some 40 products if the wanted end of the spectrum is not in sight by then.
+        Give up early if the wanted end of the spectrum is not in sight.
+    crowd : Crowd
+        After how many products, and by which sign, a probe gives up.
 
     Examples
     --------
@@ -60,6 +88,7 @@ class Lanczos(PairSolver):
     max_products: int = 10_000
     copies: bool = True
     probe: bool = False
+    crowd: Crowd = Crowd()
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return threads(standard)
@@ -92,24 +121,15 @@ class Lanczos(PairSolver):
         return rayleigh_quotients(standard, V), V
 
     def _hopeless(self, standard: StandardProblem) -> Hopeless | None:
-        """Return when to stop early; a run that was not meant as a probe goes to its bound.
-
-        Where gaps are wide, the first Ritz value soon stands still, and its residual falls below
-        its distance from the known edge of the spectrum. On graphs of low-dimensional manifolds
-        both are still falling, as in a crowd. After 40 products the ratio was 0.01 to 1.3 in one
-        case (digits, MNIST, tori, cubes of 3 and 4 dimensions) and 3.3 to 5.9 in the other (rolls
-        of 10⁴ to 10⁵ points: Laplacian eigenmaps, LLE, LTSA). After 20 it was up to 2.02 and from
-        2.67 on, so that the second case is mostly told by then.
-        """
-        low = None if standard.bounds is None else standard.bounds[standard.end == "largest"]
-        if not self.probe or low is None or not np.isfinite(low):
+        """Return when to stop early; a run that was not meant as a probe goes to its bound."""
+        low = standard.end.edge(standard.bounds)
+        if not self.probe or low is None:
             return None
         edge = abs(standard.far - low)  # in the variables of the positive operator
 
         def out_of_sight(values: Array, residuals: Array, products: int) -> bool:
             ratio = residuals[0] / max(edge - values[0], np.finfo(float).tiny)
-            at_once = products >= _GLANCE and ratio > _DENSE_CROWD
-            return bool(at_once or (products >= _PROBE and ratio > _CROWD))
+            return self.crowd.out_of_sight(ratio, products)
 
         return out_of_sight
 
@@ -122,8 +142,7 @@ class Lanczos(PairSolver):
 
 def positive(standard: StandardProblem) -> LinearOperator:
     """Return ±(A − far·I), a positive operator of which the wanted end is the top."""
-    far = standard.far
-    sign = -1.0 if standard.end == "smallest" else 1.0
+    far, sign = standard.far, standard.end.outwards
 
     def product(X: Array) -> Array:
         Y = standard.apply(X)

@@ -12,11 +12,8 @@ from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.preconditioner import Preconditioner, inverse_diagonal, multigrid
 from manifoldry.eigen.solver import PairSolver, converged
-from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array
-
-# Multigrid is built on A + sI: the shift, relative to ‖A‖, keeps its coarsest level regular.
-_REGULAR = 1e-10
 
 
 @dataclass(frozen=True)
@@ -36,6 +33,9 @@ class Lobpcg(PairSolver):
         Columns of the block beyond the wanted pairs: they speed up the last ones.
     max_iter : int
         Largest number of iterations.
+    shift : float
+        Multigrid is built on A + sI: the shift s, relative to ‖A‖, keeps its coarsest level
+        regular.
 
     Examples
     --------
@@ -50,6 +50,7 @@ class Lobpcg(PairSolver):
 
     oversampling: int = 5
     max_iter: int = 200
+    shift: float = 1e-10
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -57,7 +58,7 @@ class Lobpcg(PairSolver):
         block = k + self.oversampling
         if too_small(standard, block):
             return dense_pairs(standard, k)
-        precondition = _preconditioner(standard, rng)
+        precondition = _preconditioner(standard, rng, self.shift)
         X = orthonormal_basis(start_block(standard, block, rng))
         values, X, directions = _step(standard, X, X[:, :0], X[:, :0])
         for _ in range(self.max_iter):
@@ -77,9 +78,7 @@ def _step(
     basis = np.hstack([X, W])
     basis = np.hstack([basis, _new_directions(standard, basis, directions)])
     T = basis.T @ standard.apply(basis)
-    values, C = eigh((T + T.T) / 2)
-    if standard.end == "largest":
-        values, C = values[::-1], C[:, ::-1]
+    values, C = (standard.end.inwards(part) for part in eigh((T + T.T) / 2))
     b = X.shape[1]
     return values[:b], basis @ C[:, :b], basis[:, b:] @ C[b:, :b]
 
@@ -92,8 +91,10 @@ def _new_directions(standard: StandardProblem, basis: Array, Y: Array) -> Array:
     return Y
 
 
-def _preconditioner(standard: StandardProblem, rng: np.random.Generator) -> Preconditioner:
-    if standard.end == "largest" or not (standard.sparse and standard.semidefinite):
+def _preconditioner(
+    standard: StandardProblem, rng: np.random.Generator, shift: float
+) -> Preconditioner:
+    if standard.end is SpectrumEnd.LARGEST or not (standard.sparse and standard.semidefinite):
         return lambda R: R
-    M = standard.A + _REGULAR * standard.norm * sp.eye_array(standard.n)
+    M = standard.A + shift * standard.norm * sp.eye_array(standard.n)
     return multigrid(M, rng) or inverse_diagonal(M)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.standard import StandardProblem, orthonormal_basis
+from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
 
@@ -24,9 +24,13 @@ Scale = Literal["unit", "sqrt_n", "sqrt_eigenvalue"]
 
 # Beyond these magnitudes squares over- or underflow in double precision.
 _HUGE, _TINY = 1e140, 1e-140
-# Dense matrices up to this order are compared with their transpose: n² work, nothing beside n³.
-_CHECK_SYMMETRY_UP_TO = 4000
-_ASYMMETRY = 1e-8
+
+# How the eigenvectors of a problem of order n become coordinates.
+_SCALES: dict[str, Callable[[Spectrum, int], Array]] = {
+    "unit": lambda s, n: s.vectors.copy(),
+    "sqrt_n": lambda s, n: np.sqrt(n) * s.vectors,
+    "sqrt_eigenvalue": lambda s, n: s.vectors * np.sqrt(np.where(s.significant, s.values, 0.0)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +85,8 @@ class SpectralProblem:
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "operator", _checked_operator(self.operator))
-        check_option("end", self.end, ("smallest", "largest"))
-        check_option("scale", self.scale, ("unit", "sqrt_n", "sqrt_eigenvalue"))
+        check_option("end", self.end, tuple(map(str, SpectrumEnd)))
+        check_option("scale", self.scale, tuple(_SCALES))
         set_field(self, "mass", _checked_mass(self.mass, self.n))
         set_field(self, "deflate", _checked_columns("deflate", self.deflate, self.n))
         set_field(self, "constraint", _checked_columns("constraint", self.constraint, self.n))
@@ -103,7 +107,7 @@ class SpectralProblem:
         n_deflated = Q.shape[1]
         if self.constraint is not None:
             Q = orthonormal_basis(root[:, None] * self.constraint, beyond=Q)
-        return StandardProblem(A, Q, self.end, self.bounds, n_deflated)
+        return StandardProblem(A, Q, SpectrumEnd(self.end), self.bounds, n_deflated)
 
     def restrict(self, rows: IntArray) -> SpectralProblem:
         """Return the problem on some rows of a sparse operator that does not couple them to others.
@@ -125,11 +129,7 @@ class SpectralProblem:
         A negative eigenvalue has no square root, and that of a rounding error is no direction:
         "sqrt_eigenvalue" makes their columns zero.
         """
-        if self.scale == "sqrt_n":
-            return np.sqrt(self.n) * spectrum.vectors
-        if self.scale == "sqrt_eigenvalue":
-            return spectrum.vectors * np.sqrt(np.where(spectrum.significant, spectrum.values, 0.0))
-        return spectrum.vectors.copy()
+        return _SCALES[self.scale](spectrum, self.n)
 
 
 def _cut(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_array:
@@ -188,12 +188,15 @@ def _check_magnitude(entries: Array) -> None:
         )
 
 
-def _check_symmetry(A: Matrix) -> None:
-    """Refuse a matrix that differs from its transpose by more than rounding."""
-    if isinstance(A, np.ndarray) and A.shape[0] > _CHECK_SYMMETRY_UP_TO:
+def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) -> None:
+    """Refuse a matrix that differs from its transpose by more than this share of its entries.
+
+    Dense ones are compared up to an order at which n² work is nothing beside n³.
+    """
+    if isinstance(A, np.ndarray) and A.shape[0] > dense_up_to:
         return
     worst, largest = abs(A - A.T).max(), abs(A).max()
-    if worst > _ASYMMETRY * largest:
+    if worst > rounding * largest:
         raise ValueError(
             f"the operator is not symmetric: entries differ from the transpose by up to "
             f"{worst:.1e}, with a largest entry of {largest:.1e}; pass (A + A.T) / 2 if that is "

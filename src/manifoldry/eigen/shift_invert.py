@@ -26,22 +26,6 @@ from manifoldry.eigen.spectrum import cluster_gaps
 from manifoldry.eigen.standard import StandardProblem
 from manifoldry.util.typing import Array
 
-# Distances of the shift from a known edge of the spectrum, relative to ‖A‖. The first one counts:
-# eigenvalues of local methods go down to 1e-13 ‖A‖, and a shift of 1e-6 hides them (squared path
-# Laplacian, n = 2000: 2048 solves instead of 21). The later ones are for factors that break down.
-_SHIFTS = (1e-12, 1e-10, 1e-8, 1e-6)
-# From an estimated edge: an estimate from inside the spectrum has to be stepped over.
-_STEPS = (1e-3, 1e-2, 1e-1, 1.0)
-# Eigenvalues of the inverse this many times the k-th one are locked before the others are sought.
-_DOMINANT = 1e4
-
-# Rounding of a solve relative to the largest eigenvalue of the inverse.
-_SOLVE = 1e-14
-# Beyond this order a shift from a known edge is trusted: the pivots that would prove it sit in a
-# copy of the factor (LTSA, 10⁵ points: a quarter of its time). A negative eigenvalue of the
-# inverse, of this share of the largest, would show in the iteration.
-_TRUSTED_FROM, _NEGATIVE = 20_000, 1e-6
-
 
 @dataclass(frozen=True)
 class ShiftInvertLanczos(PairSolver):
@@ -60,6 +44,25 @@ class ShiftInvertLanczos(PairSolver):
         Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
     angle : float
         Error of an eigenvector at which the iteration stops.
+    shifts : tuple of float
+        Distances of the shift from a known edge of the spectrum, relative to ‖A‖. The first one
+        counts: eigenvalues of local methods go down to 1e-13 ‖A‖, and a shift of 1e-6 hides them
+        (squared path Laplacian, n = 2000: 2048 solves instead of 21). The later ones are for
+        factors that break down.
+    steps : tuple of float
+        Distances from an estimated edge: an estimate from inside the spectrum has to be stepped
+        over.
+    dominant : float
+        Eigenvalues of the inverse this many times the k-th one are locked before the others are
+        sought.
+    rounding : float
+        Rounding of a solve relative to the largest eigenvalue of the inverse.
+    trusted_from : int
+        Beyond this order a shift from a known edge is trusted: the pivots that would prove it sit
+        in a copy of the factor (LTSA, 10⁵ points: a quarter of its time).
+    negative : float
+        Share of the inverse's largest eigenvalue at which a negative one, seen in the iteration,
+        refutes the shift.
 
     Examples
     --------
@@ -75,6 +78,12 @@ class ShiftInvertLanczos(PairSolver):
     max_products: int = 1000
     copies: bool = True
     angle: float = 1e-9
+    shifts: tuple[float, ...] = (1e-12, 1e-10, 1e-8, 1e-6)
+    steps: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
+    dominant: float = 1e4
+    rounding: float = 1e-14
+    trusted_from: int = 20_000
+    negative: float = 1e-6
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return threads(standard)
@@ -90,9 +99,9 @@ class ShiftInvertLanczos(PairSolver):
                 'pass eigen_solver="lanczos" for an operator given by its product',
             )
         tried = []
-        for shift, known in _shifts(standard, rng):
+        for shift, known in self._candidates(standard, rng):
             try:
-                trusted = known and standard.n > _TRUSTED_FROM
+                trusted = known and standard.n > self.trusted_from
                 inverse = ShiftedInverse(standard.A, shift, standard.end, trusted=trusted)
                 return self._through(
                     inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
@@ -103,6 +112,19 @@ class ShiftInvertLanczos(PairSolver):
             f"{self.name} found no shift beyond the {standard.end} end (tried {', '.join(tried)})",
             'pass eigen_solver="auto"',
         )
+
+    def _candidates(
+        self, standard: StandardProblem, rng: np.random.Generator
+    ) -> Iterator[tuple[float, bool]]:
+        """Yield shifts beyond the wanted end, the closest first, and whether the edge was known."""
+        outwards, edge = standard.end.outwards, standard.end.edge(standard.bounds)
+        if edge is not None:
+            yield from ((edge + outwards * s * standard.norm, True) for s in self.shifts)
+        estimate = _estimated_edge(standard, rng)
+        if abs(estimate) < 0.1 * standard.norm:
+            # Most operators here are semidefinite and do not say so: the factor will tell.
+            yield outwards * self.shifts[0] * standard.norm, False
+        yield from ((estimate + outwards * s * standard.norm, False) for s in self.steps)
 
     def _through(
         self,
@@ -137,9 +159,9 @@ class ShiftInvertLanczos(PairSolver):
 
         space = allowed_space(standard, rng)
         most = self.max_products
-        stop = partial(_resolved, angle=self.angle)
+        stop = partial(_resolved, angle=self.angle, rounding=self.rounding)
         run = top_pairs(operator, k, space, stop, basis=basis, max_products=most)
-        if run.lowest < -_NEGATIVE * run.values[0]:
+        if run.lowest < -self.negative * run.values[0]:
             raise NotDefiniteError("the inverse has a negative end")
         V = run.vectors
         if self.copies:
@@ -147,7 +169,7 @@ class ShiftInvertLanczos(PairSolver):
         V = np.linalg.qr(V)[0]
         values, C = np.linalg.eigh(V.T @ (operator @ V))
         V = V @ C
-        dominant = V[:, values > _DOMINANT * values[-k]]
+        dominant = V[:, values > self.dominant * values[-k]]
         missing = k - dominant.shape[1]
         if missing in (0, k):
             return V[:, -k:]
@@ -155,19 +177,6 @@ class ShiftInvertLanczos(PairSolver):
         dominant = np.linalg.qr(operator @ dominant)[0]
         rest = self._top(locked(operator, dominant), missing, standard, rng)
         return np.hstack([dominant, rest])
-
-
-def _shifts(standard: StandardProblem, rng: np.random.Generator) -> Iterator[tuple[float, bool]]:
-    """Yield shifts beyond the wanted end, the closest first, and whether the edge was known."""
-    outwards = -1 if standard.end == "smallest" else 1
-    edge = None if standard.bounds is None else standard.bounds[standard.end == "largest"]
-    if edge is not None and np.isfinite(edge):
-        yield from ((edge + outwards * s * standard.norm, True) for s in _SHIFTS)
-    estimate = _estimated_edge(standard, rng)
-    if abs(estimate) < 0.1 * standard.norm:
-        # Most operators here are semidefinite and do not say so: the factor will tell.
-        yield outwards * _SHIFTS[0] * standard.norm, False
-    yield from ((estimate + outwards * s * standard.norm, False) for s in _STEPS)
 
 
 def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> float:
@@ -183,8 +192,8 @@ def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> floa
     return float(rayleigh_quotients(free, run.vectors)[0])
 
 
-def _resolved(values: Array, residuals: Array, angle: float) -> bool:
+def _resolved(values: Array, residuals: Array, angle: float, rounding: float) -> bool:
     """Whether eigenvalues of the inverse stand apart; the last one only measures a gap."""
     gaps = np.minimum(cluster_gaps(values, 1e-12 * values[0]), values)
     allowed = np.append(angle * gaps[:-1], 1e-3 * gaps[-1])
-    return bool((residuals <= np.maximum(allowed, _SOLVE * values[0])).all())
+    return bool((residuals <= np.maximum(allowed, rounding * values[0])).all())

@@ -13,9 +13,9 @@ from scipy.sparse.linalg import ArpackError
 
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.spectrum import (
-    ANGLE,
+    DEFAULT_ACCEPTANCE,
     ROUNDING,
-    UNKNOWN_GAP,
+    Acceptance,
     Spectrum,
     cluster_gaps,
     cluster_labels,
@@ -26,9 +26,6 @@ from manifoldry.eigen.standard import StandardProblem
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
-
-# The angle at which iterations stop; see `converged`.
-STRICT = 1e-7
 
 
 class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mistake)
@@ -133,9 +130,7 @@ def rayleigh_ritz(standard: StandardProblem, V: Array) -> tuple[Array, Array, Ar
     V = qr(standard.project(V), mode="economic", check_finite=True)[0]
     AV = standard.project(standard.apply(V))
     T = V.T @ AV
-    values, C = eigh((T + T.T) / 2)
-    if standard.end == "largest":
-        values, C = values[::-1], C[:, ::-1]
+    values, C = (standard.end.inwards(part) for part in eigh((T + T.T) / 2))
     V, AV = V @ C, AV @ C
     return values, V, np.linalg.norm(AV - V * values, axis=0)
 
@@ -177,15 +172,19 @@ def _safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
     return gaps[:k]
 
 
-def converged(standard: StandardProblem, values: Array, residuals: Array) -> bool:
+def converged(
+    standard: StandardProblem,
+    values: Array,
+    residuals: Array,
+    acceptance: Acceptance = DEFAULT_ACCEPTANCE,
+) -> bool:
     """Whether an iteration may stop: far stricter than the test that follows it.
 
-    Angles of 1e-7 make all solvers agree in every digit a user sees, and in the signs. The last
-    pair only serves to measure the gap of the others: there the plain test will do.
+    The last pair only serves to measure the gap of the others: there the plain test will do.
     """
-    gaps = cluster_gaps(values, cluster_width(standard.norm))
-    gaps = np.where(np.isfinite(gaps), gaps, UNKNOWN_GAP * standard.norm)
-    allowed = np.append(STRICT * gaps[:-1], ANGLE * gaps[-1])
+    gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
+    gaps = acceptance.known(gaps, standard.norm)
+    allowed = np.append(acceptance.stop_angle * gaps[:-1], acceptance.angle * gaps[-1])
     return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
 
 

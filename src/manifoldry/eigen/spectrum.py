@@ -11,16 +11,37 @@ from numpy.typing import NDArray
 from manifoldry.util.typing import Array, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
-# A residual r perturbs an eigenvector by about r / gap: this is the largest angle accepted.
-ANGLE = 1e-3
 # Double precision carries A v to a few units of eps‖A‖: no solver can promise less.
 ROUNDING = 4 * _EPS
-# Stand-in for the gap, relative to ‖A‖, where no eigenvalue outside a cluster is known.
-UNKNOWN_GAP = 1e-6
 # Directions whose eigenvalue is below this share of the largest carry only rounding.
 RANK_TOLERANCE = 1e-12
-# Entries this close to the largest modulus count as tied when the sign is fixed.
-_TIE = 1e-6
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """How small a residual has to be for an eigenvector to be believed.
+
+    Parameters
+    ----------
+    angle : float
+        A residual r perturbs an eigenvector by about r / gap: the largest such angle accepted.
+    stop_angle : float
+        The angle at which iterations stop, far stricter: all solvers then agree in every digit a
+        user sees, and in the signs.
+    unknown_gap : float
+        Stand-in for the gap, relative to ‖A‖, where no eigenvalue outside a cluster is known.
+    """
+
+    angle: float = 1e-3
+    stop_angle: float = 1e-7
+    unknown_gap: float = 1e-6
+
+    def known(self, gaps: Array, norm: float) -> Array:
+        """Return the gaps, with the stand-in for infinite ones."""
+        return np.where(np.isfinite(gaps), gaps, self.unknown_gap * norm)
+
+
+DEFAULT_ACCEPTANCE = Acceptance()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +65,8 @@ class Spectrum:
         Estimate of the norm of the operator in standard form: the yardstick of rounding.
     solver, reason : str
         Who solved it, and why that solver.
+    acceptance : Acceptance
+        How small the residuals have to be.
     beyond : array
         Eigenvalues beyond the (k+1)-th that came at no cost.
 
@@ -65,6 +88,7 @@ class Spectrum:
     norm: float
     solver: str = ""
     reason: str = ""
+    acceptance: Acceptance = DEFAULT_ACCEPTANCE
     beyond: Array = field(default_factory=lambda: np.empty(0))
 
     @property
@@ -74,9 +98,9 @@ class Spectrum:
 
     @property
     def tolerances(self) -> Array:
-        """Largest residual accepted for each pair: 1e-3 of the gap, but not below rounding."""
-        gaps = np.where(np.isfinite(self.gaps), self.gaps, UNKNOWN_GAP * self.norm)
-        return np.maximum(ANGLE * gaps, ROUNDING * self.norm)
+        """Largest residual accepted for each pair: a share of the gap, but not below rounding."""
+        gaps = self.acceptance.known(self.gaps, self.norm)
+        return np.maximum(self.acceptance.angle * gaps, ROUNDING * self.norm)
 
     @property
     def worst(self) -> int:
@@ -96,7 +120,7 @@ class Spectrum:
     @cached_property
     def clusters(self) -> tuple[IntArray, ...]:
         """Indices of the values, grouped: inside a group only the subspace is determined."""
-        labels = cluster_labels(self.values, cluster_width(self.norm))
+        labels = cluster_labels(self.values, cluster_width(self.norm, self.acceptance.angle))
         return tuple(np.flatnonzero(labels == c) for c in np.unique(labels))
 
     @property
@@ -105,7 +129,10 @@ class Spectrum:
 
         If so the last vectors are one choice out of a larger eigenspace.
         """
-        return bool(abs(self.next_value - self.values[-1]) <= cluster_width(self.norm))
+        return bool(
+            abs(self.next_value - self.values[-1])
+            <= cluster_width(self.norm, self.acceptance.angle)
+        )
 
     @property
     def significant(self) -> NDArray[np.bool_]:
@@ -166,16 +193,16 @@ class Spectrum:
         )
 
 
-def cluster_width(norm: float) -> float:
+def cluster_width(norm: float, angle: float = DEFAULT_ACCEPTANCE.angle) -> float:
     """Return the distance below which two eigenvalues count as one.
 
     The rounding of A, about ROUNDING·‖A‖, turns an eigenvector by that much over its gap. Beyond
-    ANGLE the vector itself is no longer determined: hence the quotient of the two, 4e3·eps·‖A‖.
+    `angle` the vector itself is no longer determined: hence the quotient of the two, 4e3·eps·‖A‖.
     There is deliberately no term relative to |λ|: adding a multiple of the identity changes |λ|
     and no eigenvector. With one, the leading eigenvalues of I − L (all next to 1, apart by the
     tiny gaps of L) would be a cluster, and those of L would not.
     """
-    return ROUNDING / ANGLE * norm
+    return ROUNDING / angle * norm
 
 
 def cluster_labels(values: Array, width: float) -> IntArray:
@@ -208,13 +235,13 @@ def cluster_gaps(values: Array, width: float) -> Array:
     return np.minimum(borders[labels], borders[labels + 1])
 
 
-def fixed_signs(V: Array) -> Array:
+def fixed_signs(V: Array, tie: float = 1e-6) -> Array:
     """Return V with the entry of largest modulus of each column positive.
 
-    Among entries tied to within 1e-6 the first decides: an odd eigenvector has two entries of
-    equal modulus, and rounding must not choose between them.
+    Among entries tied to within the share `tie` the first decides: an odd eigenvector has two
+    entries of equal modulus, and rounding must not choose between them.
     """
     modulus = np.abs(V)
-    first = np.argmax(modulus >= (1 - _TIE) * modulus.max(axis=0), axis=0)
+    first = np.argmax(modulus >= (1 - tie) * modulus.max(axis=0), axis=0)
     signs = np.sign(V[first, np.arange(V.shape[1])])
     return V * np.where(signs == 0, 1.0, signs)

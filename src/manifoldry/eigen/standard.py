@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
-from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,15 +13,42 @@ from scipy.linalg import cholesky, qr, solve_triangular
 from manifoldry.eigen.gram import Gram
 from manifoldry.util.typing import Array, Matrix
 
-# Columns whose new direction is below this fraction of their length are counted as dependent.
-_DEPENDENT = 1e-10
-# Ratio of squared singular values from which a Cholesky factor orthogonalises columns.
-_WELL_CONDITIONED = 1e-8
-_CLEAN = 1e-13  # products of columns that are orthogonal to rounding
-_NORM_STEPS, _NORM_BLOCK = 12, 4
-_LARGE = 3000  # order of a dense matrix from which half the steps have to do
-# Short sides of a factor up to this order are decomposed rather than iterated on.
-_SMALL_SIDE = 2000
+
+class SpectrumEnd(StrEnum):
+    """One end of a spectrum: solvers ask it for signs, orders and bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.eigen.standard import SpectrumEnd
+    >>> SpectrumEnd("largest").inwards(np.array([1.0, 2.0, 5.0]))
+    array([5., 2., 1.])
+    """
+
+    SMALLEST = "smallest"
+    LARGEST = "largest"
+
+    @property
+    def other(self) -> SpectrumEnd:
+        """The end that is not wanted."""
+        ends = SpectrumEnd
+        return ends.LARGEST if self is ends.SMALLEST else ends.SMALLEST
+
+    @property
+    def outwards(self) -> float:
+        """Direction out of the spectrum, 1 or −1: times it, the wanted end is the top."""
+        return 1.0 if self is SpectrumEnd.LARGEST else -1.0
+
+    def edge(self, bounds: tuple[float, float] | None) -> float | None:
+        """Return the bound (low, high) on this side, or None where it is unknown or infinite."""
+        if bounds is None:
+            return None
+        edge = bounds[self is SpectrumEnd.LARGEST]
+        return edge if np.isfinite(edge) else None
+
+    def inwards(self, ascending: Array) -> Array:
+        """Return values, or columns, that came in ascending order, from this end inwards."""
+        return ascending if self is SpectrumEnd.SMALLEST else ascending[..., ::-1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +61,7 @@ class StandardProblem:
         A symmetric operator in double precision.
     Q : array of shape (n, q)
         Orthonormal columns that eigenvectors must be orthogonal to; q may be 0.
-    end : {"smallest", "largest"}
+    end : SpectrumEnd
         Which end of the spectrum.
     bounds : (float, float), optional
         An interval known to hold the spectrum of A.
@@ -51,7 +78,7 @@ class StandardProblem:
 
     A: Matrix
     Q: Array
-    end: Literal["smallest", "largest"]
+    end: SpectrumEnd
     bounds: tuple[float, float] | None = None
     n_deflated: int = 0
 
@@ -88,33 +115,19 @@ class StandardProblem:
 
     @cached_property
     def norm(self) -> float:
-        """Estimate of ‖A‖ from below by a short block power iteration, mostly within 20 %.
-
-        Row sums and the Frobenius norm bound ‖A‖ from above but can be √n times too large, and an
-        implicit operator has neither; rounding thresholds only need the order of magnitude.
-        """
-        if isinstance(self.A, Gram) and self.A.explicit and self.A.small_side <= _SMALL_SIDE:
-            return self.A.norm
-        # A fixed start: the estimate belongs to the problem, not to a run of a solver.
-        X: Array = np.random.default_rng(0).standard_normal((self.n, min(_NORM_BLOCK, self.n)))
-        estimate = 0.0
-        large = isinstance(self.A, np.ndarray) and self.n > _LARGE  # products take long
-        for _ in range(_NORM_STEPS // 2 if large else _NORM_STEPS):
-            X /= np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
-            X = self.apply(X)
-            estimate = max(estimate, float(np.linalg.norm(X, axis=0).max()))
-        return estimate
+        """Estimate of ‖A‖ from below, mostly within 20 %; see :func:`estimated_norm`."""
+        return estimated_norm(self.A)
 
     @cached_property
     def far(self) -> float:
         """A number at or beyond the end of the spectrum that is not wanted."""
-        side = 1 if self.end == "smallest" else 0
-        if self.bounds is not None and np.isfinite(self.bounds[side]):
-            return self.bounds[side]
-        if self.end == "largest" and self.semidefinite:
+        edge = self.end.other.edge(self.bounds)
+        if edge is not None:
+            return edge
+        if self.end is SpectrumEnd.LARGEST and self.semidefinite:
             return 0.0
         # The estimate of the norm is from below: leave room for what it missed.
-        return (1.5 if self.end == "smallest" else -1.5) * self.norm
+        return -1.5 * self.end.outwards * self.norm
 
     def toarray(self) -> Array:
         """Return A as a dense array (never a view that may be overwritten)."""
@@ -126,10 +139,34 @@ class StandardProblem:
         return (dense + dense.T) / 2
 
 
-def orthonormal_basis(C: Array, beyond: Array | None = None) -> Array:
+def estimated_norm(
+    A: Matrix, *, steps: int = 12, block: int = 4, large: int = 3000, small_side: int = 2000
+) -> float:
+    """Return an estimate of ‖A‖ from below by a short power iteration on a block of columns.
+
+    Row sums and the Frobenius norm bound ‖A‖ from above but can be √n times too large, and an
+    implicit operator has neither; rounding thresholds only need the order of magnitude. Dense
+    matrices beyond the order `large`, whose products take long, have to do with half the steps;
+    factors whose short side is at most `small_side` are decomposed instead.
+    """
+    if isinstance(A, Gram) and A.explicit and A.small_side <= small_side:
+        return A.norm
+    n = A.shape[0]
+    # A fixed start: the estimate belongs to the problem, not to a run of a solver.
+    X: Array = np.random.default_rng(0).standard_normal((n, min(block, n)))
+    estimate = 0.0
+    for _ in range(steps // 2 if isinstance(A, np.ndarray) and n > large else steps):
+        X /= np.maximum(np.linalg.norm(X, axis=0), np.finfo(float).tiny)
+        X = np.asarray(A @ X)
+        estimate = max(estimate, float(np.linalg.norm(X, axis=0).max()))
+    return estimate
+
+
+def orthonormal_basis(C: Array, beyond: Array | None = None, *, clean: float = 1e-13) -> Array:
     """Return an orthonormal basis of range(C), without the columns that add no direction.
 
-    Orthonormal columns `beyond` which C is to add something come first.
+    Orthonormal columns `beyond` which C is to add something come first. Columns whose products are
+    at most `clean` are orthogonal to rounding.
 
     Examples
     --------
@@ -143,28 +180,32 @@ def orthonormal_basis(C: Array, beyond: Array | None = None) -> Array:
     known = np.empty((C.shape[0], 0)) if beyond is None else beyond
     if C.shape[1] == 0:
         return known
-    C = _independent(C - known @ (known.T @ C))
+    C = _independent(C - known @ (known.T @ C), clean)
     inside = known.T @ C
-    if np.abs(inside).max(initial=0.0) > _CLEAN:  # some columns were nearly inside `known`
-        C = _independent(C - known @ inside)
+    if np.abs(inside).max(initial=0.0) > clean:  # some columns were nearly inside `known`
+        C = _independent(C - known @ inside, clean)
     return np.ascontiguousarray(np.hstack([known, C]))
 
 
-def _independent(C: Array) -> Array:
+def _independent(
+    C: Array, clean: float, *, well_conditioned: float = 1e-8, dependent: float = 1e-10
+) -> Array:
     """Return an orthonormal basis of unit columns or shorter ones, by the cheapest way that does.
 
     Columns that are far from dependent, as most constraints are, take two matrix products; the
-    others column pivoting, which makes the diagonal of R fall and so reveals the rank.
+    others column pivoting, which makes the diagonal of R fall and so reveals the rank. A ratio
+    of squared singular values tells the former, and a new direction below a fraction of a
+    column's length that it is dependent.
     """
     G, Q = C.T @ C, C
     # Against one, not only against the largest: of columns that were inside another space nothing
     # but rounding is left, and that may look well conditioned.
     values = np.linalg.eigvalsh(G)
-    if values[0] < _WELL_CONDITIONED * max(1.0, values[-1]):
+    if values[0] < well_conditioned * max(1.0, values[-1]):
         Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
-        return np.asarray(Q[:, np.abs(np.diag(R)) > _DEPENDENT])
+        return np.asarray(Q[:, np.abs(np.diag(R)) > dependent])
     for _ in range(3):  # a second pass wins back what one has lost
-        if np.abs(G - np.eye(len(G))).max() <= _CLEAN:
+        if np.abs(G - np.eye(len(G))).max() <= clean:
             break
         Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
         G = Q.T @ Q

@@ -14,16 +14,6 @@ from manifoldry.lie.pairs import products
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
-_LONGEST = 64  # steps of a ray
-_SIGNED = 3  # generators up to which all combinations of signs are rays; beyond, axes only
-_LOWEST = 2  # minima on the rays from which the bottom is looked for, besides the nearest to zero
-# Minima count as equal if they differ by this share, or by this share of the change.
-_EQUAL, _NOTHING = 0.1, 1e-3
-_GOOD = 0.01  # share of the change left unexplained at which no better minimum is looked for
-_TABLE = 4096  # numbers per pair that are reckoned with when pairs are searched in blocks
-_NEWTON_STEPS = 15
-_ACCURATE = 1e-7  # relative step at which a pair has arrived
-
 
 @dataclass(frozen=True, eq=False)
 class AmountSearch:
@@ -32,10 +22,42 @@ class AmountSearch:
     There are several minima, as where a pattern repeats. Rays of amounts are followed outwards, in
     steps short enough not to jump over a minimum, and from the best place found damped
     Gauss–Newton steps lead to the bottom.
+
+    Parameters
+    ----------
+    G : array of shape (n_generators, r, r)
+        The generators.
+    penalty : float
+        The λ of the objective.
+    ray_steps : int
+        Steps of a ray, at most.
+    signed_up_to : int
+        Generators up to which all combinations of signs are rays; beyond, axes only.
+    lowest : int
+        Minima on the rays from which the bottom is looked for, besides the nearest to zero.
+    equal, nothing : float
+        Minima count as equal if they differ by the share `equal`, or `nothing` of the change.
+    good : float
+        Share of the change left unexplained at which no better minimum is looked for.
+    table : int
+        Numbers per pair that are reckoned with when pairs are searched in blocks.
+    newton_steps : int
+        Damped steps, at most.
+    accurate : float
+        Relative step at which a pair has arrived.
     """
 
     G: Array
     penalty: float = 0.0
+    ray_steps: int = 64
+    signed_up_to: int = 3
+    lowest: int = 2
+    equal: float = 0.1
+    nothing: float = 1e-3
+    good: float = 0.01
+    table: int = 4096
+    newton_steps: int = 15
+    accurate: float = 1e-7
 
     @cached_property
     def flow(self) -> Flow:
@@ -50,7 +72,7 @@ class AmountSearch:
         one closest to zero is taken.
         """
         found, values = self._minima(X, Y, reach)
-        enough = (1 + _EQUAL) * values.min(axis=0) + _NOTHING * ((Y - X) ** 2).sum(axis=1)
+        enough = (1 + self.equal) * values.min(axis=0) + self.nothing * ((Y - X) ** 2).sum(axis=1)
         size = np.linalg.norm(found / np.where(reach > 0, reach, 1.0), axis=2)
         chosen = np.where(values <= enough, size, np.inf).argmin(axis=0)
         return np.asarray(found[chosen, np.arange(len(X))])
@@ -71,7 +93,7 @@ class AmountSearch:
         """Damped Gauss–Newton steps, each pair by itself, none of which makes a pair worse."""
         amounts, damping, active = amounts.copy(), np.full(len(X), 1e-4), np.arange(len(X))
         value, slope, curvature = self._derivatives(X, Y, amounts)
-        for _ in range(_NEWTON_STEPS):
+        for _ in range(self.newton_steps):
             step = self._short(_damped_steps(slope, curvature, damping[active]))
             trial = amounts[active] + step
             found = self._derivatives(X[active], Y[active], trial)
@@ -80,7 +102,7 @@ class AmountSearch:
             damping[active] *= np.where(better, 0.1, 10.0)
             for old, new in zip((value, slope, curvature), found, strict=True):
                 old[better] = new[better]
-            left = np.abs(step).max(axis=1) > _ACCURATE * np.abs(trial).max(axis=1)
+            left = np.abs(step).max(axis=1) > self.accurate * np.abs(trial).max(axis=1)
             active, value, slope, curvature = (
                 active[left],
                 value[left],
@@ -110,7 +132,7 @@ class AmountSearch:
 
     def _minima(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
         """Amounts at a few promising minima of every pair, and the objective there."""
-        blocks = [self._minima_of(X[b], Y[b], reach) for b in row_blocks(len(X), _TABLE)]
+        blocks = [self._minima_of(X[b], Y[b], reach) for b in row_blocks(len(X), self.table)]
         found, values = zip(*blocks, strict=True)
         return np.concatenate(found, axis=1), np.concatenate(values, axis=1)
 
@@ -118,14 +140,14 @@ class AmountSearch:
         table, places = self._on_rays(X, Y, reach)
         distances = np.linalg.norm(places / np.where(reach > 0, reach, 1.0), axis=1)
         unmoved = ((Y - X) ** 2).sum(axis=1)
-        chosen = _promising(table, distances, unmoved)
+        chosen = _promising(table, distances, unmoved, self.lowest)
         known = np.isfinite(np.take_along_axis(table, chosen, axis=0))
         found = places[chosen]  # (n_minima, n_pairs, n_generators)
         values = np.full(known.shape, np.inf)
         for k in range(len(found)):
             # Once a pair is well explained, only smaller amounts are of interest.
             smaller = np.linalg.norm(found[k], axis=1) < np.linalg.norm(found[0], axis=1)
-            rows = np.flatnonzero(known[k] & ((values[0] > _GOOD * unmoved) | smaller))
+            rows = np.flatnonzero(known[k] & ((values[0] > self.good * unmoved) | smaller))
             found[k, rows] = self.polish(X[rows], Y[rows], found[k, rows])
             values[k, rows] = self.values(X[rows], Y[rows], found[k, rows])
         return found, values
@@ -138,7 +160,7 @@ class AmountSearch:
         unmoved = ((Y - X) ** 2).sum(axis=1)
         tables: list[Array] = [unmoved[None].copy()]
         places: list[Array] = [np.zeros((1, len(self.G)))]
-        for direction in _directions(len(self.G)):
+        for direction in _directions(len(self.G), self.signed_up_to):
             ray, found = self._along(X, Y, direction * reach)
             before = np.vstack([unmoved[None], found[:-1]])
             beyond = np.vstack([found[1:], np.full((1, len(X)), np.inf)])
@@ -150,7 +172,7 @@ class AmountSearch:
     def _along(self, X: Array, Y: Array, end: Array) -> tuple[Array, Array]:
         """Amounts on the way from zero to `end`, and the objective of all pairs at each."""
         A = np.tensordot(end, self.G, axes=1)
-        steps = int(min(_LONGEST, np.ceil(np.linalg.norm(A, 2)) + 1))
+        steps = int(min(self.ray_steps, np.ceil(np.linalg.norm(A, 2)) + 1))
         ray = np.arange(1, steps + 1)[:, None] / steps * end
         step, values = expm(A / steps).T, []
         for amount in ray:
@@ -159,19 +181,19 @@ class AmountSearch:
         return ray, np.array(values)
 
 
-def _directions(q: int) -> Array:
-    if q <= _SIGNED:
+def _directions(q: int, signed_up_to: int) -> Array:
+    if q <= signed_up_to:
         return np.array([signs for signs in product((-1.0, 0.0, 1.0), repeat=q) if any(signs)])
     return np.vstack([np.eye(q), -np.eye(q)])
 
 
-def _promising(table: Array, distances: Array, unmoved: Array) -> IntArray:
+def _promising(table: Array, distances: Array, unmoved: Array, count: int) -> IntArray:
     """Of every pair the lowest places of the table, and the nearest that explains half as much.
 
     Where minima are equally low, how near a place of the grid happens to be decides which look
     lowest; the nearest to zero has to be among those that are looked at closely.
     """
-    lowest = np.argsort(table, axis=0, kind="stable")[:_LOWEST]
+    lowest = np.argsort(table, axis=0, kind="stable")[:count]
     best = table.min(axis=0)
     low = table <= (best + np.maximum(unmoved, best)) / 2
     nearest = np.where(low, distances[:, None], np.inf).argmin(axis=0)

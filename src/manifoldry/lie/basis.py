@@ -10,8 +10,6 @@ from sklearn.utils.extmath import randomized_svd
 
 from manifoldry.util.typing import Array
 
-_EXACT = 4096  # smaller side of the data up to which the decomposition is exact
-
 
 @dataclass(frozen=True, eq=False)
 class Basis:
@@ -21,10 +19,15 @@ class Basis:
     energy: float  # share of the sum of squares they hold
 
     @classmethod
-    def of(cls, X: Array, Y: Array, most: int, rng: np.random.Generator) -> Basis:
-        """The leading directions of both sides of the pairs, `most` at most."""
+    def of(
+        cls, X: Array, Y: Array, most: int, rng: np.random.Generator, exact_up_to: int = 4096
+    ) -> Basis:
+        """The leading directions of both sides of the pairs, `most` at most.
+
+        The decomposition is exact up to this smaller side of the data, beyond it randomised.
+        """
         rows = np.vstack([X, Y])
-        if min(rows.shape) <= _EXACT:
+        if min(rows.shape) <= exact_up_to:
             _, S, Vt = svd(rows, full_matrices=False)
         else:
             seed = int(rng.integers(2**31))

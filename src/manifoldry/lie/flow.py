@@ -12,11 +12,6 @@ from scipy.linalg import expm
 
 from manifoldry.util.typing import Array
 
-# Eigenvectors are used up to this condition number; errors of gradients grow with its square.
-_CONDITION = 1e4
-_CLOSE = 1e-5  # eigenvalues times amounts that differ by less count as equal in quotients
-_STEP = 4.0  # norm of an operator whose power series still loses no more than two digits
-
 
 @dataclass(frozen=True, eq=False)
 class Flow(ABC):
@@ -46,11 +41,14 @@ class Flow(ABC):
         return X @ expm(np.tensordot(amount, self.G, axes=1)).T
 
 
-def flow_of(G: Array) -> Flow:
-    """The cheapest exact way: eigenvectors of one generator that has good ones, else series."""
+def flow_of(G: Array, condition: float = 1e4) -> Flow:
+    """The cheapest exact way: eigenvectors of one generator that has good ones, else series.
+
+    They are good up to this condition number; errors of gradients grow with its square.
+    """
     if len(G) == 1:
         eigen = EigenFlow(G)
-        if eigen.condition <= _CONDITION:
+        if eigen.condition <= condition:
             return eigen
     return SeriesFlow(G)
 
@@ -58,6 +56,8 @@ def flow_of(G: Array) -> Flow:
 @dataclass(frozen=True, eq=False)
 class EigenFlow(Flow):
     """One generator G = VΛV⁻¹: exp(αG)x = V·(e^{αλ} ∘ V⁻¹x), two products for all rows together."""
+
+    close: float = 1e-5  # eigenvalues times amounts that differ by less are equal in quotients
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
@@ -120,7 +120,7 @@ class EigenFlow(Flow):
         half = np.exp(amounts * values / 2)
         grown = half**2
         gap = values[:, None] - values[kept]
-        close = np.abs(gap) * np.abs(amounts).max(initial=0.0) < _CLOSE
+        close = np.abs(gap) * np.abs(amounts).max(initial=0.0) < self.close
         S = ((W * grown).T @ U - W.T @ (U * grown[:, kept])) / np.where(close, 1.0, gap)
         S[close] = ((W * half * amounts).T @ (U * half[:, kept]))[close]
         return np.ascontiguousarray((self.inverse.T @ (S * self.twice) @ V[:, kept].T).real)[None]
@@ -129,6 +129,8 @@ class EigenFlow(Flow):
 @dataclass(frozen=True, eq=False)
 class SeriesFlow(Flow):
     """Any generators: the power series of the exponential, in steps short enough for its digits."""
+
+    longest_step: float = 4.0  # norm of an operator whose series loses no more than two digits
 
     def move(self, X: Array, amounts: Array) -> Array:
         steps, degree, amounts = self._plan(amounts)
@@ -169,7 +171,7 @@ class SeriesFlow(Flow):
     def _plan(self, amounts: Array) -> tuple[int, int, Array]:
         """Number of steps, degree of the series, and the amounts of one step."""
         norm = float((np.abs(amounts) @ self.norms).max(initial=0.0))
-        steps = max(1, int(np.ceil(norm / _STEP)))
+        steps = max(1, int(np.ceil(norm / self.longest_step)))
         term, degree = 1.0, 0
         while term > 1e-17 or degree < 2:
             degree += 1

@@ -14,12 +14,6 @@ from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.pairs import Pairs, normalised
 from manifoldry.util.typing import Array
 
-_ROUNDS = 10
-# At first, amounts are looked for this many times as far out as most are: first-order amounts of
-# single pairs can be far too large, and beyond the true ones lie those that turn full circle.
-_BEYOND, _USUAL = 2.0, 0.9
-_MARGIN = 1.25  # later, when all pairs have found theirs
-_LEAST, _ENOUGH = 0.25, 3  # share of pairs to start from, and how many per feature at least
 _REFUSED = 1e30  # value of operators whose exponential overflows
 
 
@@ -27,14 +21,25 @@ Start: TypeAlias = tuple[Array, Array]
 
 
 @np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are tried, and not taken
-def refine(pairs: Pairs, starts: list[Start], max_iter: int, tol: float) -> Solution:
-    """Search all amounts, then descend in generators and amounts together; repeat."""
+def refine(
+    pairs: Pairs,
+    starts: list[Start],
+    max_iter: int,
+    tol: float,
+    *,
+    rounds: int = 10,
+    margin: float = 1.25,
+) -> Solution:
+    """Search all amounts, then descend in generators and amounts together; repeat.
+
+    When all pairs have found their amounts, others are looked for `margin` times as far out.
+    """
     G, amounts = min((_searched(pairs, *each) for each in starts), key=lambda s: pairs.value(*s))
     trace, converged = [pairs.value(G, amounts)], False
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         G, amounts, converged = descend(pairs, G, amounts, max_iter, tol)
         G, amounts = normalised(G, amounts)
-        reach = _MARGIN * np.abs(amounts).max(axis=0)
+        reach = margin * np.abs(amounts).max(axis=0)
         amounts = AmountSearch(G, pairs.penalty).improve(pairs.X, pairs.Y, reach, amounts)
         trace.append(pairs.value(G, amounts))
         if trace[-2] - trace[-1] <= tol * trace[-2]:
@@ -42,23 +47,37 @@ def refine(pairs: Pairs, starts: list[Start], max_iter: int, tol: float) -> Solu
     return Solution(*normalised(G, amounts), np.array(trace), False)
 
 
-def _searched(pairs: Pairs, G: Array, amounts: Array) -> tuple[Array, Array]:
-    """The same generators with amounts of all pairs looked for anew, farther out than so far."""
-    reach = _BEYOND * np.quantile(np.abs(amounts), _USUAL, axis=0)
+def _searched(
+    pairs: Pairs, G: Array, amounts: Array, beyond: float = 2.0, most: float = 0.9
+) -> tuple[Array, Array]:
+    """The same generators with amounts of all pairs looked for anew, farther out than so far.
+
+    That is this many times as far as the share `most` of them is: first-order amounts of single
+    pairs can be far too large, and beyond the true ones lie those that turn full circle.
+    """
+    reach = beyond * np.quantile(np.abs(amounts), most, axis=0)
     return G, AmountSearch(G, pairs.penalty).find(pairs.X, pairs.Y, reach)
 
 
 def midpoint_start(
-    pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
+    pairs: Pairs,
+    n_generators: int,
+    max_iter: int,
+    tol: float,
+    rng: np.random.Generator,
+    *,
+    share: float = 0.25,
+    per_feature: int = 3,
 ) -> tuple[Array, Array]:
     """Generators from y − x ≈ A(x + y)/2, learned on the pairs that moved, but least.
 
     That is 2·tanh(A/2) in place of A: right to second order, and what turns does not look like
-    what shrinks, as it does from x, where large turns make first-order fits settle on −G².
+    what shrinks, as it does from x, where large turns make first-order fits settle on −G². Those
+    are a share of all pairs, and at least so many per feature.
     """
     length = np.linalg.norm(pairs.X + pairs.Y, axis=1)
     size = np.linalg.norm(pairs.Y - pairs.X, axis=1) / np.where(length > 0, length, 1.0)
-    count = max(int(_LEAST * len(size)), _ENOUGH * pairs.X.shape[1])
+    count = max(int(share * len(size)), per_feature * pairs.X.shape[1])
     least = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:count]
     middle = midpoints(pairs)
     some = Pairs(middle.X[least], middle.Y[least], pairs.penalty)

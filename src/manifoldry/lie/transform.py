@@ -34,9 +34,6 @@ from manifoldry.util.validation import (
 )
 from manifoldry.util.warn import warn
 
-_DIRECTIONS = 256  # a basis as large as that is learned in by default
-_BEYOND = 2.0  # amounts are looked for this many times as far out as the training pairs'
-
 
 class LieTransform(BaseEstimator):
     """Learn a continuous transformation from pairs of rows before and after a bit of it.
@@ -262,9 +259,9 @@ class LieTransform(BaseEstimator):
     def _read_one(self, X: Any) -> Array:
         return np.asarray(check_data(self, X, reset=False, accept_sparse=False))
 
-    def _most_directions(self, X: Array) -> int:
+    def _most_directions(self, X: Array, default: int = 256) -> int:
         if self.n_components is None:
-            return min(_DIRECTIONS, X.shape[1])
+            return min(default, X.shape[1])
         most = check_count("n_components", self.n_components)
         return int(check_at_most("n_components", most, X.shape[1], "n_features"))
 
@@ -304,9 +301,10 @@ class LieTransform(BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _estimated(self, X: Array, Y: Array, largest: float | None) -> Array:
+    def _estimated(self, X: Array, Y: Array, largest: float | None, beyond: float = 2.0) -> Array:
+        """Amounts as large as asked for, or `beyond` times the training pairs'."""
         if largest is None:
-            reach = _BEYOND * np.abs(self.amounts_).max(axis=0)
+            reach = beyond * np.abs(self.amounts_).max(axis=0)
         else:
             reach = np.full(len(self._flow.G), check_positive("largest", largest))
         X, Y = self._basis.shrink(X), self._basis.shrink(Y)

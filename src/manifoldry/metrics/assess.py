@@ -9,17 +9,21 @@ import numpy as np
 from manifoldry.metrics.coranking import Comparison, CoRanking, compare
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
-from manifoldry.metrics.pair import Pair, described, sample_points
+from manifoldry.metrics.pair import NEIGHBORHOOD, Pair, described, sample_points
 from manifoldry.metrics.ranks import NeighborRanks
 from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.shepard import Shepard, shepard_of
-from manifoldry.metrics.verdict import DOUBTFUL, Findings, table, verdict
+from manifoldry.metrics.verdict import (
+    DEFAULT_BOUNDS,
+    Findings,
+    VerdictBounds,
+    table,
+    verdict,
+)
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.estimate import SHARE, Estimate
 from manifoldry.util.typing import Array, RandomState
-
-_NEIGHBORS = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class Assessment:
         The data and the map.
     data : str
         Which data those are.
+    bounds : VerdictBounds
+        Bounds between what the verdict says of a figure.
     """
 
     figures: dict[str, Estimate]
@@ -60,6 +66,7 @@ class Assessment:
     n_neighbors: int
     pair: Pair
     data: str
+    bounds: VerdictBounds = DEFAULT_BOUNDS
 
     @property
     def embedding(self) -> Array:
@@ -74,7 +81,7 @@ class Assessment:
     @property
     def _sentences(self) -> list[str]:
         along = isinstance(self.pair.X, NeighborGraph)
-        return verdict(Findings(self.figures, self.gains, self.pair.n, along))
+        return verdict(Findings(self.figures, self.gains, self.pair.n, along, self.bounds))
 
     def __str__(self) -> str:
         head = (
@@ -168,7 +175,7 @@ def assess(
     if isinstance(labels, str) and hasattr(X, "obs"):
         labels = _column(X.obs, labels)
     pair = Pair.of(X, embedding, metric, least=4)
-    k = pair.check_neighbors(n_neighbors, default=_NEIGHBORS, largest=1 / 2)
+    k = pair.check_neighbors(n_neighbors, default=NEIGHBORHOOD, largest=1 / 2)
     points = sample_points(pair.n, sample, random_state)
     flat = pair.principal_map()
     maps = [pair.on_plane] if flat is None else [pair.on_plane, flat.on_plane]
@@ -188,10 +195,12 @@ def assess(
     )
 
 
-def _of_neighbors(found: Comparison, n: int) -> dict[str, Estimate]:
+def _of_neighbors(
+    found: Comparison, n: int, doubtful: float = DEFAULT_BOUNDS.doubtful
+) -> dict[str, Estimate]:
     return {
         "trustworthiness": Estimate.of_mean(found.trust, n, SHARE),
-        "doubtful": Estimate.of_share(found.trust < DOUBTFUL, n),
+        "doubtful": Estimate.of_share(found.trust < doubtful, n),
         "continuity": Estimate.of_mean(found.continuity, n, SHARE),
         "neighbors_kept": Estimate.of_mean(found.kept, n, SHARE),
         "rnx_area": found.coranking.area,

@@ -12,8 +12,6 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import plan_memory
 
-_BUDGET = 2**20  # numbers in a block: ranks take several arrays of its size
-
 
 @dataclass(frozen=True, eq=False)
 class CoRanking:
@@ -128,15 +126,20 @@ def coranking_of(pair: Pair, points: IntArray) -> CoRanking:
     return compare(pair, [pair.on_plane], points, 1)[0].coranking
 
 
-def compare(pair: Pair, maps: list[DistanceRows], points: IntArray, k: int) -> list[Comparison]:
-    """Compare the data of a pair with several maps, ranking the data once."""
+def compare(
+    pair: Pair, maps: list[DistanceRows], points: IntArray, k: int, budget: int = 2**20
+) -> list[Comparison]:
+    """Compare the data of a pair with several maps, ranking the data once.
+
+    `budget` is how many numbers a block has: ranks take several arrays of its size.
+    """
     n, credit = pair.n, _credit(pair.n)
 
     def block(rows: IntArray) -> list[tuple[Any, ...]]:
         in_data = all_ranks(pair.in_data.nearest_first(rows))
         return [_compared(in_data, all_ranks(m.nearest_first(rows)), k, credit) for m in maps]
 
-    found = zip(*map_rows(block, points, n, _BUDGET), strict=True)
+    found = zip(*map_rows(block, points, n, budget), strict=True)
     return [_comparison(blocks, points, n, k) for blocks in found]
 
 

@@ -25,10 +25,6 @@ from manifoldry.util.validation import check_non_negative, row_blocks
 
 Result = TypeVar("Result")
 
-_FEW_FEATURES = 12  # up to here subtracting is as fast as a matrix product
-_BUDGET = 2**22  # numbers in a block of rows
-_GRAIN, _CLOSE = 2**10, 16  # of the rounding error; squares below so many grains keep all digits
-
 
 class DistanceRows(ABC):
     """Distances between some points, a block of rows at a time."""
@@ -80,7 +76,7 @@ def distance_rows(X: Matrix | NeighborGraph, metric: Any = "euclidean") -> Dista
 
 
 def map_rows(
-    function: Callable[[IntArray], Result], points: IntArray, n: int, budget: int = _BUDGET
+    function: Callable[[IntArray], Result], points: IntArray, n: int, budget: int = 2**22
 ) -> list[Result]:
     """Results of a function for blocks of points, by several threads, each with one for BLAS."""
     blocks = [points[block] for block in row_blocks(len(points), n, budget=budget)]
@@ -90,9 +86,24 @@ def map_rows(
 
 @dataclass(frozen=True, eq=False)
 class EuclideanRows(DistanceRows):
-    """Distances between vectors; squares serve as keys."""
+    """Distances between vectors; squares serve as keys.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+        The vectors.
+    few_features : int
+        Features up to which subtracting is as fast as a matrix product.
+    errors_per_grain : int
+        Rounding errors to a grain of the grid on which equal distances are ties.
+    close : int
+        Squares below so many grains keep all digits.
+    """
 
     X: Matrix
+    few_features: int = 12
+    errors_per_grain: int = 2**10
+    close: int = 16
 
     @property
     def n(self) -> int:
@@ -104,7 +115,7 @@ class EuclideanRows(DistanceRows):
         keys = self._products(rows, slice(None))
         # Equal distances come out a few roundings apart; on a grid wider than that they are ties.
         snapped = np.rint(keys / self._grain) * self._grain
-        return np.where(keys > _CLOSE * self._grain, snapped, keys)
+        return np.where(keys > self.close * self._grain, snapped, keys)
 
     def _products(self, rows: Any, columns: Any) -> Array:
         """Squared distances by a matrix product, close ones by subtraction."""
@@ -115,14 +126,14 @@ class EuclideanRows(DistanceRows):
 
     @property
     def _few(self) -> bool:
-        return bool(self.X.shape[1] <= _FEW_FEATURES and not sparse.issparse(self.X))
+        return bool(self.X.shape[1] <= self.few_features and not sparse.issparse(self.X))
 
     @cached_property
     def _grain(self) -> float:
         """A power of two some thousand times the rounding error of the products."""
         largest = float(self._squares.max())
         error = float(expansion_error(np.array([largest]), largest, self.X.shape[1])[0])
-        return float(2.0 ** np.ceil(np.log2(_GRAIN * error)))
+        return float(2.0 ** np.ceil(np.log2(self.errors_per_grain * error)))
 
     def distances(self, rows: IntArray) -> Array:
         squares = self.keys(rows)

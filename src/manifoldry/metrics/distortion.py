@@ -5,15 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.metrics.pair import Pair
+from manifoldry.metrics.pair import NEIGHBORHOOD, Pair
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
-
-_NEIGHBORS = 15
-_NO_EXTENT = 1e-10  # share of the largest singular value below which a direction is flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +93,7 @@ def distortion_of(pair: Pair, n_neighbors: int | None = None) -> LocalDistortion
     """Distortion at the points of a pair; None where coordinates of the data are not known."""
     if isinstance(pair.X, NeighborGraph) or pair.precomputed:
         return None
-    default = max(_NEIGHBORS, 2 * pair.Y.shape[1])
+    default = max(NEIGHBORHOOD, 2 * pair.Y.shape[1])
     k = pair.check_neighbors(n_neighbors, default, largest=1)
     return LocalDistortion(_stretches(pair.X, pair.Y, pair.neighbors(k)))
 
@@ -117,15 +114,18 @@ def _centred(local: Array) -> Array:
     return local - local.mean(axis=1, keepdims=True)
 
 
-def _factors(A: Array, B: Array) -> Array:
-    """Singular values (n_block, d) of the map from the tangent plane of A to B."""
+def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
+    """Singular values (n_block, d) of the map from the tangent plane of A to B.
+
+    A direction is flat whose variance is below this share of the largest.
+    """
     d = B.shape[2]
     size = np.abs(A).max(axis=(1, 2), keepdims=True)
     size[size == 0] = 1.0
     A = A / size
     U, S, _ = np.linalg.svd(A @ A.transpose(0, 2, 1), hermitian=True)
     U, lengths = U[:, :, :d], np.sqrt(S[:, :d])
-    extends = lengths > np.sqrt(_NO_EXTENT) * np.maximum(lengths[:, :1], np.finfo(float).tiny)
+    extends = lengths > np.sqrt(flat) * np.maximum(lengths[:, :1], np.finfo(float).tiny)
     inverse = np.divide(1.0, lengths, out=np.zeros_like(lengths), where=extends)
     J = (B.transpose(0, 2, 1) @ U) * (inverse / size[:, :, 0])[:, None, :]
     factors = np.linalg.svd(J, compute_uv=False)

@@ -7,13 +7,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import reconstruction_errors
-from manifoldry.util.checks import as_generator
+from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import check_data
-
-_MOST_PAIRS_OF = 2000  # points of which the kernel is taken pair by pair
-_KEPT = 0.5  # share of its variance that a coordinate must keep to count
 
 
 def reconstruction(estimator: Any, X: Any) -> Estimate:
@@ -80,19 +77,24 @@ class KernelLoss:
     kept : list of Estimate
         Variance of every coordinate among held-out points over that among training points: near
         1 where it shows a direction of the data, small where it fits chance.
+    enough : float
+        Share of its variance that a coordinate must keep to count.
     """
 
     losses: list[Estimate]
     kept: list[Estimate]
+    enough: float = 0.5
 
     @property
     def best(self) -> int:
         """How many leading coordinates keep half of their variance on held-out points."""
-        lost = [i for i, share in enumerate(self.kept) if share < _KEPT]
+        lost = [i for i, share in enumerate(self.kept) if share < self.enough]
         return lost[0] if lost else len(self.kept)
 
 
-def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> KernelLoss:
+def kernel_loss(
+    estimator: Any, X: Any, *, max_rows: int = 2000, random_state: RandomState = None
+) -> KernelLoss:
     """How well coordinates reproduce the method's own kernel among points it has not seen.
 
     Use it to choose the number of coordinates of *one* kernel: how much each of them lowers the
@@ -109,7 +111,9 @@ def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> 
     estimator : fitted PCA, ClassicalMDS or KernelPCA
         The model, with as many coordinates as are in question.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        Held-out data; beyond 2000 rows so many are drawn at random.
+        Held-out data.
+    max_rows : int, default=2000
+        Rows of which the kernel is taken pair by pair, at most; of more they are drawn at random.
     random_state : int, Generator or None, default=None
         Seed of that.
 
@@ -134,9 +138,9 @@ def kernel_loss(estimator: Any, X: Any, *, random_state: RandomState = None) -> 
     data = check_data(estimator, X, reset=False)
     if data.shape[0] < 3:
         raise ValueError(f"X has {data.shape[0]} rows; at least 3 are needed for pairs of them")
-    if data.shape[0] > _MOST_PAIRS_OF:
+    if data.shape[0] > check_count("max_rows", max_rows, minimum=3):
         rng = as_generator(random_state, unset=0)
-        data = data[np.sort(rng.choice(data.shape[0], _MOST_PAIRS_OF, replace=False))]
+        data = data[np.sort(rng.choice(data.shape[0], max_rows, replace=False))]
     Z = kernel.transform(data) / kernel.unit
     return KernelLoss(_losses(kernel.among(data), Z), _kept(Z, estimator.embedding_ / kernel.unit))
 

@@ -13,8 +13,6 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import read_rows, row_blocks
 
-_VOTERS = 5
-
 
 def knn_accuracy(
     embedding: Any, labels: Any, *, n_neighbors: int | None = None, per_point: bool = False
@@ -43,17 +41,23 @@ def knn_accuracy(
     1.0
     """
     Y, codes, rows = _labelled(embedding, labels)
-    n = Y.shape[0]
-    k = min(_VOTERS, n - 1) if n_neighbors is None else check_count("n_neighbors", n_neighbors)
+    k = _voters(n_neighbors, Y.shape[0])
+    members = choose_index(Y).others(Y, k).indices
+    if per_point:
+        return _for_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
+    return accuracy_of(members, codes)
+
+
+def _voters(n_neighbors: int | None, n: int, default: int = 5) -> int:
+    if n_neighbors is None:
+        return min(default, n - 1)
+    k = check_count("n_neighbors", n_neighbors)
     if k >= n:
         raise ValueError(
             f"n_neighbors={k} must be less than the {n} points on the map; "
             f"pass n_neighbors={n - 1} or fewer"
         )
-    members = choose_index(Y).others(Y, k).indices
-    if per_point:
-        return _for_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
-    return accuracy_of(members, codes)
+    return k
 
 
 def accuracy_of(members: IntArray, codes: IntArray) -> Estimate:

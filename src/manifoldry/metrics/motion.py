@@ -9,9 +9,6 @@ from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import power_of_two_scale
 
-MOTIONS = ("rigid", "similarity", "affine")
-_TURNS, _SETTLED = 1000, 1e-12  # most turns, and the change below which they end
-
 
 @dataclass(frozen=True, eq=False)
 class Motion:
@@ -61,16 +58,7 @@ class Motion:
         Y, T = embedding - source, target - goal
         units = power_of_two_scale(Y), power_of_two_scale(T)
         Y, T = Y / units[0], T / units[1]
-        if allow == "affine":
-            matrix = np.linalg.lstsq(Y, T, rcond=None)[0]
-        elif allow == "similarity":
-            matrix = _turned(Y.T @ Y, Y.T @ T, stretch=True)
-        else:
-            # One unit for both: their ratio is what a rigid motion must not change.
-            unit = max(units)
-            Y, T, units = Y * (units[0] / unit), T * (units[1] / unit), (1.0, 1.0)
-            matrix = _turned(Y.T @ Y, Y.T @ T, stretch=False)
-        return cls(source, goal, matrix, *units)
+        return cls(source, goal, *_FITS[allow](Y, T, units))
 
     def apply(self, embedding: Array) -> Array:
         """Move points, (n_samples, n_components) → (n_samples, n_target); NaN stays NaN."""
@@ -78,12 +66,37 @@ class Motion:
         return np.asarray(turned * self.target_unit + self.target)
 
 
-def _turned(YY: Array, YT: Array, stretch: bool) -> Array:
+Units = tuple[float, float]
+Fitted = tuple[Array, float, float]  # the matrix, and the units it is in
+
+
+def _affine(Y: Array, T: Array, units: Units) -> Fitted:
+    return np.linalg.lstsq(Y, T, rcond=None)[0], *units
+
+
+def _similar(Y: Array, T: Array, units: Units) -> Fitted:
+    return _turned(Y.T @ Y, Y.T @ T, stretch=True), *units
+
+
+def _rigid(Y: Array, T: Array, units: Units) -> Fitted:
+    """Find a turn in one unit for both: their ratio is what a rigid motion must not change."""
+    unit = max(units)
+    Y, T = Y * (units[0] / unit), T * (units[1] / unit)
+    return _turned(Y.T @ Y, Y.T @ T, stretch=False), 1.0, 1.0
+
+
+_FITS = {"rigid": _rigid, "similarity": _similar, "affine": _affine}
+MOTIONS = tuple(_FITS)
+
+
+def _turned(
+    YY: Array, YT: Array, stretch: bool, *, max_turns: int = 1000, settled: float = 1e-12
+) -> Array:
     """The rotation or reflection R, and factor c, that bring centred Y nearest to T: c·R.
 
     From YᵀY and YᵀT. Where Y has more columns than T, which of them to leave out is part of the
     question and has no closed form: T is filled up with what the present turn says, and turned onto
-    again, which never makes it worse.
+    again, which never makes it worse, until it has `settled`.
     """
     p, q = YT.shape
     if p <= q:
@@ -92,10 +105,10 @@ def _turned(YY: Array, YT: Array, stretch: bool) -> Array:
         return np.asarray((strengths.sum() / size if stretch and size > 0 else 1.0) * U @ Vt)
     R = _nearest_rotation(np.hstack([YT, np.zeros((p, p - q))]))
     factor = 1.0
-    for _ in range(_TURNS):
+    for _ in range(max_turns):
         factor = _factor(YY, YT, R[:, :q]) if stretch else 1.0
         before, R = R, _nearest_rotation(np.hstack([YT, factor * YY @ R[:, q:]]))
-        if np.abs(R - before).max() < _SETTLED:
+        if np.abs(R - before).max() < settled:
             break
     return (_factor(YY, YT, R[:, :q]) if stretch else 1.0) * R[:, :q]
 

@@ -25,8 +25,8 @@ from manifoldry.util.validation import (
 )
 from manifoldry.util.warn import warn
 
-# Up to here figures are taken on all points; beyond on so many, drawn at random.
-EXACT, SAMPLE = 10_000, 2_000
+# Nearest neighbours by default, where a figure is about the surroundings of a point.
+NEIGHBORHOOD = 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +204,22 @@ def _check_rows(n: int, Y: Array) -> None:
         raise ValueError(f"X has {n} rows and the map has {len(Y)}; pass the map of these rows")
 
 
-def sample_points(n: int, size: Any, random_state: RandomState = None) -> IntArray:
-    """Rows to take figures on, ascending: "auto", "all", or a number of them out of n."""
+def sample_points(
+    n: int,
+    size: Any,
+    random_state: RandomState = None,
+    *,
+    exact_up_to: int = 10_000,
+    drawn: int = 2_000,
+) -> IntArray:
+    """Rows to take figures on, ascending: "auto", "all", or a number of them out of n.
+
+    "auto" are all up to `exact_up_to`, and beyond so many as are `drawn` at random.
+    """
     if isinstance(size, str):
         if size not in ("auto", "all"):
             raise ValueError(f"sample={size!r} must be 'auto', 'all' or a number of points")
-        size = n if size == "all" or n <= EXACT else SAMPLE
+        size = n if size == "all" or n <= exact_up_to else drawn
     size = min(check_count("sample", size, minimum=2), n)
     if size == n:
         return np.arange(n)

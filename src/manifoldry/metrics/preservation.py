@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from manifoldry.metrics.pair import Pair
+from manifoldry.metrics.pair import NEIGHBORHOOD, Pair
 from manifoldry.metrics.ranks import NeighborRanks
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
@@ -111,7 +111,7 @@ def neighbor_preservation(
     :func:`trustworthiness`.
     """
     pair = Pair.of(X, embedding, metric)
-    k = pair.check_neighbors(n_neighbors, default=15, largest=1)
+    k = pair.check_neighbors(n_neighbors, default=NEIGHBORHOOD, largest=1)
     return pair.pointwise(
         lambda points: NeighborRanks.of_map(pair, k, points).within(k),
         sample,

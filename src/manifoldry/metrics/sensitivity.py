@@ -28,10 +28,6 @@ from manifoldry.util.estimate import CONFIDENCE, Estimate
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray, RandomState
 
-_DRAWS = 2000
-_FEW = 10  # points left out in a split
-_FEWEST = 4  # fixed points that a map of one coordinate can be aligned by with one left out
-
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
@@ -220,8 +216,11 @@ def _summarised(
     )
 
 
-def _crossing(fractions: Array, curves: Array) -> Estimate:
-    """Where the mean of the curves (one per column, from fraction 0 on) becomes 0."""
+def _crossing(fractions: Array, curves: Array, draws: int = 2000) -> Estimate:
+    """Where the mean of the curves (one per column, from fraction 0 on) becomes 0.
+
+    The interval is that of so many `draws` of the curves.
+    """
     curves = curves[:, np.isfinite(curves).all(axis=0)]
     n = curves.shape[1]
     if n == 0:
@@ -231,7 +230,7 @@ def _crossing(fractions: Array, curves: Array) -> Estimate:
     if n == 1:
         return Estimate(value, 0.0, np.inf)
     rng = np.random.default_rng(0)
-    means = curves[:, rng.integers(n, size=(_DRAWS, n))].mean(axis=2)
+    means = curves[:, rng.integers(n, size=(draws, n))].mean(axis=2)
     drawn = np.array([_first_zero(x, y) for y in means.T])
     tail = (1 - CONFIDENCE) / 2
     # Between infinite crossings there is nothing to interpolate.
@@ -250,26 +249,29 @@ def _first_zero(x: Array, y: Array) -> float:
     return float(x[i - 1] - y[i - 1] * (x[i] - x[i - 1]) / (y[i] - y[i - 1]))
 
 
-def _sizes(fractions: Iterable[float], n: int) -> IntArray:
-    """Numbers of points to exchange, each once."""
+def _sizes(fractions: Iterable[float], n: int, fewest: int = 4) -> IntArray:
+    """Numbers of points to exchange, each once.
+
+    A map of one coordinate can be aligned by the `fewest` fixed points with one left out.
+    """
     given = fractions if isinstance(fractions, Iterable) else [fractions]
     shares = [check_positive("fractions", share) for share in given]
     if not shares:
         raise ValueError("fractions is empty; pass one or more, such as [0.01, 0.05]")
     sizes = np.unique([max(1, round(share * n)) for share in shares])
-    if n - 2 * sizes[-1] < _FEWEST:
+    if n - 2 * sizes[-1] < fewest:
         raise ValueError(
             f"fractions={max(shares)} of n_samples={n} leaves {n - 2 * sizes[-1]} fixed points; "
-            f"{_FEWEST} or more are needed: pass at most {(n - _FEWEST) / 2 / max(n, 1):.3g}"
-            + (", or add points" if n < _FEWEST + 2 else "")
+            f"{fewest} or more are needed: pass at most {(n - fewest) / 2 / max(n, 1):.3g}"
+            + (", or add points" if n < fewest + 2 else "")
         )
     return sizes
 
 
-def _left_out(count: int | str | None, fixed: int) -> int | None:
+def _left_out(count: int | str | None, fixed: int, default: int = 10) -> int | None:
     """How many fixed points to leave out in turn; None for all."""
     if count is None:
-        return min(_FEW, fixed)
+        return min(default, fixed)
     if count == "all":
         return None
     if isinstance(count, str):

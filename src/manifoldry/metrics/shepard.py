@@ -15,10 +15,6 @@ from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import power_of_two_scale
 
-_ALL_PAIRS = 3000  # points up to which every pair is looked at
-_GROUP = 50  # points drawn together: all pairs among them are used
-_BATCHES = 20  # parts of the sample whose differences tell its error
-
 
 @dataclass(frozen=True, eq=False)
 class Shepard:
@@ -118,10 +114,21 @@ def shepard(
     return shepard_of(Pair.of(X, embedding, metric), random_state)
 
 
-def shepard_of(pair: Pair, random_state: RandomState = None) -> Shepard:
-    """The Shepard diagram of a pair of data and map."""
-    exact = pair.n <= _ALL_PAIRS
-    groups = [np.arange(pair.n)] if exact else _groups(pair, random_state)
+def shepard_of(
+    pair: Pair,
+    random_state: RandomState = None,
+    *,
+    all_pairs_up_to: int = 3000,
+    group_size: int = 50,
+    n_batches: int = 20,
+) -> Shepard:
+    """The Shepard diagram of a pair of data and map.
+
+    Of more than `all_pairs_up_to` points, groups are drawn, all pairs within which are looked at;
+    the differences between batches of groups tell the error.
+    """
+    exact = pair.n <= all_pairs_up_to
+    groups = [np.arange(pair.n)] if exact else _groups(pair, group_size, random_state)
 
     def distances(points: IntArray) -> tuple[Array, Array]:
         upper = np.triu_indices(len(points), 1)
@@ -135,13 +142,13 @@ def shepard_of(pair: Pair, random_state: RandomState = None) -> Shepard:
         where = "on the map" if data.any() else "of X"
         raise ValueError(f"all points {where} coincide; there are no distances to compare")
     starts = np.cumsum([0, *(len(a) for a, _ in found)])
-    chosen = np.linspace(0, len(groups), min(_BATCHES, len(groups)), endpoint=False).astype(int)
+    chosen = np.linspace(0, len(groups), min(n_batches, len(groups)), endpoint=False).astype(int)
     return Shepard(data, on_map, () if exact else tuple(starts[chosen].tolist()))
 
 
-def _groups(pair: Pair, random_state: RandomState) -> list[IntArray]:
+def _groups(pair: Pair, size: int, random_state: RandomState) -> list[IntArray]:
     rng = as_generator(random_state, unset=0)
-    return [rng.choice(pair.n, _GROUP, False) for _ in range(pair.in_data.n_groups)]
+    return [rng.choice(pair.n, size, False) for _ in range(pair.in_data.n_groups)]
 
 
 def _kruskal(data: Array, on_map: Array) -> float:

@@ -25,8 +25,6 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import plan_memory
 from manifoldry.util.warn import warn
 
-_MOVES = (0.1, 0.3)  # shares of the map's spread from which points move some, and much
-
 
 @dataclass(frozen=True, eq=False)
 class Stability:
@@ -63,6 +61,8 @@ class Stability:
     maps : array of shape (n_resamples, n_samples, n_components), or None
         The refits moved onto `embedding`, if they were to be kept, left-out points where
         ``transform`` put them.
+    moves : (float, float)
+        Variabilities from which points are said to move some, and much.
     """
 
     variability: Estimate
@@ -75,17 +75,18 @@ class Stability:
     n_resamples: int
     failures: tuple[str, ...] = field(repr=False)
     maps: Array | None = field(repr=False)
+    moves: tuple[float, float] = field(default=(0.1, 0.3), repr=False)
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
-        moves = sum(self.variability > bound for bound in _MOVES)
+        grade = sum(self.variability > bound for bound in self.moves)
         yield (
             "The map comes out again: ",
             "The map comes out again in the main: ",
             "Much of the map is an accident of the sample: ",
-        )[moves] + (
+        )[grade] + (
             f"made from parts of the data, its points move by {self.variability} of its spread "
             f"({self.n_resamples} refits)."
         )

@@ -15,8 +15,6 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
-_PARTNERS = 1000  # points that each is compared with for its own stress
-
 
 def stress(
     X: Any,
@@ -58,17 +56,20 @@ def stress(
     (0.0, 4.0)
     """
     check_option("kind", kind, ("metric", "kruskal"))
-    pair = Pair.of(X, embedding, metric)
+    pair, by_order = Pair.of(X, embedding, metric), kind == "kruskal"
     if per_point:
-        if kind == "kruskal":
+        if by_order:
             raise ValueError("kind='kruskal' has no figure per point; pass kind='metric'")
         return pair.for_all_rows(_stress_of_points(pair, scale, random_state))
     diagram = shepard_of(pair, random_state)
-    return diagram.kruskal() if kind == "kruskal" else diagram.stress(scale)
+    return diagram.kruskal() if by_order else diagram.stress(scale)
 
 
-def _stress_of_points(pair: Pair, scale: bool, random_state: RandomState) -> Array:
-    partners = sample_points(pair.n, min(pair.n, _PARTNERS), random_state)
+def _stress_of_points(
+    pair: Pair, scale: bool, random_state: RandomState, n_partners: int = 1000
+) -> Array:
+    """The stress of every point, compared with so many others."""
+    partners = sample_points(pair.n, min(pair.n, n_partners), random_state)
 
     units = _units(pair, partners)
 

@@ -1,13 +1,61 @@
 """What the figures of a map mean, in words."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from manifoldry.util.estimate import Estimate
 
 Figures = dict[str, Estimate]
 
-DOUBTFUL = 0.9  # a point's own trustworthiness below which its place is in doubt
+
+@dataclass(frozen=True)
+class VerdictBounds:
+    """Bounds between what is said of a figure.
+
+    Parameters
+    ----------
+    doubtful : float
+        A point's own trustworthiness below which its place is in doubt.
+    some_doubtful, many_doubtful : float
+        Shares of such points that are worth a word, and that lower the verdict on neighbors.
+    neighbors : (float, float)
+        Trustworthiness and continuity from which they are good, and fair.
+    order : (float, float)
+        Rank correlation of the distances from which their order is good, and fair.
+    repeated : float
+        Share of a coordinate that is new, below which it repeats others.
+    sheared, uneven : float
+        Shear and magnification beyond which they are worth a word.
+    flat : float
+        Shear or magnification beyond which a number says no more.
+    labels : float
+        By how much more points must have the label of their neighbors to be worth a word.
+    matters : float
+        Share of neighbors below which a difference to another map is none.
+    random_trust, random_area : float
+        Trustworthiness and area under R_NX, both below which a map is like a random one.
+    few_points : int
+        Points below which all this is a hint.
+    """
+
+    doubtful: float = 0.9
+    some_doubtful: float = 0.02
+    many_doubtful: float = 0.1
+    neighbors: tuple[float, float] = (0.95, 0.85)
+    order: tuple[float, float] = (0.9, 0.6)
+    repeated: float = 0.3
+    sheared: float = 5.0
+    uneven: float = 6.0
+    flat: float = 1e4
+    labels: float = 0.05
+    matters: float = 0.01
+    random_trust: float = 0.6
+    random_area: float = 0.02
+    few_points: int = 30
+
+
+DEFAULT_BOUNDS = VerdictBounds()
 
 
 class Findings(NamedTuple):
@@ -19,6 +67,7 @@ class Findings(NamedTuple):
     n: int
     along: bool
     """Whether distances in the data run along a graph."""
+    bounds: VerdictBounds = DEFAULT_BOUNDS
 
 
 _MEANINGS = {
@@ -35,16 +84,6 @@ _MEANINGS = {
     "label_accuracy": "points with the label of their neighbours, on the map",
     "label_accuracy_in_data": "the same in the data",
 }
-# Bounds between what is said of a figure, best first.
-_NEIGHBORS = (0.95, 0.85)
-_ORDER = (0.9, 0.6)
-_REPEATED = 0.3
-_SHEARED, _UNEVEN, _FLAT = 5.0, 6.0, 1e4
-_LOST = 0.05
-_SOME, _MANY = 0.02, 0.1
-_MATTERS = 0.01  # share of neighbours below which a difference is none
-_RANDOM, _CHANCE = 0.6, 0.02
-_ROUGH = 30
 
 
 def table(figures: Figures, baseline: Figures) -> list[str]:
@@ -65,8 +104,9 @@ def _short(figure: Estimate | None) -> str:
 
 def verdict(found: Findings) -> list[str]:
     """Sentences, one per finding."""
-    figures = found.figures
-    if figures["trustworthiness"] < _RANDOM and figures["rnx_area"] < _CHANCE:
+    figures, bounds = found.figures, found.bounds
+    poor = figures["trustworthiness"] < bounds.random_trust
+    if poor and figures["rnx_area"] < bounds.random_area:
         return ["This map is no better than a random one. Are its rows in the order of the data's?"]
     findings = (_neighbors, _against_pca, _distances, _coordinates, _shapes, _labels, _few)
     return [sentence for find in findings for sentence in find(found)]
@@ -74,18 +114,20 @@ def verdict(found: Findings) -> list[str]:
 
 def _neighbors(found: Findings) -> Iterator[str]:
     trust, doubtful = found.figures["trustworthiness"], found.figures["doubtful"]
-    believed = max(_grade(trust, _NEIGHBORS), int(doubtful > _MANY))
+    bounds = found.bounds
+    believed = max(_grade(trust, bounds.neighbors), int(doubtful > bounds.many_doubtful))
     yield (
         "Points that are close on this map are close in the data.",
         "Most points that are close on this map are close in the data, not all.",
         "Being close on this map means little: many such points are far apart in the data.",
     )[believed]
-    if doubtful > _SOME:
+    if doubtful > bounds.some_doubtful:
         yield (
             f"{doubtful:.0%} of the points lie among others that are far from them in the data "
-            f"(own trustworthiness below {DOUBTFUL}): per_point['trustworthiness'] shows which."
+            f"(own trustworthiness below {bounds.doubtful}): per_point['trustworthiness'] shows "
+            "which."
         )
-    torn = _grade(found.figures["continuity"], _NEIGHBORS)
+    torn = _grade(found.figures["continuity"], bounds.neighbors)
     yield (
         "Few neighbourhoods are torn apart.",
         "Some neighbourhoods are torn apart: that two points are far apart here proves little.",
@@ -96,7 +138,8 @@ def _neighbors(found: Findings) -> Iterator[str]:
 def _against_pca(found: Findings) -> Iterator[str]:
     if not found.gains:
         return
-    near, all_sizes = (_sign(found.gains[name]) for name in ("neighbors_kept", "rnx_area"))
+    gains = (found.gains[name] for name in ("neighbors_kept", "rnx_area"))
+    near, all_sizes = (_sign(gain, found.bounds.matters) for gain in gains)
     if near == all_sizes == 0:
         yield "It keeps as many neighbours as a linear map (PCA) does."
     elif near >= 0 and all_sizes >= 0:
@@ -109,15 +152,15 @@ def _against_pca(found: Findings) -> Iterator[str]:
         yield "A linear map (PCA) keeps more near neighbours, less of the large structure."
 
 
-def _sign(gain: Estimate) -> int:
+def _sign(gain: Estimate, matters: float) -> int:
     """1 or -1 where a gain is larger than chance and matters, else 0."""
-    if gain.low <= 0 <= gain.high or abs(gain) < _MATTERS:
+    if gain.low <= 0 <= gain.high or abs(gain) < matters:
         return 0
     return 1 if gain > 0 else -1
 
 
 def _distances(found: Findings) -> Iterator[str]:
-    order = _grade(found.figures["distance_order"], _ORDER)
+    order = _grade(found.figures["distance_order"], found.bounds.order)
     yield (
         "Large distances can be compared.",
         "Large distances are roughly in order.",
@@ -127,7 +170,7 @@ def _distances(found: Findings) -> Iterator[str]:
 
 
 def _coordinates(found: Findings) -> Iterator[str]:
-    if found.figures.get("redundancy", 1.0) < _REPEATED:
+    if found.figures.get("redundancy", 1.0) < found.bounds.repeated:
         yield (
             "A coordinate repeats those before it: NonRedundant would say more in as many, or "
             "fewer coordinates as much."
@@ -136,15 +179,16 @@ def _coordinates(found: Findings) -> Iterator[str]:
 
 def _shapes(found: Findings) -> Iterator[str]:
     shear, uneven = (found.figures.get(name, 1.0) for name in ("shear", "magnification"))
-    if shear > _SHEARED:
+    bounds = found.bounds
+    if shear > bounds.sheared:
         yield (
             "Around the typical point one direction is squeezed "
-            + (f"{shear:.0f} times more than another." if shear < _FLAT else "flat.")
+            + (f"{shear:.0f} times more than another." if shear < bounds.flat else "flat.")
         )
-    if uneven > _UNEVEN:
+    if uneven > bounds.uneven:
         yield (
             "Some regions are drawn "
-            + (f"{uneven:.0f} times larger than" if uneven < _FLAT else "far larger than")
+            + (f"{uneven:.0f} times larger than" if uneven < bounds.flat else "far larger than")
             + " others of the same extent: sizes and gaps on the map are not those of the data."
         )
 
@@ -154,16 +198,17 @@ def _labels(found: Findings) -> Iterator[str]:
         return
     on_map, in_data = (found.figures[f"label_accuracy{end}"] for end in ("", "_in_data"))
     compared = f"{on_map:.2f} of the points have the label of their neighbours here, {in_data:.2f}"
-    if on_map.high < in_data.low - _LOST:
+    lost = found.bounds.labels
+    if on_map.high < in_data.low - lost:
         yield f"Labels are mixed that the data keep apart: {compared} in the data."
-    elif on_map.low > in_data.high + _LOST:
+    elif on_map.low > in_data.high + lost:
         yield f"Labels are more apart than in the data: {compared} there."
     else:
         yield f"Labels are as well apart as in the data: {compared} there."
 
 
 def _few(found: Findings) -> Iterator[str]:
-    if found.n < _ROUGH:
+    if found.n < found.bounds.few_points:
         yield f"All this is from {found.n} points, which is few: take it as a hint."
 
 

@@ -4,13 +4,18 @@ from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.neighbors.short_circuits import ShortCircuits, find_short_circuits
+from manifoldry.neighbors.short_circuits import (
+    ShortCircuitOptions,
+    ShortCircuits,
+    find_short_circuits,
+)
 
 __all__ = [
     "DisconnectedPolicy",
     "Edges",
     "NeighborGraph",
     "NeighborIndex",
+    "ShortCircuitOptions",
     "ShortCircuits",
     "choose_index",
     "find_short_circuits",

@@ -13,6 +13,9 @@ from scipy import sparse
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 
+# Sums in another order, as trees and mirrored pairs have, differ from ours in the last digits.
+SLACK = 1 + 1e-12
+
 
 class Edges(NamedTuple):
     """Neighbours of query points in compressed rows, as a CSR matrix stores them."""

@@ -30,11 +30,6 @@ from manifoldry.neighbors.products import nearest_by_products, single
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
-_SPARE = 8  # candidates beyond k, so that rounding in the matrix product rarely decides
-_TILE = 2048  # rows and columns of pairs looked at together
-_MANY = 0.05  # share of the queries from which a second nomination pays
-_LARGE = 1e10  # pairs times features from which compiled loops are worth their compilation
-
 
 @dataclass(frozen=True, eq=False)
 class BruteIndex(PointIndex):
@@ -43,22 +38,41 @@ class BruteIndex(PointIndex):
     The matrix product only nominates candidates. Their distances are recomputed by subtraction,
     and a row whose nominations could be wrong, by rounding or because of ties, is searched again
     among all that could be as near, so the answer is exact also far from the origin.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_reference, n_features)
+        The reference points.
+    reason : str
+        Why this index was chosen.
+    spare : int
+        Candidates beyond k, so that rounding in the matrix product rarely decides.
+    tile : int
+        Rows and columns of pairs looked at together.
+    many_doubtful : float
+        Share of the queries from which a second nomination, in double precision, pays.
+    compile_from : float
+        Pairs times features beyond which compiled loops are worth their compilation.
     """
 
     X: Matrix
     reason: str
+    spare: int = 8
+    tile: int = 2048
+    many_doubtful: float = 0.05
+    compile_from: float = 1e10
 
     @cached_property
     def _frame(self) -> Frame:
         return Frame.of(self.X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        n_candidates = min(k + _SPARE, self.n_reference)
+        n_candidates = min(k + self.spare, self.n_reference)
         large = self._is_large(X)
         nominate = self._nominate_fast if large else self._nominate
         with np.errstate(over="ignore", invalid="ignore"):  # whose products overflow is in doubt
             indices, distances, doubtful = self._settle(X, k, nominate(X, n_candidates))
-        if large and len(doubtful) > _MANY * len(indices):
+        if large and len(doubtful) > self.many_doubtful * len(indices):
             # Single precision left these open; few of them will be in double precision.
             again = self._settle(X[doubtful], k, self._nominate(X[doubtful], n_candidates))
             indices[doubtful], distances[doubtful] = again[:2]
@@ -91,7 +105,7 @@ class BruteIndex(PointIndex):
 
     def _is_large(self, X: Matrix) -> bool:
         dense = not (sparse.issparse(X) or sparse.issparse(self.X))
-        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > _LARGE
+        return dense and float(X.shape[0]) * self.n_reference * X.shape[1] > self.compile_from
 
     @cached_property
     def _single(self) -> Array:
@@ -126,25 +140,25 @@ class BruteIndex(PointIndex):
         # Of many identical points only the first k can be among the k first: ties go by index.
         few = self._lookup.first_copies(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
-        for block, query, reference, exact in index._pairs(X[rows], distances[rows, -1:]):
+        for block, query, reference, exact in index.pairs(X[rows], distances[rows, -1:]):
             edges = compress(query - block.start, few[reference], exact, block.stop - block.start)
             indices[rows[block]], distances[rows[block]] = edges.first(k)
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.asarray(radius, dtype=np.float64)
-        found = ((i, j, distances) for _, i, j, distances in self._pairs(X, radii))
+        found = ((i, j, distances) for _, i, j, distances in self.pairs(X, radii))
         return gather(found, X.shape[0])
 
-    def _pairs(self, X: Matrix, radii: Array) -> Iterator[tuple[slice, IntArray, IntArray, Array]]:
+    def pairs(self, X: Matrix, radii: Array) -> Iterator[tuple[slice, IntArray, IntArray, Array]]:
         """Pairs of query and reference no farther apart than `radii`, block by block of queries.
 
         `radii` is one number, a row of one for each reference, or a column of one for each query.
         """
         radii = np.broadcast_to(radii, (X.shape[0], self.n_reference))
-        for rows in row_blocks(X.shape[0], _TILE, budget=_TILE**2):
+        for rows in row_blocks(X.shape[0], self.tile, budget=self.tile**2):
             found = [
                 self._pairs_of(X, radii, rows, columns)
-                for columns in row_blocks(self.n_reference, _TILE, budget=_TILE**2)
+                for columns in row_blocks(self.n_reference, self.tile, budget=self.tile**2)
             ]
             query, reference, exact = map(np.concatenate, zip(*found, strict=True))
             yield rows, query, reference, exact

@@ -13,10 +13,6 @@ from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Matrix
 
-# Beyond about a dozen features a k-d tree visits most of its leaves and a matrix product wins.
-_TREE_FEATURES = 12
-# All pairs times features: seconds below this, minutes or hours not far above.
-_EXACT_WORK = 4e11
 _NORMS = {
     "euclidean": 2.0,
     "l2": 2.0,
@@ -34,8 +30,15 @@ def choose_index(
     metric_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
     search: str = "auto",
+    *,
+    tree_features: int = 12,
+    exact_work: float = 4e11,
 ) -> NeighborIndex:
     """Build the index that suits `X` and `metric`; its ``reason`` tells why.
+
+    Beyond about a dozen features (`tree_features`) a k-d tree visits most of its leaves and a
+    matrix product wins. Up to `exact_work`, all pairs times features, that takes seconds; not far
+    above minutes or hours, and there an approximate search is chosen.
 
     Examples
     --------
@@ -51,17 +54,17 @@ def choose_index(
     n_features = X.shape[1]
     if search == "approximate":
         _check_approximate(X, metric, p, params)
-    elif p is not None and n_features <= _TREE_FEATURES and not sparse.issparse(X):
-        reason = f"k-d tree: {n_features} features, at most {_TREE_FEATURES}"
+    elif p is not None and n_features <= tree_features and not sparse.issparse(X):
+        reason = f"k-d tree: {n_features} features, at most {tree_features}"
         return KDTreeIndex(X, reason, p)
     if p == 2 and sparse.issparse(X):
         return BruteIndex(X, "blocked matrix products: sparse features")
     if p == 2:
-        return _many_features(X, search)
+        return _many_features(X, search, tree_features, exact_work)
     if _is(metric, "cosine") and not params and sparse.issparse(X):
         return CosineIndex.of(X, "blocked matrix products on the unit sphere: metric='cosine'")
     if _is(metric, "cosine") and not params:
-        sphere = _many_features(directions(X), search)
+        sphere = _many_features(directions(X), search, tree_features, exact_work)
         return CosineIndex(sphere, X, f"{sphere.reason}, on the unit sphere: metric='cosine'")
     _check_sparse(X, metric)
     reason = f"all distances in blocks: metric={metric!r} has no faster path here"
@@ -78,13 +81,14 @@ def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str
         )
 
 
-def _many_features(X: Matrix, search: str) -> BruteIndex:
+def _many_features(X: Matrix, search: str, tree_features: int, exact_work: float) -> BruteIndex:
     n, n_features = X.shape
     work = float(n) ** 2 * n_features
-    if search == "approximate" or (search == "auto" and work > _EXACT_WORK):
-        asked = "as asked" if search == "approximate" else f"exact takes {work:.0e} products"
-        return ApproximateIndex(X, f"neighbours of neighbours: {n_features} features, {asked}")
-    more = f"more than {_TREE_FEATURES}" if n_features > _TREE_FEATURES else "all pairs"
+    too_much = work > exact_work and f"exact takes {work:.0e} products"
+    why = {"approximate": "as asked", "auto": too_much}.get(search)
+    if why:
+        return ApproximateIndex(X, f"neighbours of neighbours: {n_features} features, {why}")
+    more = f"more than {tree_features}" if n_features > tree_features else "all pairs"
     return BruteIndex(X, f"blocked matrix products: {n_features} features, {more}")
 
 

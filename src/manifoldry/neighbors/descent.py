@@ -18,54 +18,91 @@ from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
 
-_TREES, _LEAF = 6, 30
-_FOLLOW = 20  # nearest neighbours of a point that are followed, and points that have it as theirs
-_PASSES, _STILL = 12, 0.002  # passes at most; share of neighbours changing that ends them
-_KEPT = 0.98  # of a sample's true neighbours that must be among the candidates there
-_SHARE = 0.9  # of the variance that a projection must keep
-_SAMPLE, _WIDEST = 3000, 256  # rows from which the projection is taken, and its width at most
-_CHUNK = 2048  # rows that a thread works on at a time
 
+@dataclass(frozen=True)
+class Descent:
+    """The search for the nearest other points of all points, and how thorough it is.
 
-def approximate_neighbors(X: Array, k: int, sample: IntArray, truth: IntArray) -> IntArray:
-    """Indices (n_samples, k) of most of the k nearest other points of every row, nearest first.
-
-    -1 stands where fewer were found, as in clusters of no more than k points. `X` is in single
-    precision and centred; `truth` are the k nearest of the rows in `sample`, which tell whether
-    neighbours survive a projection.
+    Parameters
+    ----------
+    trees, leaf : int
+        Random trees whose leaves are searched first, and the points in a leaf at most.
+    follow : int
+        Nearest neighbours of a point that are followed, and points that have it as theirs.
+    passes : int
+        Passes over the neighbours of neighbours, at most.
+    still : float
+        Share of neighbours changing in a pass that ends them.
+    survivors : float
+        Share of a sample's true neighbours that must be among the candidates in a projection.
+    variance : float
+        Share of the variance that a projection must keep.
+    projected_from, widest : int
+        Rows from which the projection is taken, and its width at most.
     """
-    Z = _projected(X)
-    if Z is not X and not _survive(Z, sample, truth, _wide(k)):
-        Z = X
-    K = min(_wide(k) if Z is not X else max(k + 3, 15), len(X) - 1)
-    forest = _Forest.grow(Z)
-    order = forest.order
-    found = _Neighbors.in_leaves(Z[order], K, forest).improve(_PASSES)
-    near = found.indices if Z is X else _ranked(X[order], found.indices, k)
-    out = np.empty((len(X), k), dtype=np.intp)
-    out[order] = np.where(near[:, :k] >= 0, order[near[:, :k]], -1)
-    return out
+
+    trees: int = 6
+    leaf: int = 30
+    follow: int = 20
+    passes: int = 12
+    still: float = 0.002
+    survivors: float = 0.98
+    variance: float = 0.9
+    projected_from: int = 3000
+    widest: int = 256
+
+    def neighbors(self, X: Array, k: int, sample: IntArray, truth: IntArray) -> IntArray:
+        """Indices (n_samples, k) of most of the k nearest other points of every row, nearest first.
+
+        -1 stands where fewer were found, as in clusters of no more than k points. `X` is in single
+        precision and centred; `truth` are the k nearest of the rows in `sample`, which tell whether
+        neighbours survive a projection.
+        """
+        Z = self._projected(X)
+        if Z is not X and not self._survive(Z, sample, truth, _wide(k)):
+            Z = X
+        K = min(_wide(k) if Z is not X else max(k + 3, 15), len(X) - 1)
+        forest = _Forest.grow(Z, self.trees, self.leaf)
+        order = forest.order
+        found = _Neighbors.in_leaves(Z[order], K, forest).improve(
+            self.passes, self.follow, self.still
+        )
+        near = found.indices if Z is X else _ranked(X[order], found.indices, k)
+        out = np.empty((len(X), k), dtype=np.intp)
+        out[order] = np.where(near[:, :k] >= 0, order[near[:, :k]], -1)
+        return out
+
+    def improved(self, X: Array, indices: IntArray) -> IntArray:
+        """The same number of neighbours after another pass over the neighbours of neighbours."""
+        k = indices.shape[1]
+        found = _Neighbors.given(X, indices, k).improve(1, self.follow, self.still)
+        return found.indices.astype(np.intp)
+
+    def _survive(self, Z: Array, sample: IntArray, truth: IntArray, K: int) -> bool:
+        """Whether nearly all true neighbours are among the K nearest in the projection."""
+        squares = np.einsum("ij,ij->i", Z, Z)
+        D = squares[None, :] - 2 * Z[sample] @ Z.T  # up to the rows' own squares
+        D[np.arange(len(sample)), sample] = np.inf
+        reach = np.partition(D, min(K, len(Z) - 1) - 1, axis=1)[:, min(K, len(Z) - 1) - 1]
+        return bool(
+            (np.take_along_axis(D, truth, axis=1) <= reach[:, None]).mean() >= self.survivors
+        )
+
+    def _projected(self, X: Array) -> Array:
+        """Principal coordinates that keep most of the variance, if they are few; else X itself."""
+        sample = X[spread_rows(len(X), self.projected_from)]
+        axes = _range(sample, self.widest)
+        values, turn = np.linalg.eigh((sample @ axes).T @ (sample @ axes))
+        share = np.cumsum(values[::-1]) / max(float((sample**2).sum()), np.finfo(np.float32).tiny)
+        few = int(np.searchsorted(share, self.variance)) + 1
+        if few > min(X.shape[1] // 2, len(values)):
+            return X
+        return X @ np.ascontiguousarray(axes @ turn[:, ::-1][:, :few])
 
 
 def _wide(k: int) -> int:
     """Candidates to look for where a projection stands in for the data."""
     return max(2 * k, k + 10)
-
-
-def _survive(Z: Array, sample: IntArray, truth: IntArray, K: int) -> bool:
-    """Whether nearly all true neighbours are among the K nearest in the projection."""
-    squares = np.einsum("ij,ij->i", Z, Z)
-    D = squares[None, :] - 2 * Z[sample] @ Z.T  # up to the rows' own squares
-    D[np.arange(len(sample)), sample] = np.inf
-    reach = np.partition(D, min(K, len(Z) - 1) - 1, axis=1)[:, min(K, len(Z) - 1) - 1]
-    return bool((np.take_along_axis(D, truth, axis=1) <= reach[:, None]).mean() >= _KEPT)
-
-
-def improved_neighbors(X: Array, indices: IntArray) -> IntArray:
-    """The same number of neighbours after another pass over the neighbours of neighbours."""
-    k = indices.shape[1]
-    found = _Neighbors.given(X, indices, k).improve(1)
-    return found.indices.astype(np.intp)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +115,13 @@ class _Forest:
     order: IntArray  # (n,): the points in the order of the first tree
 
     @classmethod
-    def grow(cls, X: Array) -> "_Forest":
+    def grow(cls, X: Array, trees: int, leaf: int) -> "_Forest":
         from manifoldry.neighbors.kernels import grow_tree
 
         n = len(X)
-        orders, leaves = np.empty((2, _TREES, n), dtype=np.int32)
-        grown = map_threads(lambda t: grow_tree(X, _LEAF, t, orders[t], leaves[t]), range(_TREES))
-        starts = np.full((_TREES, max(map(len, grown))), n, dtype=np.int32)
+        orders, leaves = np.empty((2, trees, n), dtype=np.int32)
+        grown = map_threads(lambda t: grow_tree(X, leaf, t, orders[t], leaves[t]), range(trees))
+        starts = np.full((trees, max(map(len, grown))), n, dtype=np.int32)
         for row, found in zip(starts, grown, strict=True):
             row[: len(found)] = found
         order = orders[0].copy()
@@ -125,19 +162,19 @@ class _Neighbors:
         _rank(X, candidates, indices, distances)
         return cls(X, indices, distances, np.ones(indices.shape, dtype=np.bool_))
 
-    def improve(self, passes: int) -> "_Neighbors":
+    def improve(self, passes: int, follow: int, still: float) -> "_Neighbors":
         """Follow the neighbours of neighbours, in place, until they stop changing."""
         from manifoldry.neighbors.kernels import link
 
         n, K = self.indices.shape
-        width = min(_FOLLOW, K)
+        width = min(follow, K)
         links = np.empty((n, 2 * width), dtype=np.int32)
         n_new, n_links, n_back = np.empty((3, n), dtype=np.int32)
         scratch = _Scratch(n)
         for number in range(1, passes + 1):
             link(self.indices, self.is_new, width, links, n_new, n_links, n_back)
             changed = self._follow(links, n_new, n_links, number * n, scratch)
-            if changed < _STILL * n * K:
+            if changed < still * n * K:
                 break
         return self
 
@@ -163,24 +200,12 @@ class _Scratch(local):
         self.seen = np.full(n, -1, dtype=np.int64)
 
 
-def _projected(X: Array) -> Array:
-    """Principal coordinates that keep most of the variance, if they are few; else X itself."""
-    sample = X[spread_rows(len(X), _SAMPLE)]
-    axes = _range(sample)
-    values, turn = np.linalg.eigh((sample @ axes).T @ (sample @ axes))
-    share = np.cumsum(values[::-1]) / max(float((sample**2).sum()), np.finfo(np.float32).tiny)
-    few = int(np.searchsorted(share, _SHARE)) + 1
-    if few > min(X.shape[1] // 2, len(values)):
-        return X
-    return X @ np.ascontiguousarray(axes @ turn[:, ::-1][:, :few])
-
-
-def _range(X: Array) -> Array:
-    """Orthonormal directions (n_features, at most `_WIDEST`) along which `X` extends most."""
+def _range(X: Array, widest: int) -> Array:
+    """Orthonormal directions (n_features, at most `widest`) along which `X` extends most."""
     d = X.shape[1]
-    if d <= _WIDEST:
+    if d <= widest:
         return np.eye(d, dtype=X.dtype)
-    start = np.random.default_rng(0).standard_normal((d, _WIDEST), dtype=np.float32)
+    start = np.random.default_rng(0).standard_normal((d, widest), dtype=np.float32)
     for _ in range(2):
         start = np.linalg.qr(X.T @ (X @ start))[0]
     return start
@@ -203,5 +228,6 @@ def _nobody(n: int, K: int) -> tuple[IntArray, Array]:
     return np.full((n, K), -1, dtype=np.int32), np.full((n, K), np.inf, dtype=np.float32)
 
 
-def _chunks(n: int) -> list[tuple[int, int]]:
-    return [(start, min(start + _CHUNK, n)) for start in range(0, n, _CHUNK)]
+def _chunks(n: int, rows: int = 2048) -> list[tuple[int, int]]:
+    """Return the rows that a thread works on at a time, from and to."""
+    return [(start, min(start + rows, n)) for start in range(0, n, rows)]

@@ -17,7 +17,6 @@ from manifoldry.util.warn import warn
 
 Choice = Literal["separate", "join", "largest", "error"]
 OPTIONS = ("separate", "join", "largest", "error")
-_DEPTHS = (8, 32, 128)  # neighbours among which points look for another component
 
 
 class Bridge(NamedTuple):
@@ -158,16 +157,19 @@ def _exits_by_distance(D: Matrix, pieces: list[IntArray]) -> list[Bridge]:
 
 
 def _exits_by_search(
-    index: NeighborIndex, labels: IntArray, pieces: list[IntArray]
+    index: NeighborIndex,
+    labels: IntArray,
+    pieces: list[IntArray],
+    depths: tuple[int, ...] = (8, 32, 128),
 ) -> list[Bridge]:
-    """The shortest edge out of every piece, by looking at ever more neighbours of its points.
+    """The shortest edge out of every piece, by looking at ever more (`depths`) neighbours.
 
     A point is done once it sees another piece, or sees so far that its piece has a shorter exit.
     Points deep inside a large piece, far from all others, ask an index of everything else.
     """
     exits: dict[int, Bridge] = {}
     rows = np.concatenate(pieces)
-    for depth in _DEPTHS:
+    for depth in depths:
         targets, lengths, seen = _look_outside(index, labels, rows, min(depth, len(labels)))
         _shorten(exits, labels, rows, targets, lengths)
         known = {label: bridge.length for label, bridge in exits.items()}

@@ -13,8 +13,6 @@ from manifoldry.util.validation import largest_modulus, power_of_two_scale, row_
 # Squares of larger numbers, or sums of such squares, leave the range of double precision.
 _FARTHEST = 1e150
 _MODEST = 1e60  # magnitudes whose squares are far from both ends of the range of numbers
-# Squares below this multiple of their possible error have lost too many digits.
-_CLOSE = 1e4
 _CACHED = 2**17  # numbers that stay in the processor's cache while they are worked on
 
 
@@ -146,25 +144,34 @@ def expansion_error(
 
 
 def corrected_squares(
-    A: Matrix, B: Matrix, squares: Array, error: Array, X: Matrix, Y: Matrix, unit: float
+    A: Matrix,
+    B: Matrix,
+    squares: Array,
+    error: Array,
+    X: Matrix,
+    Y: Matrix,
+    unit: float,
+    close: float = 1e4,
 ) -> Array:
-    """Squared distances of A to B, which are X and Y in a frame; small ones by subtraction."""
+    """Squared distances of A to B, which are X and Y in a frame; small ones by subtraction.
+
+    Those below `close` times their possible error have lost too many digits.
+    """
     D2 = expanded_squares(A, B, squares)
-    i, j = np.nonzero(_CLOSE * error[:, None] >= D2)
+    i, j = np.nonzero(close * error[:, None] >= D2)
     D2[i, j] = (pair_distances(X, Y, i, j, unit) / unit) ** 2
     return D2
 
 
-# Below this many multiplications subtracting every pair outright costs next to nothing.
-_DIRECT = 2e8
-
-
-def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Array:
+def squared_distances(
+    X: Matrix, Y: Matrix, frame: Frame, accuracy: float, *, direct: float = 2e8
+) -> Array:
     """Squared Euclidean distances in units of the frame, each right to `accuracy`.
 
     One matrix product where rounding allows it, else (points close together but far from the
     origin) direct subtraction, which is slower and always right. Points that coincide are at
-    distance exactly zero either way.
+    distance exactly zero either way. Below `direct` multiplications subtracting every pair
+    outright costs next to nothing.
     """
     if sparse.issparse(X) or sparse.issparse(Y):
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
@@ -172,7 +179,7 @@ def squared_distances(X: Matrix, Y: Matrix, frame: Frame, accuracy: float) -> Ar
     squares = squared_norms(B)
     error = expansion_error(squared_norms(A), squares.max(initial=0.0), A.shape[1])
     work = float(X.shape[0]) * Y.shape[0] * X.shape[1]
-    if error.max(initial=0.0) > accuracy or (work < _DIRECT and not sparse.issparse(X)):
+    if error.max(initial=0.0) > accuracy or (work < direct and not sparse.issparse(X)):
         return _subtracted_squares(X / frame.unit, Y / frame.unit)
     D2 = np.empty((X.shape[0], Y.shape[0]))
 

@@ -13,10 +13,6 @@ from manifoldry.neighbors.paths import Mask
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, row_blocks, split_by_label
 
-_NEAREST = 7  # neighbours that choose each other among so many belong together
-_WORK = 1e8  # products that are faster than looking for paths
-_TINY = 1e-3  # share of the usual spacing below which points count as copies
-
 
 @dataclass(frozen=True, eq=False)
 class EdgeList:
@@ -45,17 +41,21 @@ class EdgeList:
     n: int
 
     @classmethod
-    def of(cls, graph: NeighborGraph) -> "EdgeList":
-        """List the edges of the graph of the training points."""
+    def of(cls, graph: NeighborGraph, *, nearest: int = 7, copies: float = 1e-3) -> "EdgeList":
+        """List the edges of the graph of the training points.
+
+        Neighbours that choose each other among their `nearest` belong together; points closer than
+        the share `copies` of the usual spacing count as copies.
+        """
         matrix, unit = edge_lengths(graph)
         upper = sparse.coo_array(sparse.triu(matrix, 1))
         ends = np.column_stack([upper.row, upper.col]).astype(np.int64)
-        own = _seventh_distance(graph) / unit
+        own = _distance_of_rank(graph, nearest) / unit
         usual = np.median(own[own > 0]) if own.any() else 1.0
-        denser = np.maximum(own, _TINY * usual)[ends].min(axis=1)
-        spacing, copies = np.maximum(upper.data, denser), upper.data <= _TINY * denser
-        edges = cls(ends, upper.data, spacing, copies, graph.n_query)
-        edges.trusted[np.searchsorted(edges.codes, edges.codes_of(_mutual(graph)))] = True
+        denser = np.maximum(own, copies * usual)[ends].min(axis=1)
+        spacing, coincide = np.maximum(upper.data, denser), upper.data <= copies * denser
+        edges = cls(ends, upper.data, spacing, coincide, graph.n_query)
+        edges.trusted[np.searchsorted(edges.codes, edges.codes_of(_mutual(graph, nearest)))] = True
         return edges
 
     def matrix(self, kept: Mask, lengths: Array | None = None) -> sparse.csr_array:
@@ -74,15 +74,18 @@ class EdgeList:
         joined[np.searchsorted(self.codes, self.codes_of(joints))] = True
         return joined
 
-    def beyond_steps(self, rows: IntArray, along: sparse.csr_array, most: int) -> IntArray:
+    def beyond_steps(
+        self, rows: IntArray, along: sparse.csr_array, most: int, work: float = 1e8
+    ) -> IntArray:
         """Those of some edges whose ends are more than so many steps apart along a graph.
 
-        Where every point has many neighbours fewer steps are tried: looking for paths is faster.
+        Where every point has many neighbours fewer steps are tried: looking for paths is faster
+        than so many products as `work`.
         """
         ones = np.ones(along.nnz, dtype=np.float32)
         step = sparse.csr_array((ones, along.indices, along.indptr), shape=along.shape)
         for steps in range(2, most + 1):
-            if len(rows) * (along.nnz / self.n) ** steps <= _WORK:
+            if len(rows) * (along.nnz / self.n) ** steps <= work:
                 rows = rows[~self._within(rows, step, steps)]
         return rows
 
@@ -138,10 +141,10 @@ def _rank(graph: NeighborGraph) -> IntArray:
     return np.asarray(np.arange(len(graph.indices)) - graph.indptr[:-1][graph.rows])
 
 
-def _seventh_distance(graph: NeighborGraph) -> Array:
-    """Distance from every point to its seventh neighbour, or to the last; 0 without any."""
+def _distance_of_rank(graph: NeighborGraph, rank: int) -> Array:
+    """Distance from every point to its rank-th neighbour, or to the last; 0 without any."""
     counts = np.diff(graph.indptr)
-    place = graph.indptr[:-1] + np.minimum(counts, _NEAREST) - 1
+    place = graph.indptr[:-1] + np.minimum(counts, rank) - 1
     out = np.zeros(graph.n_query)
     out[counts > 0] = graph.distances[place[counts > 0]]
     return out
@@ -156,9 +159,9 @@ def best_rank(graph: NeighborGraph, ends: IntArray) -> IntArray:
     return np.asarray(rank[order][np.searchsorted(codes, ends[:, 0] * n + ends[:, 1])])
 
 
-def _mutual(graph: NeighborGraph) -> IntArray:
+def _mutual(graph: NeighborGraph, nearest: int) -> IntArray:
     """Pairs of points, the lower first, each of which is among the nearest of the other."""
-    near = graph.matrix((_rank(graph) < _NEAREST).astype(np.float64))
+    near = graph.matrix((_rank(graph) < nearest).astype(np.float64))
     near.eliminate_zeros()
     both = sparse.coo_array(sparse.triu(near.multiply(near.T), 1))
     return np.column_stack([both.row, both.col])

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.neighbors.base import Edges, PointIndex, gather, smallest_entries
+from manifoldry.neighbors.base import SLACK, Edges, PointIndex, gather, smallest_entries
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
-
-# A distance and its mirror image may differ in the last digits.
-_SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +35,7 @@ class GeneralIndex(PointIndex):
         radii = np.asarray(radius, dtype=np.float64)
         found = []
         for block, D in self._blocks(X):
-            query, reference = np.nonzero(radii * _SLACK >= D)
+            query, reference = np.nonzero(radii * SLACK >= D)
             found.append((query + block.start, reference, D[query, reference]))
         return gather(found, X.shape[0])
 

@@ -27,8 +27,6 @@ from manifoldry.util.validation import (
 )
 
 DEFAULT_NEIGHBORS = 10
-_BYTES_PER_EDGE = 64  # while edges are found and sorted
-_SAMPLE = 20  # points whose neighbours within a radius are counted first
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,14 +267,19 @@ class NeighborGraph:
 
 
 def _from_index(
-    index: NeighborIndex, X: Matrix, n_neighbors: int | None, radius: float | None
+    index: NeighborIndex,
+    X: Matrix,
+    n_neighbors: int | None,
+    radius: float | None,
+    counted_first: int = 20,
 ) -> NeighborGraph:
+    """Search an index; neighbours within a radius of a few points are counted before all."""
     n = index.n_reference
     itself = np.arange(n)
     if radius is not None:
         if n_neighbors is not None:
             raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
-        few = spread_rows(n, _SAMPLE)
+        few = spread_rows(n, counted_first)
         seen = index.within(X[few], check_positive("radius", radius)).indptr[-1]
         _plan(float(n) * seen / len(few), n, f"radius={radius}", "pass a smaller one")
         edges = without(index.within(X, radius), itself)
@@ -293,9 +296,9 @@ def _from_index(
     return NeighborGraph(*edges, index, reach, last, n_neighbors=k, recall=recall)
 
 
-def _plan(edges: float, n: int, what: str, remedy: str) -> None:
-    """Refuse graphs that do not fit into memory before they are searched."""
-    plan_memory(_BYTES_PER_EDGE * edges, f"the graph of {n} points with {what}", remedy)
+def _plan(edges: float, n: int, what: str, remedy: str, bytes_per_edge: int = 64) -> None:
+    """Refuse graphs that do not fit into memory, while edges are found and sorted."""
+    plan_memory(bytes_per_edge * edges, f"the graph of {n} points with {what}", remedy)
 
 
 def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) -> NeighborGraph:

@@ -8,16 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.neighbors.base import Edges, PointIndex, compress, gather, sort_rows
+from manifoldry.neighbors.base import SLACK, Edges, PointIndex, compress, gather, sort_rows
 from manifoldry.neighbors.distances import Frame, neighbor_distances, pair_distances
 from manifoldry.util.threads import thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
-
-_FEW = 64  # query points for which one pass over all distances beats building a second tree
-_PAIRS = 2**22  # pairs looked at together
-# The tree sums in another order than we do: its distances may differ from ours in the last digits.
-_SLACK = 1 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +27,17 @@ class KDTreeIndex(PointIndex):
         Why this index was chosen.
     p : float
         The order of the norm: 2 Euclidean, 1 Manhattan, infinity Chebyshev.
+    scan_up_to : int
+        Query points for which one pass over all distances beats building a second tree.
+    pairs_at_once : int
+        Pairs looked at together, which bounds memory.
     """
 
     X: Array
     reason: str
     p: float = 2.0
+    scan_up_to: int = 64
+    pairs_at_once: int = 2**22
 
     @cached_property
     def _frame(self) -> Frame:
@@ -52,7 +53,7 @@ class KDTreeIndex(PointIndex):
         distances = neighbor_distances(X, self.X, indices, self._frame.unit, self.p)
         indices, distances = sort_rows(indices, distances)
         if len(wanted) > k:
-            tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * _SLACK)
+            tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * SLACK)
             indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
             self._search_again(X, tied, indices, distances)
         return indices, distances
@@ -75,11 +76,21 @@ class KDTreeIndex(PointIndex):
         # Of many identical points only the first k can be among the k first: ties go by index.
         few = self._lookup.first_copies(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
-        reach = distances[rows, -1] / self._frame.unit
-        for batch, query, reference in index._balls(index._tree, self._frame.apply(X[rows]), reach):
-            exact = index._distances(X, rows[batch[query]], reference)
+        for batch, query, reference, exact in index.pairs(X[rows], distances[rows, -1]):
             edges = compress(query, few[reference], exact, len(batch))
             indices[rows[batch]], distances[rows[batch]] = edges.first(k)
+
+    def pairs(
+        self, X: Matrix, radii: Array
+    ) -> Iterator[tuple[IntArray, IntArray, IntArray, Array]]:
+        """Pairs of a query and a reference within its radius, in batches of queries.
+
+        Gives the queries of the batch, and for each pair the query's position in the batch, the
+        reference and their distance.
+        """
+        reach = radii / self._frame.unit
+        for batch, query, reference in self._balls(self._tree, self._frame.apply(X), reach):
+            yield batch, query, reference, self._distances(X, batch[query], reference)
 
     def _balls(
         self, tree: Any, centers: Array, reach: Array
@@ -88,10 +99,10 @@ class KDTreeIndex(PointIndex):
 
         Gives the centres of the batch, and pairs of a position in the batch and a point.
         """
-        reach = reach * _SLACK
+        reach = reach * SLACK
         ask = partial(tree.query_ball_point, p=self.p, workers=thread_count())
         total = np.cumsum(ask(centers, reach, return_length=True))
-        cuts = np.flatnonzero(np.diff(total // _PAIRS)) + 1
+        cuts = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
         for batch in np.split(np.arange(len(centers)), cuts):
             lists = ask(centers[batch], reach[batch])
             counts = np.fromiter(map(len, lists), np.intp, count=len(lists))
@@ -100,7 +111,7 @@ class KDTreeIndex(PointIndex):
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        nominate = self._scan if X.shape[0] <= _FEW else self._swap
+        nominate = self._scan if X.shape[0] <= self.scan_up_to else self._swap
         found = []
         for query, reference in nominate(X, radii / self._frame.unit):
             exact = self._distances(X, query, reference)
@@ -113,9 +124,9 @@ class KDTreeIndex(PointIndex):
         from scipy.spatial.distance import cdist
 
         references = self._frame.apply(self.X)
-        for block in row_blocks(X.shape[0], self.n_reference, budget=_PAIRS):
+        for block in row_blocks(X.shape[0], self.n_reference, budget=self.pairs_at_once):
             D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
-            query, reference = np.nonzero(reach * _SLACK >= D)
+            query, reference = np.nonzero(reach * SLACK >= D)
             yield query + block.start, reference
 
     def _swap(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:

@@ -17,7 +17,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 # Variance below this share of the largest in a neighbourhood is rounding.
-_NO_EXTENT = 1e-12
+NO_EXTENT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +105,12 @@ def gathered(X: Matrix, members: IntArray) -> Array:
     return dense.astype(np.float64).reshape(*members.shape, -1)
 
 
-def tangent_bases(local: Array, dimension: int) -> Array:
+def tangent_bases(local: Array, dimension: int, no_extent: float = NO_EXTENT) -> Array:
     """Leading left singular vectors (n_block, k, dimension) of centred neighbourhoods.
 
     Through the smaller of Gram and covariance matrix, so that neither many features nor many
     neighbours matter. Directions in which a neighbourhood does not extend are zero: what LAPACK
-    returns for them is arbitrary.
+    returns for them is arbitrary. Variance below the share `no_extent` of the largest is rounding.
     """
     centered = local - local.mean(axis=1, keepdims=True)
     transposed = centered.transpose(0, 2, 1)
@@ -118,7 +118,7 @@ def tangent_bases(local: Array, dimension: int) -> Array:
     small = transposed @ centered if through_axes else centered @ transposed
     values, vectors = np.linalg.eigh(small)
     values, vectors = values[:, ::-1][:, :dimension], vectors[:, :, ::-1][:, :, :dimension]
-    extends = values > _NO_EXTENT * np.maximum(values[:, :1], np.finfo(float).tiny)
+    extends = values > no_extent * np.maximum(values[:, :1], np.finfo(float).tiny)
     if through_axes:
         roots = np.sqrt(np.where(extends, values, np.inf))
         return np.asarray(centered @ (vectors / roots[:, None, :]))

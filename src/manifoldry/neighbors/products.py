@@ -15,8 +15,6 @@ from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
-_ROWS = 2048  # rows and columns of a block
-
 
 def single(frame: Frame, X: Array) -> Array:
     """Coordinates in a frame, in single precision, without a double copy of everything."""
@@ -29,36 +27,48 @@ def single(frame: Frame, X: Array) -> Array:
     return out
 
 
-def nearest_by_products(X: Array, Y: Array, k: int) -> tuple[IntArray, Array]:
+def nearest_by_products(
+    X: Array, Y: Array, k: int, block_rows: int = 2048
+) -> tuple[IntArray, Array]:
     """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and squared distances.
 
     Both are as good as single precision allows. Where `X` is `Y` itself, a row is not its own
-    neighbour.
+    neighbour. Blocks have `block_rows` rows and columns.
     """
     indices, values = np.zeros((len(X), k), dtype=np.int32), np.full((len(X), k), np.inf, "f4")
     squares = squared_norms(Y)
     if X is Y:
-        _among_themselves(X, squares, indices, values)
+        _among_themselves(X, squares, indices, values, _blocks(len(X), block_rows))
     else:
-        _among_others(X, Y, squares, indices, values)
+        blocks = _blocks(len(X), block_rows), _blocks(len(Y), block_rows)
+        _among_others(X, Y, squares, indices, values, *blocks)
     values += squared_norms(X)[:, None]
     return indices.astype(np.intp), np.maximum(values, 0)
 
 
-def _among_others(X: Array, Y: Array, squares: Array, indices: IntArray, values: Array) -> None:
+def _among_others(
+    X: Array,
+    Y: Array,
+    squares: Array,
+    indices: IntArray,
+    values: Array,
+    row_blocks: list[slice],
+    column_blocks: list[slice],
+) -> None:
     from manifoldry.neighbors.kernels import keep_smallest
 
-    for rows in _blocks(len(X)):
+    for rows in row_blocks:
         mine = indices[rows], values[rows]
-        for columns in _blocks(len(Y)):
+        for columns in column_blocks:
             products = X[rows] @ Y[columns].T
             _share_out(keep_smallest, len(products), products, squares, columns.start, -1, *mine)
 
 
-def _among_themselves(X: Array, squares: Array, indices: IntArray, values: Array) -> None:
+def _among_themselves(
+    X: Array, squares: Array, indices: IntArray, values: Array, blocks: list[slice]
+) -> None:
     from manifoldry.neighbors.kernels import keep_smallest, keep_smallest_across
 
-    blocks = _blocks(len(X))
     for number, rows in enumerate(blocks):
         mine = indices[rows], values[rows]
         for columns in blocks[number:]:
@@ -77,5 +87,5 @@ def _share_out(kernel: Any, n: int, *arguments: Any) -> None:
     map_threads(lambda part: kernel(*arguments, *part), pairwise(cuts.tolist()))
 
 
-def _blocks(n: int) -> list[slice]:
-    return [slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS)]
+def _blocks(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -13,9 +13,6 @@ from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
-_WIDER = 2.0  # the search goes on so much farther where too few points were seen
-_COPIES = 1e-200  # lengths below are those of edges between copies of a point
-
 
 def without_edges(graph: NeighborGraph, pairs: IntArray) -> NeighborGraph:
     """The graph of the training points without some edges, whichever end chose them.
@@ -37,8 +34,11 @@ def without_edges(graph: NeighborGraph, pairs: IntArray) -> NeighborGraph:
     return replace_edges(pruned, _refilled(pruned, np.diff(graph.indptr)))
 
 
-def _refilled(graph: NeighborGraph, counts: IntArray) -> Edges:
-    """The edges, and for rows that have fewer than `counts` says the next along the graph."""
+def _refilled(graph: NeighborGraph, counts: IntArray, copies: float = 1e-200) -> Edges:
+    """The edges, and for rows that have fewer than `counts` says the next along the graph.
+
+    Lengths below `copies` are those of edges between copies of a point.
+    """
     lengths, unit = edge_lengths(graph)
     short = np.flatnonzero(np.diff(graph.indptr) < counts)
     rows, columns, found = [graph.rows], [graph.indices], [graph.distances]
@@ -49,21 +49,24 @@ def _refilled(graph: NeighborGraph, counts: IntArray) -> Edges:
             new = _next_along(graph, i, D, int(counts[i]))
             rows.append(np.full(len(new), i))
             columns.append(new)
-            found.append(np.where(D[new] < _COPIES, 0.0, D[new]) * unit)
+            found.append(np.where(D[new] < copies, 0.0, D[new]) * unit)
     distances: Array = np.concatenate(found)
     return compress(np.concatenate(rows), np.concatenate(columns), distances, graph.n_query)
 
 
 def _paths_to_some(
-    lengths: sparse.csr_array, rows: IntArray, counts: IntArray, reach: float
+    lengths: sparse.csr_array, rows: IntArray, counts: IntArray, reach: float, wider: float = 2.0
 ) -> Array:
-    """Distances along the graph from some points, to twice as many others as `counts` says."""
-    limit, farthest = _WIDER * reach, float(lengths.sum())
+    """Distances along the graph from some points, to twice as many others as `counts` says.
+
+    The search goes `wider` times as far where too few points were seen.
+    """
+    limit, farthest = wider * reach, float(lengths.sum())
     while True:
         D = np.asarray(dijkstra(lengths, indices=rows, limit=limit))
         if limit > farthest or (np.isfinite(D).sum(axis=1) > 2 * counts).all():
             return D
-        limit *= _WIDER
+        limit *= wider
 
 
 def _next_along(graph: NeighborGraph, i: int, D: Array, count: int) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.exceptions import ShortCircuitWarning
-from manifoldry.neighbors.crossings import GROWTH, find_crossings, joined_edges
+from manifoldry.neighbors.crossings import CrossingSearch, joined_edges
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import PathTrees
@@ -20,11 +20,36 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
 from manifoldry.util.warn import warn
 
-_SOURCES = 16  # starting points of the paths that are looked at
-_HARMLESS = 0.01  # share of geodesics that must grow, else nothing is reported
-_FEWEST = 4  # neighbours below which sheets come apart by chance
-_SHOWN = 5  # edges named in words
-_MANY = 0.1  # share of geodesics that suspicious edges must change to be worth a warning
+
+@dataclass(frozen=True)
+class ShortCircuitOptions:
+    """What is looked at to find short circuits, and from when on they are reported.
+
+    Parameters
+    ----------
+    sources : int
+        Starting points of the paths that are looked at.
+    harmless : float
+        Share of geodesics that must grow, else nothing is reported.
+    fewest_neighbors : int
+        Neighbours below which sheets come apart by chance: no fewer are advised.
+    shown : int
+        Edges, and points they meet in, that are named in words.
+    many : float
+        Share of geodesics that suspicious edges must change to be worth a warning in a fit.
+    search : CrossingSearch
+        What counts as an edge across a gap.
+    """
+
+    sources: int = 16
+    harmless: float = 0.01
+    fewest_neighbors: int = 4
+    shown: int = 5
+    many: float = 0.1
+    search: CrossingSearch = field(default_factory=CrossingSearch)
+
+
+DEFAULT_OPTIONS = ShortCircuitOptions()
 
 
 def find_short_circuits(
@@ -35,6 +60,7 @@ def find_short_circuits(
     metric: Any = "euclidean",
     metric_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
+    options: ShortCircuitOptions = DEFAULT_OPTIONS,
 ) -> "ShortCircuits":
     """Find the edges of a neighbour graph that cut a manifold short, and what removing them does.
 
@@ -57,6 +83,8 @@ def find_short_circuits(
         Neighbours per point; by default 10, or all that a ready graph has.
     radius, metric, metric_params, n_jobs
         As in :meth:`NeighborGraph.build`, for data.
+    options : ShortCircuitOptions
+        The thresholds of the search.
 
     Returns
     -------
@@ -88,7 +116,7 @@ def find_short_circuits(
         )
     elif n_neighbors is not None and n_neighbors != X.n_neighbors:
         X = X.truncate(n_neighbors)
-    return ShortCircuits.of(X)
+    return ShortCircuits.of(X, options)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,6 +139,8 @@ class ShortCircuits:
         Share of shortest paths that run through the edge.
     changed : Estimate
         Share of the distances along the graph that grow by more than a tenth without all edges.
+    options : ShortCircuitOptions
+        The thresholds they were found with.
     """
 
     graph: NeighborGraph
@@ -119,33 +149,43 @@ class ShortCircuits:
     detour: Array = field(default_factory=lambda: np.empty(0))
     load: Array = field(default_factory=lambda: np.empty(0))
     changed: Estimate = field(default_factory=lambda: Estimate(0.0))
+    options: ShortCircuitOptions = DEFAULT_OPTIONS
 
     @classmethod
-    def of(cls, graph: NeighborGraph) -> "ShortCircuits":
+    def of(
+        cls, graph: NeighborGraph, options: ShortCircuitOptions = DEFAULT_OPTIONS
+    ) -> "ShortCircuits":
         """Look for short circuits in the graph of the training points among themselves."""
         if graph.n_query != graph.n_reference:
             raise ValueError(
                 f"short circuits are sought in the graph of the training points; this one has "
                 f"{graph.n_query} query points among {graph.n_reference}"
             )
+        none = cls(graph, options=options)
         if not graph.distances.any():
-            return cls(graph)
-        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, _SOURCES)
+            return none
+        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, options.sources)
         everything = np.ones(len(edges.ends), dtype=bool)
         trees = PathTrees.of(edges.matrix(everything), sources)
-        found = find_crossings(edges, trees, sources)
-        if not found.any():
-            return cls(graph)
-        return cls._ranked(graph, edges, found, trees, sources)
+        found = options.search.find(edges, trees, sources)
+        return cls._ranked(graph, options, edges, found, trees) if found.any() else none
 
     @classmethod
     def _ranked(
-        cls, graph: NeighborGraph, edges: EdgeList, found: Any, trees: PathTrees, sources: IntArray
+        cls,
+        graph: NeighborGraph,
+        options: ShortCircuitOptions,
+        edges: EdgeList,
+        found: Any,
+        trees: PathTrees,
     ) -> "ShortCircuits":
+        """Report the edges that were found, unless they are harmless."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        changed = _growing(trees.distances, dijkstra(rest, indices=sources), graph.n_query)
-        if changed < _HARMLESS:
-            return cls(graph)
+        sources = spread_rows(graph.n_query, options.sources)
+        after = dijkstra(rest, indices=sources)
+        changed = _growing(trees.distances, after, options.search.growth)
+        if changed < options.harmless:
+            return cls(graph, options=options)
         lengths, around = edges.lengths[rows], edges.around(rows, rest)
         paths = trees.edge_load(edges.ends[rows])
         total = trees.distances[np.isfinite(trees.distances)].sum()
@@ -155,7 +195,8 @@ class ShortCircuits:
         order = np.lexsort((-detour, -score, crossing, -together))
         load = paths / trees.n_paths
         ends = edges.ends[rows].astype(np.intp)
-        return cls(graph, ends[order], score[order], detour[order], load[order], changed)
+        ranked = ends[order], score[order], detour[order], load[order]
+        return cls(graph, *ranked, changed, options)
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -184,10 +225,10 @@ class ShortCircuits:
         count = self._count(count)
         if count == len(self):
             return self.changed
-        edges, sources = self._list, spread_rows(self.graph.n_query, _SOURCES)
+        edges, sources = self._list, spread_rows(self.graph.n_query, self.options.sources)
         gone = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
         after = dijkstra(edges.matrix(~gone), indices=sources)
-        return _growing(self._before, after, self.graph.n_query)
+        return _growing(self._before, after, self.options.search.growth)
 
     def _count(self, count: int | None) -> int:
         return len(self) if count is None else min(check_count("count", count, 0), len(self))
@@ -199,7 +240,7 @@ class ShortCircuits:
     @cached_property
     def _before(self) -> Array:
         everything = np.ones(len(self._list.ends), dtype=bool)
-        sources = spread_rows(self.graph.n_query, _SOURCES)
+        sources = spread_rows(self.graph.n_query, self.options.sources)
         return np.asarray(dijkstra(self._list.matrix(everything), indices=sources))
 
     @property
@@ -207,7 +248,7 @@ class ShortCircuits:
         """The few points that all these edges meet in, such as stray ones; none if they do not."""
         left = self.edges
         points: list[int] = []
-        while len(left) and len(points) < _SHOWN:
+        while len(left) and len(points) < self.options.shown:
             points.append(int(np.bincount(left.ravel()).argmax()))
             left = left[(left != points[-1]).all(axis=1)]
         meet = len(left) == 0 and 2 * len(points) <= len(self)
@@ -219,7 +260,7 @@ class ShortCircuits:
         if self.graph.n_neighbors is None or len(self) == 0:
             return None
         k = int(best_rank(self.graph, self.edges).min())
-        if k < _FEWEST:
+        if k < self.options.fewest_neighbors:
             return None
         whole = self.graph.truncate(k).components()[0] == self.graph.components()[0]
         return k if whole else None
@@ -257,30 +298,34 @@ class ShortCircuits:
 
     def _table(self) -> Iterator[str]:
         yield f"{'edge':>15} {'score':>7} {'detour':>7} {'load':>7} {'grow without these':>19}"
-        for row in range(min(_SHOWN, len(self))):
+        shown = self.options.shown
+        for row in range(min(shown, len(self))):
             i, j = self.edges[row]
             yield (
                 f"{f'{i}-{j}':>15} {self.score[row]:7.3f} {self.detour[row]:7.1f} "
                 f"{self.load[row]:7.1%} {self.effect(row + 1):19.0%}"
             )
-        if len(self) > _SHOWN:
-            yield f"{f'and {len(self) - _SHOWN} more':>15} {self.changed:43.0%}"
+        if len(self) > shown:
+            yield f"{f'and {len(self) - shown} more':>15} {self.changed:43.0%}"
 
 
-def _growing(before: Array, after: Array, n: int) -> Estimate:
-    """Share of finite distances, (n_sources, n), that are much longer after than before."""
+def _growing(before: Array, after: Array, growth: float) -> Estimate:
+    """Share of finite distances, (n_sources, n), that have grown by more than this factor."""
     known = np.isfinite(before) & (before > 0)
-    grown = known & (after > GROWTH * before)
+    grown = known & (after > growth * before)
     counts = known.sum(axis=1)
-    return Estimate.of_mean((grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0], n)
+    shares = (grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0]
+    return Estimate.of_mean(shares, before.shape[1])
 
 
-def warn_of_short_circuits(graph: NeighborGraph) -> None:
+def warn_of_short_circuits(
+    graph: NeighborGraph, options: ShortCircuitOptions = DEFAULT_OPTIONS
+) -> None:
     """Warn where suspicious edges change many distances along a graph."""
-    found = ShortCircuits.of(graph)
-    if found.changed > _MANY:
-        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[:_SHOWN])
-        more = ", ..." if len(found) > _SHOWN else ""
+    found = ShortCircuits.of(graph, options)
+    if found.changed > options.many:
+        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.shown])
+        more = ", ..." if len(found) > options.shown else ""
         warn(
             f"edges {shown}{more} look like short circuits: without those {len(found)}, "
             f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "

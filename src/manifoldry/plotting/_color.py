@@ -11,7 +11,7 @@ import numpy as np
 from manifoldry.plotting._style import INK, MARKERS, PALETTE, import_matplotlib
 from manifoldry.util.typing import Array, IntArray
 
-MAX_LEGEND = 20
+MAX_LEGEND = 20  # classes that a list can still explain
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +103,9 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **look: An
 
 def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
     """Explain the colours beside the axes: a list of classes or a colour bar."""
-    if coloring.kind == "values":
+    if coloring.values is not None:
         style_colorbar(ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03), label)
-    elif coloring.kind == "classes":
+    elif coloring.codes is not None:
         style_legend(
             ax.legend(
                 **legend_options(coloring, label), loc="upper left", bbox_to_anchor=(1.0, 1.02)

@@ -89,6 +89,11 @@ def marker_area(ax: Any, n: int) -> float:
     return float(np.clip(0.2 * 72**2 * inches / n, 1.5, 30.0))
 
 
+def many_markers(n: int, too_many: int = 5000) -> bool:
+    """Whether a vector file with so many markers would be slow to open, and pixels are better."""
+    return n >= too_many
+
+
 def opacity(n: int) -> float:
     """Fade from 0.9 for a thousand points to 0.5 for a hundred thousand."""
     return float(np.clip(0.9 - 0.2 * np.log10(n / 1000), 0.5, 0.9))

@@ -14,6 +14,7 @@ from manifoldry.plotting._style import (
     INK,
     axes_or_new,
     bare_frame,
+    many_markers,
     marker_area,
     opacity,
     quiet_frame,
@@ -23,8 +24,6 @@ from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_RASTERIZE_FROM = 5000  # a vector file with more markers is slow to open
 
 
 def plot_embedding(
@@ -99,7 +98,7 @@ def plot_embedding(
     look = {
         "s": marker_area(ax, n) if size is None else size,
         "alpha": opacity(n) if alpha is None else alpha,
-        "rasterized": n >= _RASTERIZE_FROM if rasterized is None else rasterized,
+        "rasterized": many_markers(n) if rasterized is None else rasterized,
     }
     draw = {1: _draw_line, 2: _draw_plane, 3: _draw_space}[dimensions]
     drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, cmap=cmap, **look)
@@ -172,7 +171,7 @@ def _draw_line(
     height = coloring.codes + jitter if height is None else height  # type: ignore[operator]  # classes have codes
     drawn = scatter(ax, np.column_stack([points, height]), coloring, **look)
     quiet_frame(ax)
-    if coloring.kind == "values":
+    if coloring.values is not None:
         ax.set_ylabel(label or "value", fontsize=9, color=INK)
     else:
         _name_rows(ax, coloring.classes)

@@ -116,9 +116,9 @@ def _colors_by_title(color: Mapping[str, Any], points: dict[str, Any]) -> Mappin
 
 def _shared_legend(panels: NDArray[Any], coloring: Coloring, label: str | None) -> None:
     figure = panels[0].figure
-    if coloring.kind == "values":
+    if coloring.values is not None:
         drawn = panels[-1].collections[-1]
         bar = figure.colorbar(drawn, ax=list(panels), shrink=0.8, aspect=30, pad=0.02)
         style_colorbar(bar, label)
-    elif coloring.kind == "classes":
+    elif coloring.codes is not None:
         style_legend(figure.legend(**legend_options(coloring, label), loc="outside right upper"))

@@ -15,8 +15,6 @@ from manifoldry.plotting.embedding import plot_embedding
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CELLS = 120  # hexagons along the longer side of a Shepard diagram
-
 
 def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
     """Draw the neighbours that maps keep beyond chance, for every size of neighbourhood.
@@ -66,7 +64,12 @@ def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = N
 
 
 def plot_shepard(
-    diagram: Any, *, ax: Axes | None = None, cmap: Any = "viridis", title: str | None = None
+    diagram: Any,
+    *,
+    ax: Axes | None = None,
+    cmap: Any = "viridis",
+    gridsize: int = 120,
+    title: str | None = None,
 ) -> Axes:
     """Draw distances on the map against distances in the data, darker where pairs are few.
 
@@ -80,6 +83,8 @@ def plot_shepard(
         Where to draw; None makes a new figure.
     cmap : str or Colormap, default="viridis"
         Colours of the number of pairs.
+    gridsize : int, default=120
+        Hexagons along the longer side.
     title : str, default=None
         Title of the axes; by default the correlation of the ranks.
 
@@ -101,7 +106,7 @@ def plot_shepard(
     if not hasattr(diagram, "spearman"):
         raise TypeError("diagram must be what manifoldry.metrics.shepard returned")
     ax = axes_or_new(ax, size=(4.6, 4.2))
-    ax.hexbin(diagram.data, diagram.map, gridsize=_CELLS, bins="log", cmap=cmap, linewidths=0)
+    ax.hexbin(diagram.data, diagram.map, gridsize=gridsize, bins="log", cmap=cmap, linewidths=0)
     quiet_frame(ax)
     ax.set_xlabel("distance in the data", fontsize=9, color=INK)
     ax.set_ylabel("distance on the map", fontsize=9, color=INK)

@@ -15,6 +15,7 @@ from manifoldry.plotting._style import (
     QUIET,
     axes_or_new,
     bare_frame,
+    many_markers,
     marker_area,
     new_figure,
     opacity,
@@ -25,9 +26,6 @@ from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_MOST = 10  # coordinates whose pairs still make a readable figure
-_RASTERIZE_FROM = 5000  # a vector file with more markers is slow to open
 
 
 def plot_redundancy(
@@ -124,11 +122,7 @@ def plot_dependence(
     [('coordinate 2', ''), ('coordinate 3', 'coordinate 1'), ('', 'coordinate 2')]
     """
     Y = _coordinates_of(embedding)
-    if not 2 <= Y.shape[1] <= _MOST:
-        raise ValueError(
-            f"embedding has {Y.shape[1]} columns; pairs of 2 to {_MOST} can be drawn: pass "
-            + ("more" if Y.shape[1] < 2 else f"embedding[:, :{_MOST}]")
-        )
+    _check_count(Y.shape[1])
     pairs = [(j, i) for i in range(1, Y.shape[1]) for j in range(i)]
     points = [points_of(Y, pair) for pair in pairs]  # checked before a figure is opened
     panels = _triangle(pairs, panel, title) if axes is None else _given(axes, len(pairs))
@@ -199,6 +193,15 @@ def _given(axes: Any, n_pairs: int) -> NDArray[Any]:
     return given[:n_pairs]
 
 
+def _check_count(columns: int, most: int = 10) -> None:
+    """Refuse more coordinates than those whose pairs still make a readable figure."""
+    if not 2 <= columns <= most:
+        raise ValueError(
+            f"embedding has {columns} columns; pairs of 2 to {most} can be drawn: pass "
+            + ("more" if columns < 2 else f"embedding[:, :{most}]")
+        )
+
+
 def _draw_pair(ax: Any, points: Array) -> None:
     n = len(points)
     ax.scatter(
@@ -207,6 +210,6 @@ def _draw_pair(ax: Any, points: Array) -> None:
         alpha=opacity(n),
         color=PALETTE[0],
         linewidths=0,
-        rasterized=n >= _RASTERIZE_FROM,
+        rasterized=many_markers(n),
     )
     bare_frame(ax)  # the units of coordinates mean nothing, so panels need not be square in them

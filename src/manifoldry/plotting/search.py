@@ -16,8 +16,6 @@ from manifoldry.util.typing import IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LABELS = 6  # parameters written above a trace
-
 
 def plot_path(
     path: Any, color: Any = None, *, n_maps: int = 8, symbol: str = "λ", **options: Any
@@ -134,10 +132,11 @@ def _changes(parameter: Any) -> IntArray:
     return np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after))) + 1
 
 
-def _mark(ax: Any, pieces: list[Any]) -> None:
+def _mark(ax: Any, pieces: list[Any], n_labels: int = 6) -> None:
+    """Mark where pieces begin, and write so many of their parameters above them."""
     for piece in pieces[1:]:
         ax.axvline(piece["evaluations"][0], color=FAINT, linewidth=0.8, zorder=0)
-    for i in _spread(len(pieces), _LABELS):
+    for i in _spread(len(pieces), n_labels):
         parameter = pieces[i]["parameter"][0]
         if not np.isnan(parameter):
             ax.annotate(

@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 Item = TypeVar("Item")
-_SECONDS = 1.0  # between lines where there is no bar
 
 
 def progress(items: Iterable[Item], total: int, what: str, verbose: bool) -> Iterator[Item]:
@@ -49,10 +48,13 @@ class Ticker(AbstractContextManager["Ticker"]):
     ...     ticker.show(1, "value 3.5")
     """
 
-    def __init__(self, what: str, total: int | None, verbose: bool) -> None:
+    def __init__(
+        self, what: str, total: int | None, verbose: bool, *, seconds: float = 1.0
+    ) -> None:
         self.what, self.total, self.verbose = what, total, verbose
+        self.seconds = seconds  # between lines where there is no bar
         self._bar: Any = None
-        self._last = -_SECONDS
+        self._last = -seconds
 
     def __enter__(self) -> Self:
         if self.verbose:
@@ -69,7 +71,7 @@ class Ticker(AbstractContextManager["Ticker"]):
         """Say that `done` steps are done, and `how` it goes."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, description=f"{self.what}: {how}")
-        elif self.verbose and time.monotonic() - self._last >= _SECONDS:
+        elif self.verbose and time.monotonic() - self._last >= self.seconds:
             self._last = time.monotonic()
             of = "" if self.total is None else f" of {self.total}"
             print(f"{self.what}: step {done}{of}, {how}", file=sys.stderr, flush=True)

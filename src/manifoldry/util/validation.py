@@ -10,7 +10,7 @@ from scipy import sparse
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 # Share of the largest entry up to which a matrix may fail to be what it should be.
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 
 
 def refuse_masked(X: Any) -> None:
@@ -100,7 +100,7 @@ def check_non_negative(X: Matrix, what: str) -> None:
         )
 
 
-def check_symmetric(X: Matrix, what: str) -> None:
+def check_symmetric(X: Matrix, what: str, rounding: float = ROUNDING) -> None:
     """Refuse a matrix that differs from its transpose by more than rounding."""
     largest = largest_modulus(X)
     if sparse.issparse(X):
@@ -108,17 +108,17 @@ def check_symmetric(X: Matrix, what: str) -> None:
     else:
         tiles = square_tiles(len(X))
         difference = max((largest_modulus(X[i, j] - X[j, i].T) for i, j in tiles), default=0.0)
-    if difference > _ROUNDING * largest:
+    if difference > rounding * largest:
         raise ValueError(
             f"precomputed {what} must be symmetric; entries differ from their mirror image by up "
             f"to {difference:.3g}; pass (A + A.T) / 2 if the difference is noise"
         )
 
 
-def check_zero_diagonal(D: Array) -> None:
+def check_zero_diagonal(D: Array, rounding: float = ROUNDING) -> None:
     """Refuse distances from points to themselves, beyond rounding, naming the largest."""
     largest = largest_modulus(np.diagonal(D))
-    if largest > _ROUNDING * largest_modulus(D):
+    if largest > rounding * largest_modulus(D):
         raise ValueError(
             "precomputed distances must have a zero diagonal; the largest entry there is "
             f"{largest}; if these are similarities, turn them into distances"
