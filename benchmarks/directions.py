@@ -27,8 +27,7 @@ from benchmarks.report import RESULTS, read, write_whole
 from manifoldry import PCA, SNE, TSNE, UKR, ElasticEmbedding, SymmetricSNE
 from manifoldry.datasets import load_coil20, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.objectives import TSNEObjective, pair_sums
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives import Exact, Pairwise, pairwise, tsne
 from manifoldry.optimize import (
     LBFGS,
     Homotopy,
@@ -100,7 +99,7 @@ def default_start(make, seed, X, **options):
 def after_exaggeration(seed, X):
     """t-SNE's objective, and the map that early exaggeration and one step after it leave."""
     model = TSNE(2, max_iter=1, random_state=seed).fit(X)
-    return TSNEObjective(model.affinity_), model.embedding_
+    return tsne(model.affinity_), model.embedding_
 
 
 def elastic(seed, X, **options):
@@ -172,13 +171,13 @@ def followed(make, seed, X, direction):
 @contextmanager
 def evaluations():
     """A list that gains an entry with every evaluation of value and gradient."""
-    count, plain = [], PairwiseObjective.value_and_gradient
+    count, plain = [], Pairwise.value_and_gradient
 
     def counted(objective, Y):
         count.append(1)
         return plain(objective, Y)
 
-    with patch.object(PairwiseObjective, "value_and_gradient", counted):
+    with patch.object(Pairwise, "value_and_gradient", counted):
         yield count
 
 
@@ -196,8 +195,8 @@ def study(objective, seeds, workers):
 
 def compared(objective, data, seed):
     """Figures of every direction on the problem of one seed."""
-    pair_sums._LARGE = 0  # compiled loops, as there would be for more points
-    with warnings.catch_warnings():
+    compiled = partial(Exact, compile_pairs=0)  # as there would be for more points
+    with warnings.catch_warnings(), patch.object(pairwise, "choose_sums", compiled):
         warnings.simplefilter("ignore", ManifoldryWarning)
         X = DATA[data](seed)
         if objective in FOLLOWED:

@@ -27,7 +27,7 @@ from matplotlib import pyplot as plt
 from scipy.linalg import subspace_angles
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives import Bifurcation, ElasticObjective
+from manifoldry.objectives import Bifurcation, Pairwise
 from manifoldry.optimize import (
     Constrained,
     ConstrainedHomotopy,
@@ -79,7 +79,7 @@ def large_weights(lab: Lab) -> Iterator[Criterion]:
     lab.save(figure, "large-weights")
 
 
-def maps_at(objective: ElasticObjective, values: Any) -> list[Any]:
+def maps_at(objective: Pairwise, values: Any) -> list[Any]:
     """Minimisers at some weights, the last ones of a homotopy."""
     walk = walk_from_collapse(objective, Homotopy())
     first = 1.05 * Bifurcation.of(objective, 2).weight
@@ -215,7 +215,7 @@ ONE_BRANCH = (
 )
 
 
-def without_repulsion(objectives: list[ElasticObjective]) -> Iterator[Criterion]:
+def without_repulsion(objectives: list[Pairwise]) -> Iterator[Criterion]:
     """Whether λ = 0 under YᵀDY = I is eigenmaps, from their own start and from a random one."""
     begun, searched = [], []
     for seed, objective in enumerate(objectives):

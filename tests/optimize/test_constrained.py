@@ -5,11 +5,11 @@ import pytest
 from scipy.linalg import eigh, subspace_angles
 from scipy.optimize import minimize
 
+from manifoldry import objectives
 from manifoldry.affinity.entropic import Entropic
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.iterative.neighbor_embedder import joint
 from manifoldry.neighbors import NeighborGraph
-from manifoldry.objectives import ElasticObjective
 from manifoldry.objectives.weights import laplacian
 from manifoldry.optimize import (
     LBFGS,
@@ -33,7 +33,7 @@ masses = pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "deg
 def elastic():
     graph = NeighborGraph.build(make_swiss_roll(N, random_state=0).X, n_neighbors=24)
     W = joint(Entropic(8.0).fit(graph).conditional(graph))
-    return ElasticObjective(W, weight=5.0)
+    return objectives.elastic(W, weight=5.0)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_gradient_vanishes_but_for_what_would_break_the_constraint(elastic, star
 def test_scipy_finds_nothing_lower_nearby(elastic, start, mass):
     """Sequential quadratic programming, which is told of the constraint as such."""
     W = elastic.affinity.toarray()[::4, ::4] + 1e-5 * (1 - np.eye(20))
-    small = ElasticObjective(W / W.sum(), weight=elastic.weight)
+    small = objectives.elastic(W / W.sum(), weight=elastic.weight)
     mass = None if mass is None else small.attraction.sum(axis=1)
     b = np.full(20, 1 / 20) if mass is None else mass / mass.sum()
 

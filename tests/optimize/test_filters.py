@@ -6,8 +6,8 @@ import scipy.linalg as sla
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.objectives import elastic
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.optimize import definite_inverse as routes
 from manifoldry.optimize.definite_inverse import conjugate_gradients
 from manifoldry.optimize.deflated_power import DeflatedPower
@@ -209,8 +209,8 @@ def test_graphs_too_large_for_a_dense_factor_are_iterated(name, value, rng, monk
 
 def test_a_series_of_objectives_shares_one_factor(rng):
     W = cloud_weights(80, rng)
-    first = ElasticObjective(W / W.sum(), weight=10.0)
-    other = ElasticObjective(W / W.sum(), weight=10.0)
+    first = elastic(W / W.sum(), weight=10.0)
+    other = elastic(W / W.sum(), weight=10.0)
     series = LBFGS(SpectralDirection()).for_series().filter
     bound = series.bind(first)
     assert bound.newton_like

@@ -8,13 +8,12 @@ from scipy import sparse
 
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension
-from manifoldry.extension.forces import PlainRepulsion, RowRepulsion
 from manifoldry.iterative.elastic_weight import UNSEEN, WeightSearch, in_own_units
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, joint, telling_edges
 from manifoldry.neighbors.disconnected import DisconnectedPolicy
-from manifoldry.objectives.elastic import ElasticObjective
-from manifoldry.objectives.repulsion import UniformRepulsion
+from manifoldry.objectives.losses import elastic
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
@@ -190,7 +189,6 @@ class ElasticEmbedding(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _objective: ElasticObjective
     _default_optimizer = "spectral-lbfgs"
     _n_starts = 3
     _starts_outside = True
@@ -199,10 +197,10 @@ class ElasticEmbedding(NeighborEmbedder):
     def _default_perplexity(self, n: int) -> float:
         return 20.0
 
-    def _state(self, data: Any) -> ElasticObjective:
+    def _state(self, data: Any) -> Pairwise:
         self.weight_ = self._given_weight
         self.affinity_ = self._held_together(data)
-        return ElasticObjective(self.affinity_, self._repulsion(data), self.weight_)
+        return elastic(self.affinity_, self._repulsion(data), self.weight_)
 
     def _held_together(self, data: Any) -> sparse.csr_array:
         """The affinities, with a spring between pieces of the graph, which else would fly apart."""
@@ -277,11 +275,3 @@ class ElasticEmbedding(NeighborEmbedder):
     def _extend(self, data: Any) -> Extension:
         self._objective = self._objective.released()
         return super()._extend(data)
-
-    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
-        if isinstance(objective.repulsion, UniformRepulsion):
-            return PlainRepulsion(objective.weight / (objective.n - 1))
-        return PlainRepulsion(objective.weight * objective.n)
-
-    def _charges_of_new_points(self, objective: Any) -> Any:
-        return None if isinstance(objective.repulsion, UniformRepulsion) else objective.repulsion

@@ -7,8 +7,7 @@ import numpy as np
 
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.boxed import Boxed
-from manifoldry.objectives.resized import Resized
+from manifoldry.objectives.transformed import Boxed, Resized
 from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.optimiser import Optimiser
 from manifoldry.optimize.path import Path

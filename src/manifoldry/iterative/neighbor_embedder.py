@@ -18,7 +18,6 @@ from manifoldry.exceptions import (
     UniformAffinityWarning,
 )
 from manifoldry.extension.base import Extension
-from manifoldry.extension.forces import GaussianMap, MapKernel, RowRepulsion
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
 from manifoldry.iterative.base import IterativeEmbedder
 from manifoldry.iterative.monitor import Monitor
@@ -26,7 +25,7 @@ from manifoldry.iterative.start import check_init, starting_map, warn_if_too_lar
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.objectives.bifurcation import Bifurcation
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.homotopy import Homotopy, Walk
@@ -78,10 +77,10 @@ class NeighborEmbedder(IterativeEmbedder):
     # Whether places outside the map are tried too.
     _starts_outside = False
     _weights: EntropicWeights
-    _objective: PairwiseObjective
+    _objective: Pairwise
     _bifurcation: Bifurcation | None
 
-    def _pose(self, data: Any) -> PairwiseObjective:
+    def _pose(self, data: Any) -> Pairwise:
         graph = self._graph = self._unconnected(data)
         self.search_ = graph.search
         if len(graph.distances) == 0:
@@ -101,16 +100,8 @@ class NeighborEmbedder(IterativeEmbedder):
         return objective
 
     @abstractmethod
-    def _state(self, data: Any) -> PairwiseObjective:
+    def _state(self, data: Any) -> Pairwise:
         """The objective, from the affinities."""
-
-    def _map_kernel(self) -> MapKernel:
-        """Similarity on the map, for new points."""
-        return GaussianMap()
-
-    @abstractmethod
-    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
-        """How new points are repelled by the map."""
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
         """What was asked for, or what suits the method, `n` points and as many neighbours."""
@@ -198,20 +189,11 @@ class NeighborEmbedder(IterativeEmbedder):
     def _extend(self, data: Any) -> Extension:
         objective = self._objective
         Y = self.embedding_.astype(np.float64)
-        frozen = FrozenMap(
-            Y,
-            self._map_kernel(),
-            self._repulsion_of_new_points(objective),
-            self._n_starts,
-            self._starts_outside,
-        )
+        problem = objective.for_new_points(Y)
+        frozen = FrozenMap(Y, problem, self._n_starts, self._starts_outside)
         del self._rng  # it may be the caller's
         rows = ConditionalRows(self._graph, self._weights)
-        return FrozenExtension(frozen, rows, self._charges_of_new_points(objective))
-
-    def _charges_of_new_points(self, objective: Any) -> Any:
-        """Weights with which the map repels new points; None for one."""
-        return None
+        return FrozenExtension(frozen, rows, problem.charges)
 
     @property
     def learned_affinity_(self) -> Any:
@@ -263,13 +245,13 @@ def warn_of_pieces(graph: NeighborGraph) -> None:
         )
 
 
-def warn_of_uniformity(objective: PairwiseObjective, perplexity: float) -> None:
+def warn_of_uniformity(objective: Pairwise, perplexity: float) -> None:
     """Say so where points attract, and repel, all others nearly alike: then the data hardly count.
 
     Repulsion that follows the data, such as that of the elastic embedding, makes up for it.
     """
     others = objective.n - 1
-    known = not isinstance(objective.collapsed_repulsion, UniformRepulsion)
+    known = not isinstance(objective.repulsion, UniformRepulsion)
     bound = max(1.0, _NEARLY_ALL * others)
     if perplexity > bound and not known:
         warn(

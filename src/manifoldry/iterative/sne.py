@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from manifoldry.extension.forces import OwnNormaliser, RowRepulsion
 from manifoldry.iterative.gaussian_embedder import GaussianEmbedder
-from manifoldry.objectives.sne import SNEObjective
+from manifoldry.objectives.losses import sne
+from manifoldry.objectives.pairwise import Pairwise
 
 
 class SNE(GaussianEmbedder):
@@ -115,8 +115,5 @@ class SNE(GaussianEmbedder):
     (3, 2)
     """
 
-    def _state(self, data: Any) -> SNEObjective:
-        return SNEObjective(self._weights.conditional(self._graph))
-
-    def _repulsion_of_new_points(self, objective: SNEObjective) -> RowRepulsion:
-        return OwnNormaliser()
+    def _state(self, data: Any) -> Pairwise:
+        return sne(self._weights.conditional(self._graph))

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from manifoldry.extension.forces import RowRepulsion, SharedNormaliser
 from manifoldry.iterative.gaussian_embedder import GaussianEmbedder
-from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
+from manifoldry.objectives.losses import symmetric_sne
+from manifoldry.objectives.pairwise import Pairwise
 
 
 class SymmetricSNE(GaussianEmbedder):
@@ -112,8 +112,5 @@ class SymmetricSNE(GaussianEmbedder):
     (3, 2)
     """
 
-    def _state(self, data: Any) -> SymmetricSNEObjective:
-        return SymmetricSNEObjective(self.affinity_)
-
-    def _repulsion_of_new_points(self, objective: SymmetricSNEObjective) -> RowRepulsion:
-        return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
+    def _state(self, data: Any) -> Pairwise:
+        return symmetric_sne(self.affinity_)

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.extension.forces import MapKernel, RowRepulsion, SharedNormaliser, StudentMap
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
-from manifoldry.objectives.tsne import TSNEObjective
+from manifoldry.objectives.losses import tsne
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.momentum import Momentum
@@ -190,15 +190,9 @@ class TSNE(NeighborEmbedder):
     def _default_perplexity(self, n: int) -> float:
         return min(30.0, max(20.0, n / _POINTS_PER_NEIGHBOR))
 
-    def _state(self, data: Any) -> TSNEObjective:
+    def _state(self, data: Any) -> Pairwise:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
-        return TSNEObjective(self.affinity_, dof)
-
-    def _map_kernel(self) -> MapKernel:
-        return StudentMap(self.degrees_of_freedom)
-
-    def _repulsion_of_new_points(self, objective: Any) -> RowRepulsion:
-        return SharedNormaliser.of_map(self.embedding_, self._map_kernel())
+        return tsne(self.affinity_, dof)
 
     def _init(self, data: Any) -> Any:
         if self.init is not None:

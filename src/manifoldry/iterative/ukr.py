@@ -16,10 +16,9 @@ from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
 from manifoldry.iterative.ukr_start import StartSearch
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
-from manifoldry.objectives.kernel_regression import UKRObjective
+from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
-from manifoldry.objectives.reinsertion import reinsert
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.lbfgs import LBFGS

@@ -41,10 +41,10 @@ Four points in a row, each attracted by its neighbours, all repelling each other
 direction and plain L-BFGS find the same minimum.
 
 >>> import numpy as np
->>> from manifoldry.objectives import ElasticObjective
+>>> from manifoldry.objectives import elastic
 >>> from manifoldry.optimize import LBFGS, Armijo, GradientDescent, SpectralDirection, Stopping
 >>> W = np.diag(np.ones(3) / 6, 1) + np.diag(np.ones(3) / 6, -1)
->>> objective = ElasticObjective(W, weight=5.0)
+>>> objective = elastic(W, weight=5.0)
 >>> start = np.array([[0.0], [0.1], [0.2], [0.3]])
 >>> plain = LBFGS(stopping=Stopping(tol=1e-8)).minimise(objective, start)
 >>> spectral = GradientDescent(SpectralDirection(), Armijo()).minimise(objective, start)

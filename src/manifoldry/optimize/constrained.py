@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.whitened import Whitened
+from manifoldry.objectives.transformed import Whitened
 from manifoldry.optimize.descent import checked_start
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.optimiser import Optimiser, Watcher
@@ -36,10 +36,10 @@ class Constrained(Optimiser):
     Six points on a line, held together by springs: the smoothest coordinate is half a cosine.
 
     >>> import numpy as np
-    >>> from manifoldry.objectives import ElasticObjective
+    >>> from manifoldry.objectives import elastic
     >>> from manifoldry.optimize import LBFGS, Constrained
     >>> W = np.eye(6, k=1) + np.eye(6, k=-1)
-    >>> springs = ElasticObjective(W / W.sum(), weight=0.0)
+    >>> springs = elastic(W / W.sum(), weight=0.0)
     >>> start = np.random.default_rng(0).normal(size=(6, 1))
     >>> y = Constrained(LBFGS()).minimise(springs, start).embedding.ravel()
     >>> (y / y[0]).round(2)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from manifoldry.eigen import Auto, SpectralProblem
-from manifoldry.objectives.pair_kernel import GaussianKernel
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.scale import best_scale
+from manifoldry.objectives.transformed import Whitened
 from manifoldry.objectives.weights import laplacian
-from manifoldry.objectives.whitened import Whitened
 from manifoldry.optimize.constrained import Constrained
 from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.solution import Solution
@@ -85,9 +84,7 @@ class ConstrainedHomotopy(Homotopy):
                 "curvature=True is for maps without a constraint; pass Homotopy(curvature=True)"
             )
 
-    def start(
-        self, objective: PairwiseObjective, n_components: int, rng: np.random.Generator
-    ) -> Array:
+    def start(self, objective: Pairwise, n_components: int, rng: np.random.Generator) -> Array:
         """Laplacian eigenmaps of the attraction, of the size asked for."""
         mass = self.mass_of(objective)
         problem = SpectralProblem(
@@ -115,10 +112,7 @@ class ConstrainedHomotopy(Homotopy):
 
     def mass_of(self, objective: Any) -> Array:
         """The diagonal of B."""
-        springs = isinstance(objective, PairwiseObjective) and isinstance(
-            objective.kernel, GaussianKernel
-        )
-        if not springs:
+        if not (isinstance(objective, Pairwise) and objective.kernel.springs):
             raise ValueError(_NO_SPRINGS)
         if self.mass == "uniform":
             return np.ones(objective.n)
@@ -129,7 +123,7 @@ class ConstrainedWalk(Walk):
     """A homotopy under way whose maps are held; its path begins at weight zero."""
 
     rule: ConstrainedHomotopy
-    family: Callable[[float], PairwiseObjective]
+    family: Callable[[float], Pairwise]
 
     def to(self, value: float, careful: bool = False) -> Solution:
         if not len(self.path):
