@@ -27,15 +27,14 @@ from benchmarks.report import RESULTS, read, write_whole
 from manifoldry import PCA, SNE, TSNE, UKR, ElasticEmbedding, SymmetricSNE
 from manifoldry.datasets import load_coil20, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.objectives import TSNEObjective, pair_sums
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives import Exact, Pairwise, pairwise, tsne
 from manifoldry.optimize import (
     LBFGS,
     Homotopy,
-    Optimiser,
+    Optimizer,
     Solution,
     SpectralDirection,
-    resolve_optimiser,
+    resolve_optimizer,
 )
 
 DIRECTIONS = (
@@ -71,12 +70,12 @@ DATA = {"Swiss roll": roll, "COIL-20": coil, "digits": digits}
 
 
 @dataclass(frozen=True)
-class Posed(Optimiser):
-    """Does nothing but note what it is asked to minimise, and from where."""
+class Posed(Optimizer):
+    """Does nothing but note what it is asked to minimize, and from where."""
 
     seen: list = field(default_factory=list)
 
-    def minimise(self, objective, Y, watch=None):
+    def minimize(self, objective, Y, watch=None):
         self.seen.append((objective, Y))
         return Solution(Y, objective.value(Y), converged=True, status="posed")
 
@@ -92,15 +91,15 @@ class Posed(Optimiser):
 
 def default_start(make, seed, X, **options):
     """The objective of an estimator, and the map from which it begins."""
-    optimiser = Posed()
-    make(2, optimizer=optimiser, random_state=seed, **options).fit(X)
-    return optimiser.seen[0]
+    optimizer = Posed()
+    make(2, optimizer=optimizer, random_state=seed, **options).fit(X)
+    return optimizer.seen[0]
 
 
 def after_exaggeration(seed, X):
     """t-SNE's objective, and the map that early exaggeration and one step after it leave."""
     model = TSNE(2, max_iter=1, random_state=seed).fit(X)
-    return TSNEObjective(model.affinity_), model.embedding_
+    return tsne(model.affinity_), model.embedding_
 
 
 def elastic(seed, X, **options):
@@ -150,7 +149,7 @@ class Watch:
 def searched(objective, start, direction):
     """The steps of one search, those within the evaluations allowed."""
     watch = Watch()
-    resolve_optimiser(direction).stopping_at(MOST, None).minimise(objective, start, watch)
+    resolve_optimizer(direction).stopping_at(MOST, None).minimize(objective, start, watch)
     return [step for step in watch.steps if step[0] <= MOST]
 
 
@@ -172,13 +171,13 @@ def followed(make, seed, X, direction):
 @contextmanager
 def evaluations():
     """A list that gains an entry with every evaluation of value and gradient."""
-    count, plain = [], PairwiseObjective.value_and_gradient
+    count, plain = [], Pairwise.value_and_gradient
 
     def counted(objective, Y):
         count.append(1)
         return plain(objective, Y)
 
-    with patch.object(PairwiseObjective, "value_and_gradient", counted):
+    with patch.object(Pairwise, "value_and_gradient", counted):
         yield count
 
 
@@ -196,8 +195,8 @@ def study(objective, seeds, workers):
 
 def compared(objective, data, seed):
     """Figures of every direction on the problem of one seed."""
-    pair_sums._LARGE = 0  # compiled loops, as there would be for more points
-    with warnings.catch_warnings():
+    compiled = partial(Exact, compile_pairs=0)  # as there would be for more points
+    with warnings.catch_warnings(), patch.object(pairwise, "choose_sums", compiled):
         warnings.simplefilter("ignore", ManifoldryWarning)
         X = DATA[data](seed)
         if objective in FOLLOWED:
@@ -205,8 +204,8 @@ def compared(objective, data, seed):
         else:
             posed, start = OBJECTIVES[objective](seed, X)
             others = MILD if objective == "UKR" else {}
-            optimisers = {name: name for name in DIRECTIONS} | others
-            runs = {name: searched(posed, start, o) for name, o in optimisers.items()}
+            optimizers = {name: name for name in DIRECTIONS} | others
+            runs = {name: searched(posed, start, o) for name, o in optimizers.items()}
     best = min(steps[-1][1] for steps in runs.values())
     return {name: figures(steps, best) for name, steps in runs.items()}
 

@@ -27,10 +27,10 @@ def fast_paths(request):
         yield
         return
     from manifoldry.neighbors import brute
-    from manifoldry.objectives import pair_sums
+    from manifoldry.objectives import Exact, pairwise
 
     patch = pytest.MonkeyPatch()
     patch.setattr(brute, "_LARGE", 0.0)
-    patch.setattr(pair_sums, "_LARGE", 0.0)
+    patch.setattr(pairwise, "choose_sums", lambda: Exact(compile_pairs=0.0))
     yield
     patch.undo()

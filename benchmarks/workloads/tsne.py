@@ -44,18 +44,18 @@ def open_tsne(X):
 
 
 def figures(arrays, result):
-    """What all of them minimise, by one and the same P, and what the map keeps of the data."""
+    """What all of them minimize, by one and the same P, and what the map keeps of the data."""
     from manifoldry import NeighborGraph
     from manifoldry.affinity import Entropic
     from manifoldry.metrics import coranking, knn_accuracy, trustworthiness
-    from manifoldry.objectives import TSNEObjective
+    from manifoldry.objectives import tsne
 
     X, Y = arrays["X"], result["embedding"].astype(float)
     affinity = Entropic(PERPLEXITY)
     graph = NeighborGraph.build(X, affinity.neighbors(len(X)))
     P = affinity.fit(graph).matrix(graph)
     return {
-        "KL": TSNEObjective(P / P.sum()).value(Y),
+        "KL": tsne(P / P.sum()).value(Y),
         "trust": trustworthiness(X, Y),
         "area": coranking(X, Y).area,
         "1-NN": knn_accuracy(Y, arrays["_labels"], n_neighbors=1),

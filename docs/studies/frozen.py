@@ -20,16 +20,17 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.extension.elastic_inverse import ElasticInverse
-from manifoldry.extension.forces import (
-    GaussianMap,
-    OwnNormaliser,
-    PlainRepulsion,
-    SharedNormaliser,
-    StudentMap,
-)
 from manifoldry.extension.frozen import FrozenMap
 from manifoldry.extension.placement import RowObjective
 from manifoldry.extension.regression import LocalRegression
+from manifoldry.objectives import (
+    Joint,
+    Pairwise,
+    PerPoint,
+    Student,
+    elastic,
+    squared_distance_weights,
+)
 
 
 def entropic(D, perplexity):
@@ -58,6 +59,11 @@ def without_self(X):
     return D
 
 
+def evenly(n):
+    """Affinities of training points: they stand still, so that only the sum counts."""
+    return (1 - np.eye(n)) / (n * (n - 1))
+
+
 def study_tsne(seed, perplexity=30):
     """Print how well the two divergences place the other half of the digits."""
     X, y = load_digits(return_X_y=True)
@@ -65,18 +71,19 @@ def study_tsne(seed, perplexity=30):
     train, new = order[:898], order[898:]
     Y = TSNE(perplexity=perplexity, random_state=seed).fit_transform(X[train]).astype(float)
     D = cdist(X[new], X[train], "sqeuclidean")
-    P, kernel = entropic(D, perplexity)[0], StudentMap()
+    P, among = entropic(D, perplexity)[0], evenly(len(Y))
     itself = entropic(cdist(X[train], X[train], "sqeuclidean"), perplexity)[0]
     target = Y[np.argsort(D, axis=1)[:, :5]].mean(axis=1)
     spacing = np.median(np.sort(cdist(Y, Y), axis=1)[:, 5])
     labels = KNeighborsClassifier(1).fit(Y, y[train])
-    for repulsion in (OwnNormaliser(), SharedNormaliser.of_map(Y, kernel)):
-        frozen = FrozenMap(Y, kernel, repulsion)
+    for normalizer in (PerPoint(), Joint()):
+        objective = Pairwise(among, Student(), normalizer)
+        frozen = FrozenMap(Y, objective.for_new_points(Y))
         placed, moved = frozen.place(P), frozen.place(itself).positions - Y
         away = np.linalg.norm(placed.positions - target, axis=1)
         right = labels.score(placed.positions, y[new])
         print(
-            f"{seed} {type(repulsion).__name__:17} labels {right:.3f}"
+            f"{seed} {type(normalizer).__name__:8} labels {right:.3f}"
             f"  from neighbours: mean {away.mean():.2f}, median {np.median(away):.2f}"
             f"  training points moved {np.quantile(np.linalg.norm(moved, axis=1), 0.9):.2f}"
             f" of {spacing:.2f}  steps {placed.n_iter.mean():.1f}, at most {placed.n_iter.max()}"
@@ -123,9 +130,11 @@ def study_elastic(name, X, strength):
     Y, precision, log_scale = elastic_map(train, strength)
     D = cdist(new, train, "sqeuclidean")
     P, charges = entropic(D, 20)[0], D / cdist(train, train, "sqeuclidean").sum()
-    frozen = FrozenMap(Y, GaussianMap(), PlainRepulsion(strength * len(train)), 3)
+    repulsion = squared_distance_weights(train)
+    posed = elastic(evenly(len(train)), repulsion, strength).for_new_points(Y)
+    frozen = FrozenMap(Y, posed, 3)
     placed = frozen.place(P, charges)
-    objective = RowObjective(Y, sparse.csr_array(P), frozen.kernel, frozen.repulsion, charges)
+    objective = RowObjective(Y, sparse.csr_array(P), posed, charges)
     steps = fixed_point_steps(objective, P @ Y)
     flat = np.full(len(train), -np.log(20.0 * len(train)))
     inverses = {

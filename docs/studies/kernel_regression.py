@@ -12,11 +12,10 @@ from scipy.stats import spearmanr
 
 from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_helix
-from manifoldry.objectives.boxed import Boxed
-from manifoldry.objectives.kernel_regression import UKRObjective
+from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import best_scale
 from manifoldry.objectives.regression_kernels import KERNELS
-from manifoldry.objectives.reinsertion import reinsert
+from manifoldry.objectives.transformed import Boxed
 
 SEEDS = range(10)
 FLOOR = 2 * 0.15**2  # squared noise across the curve

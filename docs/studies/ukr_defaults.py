@@ -94,8 +94,8 @@ SETTINGS = {
     "tol 1e-2": {"tol": 1e-2},
     "tol 1e-3": {"tol": 1e-3},
     "tol 1e-4": {"tol": 1e-4},
-    "optimiser: spectral-lbfgs": {"optimizer": "spectral-lbfgs", "tol": 2e-3},
-    "optimiser: diagonal": {"optimizer": "diagonal", "tol": 2e-3},
+    "optimizer: spectral-lbfgs": {"optimizer": "spectral-lbfgs", "tol": 2e-3},
+    "optimizer: diagonal": {"optimizer": "diagonal", "tol": 2e-3},
     "homotopy": {"homotopy": Homotopy(n_steps=12)},
 }
 

@@ -93,7 +93,7 @@ def translation(lab: Lab) -> Iterator[Criterion]:
         "E1.9",
         f"generator of translation from {n} pairs of {PIXELS} pixels, moved by up to 0.2: first "
         "order",
-        "learned by quadratic optimisation",
+        "learned by quadratic optimization",
         "cosine with the spectral derivative > .99",
         f"{min(cosines['first order']):.4f} (worst of {len(seeds)} seeds)",
         min(cosines["first order"]) > 0.99,

@@ -324,7 +324,7 @@ def label_ticks(ax, x, y=None) -> None:
         ax.set_yticks(y, [f"{value:g}" for value in y])
 
 
-# ── E1.5: what the methods minimise, and how it generalises ──────────────────────────────────
+# ── E1.5: what the methods minimize, and how it generalises ──────────────────────────────────
 
 
 def loss(K, Y):
@@ -345,7 +345,7 @@ def training_loss(lab: Lab) -> Iterator[Criterion]:
         yield Criterion(
             "E1.5",
             f"{name}: training average of the loss against the tail Σℓ²/n²",
-            "the methods minimise it",
+            "the methods minimize it",
             "relative difference ≤ 1e-10",
             f"{max(errors):.0e} (worst of {len(seeds)} seeds)",
             max(errors) <= 1e-10,

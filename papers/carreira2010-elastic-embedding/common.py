@@ -14,8 +14,9 @@ from manifoldry.affinity import Gaussian
 from manifoldry.datasets import ManifoldSample, find_data, make_swiss_roll
 from manifoldry.objectives import (
     Bifurcation,
-    ElasticObjective,
+    Pairwise,
     best_scale,
+    elastic,
     squared_distance_weights,
 )
 from manifoldry.objectives.weights import laplacian
@@ -40,23 +41,23 @@ REPULSIONS = ("squared_distance", "uniform")
 WIDTH = 5.0  # σ of the weights on rolls, as in the authors' later demonstration
 
 FAST = LBFGS(SpectralDirection())
-# To the last digit, where the minimiser itself is looked at.
+# To the last digit, where the minimizer itself is looked at.
 EXACT = LBFGS(
     SpectralDirection(),
     stopping=Stopping(max_iter=5000, tol=0.0, value_tol=0.0, gradient_tol=1e-10),
 )
 
 
-def elastic(X: Any, n_neighbors: int, repulsion: str) -> ElasticObjective:
+def elastic_on(X: Any, n_neighbors: int, repulsion: str) -> Pairwise:
     """Gaussian weights of neighbours, σ = 5, against repulsion; both sum to one."""
     graph = NeighborGraph.build(X, n_neighbors)
     W = Gaussian(gamma=1 / (2 * WIDTH**2)).fit(graph).matrix(graph)
-    return ElasticObjective(W / W.sum(), repulsive_weights(X, repulsion))
+    return elastic(W / W.sum(), repulsive_weights(X, repulsion))
 
 
-def small_roll(lab: Lab, seed: int, repulsion: str) -> ElasticObjective:
+def small_roll(lab: Lab, seed: int, repulsion: str) -> Pairwise:
     """Ten neighbours: twenty would join windings of so few points."""
-    return elastic(small_sample(lab, seed).X, 10, repulsion)
+    return elastic_on(small_sample(lab, seed).X, 10, repulsion)
 
 
 def small_sample(lab: Lab, seed: int) -> ManifoldSample:
@@ -67,30 +68,30 @@ def repulsive_weights(X: Any, repulsion: str) -> Any:
     return repulsion if repulsion == "uniform" else squared_distance_weights(X, np.float64)
 
 
-def spectral_start(objective: ElasticObjective) -> Any:
+def spectral_start(objective: Pairwise) -> Any:
     """Laplacian eigenmaps of the same weights, at the size that costs least."""
     Y = LaplacianEigenmaps(2, affinity="precomputed").fit_transform(objective.affinity)
     return best_scale(objective, Y) * Y
 
 
-def random_start(objective: ElasticObjective, seed: int, size: float = 1e-2) -> Any:
+def random_start(objective: Pairwise, seed: int, size: float = 1e-2) -> Any:
     """A small cloud."""
     return size * np.random.default_rng(seed).standard_normal((objective.n, 2))
 
 
-def walk_from_collapse(objective: ElasticObjective, rule: Homotopy, d: int = 2) -> Walk:
+def walk_from_collapse(objective: Pairwise, rule: Homotopy, d: int = 2) -> Walk:
     """A homotopy that is about to leave one point, as `ElasticEmbedding` begins it."""
     opening = 1e-2 * np.sqrt(objective.n) * Bifurcation.of(objective, d).directions
     return Walk(rule, objective.with_weight, opening, FAST, np.random.default_rng(0))
 
 
-def constrained_walk(objective: ElasticObjective, rule: ConstrainedHomotopy) -> Walk:
+def constrained_walk(objective: Pairwise, rule: ConstrainedHomotopy) -> Walk:
     """A homotopy that is about to leave Laplacian eigenmaps."""
     rng = np.random.default_rng(0)
     return rule.walk(objective.with_weight, rule.start(objective, 2, rng), FAST, rng)
 
 
-def minimise(objective: ElasticObjective, weight: float, rule: Homotopy | None = None) -> Any:
+def minimize(objective: Pairwise, weight: float, rule: Homotopy | None = None) -> Any:
     """The map that a homotopy from λ₁ to `weight` ends with."""
     rule = rule or Homotopy()
     constrained = isinstance(rule, ConstrainedHomotopy)

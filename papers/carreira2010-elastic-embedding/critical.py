@@ -10,7 +10,7 @@ from common import (
     Criterion,
     Lab,
     decimals,
-    elastic,
+    elastic_on,
     learned_laplacian,
     powers,
     random_start,
@@ -22,7 +22,7 @@ from common import (
 from matplotlib import pyplot as plt
 from scipy.linalg import eigh
 
-from manifoldry.objectives import Bifurcation, ElasticObjective
+from manifoldry.objectives import Bifurcation, Pairwise
 from manifoldry.objectives.weights import laplacian
 from manifoldry.optimize import Homotopy
 
@@ -42,12 +42,12 @@ def bifurcation(lab: Lab) -> Iterator[Criterion]:
             yield from either_side(f"{name}, {repulsion}", some)
 
 
-def twelve_points(seed: int, repulsion: str) -> ElasticObjective:
+def twelve_points(seed: int, repulsion: str) -> Pairwise:
     X = 4 * np.random.default_rng(seed).standard_normal((12, 3))
-    return elastic(X, 11, repulsion)
+    return elastic_on(X, 11, repulsion)
 
 
-def reference_weight(objective: ElasticObjective) -> float:
+def reference_weight(objective: Pairwise) -> float:
     """The smallest eigenvalue of (L⁺, L⁻) on vectors that sum to zero, as it stands in print."""
     n = objective.n
     basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
@@ -56,7 +56,7 @@ def reference_weight(objective: ElasticObjective) -> float:
     return float(eigh(basis.T @ plus @ basis, basis.T @ minus @ basis, eigvals_only=True)[0])
 
 
-def critical_weight(name: str, objectives: list[ElasticObjective]) -> Iterator[Criterion]:
+def critical_weight(name: str, objectives: list[Pairwise]) -> Iterator[Criterion]:
     found = [Bifurcation.of(objective, 2) for objective in objectives]
     exact = [reference_weight(objective) for objective in objectives]
     errors = [abs(b.weight / w - 1) for b, w in zip(found, exact, strict=True)]
@@ -84,14 +84,14 @@ def critical_weight(name: str, objectives: list[ElasticObjective]) -> Iterator[C
     )
 
 
-def either_side(name: str, objectives: list[ElasticObjective]) -> Iterator[Criterion]:
+def either_side(name: str, objectives: list[Pairwise]) -> Iterator[Criterion]:
     below, flat, cosines = [], [], []
     for seed, objective in enumerate(objectives):
         critical = Bifurcation.of(objective, 1)
         start = random_start(objective, seed, 1e-3)
-        collapsed = EXACT.minimise(objective.with_weight(0.95 * critical.weight), start)
+        collapsed = EXACT.minimize(objective.with_weight(0.95 * critical.weight), start)
         below.append(float(np.ptp(collapsed.embedding, axis=0).max()))
-        opened = EXACT.minimise(objective.with_weight(1.05 * critical.weight), start)
+        opened = EXACT.minimize(objective.with_weight(1.05 * critical.weight), start)
         U, s, _ = np.linalg.svd(opened.embedding - opened.embedding.mean(axis=0), False)
         flat.append(float(s[1] / s[0]))
         cosines.append(float(abs(U[:, 0] @ critical.directions[:, 0])))
@@ -150,14 +150,14 @@ def series_of_bifurcations(lab: Lab) -> Iterator[Criterion]:
     lab.save(figure, "bifurcations")
 
 
-def second_bifurcation(objective: ElasticObjective, factor: float = 1.05) -> float:
+def second_bifurcation(objective: Pairwise, factor: float = 1.05) -> float:
     """λ₂: where a map on a line gets a direction across it along which the value falls.
 
     Across a line of points the Hessian is four times the learned Laplacian, which is zero for
     moving the line and for turning it: λ₂ is where it gets a negative eigenvalue.
     """
     walk = walk_from_collapse(objective, Homotopy(), d=1)
-    walk.optimiser = EXACT
+    walk.optimizer = EXACT
     value = 1.05 * Bifurcation.of(objective, 1).weight
     for _ in range(300):
         Y = walk.to(value, careful=True).embedding
@@ -168,7 +168,7 @@ def second_bifurcation(objective: ElasticObjective, factor: float = 1.05) -> flo
     return np.inf
 
 
-def past_both(lab: Lab, objective: ElasticObjective, critical: float, rule: Homotopy) -> Any:
+def past_both(lab: Lab, objective: Pairwise, critical: float, rule: Homotopy) -> Any:
     walk = walk_from_collapse(objective, rule)
     for value in critical * np.geomspace(0.5, 50, lab.choose(24, 10)):
         walk.to(float(value))

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from manifoldry import SNE, ElasticEmbedding, LaplacianEigenmaps, SymmetricSNE
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.metrics import coranking, knn_accuracy, procrustes
-from manifoldry.objectives import SNEObjective, SymmetricSNEObjective
+from manifoldry.objectives import sne, symmetric_sne
 from manifoldry.optimize import Homotopy
 
 # ── E5.3 ─────────────────────────────────────────────────────────────────────────────────────
@@ -246,8 +246,8 @@ CURLED = (
 
 
 POSED = {
-    "SNE": lambda model: SNEObjective(model._weights.conditional(model._graph)),
-    "symmetric SNE": lambda model: SymmetricSNEObjective(model.affinity_),
+    "SNE": lambda model: sne(model._weights.conditional(model._graph)),
+    "symmetric SNE": lambda model: symmetric_sne(model.affinity_),
 }
 EDGES = (0, 3, 6, 9, 12, 15, 20, 30, 50, 100)  # of distances on the sheet, 90 × 21
 

@@ -13,7 +13,7 @@ from common import (
     constrained_walk,
     draw_points,
     imbalance,
-    minimise,
+    minimize,
     powers,
     random_start,
     small_roll,
@@ -27,7 +27,7 @@ from matplotlib import pyplot as plt
 from scipy.linalg import subspace_angles
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives import Bifurcation, ElasticObjective
+from manifoldry.objectives import Bifurcation, Pairwise
 from manifoldry.optimize import (
     Constrained,
     ConstrainedHomotopy,
@@ -79,8 +79,8 @@ def large_weights(lab: Lab) -> Iterator[Criterion]:
     lab.save(figure, "large-weights")
 
 
-def maps_at(objective: ElasticObjective, values: Any) -> list[Any]:
-    """Minimisers at some weights, the last ones of a homotopy."""
+def maps_at(objective: Pairwise, values: Any) -> list[Any]:
+    """Minimizers at some weights, the last ones of a homotopy."""
     walk = walk_from_collapse(objective, Homotopy())
     first = 1.05 * Bifurcation.of(objective, 2).weight
     for value in np.geomspace(first, values[0], 30)[:-1]:
@@ -115,10 +115,10 @@ def stationary_points(lab: Lab) -> Iterator[Criterion]:
         found, steps, paths = [], [], []
         for seed in lab.seeds(5):
             objective = small_roll(lab, seed, REPULSIONS[0]).with_weight(value)
-            solution = descent.minimise(objective, spectral_start(objective))
+            solution = descent.minimize(objective, spectral_start(objective))
             found.append(imbalance(objective, solution.embedding))
             steps.append(solution.n_iter)
-            paths.append(imbalance(objective, minimise(objective, value).embedding))
+            paths.append(imbalance(objective, minimize(objective, value).embedding))
         for name, values, more in (
             ("spectral direction, tol 1e-6", found, f" in {min(steps)}…{max(steps)} steps"),
             ("homotopy with default tolerances", paths, ""),
@@ -149,7 +149,7 @@ def global_convergence(lab: Lab) -> Iterator[Criterion]:
     for multiple in (20.0, 1e3):
         posed = objective.with_weight(multiple * first)
         found = [
-            imbalance(posed, search.minimise(posed, random_start(posed, seed, 1.0)).embedding)
+            imbalance(posed, search.minimize(posed, random_start(posed, seed, 1.0)).embedding)
             for seed in lab.seeds(10)
         ]
         passed = max(found) < 1e-4
@@ -172,10 +172,10 @@ def ways_of_training(lab: Lab) -> Iterator[Criterion]:
     objectives = [small_roll(lab, seed, REPULSIONS[0]) for seed in lab.seeds(10)]
     for value in (1.0, 1e2, 1e4):
         posed = [objective.with_weight(value) for objective in objectives]
-        cold = [FAST.minimise(o, random_start(o, seed)).value for seed, o in enumerate(posed)]
-        spectral = [FAST.minimise(o, spectral_start(o)).value for o in posed]
+        cold = [FAST.minimize(o, random_start(o, seed)).value for seed, o in enumerate(posed)]
+        spectral = [FAST.minimize(o, spectral_start(o)).value for o in posed]
         for name, rule in HOMOTOPIES.items():
-            followed = [minimise(o, value, rule).value for o in posed]
+            followed = [minimize(o, value, rule).value for o in posed]
             yield no_higher(f"roll, λ = {value:g}, {name}", followed, cold, spectral)
     yield from without_repulsion(objectives)
 
@@ -215,7 +215,7 @@ ONE_BRANCH = (
 )
 
 
-def without_repulsion(objectives: list[ElasticObjective]) -> Iterator[Criterion]:
+def without_repulsion(objectives: list[Pairwise]) -> Iterator[Criterion]:
     """Whether λ = 0 under YᵀDY = I is eigenmaps, from their own start and from a random one."""
     begun, searched = [], []
     for seed, objective in enumerate(objectives):
@@ -224,7 +224,7 @@ def without_repulsion(objectives: list[ElasticObjective]) -> Iterator[Criterion]
         walk = constrained_walk(objective, ConstrainedHomotopy())
         walk.to(Bifurcation.of(objective, 2).weight)
         begun.append(angle(walk.path.embeddings[0], eigenmaps, degree))
-        found = Constrained(EXACT, degree).minimise(springs, random_start(springs, seed, 1.0))
+        found = Constrained(EXACT, degree).minimize(springs, random_start(springs, seed, 1.0))
         searched.append(angle(found.embedding, eigenmaps, degree))
     for name, angles in (
         ("first map of a constrained homotopy", begun),

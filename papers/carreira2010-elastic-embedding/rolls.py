@@ -13,7 +13,7 @@ from common import (
     Lab,
     decimals,
     draw_points,
-    elastic,
+    elastic_on,
     span,
     walk_from_collapse,
 )
@@ -24,7 +24,7 @@ from scipy.stats import spearmanr
 from manifoldry import SNE, LaplacianEigenmaps
 from manifoldry.datasets import ManifoldSample, make_swiss_roll
 from manifoldry.metrics import neighbor_preservation, procrustes, trustworthiness
-from manifoldry.objectives import Bifurcation, ElasticObjective, best_scale
+from manifoldry.objectives import Bifurcation, Pairwise, best_scale
 from manifoldry.optimize import Homotopy, Path
 
 NEIGHBORS = 20  # of the graph, as in the authors' later demonstration
@@ -37,14 +37,14 @@ class Followed:
     """A roll, and its maps as λ grows."""
 
     sample: ManifoldSample
-    objective: ElasticObjective
+    objective: Pairwise
     path: Path
     monotone: bool
 
     @classmethod
     def along(cls, n: int, steps: int, seed: int, repulsion: str, rule: Homotopy) -> "Followed":
         sample = make_swiss_roll(n, random_state=seed)
-        objective = elastic(sample.X, NEIGHBORS, repulsion)
+        objective = elastic_on(sample.X, NEIGHBORS, repulsion)
         walk = walk_from_collapse(objective, rule)
         values = np.geomspace(1.05 * Bifurcation.of(objective, 2).weight, LAST, steps)
         searches = [walk.to(value, careful=value == LAST).history("value") for value in values]
@@ -76,7 +76,7 @@ class Followed:
         """Of the minimum that a search from the sheet itself finds, at the best λ."""
         objective = self.objective.with_weight(self.path.steps[self.best].parameter)
         Y = self.sample.coordinates
-        found = FAST.minimise(objective, best_scale(objective, Y) * Y).embedding
+        found = FAST.minimize(objective, best_scale(objective, Y) * Y).embedding
         return procrustes(found, Y).error
 
     @cached_property

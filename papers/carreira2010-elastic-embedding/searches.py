@@ -13,7 +13,7 @@ from common import (
 )
 from matplotlib import pyplot as plt
 
-from manifoldry.objectives import Bifurcation, ElasticObjective
+from manifoldry.objectives import Bifurcation, Pairwise
 from manifoldry.optimize import (
     DiagonalHessian,
     Filter,
@@ -21,7 +21,7 @@ from manifoldry.optimize import (
     Jacobi,
     SpectralDirection,
     Stopping,
-    resolve_optimiser,
+    resolve_optimizer,
 )
 
 MULTIPLES = (2.0, 5.0, 20.0, 100.0, 1e3, 1e4)  # of λ₁
@@ -58,7 +58,7 @@ class Run(NamedTuple):
         return len(self.values) - 1
 
 
-def printed_search(objective: ElasticObjective, Y: Any, filter: Filter, steps: int) -> Run:
+def printed_search(objective: Pairwise, Y: Any, filter: Filter, steps: int) -> Run:
     """X ← X + η·P with P = −F·G: η = 1, halved until the value falls enough.
 
     Plain gradients do not know their length: η begins at twice the last one.
@@ -84,13 +84,13 @@ def printed_search(objective: ElasticObjective, Y: Any, filter: Filter, steps: i
     return Run(np.array(values), np.array(evaluations), shortened)
 
 
-def library_search(objective: ElasticObjective, Y: Any, name: str, steps: int) -> Run:
+def library_search(objective: Pairwise, Y: Any, name: str, steps: int) -> Run:
     rule = Stopping(max_iter=steps, tol=1e-7, value_tol=1e-12, gradient_tol=1e-10)
-    found = resolve_optimiser(name, rule).minimise(objective, Y)
+    found = resolve_optimizer(name, rule).minimize(objective, Y)
     return Run(found.history("value"), found.history("evaluations"), 0)
 
 
-def all_runs(objective: ElasticObjective, steps: int) -> dict[str, Run]:
+def all_runs(objective: Pairwise, steps: int) -> dict[str, Run]:
     Y = spectral_start(objective)
     runs = {name: printed_search(objective, Y, f, steps) for name, f in FILTERS.items()}
     return runs | {name: library_search(objective, Y, key, steps) for name, key in NAMED.items()}

@@ -11,7 +11,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives import Objective, SNEObjective
+from manifoldry.objectives import Objective, Pairwise, sne
 from manifoldry.optimize import Armijo, Filter, GradientDescent, Identity, Solution, Stopping
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -34,10 +34,10 @@ class Problem:
     filters: Mapping[str, Filter]
 
 
-def gaussian_sne(X: Any, h: float) -> SNEObjective:
+def gaussian_sne(X: Any, h: float) -> Pairwise:
     """SNE with one bandwidth, a point counting among its own neighbours: eqs. 1 to 3."""
     K = np.exp(-cdist(X, X, "sqeuclidean") / h)
-    return SNEObjective(sparse.csr_array(K / K.sum(axis=1, keepdims=True)), include_self=True)
+    return sne(sparse.csr_array(K / K.sum(axis=1, keepdims=True)), include_self=True)
 
 
 def random_start(n: int, dimension: int, scale: float, seed: int) -> Any:
@@ -61,7 +61,7 @@ def descend(
     method = GradientDescent(
         filter or Identity(), line_search=line_search, stopping=for_steps(steps)
     )
-    return method.minimise(objective, start)
+    return method.minimize(objective, start)
 
 
 def curve(solution: Solution, steps: int) -> Any:

@@ -19,15 +19,15 @@ from manifoldry.datasets import (
     make_swiss_roll,
 )
 from manifoldry.neighbors import NeighborGraph
-from manifoldry.objectives import ElasticObjective, Objective, SNEObjective, UKRObjective
+from manifoldry.objectives import Objective, Pairwise, UKRObjective, elastic, sne
 from manifoldry.optimize import LBFGS, EveryStep, Filter, Heat, Power, Stopping, clustering_matrix
 from manifoldry.optimize.guidance_matrix import neighborhood_gamma
 from manifoldry.util.estimate import Estimate
 
 
-def entropic_sne(X: Any, perplexity: float) -> SNEObjective:
+def entropic_sne(X: Any, perplexity: float) -> Pairwise:
     """SNE as it is used today: the same perplexity everywhere, few neighbours."""
-    return SNEObjective(probabilities(X, perplexity))
+    return sne(probabilities(X, perplexity))
 
 
 def probabilities(X: Any, perplexity: float) -> Any:
@@ -143,13 +143,13 @@ class Setting:
     spread: float = 0.01
 
 
-def sne(X: Any) -> Objective:
+def fifteen_neighbors(X: Any) -> Objective:
     return entropic_sne(X, 15)
 
 
-def elastic(X: Any) -> Objective:
+def entropic_elastic(X: Any) -> Objective:
     P = probabilities(X, 15)
-    return ElasticObjective((P + P.T) / (2 * len(X)), weight=100.0)
+    return elastic((P + P.T) / (2 * len(X)), weight=100.0)
 
 
 def some(rows: Any, n: int, seed: int) -> Any:
@@ -170,18 +170,18 @@ def s_curve(seed: int) -> Any:
 
 SETS = {
     "SNE, s-curve, h = ½": Setting(s_curve, lambda X: gaussian_sne(X, 0.5)),
-    "SNE, partitioned circle": Setting(circle, sne),
-    "SNE, Swiss roll": Setting(roll, sne),
+    "SNE, partitioned circle": Setting(circle, fifteen_neighbors),
+    "SNE, Swiss roll": Setting(roll, fifteen_neighbors),
     "SNE, hemisphere": Setting(
-        lambda seed: make_hemisphere(200, noise=0.02, random_state=seed).X, sne
+        lambda seed: make_hemisphere(200, noise=0.02, random_state=seed).X, fifteen_neighbors
     ),
-    "SNE, digits": Setting(lambda seed: some(load_digits().data, 250, seed), sne),
-    "SNE, iris": Setting(lambda seed: load_iris().data, sne),
+    "SNE, digits": Setting(lambda seed: some(load_digits().data, 250, seed), fifteen_neighbors),
+    "SNE, iris": Setting(lambda seed: load_iris().data, fifteen_neighbors),
     "UKR, helix, 1 coordinate": Setting(
         lambda seed: make_helix(250, random_state=seed).X, UKRObjective, 1, 0.1
     ),
     "UKR, s-curve": Setting(s_curve, UKRObjective, 2, 0.1),
-    "elastic embedding, Swiss roll": Setting(roll, elastic),
+    "elastic embedding, Swiss roll": Setting(roll, entropic_elastic),
 }
 GUIDES: dict[str, Callable[[Any], Filter]] = {
     "M^ν": lambda M: Power(NU, matrix=M, schedule=EveryStep()),
@@ -213,7 +213,7 @@ def minima(name: str, seed: int, steps: int) -> list[float]:
     finish = LBFGS(stopping=Stopping(max_iter=steps))
     filters = [None, *(guide(M) for guide in GUIDES.values())]
     ends = (descend(objective, start, filter, 60).embedding for filter in filters)
-    return [finish.minimise(objective, Y).value for Y in ends]
+    return [finish.minimize(objective, Y).value for Y in ends]
 
 
 def ratio_of(log: Estimate) -> Estimate:

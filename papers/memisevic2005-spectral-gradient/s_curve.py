@@ -183,8 +183,8 @@ def quasi_newton(lab: Lab) -> Iterator[Criterion]:
     steps = lab.choose(150, 60)
     methods = {"L-BFGS": LBFGS, "conjugate gradients": ConjugateGradient}
     drawn = {}
-    for method, optimiser in methods.items():
-        runs = in_pairs(lab, searched, [(optimiser, seed, steps) for seed in lab.seeds(20)])
+    for method, optimizer in methods.items():
+        runs = in_pairs(lab, searched, [(optimizer, seed, steps) for seed in lab.seeds(20)])
         found = {name: [run[name] for run in runs] for name in runs[0]}
         drawn |= {f"{method}, {name}": np.array([c for c, _ in f]) for name, f in found.items()}
         for name in list(found)[1:]:
@@ -194,12 +194,12 @@ def quasi_newton(lab: Lab) -> Iterator[Criterion]:
     lab.save(figure, "quasi_newton")
 
 
-def searched(optimiser: Any, seed: int, steps: int) -> dict[str, tuple[Any, Any]]:
+def searched(optimizer: Any, seed: int, steps: int) -> dict[str, tuple[Any, Any]]:
     """Values and evaluations after every step, by filter."""
     found, each = {}, problem(seed, 200, smoothing)
     for name, filter in each.filters.items():
-        method = optimiser(filter, stopping=for_steps(steps))
-        solution = method.minimise(each.objective, each.start)
+        method = optimizer(filter, stopping=for_steps(steps))
+        solution = method.minimize(each.objective, each.start)
         found[name] = curve(solution, steps), solution.history("evaluations")
     return found
 

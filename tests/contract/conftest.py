@@ -56,7 +56,7 @@ class Configuration:
 
     @property
     def unfolds(self):
-        """Whether a search of its own keeps lengths, and takes no other optimiser."""
+        """Whether a search of its own keeps lengths, and takes no other optimizer."""
         return "MVU" in self.id
 
     @property

@@ -107,11 +107,11 @@ def start():
     return np.random.default_rng(3).normal(scale=0.2, size=(N, 2))
 
 
-def compare(optimiser, start, xp, tol=1e-10):
+def compare(optimizer, start, xp, tol=1e-10):
     """Search in numpy and in another namespace."""
     seen = []
-    reference = optimiser.minimise(Elastic(np), start)
-    solution = optimiser.minimise(Elastic(xp), xp.asarray(start), watch=seen.append)
+    reference = optimizer.minimize(Elastic(np), start)
+    solution = optimizer.minimize(Elastic(xp), xp.asarray(start), watch=seen.append)
     assert is_there(solution.embedding, xp)
     assert is_there(seen[-1].embedding, xp)
     assert all(isinstance(x, float) for x in solution.trace[-1][1:4])
@@ -127,8 +127,8 @@ def compare(optimiser, start, xp, tol=1e-10):
 @pytest.mark.parametrize("filter", FILTERS)
 @pytest.mark.parametrize("rule", METHODS)
 def test_searches_along_lines(rule, filter, search, start, xp):
-    optimiser = METHODS[rule](FILTERS[filter], line_search=LINE_SEARCHES[search], stopping=STEPS)
-    compare(optimiser, start, xp)
+    optimizer = METHODS[rule](FILTERS[filter], line_search=LINE_SEARCHES[search], stopping=STEPS)
+    compare(optimizer, start, xp)
 
 
 @pytest.mark.parametrize("filter", FILTERS)
@@ -143,7 +143,7 @@ def test_a_search_that_converges(start, xp):
 def test_single_precision_stays(start, xp):
     single = xp.asarray(start.astype(np.float32))
     for filter in FILTERS.values():
-        solution = GradientDescent(filter, stopping=STEPS).minimise(Elastic(xp), single)
+        solution = GradientDescent(filter, stopping=STEPS).minimize(Elastic(xp), single)
         assert solution.embedding.dtype == xp.float32
         assert solution.value < solution.trace[0].value
 
@@ -151,17 +151,17 @@ def test_single_precision_stays(start, xp):
 def test_whole_numbers_and_bad_starts(start, xp):
     elastic = Elastic(xp)
     whole = xp.asarray((np.arange(2 * N) % 7).reshape(N, 2))
-    found = GradientDescent(stopping=Stopping(max_iter=2)).minimise(elastic, whole)
+    found = GradientDescent(stopping=Stopping(max_iter=2)).minimize(elastic, whole)
     assert found.embedding.dtype == xp.float64
     with pytest.raises(ValueError, match=r"has shape \(13, 2\)"):
-        LBFGS().minimise(elastic, xp.asarray(start[1:]))
+        LBFGS().minimize(elastic, xp.asarray(start[1:]))
     with pytest.raises(ValueError, match="contains NaN or infinity"):
-        LBFGS().minimise(elastic, xp.asarray(np.full_like(start, np.nan)))
+        LBFGS().minimize(elastic, xp.asarray(np.full_like(start, np.nan)))
 
 
 def test_the_start_is_left_alone(start, xp):
     there = xp.asarray(start)
-    found = LBFGS(stopping=Stopping(max_iter=1)).minimise(Elastic(xp), there)
+    found = LBFGS(stopping=Stopping(max_iter=1)).minimize(Elastic(xp), there)
     found.embedding[:, :] = 0.0
     np.testing.assert_array_equal(to_numpy(there), start)
 

@@ -869,7 +869,7 @@ def searches(method):
 
 
 def steered(method):
-    """Whether the search takes another optimiser."""
+    """Whether the search takes another optimizer."""
     return method.iterative and not method.unfolds
 
 

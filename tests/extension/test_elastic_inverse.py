@@ -74,7 +74,7 @@ def test_the_gradient_is_that_of_the_energy(rng):
     np.testing.assert_allclose((other - value) * frame.unit**2, change, rtol=1e-8)
 
 
-def test_predictions_minimise_the_energy(rng):
+def test_predictions_minimize_the_energy(rng):
     inverse = ElasticInverse(*arc(rng), STRENGTH)
     Z = inverse.Z[::5] + 0.2 * rng.normal(size=(16, 2))
     Y = inverse.predict(Z)

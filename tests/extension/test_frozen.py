@@ -12,16 +12,10 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import frozen as module
-from manifoldry.extension.forces import (
-    GaussianMap,
-    OwnNormaliser,
-    PlainRepulsion,
-    SharedNormaliser,
-    StudentMap,
-)
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
-from manifoldry.extension.newton import minimise_each
+from manifoldry.extension.newton import minimize_each
 from manifoldry.extension.placement import Local, RowObjective
+from manifoldry.objectives import elastic, sne, symmetric_sne, tsne
 
 METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")
 STRENGTH = 100.0  # λ of elastic embedding, for weights that sum to one
@@ -53,7 +47,7 @@ def similarities(method, D):
 
 
 def small_map(method, X, d, steps=None):
-    """A map by minimising the method's objective as written, gradients by differences of forces."""
+    """A map by minimizing the method's objective as written, gradients by differences of forces."""
     n, D = len(X), cdist(X, X, "sqeuclidean")
     P = entropic(D + np.diag(np.full(n, np.inf)))
     if method != "sne":
@@ -103,20 +97,22 @@ class Fitted(NamedTuple):
     def place(self, X):
         return self.map.place(self.rows(X), self.charges(X))
 
-    def objective(self, X):
+    def objective(self, X, **options):
         P = sparse.csr_array(self.rows(X))
-        return RowObjective(self.Y, P, self.map.kernel, self.map.repulsion, self.charges(X))
+        return RowObjective(self.Y, P, self.map.problem, self.charges(X), **options)
 
 
-def frozen(method, Y):
-    if method == "sne":
-        return FrozenMap(Y, GaussianMap(), OwnNormaliser())
-    if method == "elastic":
-        return FrozenMap(Y, GaussianMap(), PlainRepulsion(STRENGTH / (len(Y) - 1)), 3)
-    if method == "weighted elastic":
-        return FrozenMap(Y, GaussianMap(), PlainRepulsion(STRENGTH * len(Y)), 3)
-    kernel = GaussianMap() if method == "symmetric" else StudentMap(degrees(method))
-    return FrozenMap(Y, kernel, SharedNormaliser.of_map(Y, kernel))
+def frozen(method, Y, strength=STRENGTH, **options):
+    """The training points stand still, so that it does not matter what attracts them."""
+    n, starts = len(Y), 3 if "elastic" in method else 1
+    W = (1 - np.eye(n)) / (n * (n - 1))
+    objective = {
+        "sne": lambda: sne(n * W),
+        "symmetric": lambda: symmetric_sne(W),
+        "elastic": lambda: elastic(W, weight=strength),
+        "weighted elastic": lambda: elastic(W, W, strength),
+    }.get(method, lambda: tsne(W, degrees(method)))()
+    return FrozenMap(Y, objective.for_new_points(Y), starts, **options)
 
 
 def sheet(rng, n):
@@ -190,15 +186,14 @@ def test_derivatives_by_central_differences(fitted, rng):
         np.testing.assert_allclose(here.hessian[:, :, i], bend, rtol=1e-6, atol=1e-6)
 
 
-def test_one_block_and_many_blocks_are_the_same(fitted, rng, monkeypatch):
-    X, rows = sheet(rng, 10), np.arange(10)
+def test_one_block_and_many_blocks_are_the_same(fitted, rng):
+    X, rows, blocks = sheet(rng, 10), np.arange(10), {"cached": 3 * N, "share": 5 * N}
     whole = fitted.objective(X).at(fitted.Y[:10], rows)
-    for name, value in (("_CACHED", 3 * N), ("_SHARE", 5 * N)):
-        monkeypatch.setattr(f"manifoldry.extension.placement.{name}", value)
-    for part, expected in zip(fitted.objective(X).at(fitted.Y[:10], rows), whole, strict=True):
+    some = fitted.objective(X, **blocks).at(fitted.Y[:10], rows)
+    for part, expected in zip(some, whole, strict=True):
         np.testing.assert_array_equal(part, expected)
-    monkeypatch.setattr("manifoldry.extension.placement._COLUMNS", 7)
-    for part, expected in zip(fitted.objective(X).at(fitted.Y[:10], rows), whole, strict=True):
+    some = fitted.objective(X, **blocks, columns=7).at(fitted.Y[:10], rows)
+    for part, expected in zip(some, whole, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-11, atol=1e-11)
 
 
@@ -298,7 +293,7 @@ def test_strong_repulsion_puts_a_point_outside_the_map(strength):
     Y, P = np.linspace(-3, 3, 13)[:, None], np.eye(13)[[5]]
     line = np.linspace(-8, 8, 16001)
     values = (line - Y[5]) ** 2 + strength * np.exp(-((line - Y) ** 2)).sum(axis=0)
-    found = FrozenMap(Y, GaussianMap(), PlainRepulsion(strength), outside=True).place(P)
+    found = frozen("elastic", Y, strength * 12, outside=True).place(P)
     assert found.values[0] <= values.min()
     assert abs(found.positions[0, 0] - line[np.argmin(values)]) < 1e-3
 
@@ -341,7 +336,7 @@ def test_clusters_that_do_not_see_each_other(method, rng):
 
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_a_single_neighbour(method, rng):
-    """SNE then has no minimiser but infinity: flat ground is where it stops."""
+    """SNE then has no minimizer but infinity: flat ground is where it stops."""
     Y = rng.normal(size=(30, 2))
     placed = frozen(method, Y).place(np.eye(30)[:5])
     assert np.isfinite(placed.positions).all()
@@ -352,20 +347,18 @@ def test_rows_with_fewer_neighbours_than_starts(rng):
     """What fills the row up must not become a start: it would depend on the batch."""
     Y = 5 * rng.normal(size=(30, 2))
     P = np.vstack([np.eye(30)[7], rng.dirichlet(np.ones(30), size=3)])
-    elastic = FrozenMap(Y, GaussianMap(), PlainRepulsion(20.0), 3)
+    placing = frozen("elastic", Y, 20.0 * 29)
     np.testing.assert_allclose(
-        elastic.place(P).positions[:1], elastic.place(P[:1]).positions, atol=1e-9
+        placing.place(P).positions[:1], placing.place(P[:1]).positions, atol=1e-9
     )
 
 
 def test_rows_that_do_not_sum_to_one_weigh_as_they_are(rng):
     Y, P = rng.normal(size=(30, 2)), rng.dirichlet(np.full(30, 0.3), size=6)
-    sne, elastic = frozen("sne", Y), frozen("elastic", Y)
-    np.testing.assert_allclose(sne.place(3 * P).positions, sne.place(P).positions, atol=1e-8)
-    tripled = FrozenMap(Y, GaussianMap(), PlainRepulsion(3 * STRENGTH / 29), 3)
-    np.testing.assert_allclose(
-        tripled.place(3 * P).positions, elastic.place(P).positions, atol=1e-8
-    )
+    rows, plain = frozen("sne", Y), frozen("elastic", Y)
+    np.testing.assert_allclose(rows.place(3 * P).positions, rows.place(P).positions, atol=1e-8)
+    tripled = frozen("elastic", Y, 3 * STRENGTH)
+    np.testing.assert_allclose(tripled.place(3 * P).positions, plain.place(P).positions, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -426,7 +419,7 @@ def test_nothing_to_transform(rng):
 def test_unsettled_places_are_told(rng, monkeypatch):
     Y, P = rng.normal(size=(9, 2)), rng.dirichlet(np.ones(9), size=4)
     extension = FrozenExtension(frozen("elastic", Y), Rows(lambda X: P))
-    monkeypatch.setattr(module, "minimise_each", lambda *a: minimise_each(*a, max_iter=1))
+    monkeypatch.setattr(module, "minimize_each", lambda *a: minimize_each(*a, max_iter=1))
     with pytest.warns(ExtensionWarning, match="of 4 new points had not settled"):
         extension.transform(np.zeros((4, 1)))
 
@@ -477,7 +470,7 @@ class Functions:
 
 def test_newton_on_hard_functions():
     starts = np.array([[-1.2, 1.0], [0.1, 3.0], [-1e-6, 0.0], [2.0, -5.0]])
-    ends = minimise_each(Functions(), starts, np.array([0, 1, 1, 2]), np.ones(4))
+    ends = minimize_each(Functions(), starts, np.array([0, 1, 1, 2]), np.ones(4))
     assert ends.converged.all()
     np.testing.assert_allclose(ends.places[:3], [[1, 1], [1, 0], [-1, 0]], atol=1e-8)
     np.testing.assert_allclose(ends.places[3], 0, atol=1e-4)  # flat beyond rounding
@@ -486,7 +479,7 @@ def test_newton_on_hard_functions():
 
 def test_newton_says_when_it_ran_out_of_steps():
     start = np.array([[-1.2, 1.0]])
-    ends = minimise_each(Functions(), start, np.array([0]), np.ones(1), max_iter=3)
+    ends = minimize_each(Functions(), start, np.array([0]), np.ones(1), max_iter=3)
     assert not ends.converged[0]
     assert ends.n_iter[0] == 3
     assert ends.values[0] < Functions.one([-1.2, 1.0], 0)[0]

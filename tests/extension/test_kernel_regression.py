@@ -178,7 +178,7 @@ def test_no_search_from_many_starts_finds_better(rng):
         assert length <= np.sqrt(min(ends)) * (1 + 1e-6)
 
 
-def test_a_floor_is_part_of_what_is_minimised(rng):
+def test_a_floor_is_part_of_what_is_minimized(rng):
     Z, X = sheet(rng, n=80)
     surface = KernelRegressionMap(Z, X)
     extension = OrthogonalProjection(surface, floor=8.0, weight=0.1)

@@ -53,7 +53,7 @@ class TestWeight:
         Y = mf.ElasticEmbedding().fit(X).embedding_[:-1]
         assert Y.std(axis=0).min() > 0.5
 
-    def test_the_map_is_the_minimiser_at_that_weight(self, X):
+    def test_the_map_is_the_minimizer_at_that_weight(self, X):
         model = mf.ElasticEmbedding(repulsion="uniform").fit(X)
         again = mf.ElasticEmbedding(
             repulsion="uniform", weight=model.weight_, init=model.embedding_
@@ -150,7 +150,7 @@ class TestRepulsion:
 
 
 @pytest.mark.parametrize("repulsion", ["uniform", "squared_distance"])
-def test_new_points_minimise_their_part_of_the_energy(X, X_new, repulsion):
+def test_new_points_minimize_their_part_of_the_energy(X, X_new, repulsion):
     """No place on a fine grid around costs less, by the energy of one more point written out."""
     model = mf.ElasticEmbedding(weight=20.0, perplexity=10, repulsion=repulsion).fit(X)
     placed = model.transform(X_new)

@@ -1,4 +1,4 @@
-"""SNE, symmetric SNE, t-SNE and the elastic embedding as minimisers of what they say."""
+"""SNE, symmetric SNE, t-SNE and the elastic embedding as minimizers of what they say."""
 
 import numpy as np
 import pytest
@@ -110,7 +110,11 @@ class TestObjectives:
 
 class TestTSNE:
     def test_as_good_as_scikit_learns_exact_method(self):
-        """By scikit-learn's own probabilities, of all pairs."""
+        """By scikit-learn's own probabilities, of all pairs.
+
+        Rounding decides in which of many minima a search ends, one in twenty of them 1.5 % above
+        the reference, most 2 % below: the median of three orders of the points counts.
+        """
         X = load_digits().data[:300]
         reference = manifold.TSNE(perplexity=30, method="exact", init="pca", random_state=0).fit(X)
         D = squareform(pdist(X, "sqeuclidean")).astype(np.float32)
@@ -121,9 +125,13 @@ class TestTSNE:
             return 2 * (P * np.log(P / (K / (2 * K.sum())))).sum()
 
         assert np.isclose(divergence_of(reference.embedding_), reference.kl_divergence_, rtol=1e-4)
-        model = mf.TSNE(perplexity=30).fit(X)
-        assert model.converged_
-        assert divergence_of(model.embedding_) < 1.01 * reference.kl_divergence_
+        found = []
+        for seed in range(3):
+            order = np.random.default_rng(seed).permutation(len(X))
+            model = mf.TSNE(perplexity=30).fit(X[order])
+            assert model.converged_
+            found.append(divergence_of(model.embedding_[np.argsort(order)]))
+        assert np.median(found) < 1.01 * reference.kl_divergence_
 
     def test_heavier_tails_part_clusters_further(self, X):
         """Relative to the nearest neighbours, the map of one degree of freedom is wider."""
@@ -250,7 +258,7 @@ class TestHomotopy:
         assert np.array_equal(path.embeddings[-1], model.embedding_)
         assert np.array_equal(path.embedding_at(50.0), model.embedding_)
         assert path.column("value")[-1] == model.loss_
-        # Energies of minimisers grow with a weight that multiplies something positive.
+        # Energies of minimizers grow with a weight that multiplies something positive.
         assert (np.diff(path.column("value")) > 0).all()
 
     def test_the_first_line_is_the_critical_direction(self, X):
@@ -272,7 +280,7 @@ class TestHomotopy:
         assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
 
     def test_exaggeration_step_by_step(self, X):
-        """As good as at once, and by its own rule: optimisers are free."""
+        """As good as at once, and by its own rule: optimizers are free."""
         both = {"perplexity": 10, "optimizer": "lbfgs"}
         model = mf.TSNE(homotopy=Homotopy(n_steps=6), **both).fit(X)
         expected = np.geomspace(1 / 12, 1, 6)

@@ -213,7 +213,7 @@ class TestEvidence:
         assert fine.loss_ < rough.loss_
         assert "tol=0.01" in rough.status_
 
-    def test_an_optimiser_with_its_own_rule(self, X):
+    def test_an_optimizer_with_its_own_rule(self, X):
         model = mf.SNE(init="spectral", optimizer=LBFGS(stopping=Stopping(max_iter=4))).fit(X)
         assert model.n_iter_ == 4
         assert mf.SNE(init="spectral", optimizer="cg", max_iter=5).fit(X).n_iter_ == 5

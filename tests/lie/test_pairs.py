@@ -1,4 +1,4 @@
-"""The objective: invariances, gradients, and the exact minimisers of the alternation."""
+"""The objective: invariances, gradients, and the exact minimizers of the alternation."""
 
 from dataclasses import replace
 
@@ -72,7 +72,7 @@ def test_normalised_keeps_operators_and_fixes_the_rest(problem):
     assert (a[np.abs(a).argmax(axis=0), np.arange(len(H))] > 0).all()
 
 
-def test_each_step_is_the_exact_minimiser(problem):
+def test_each_step_is_the_exact_minimizer(problem):
     pairs, G, amounts = problem
     rng = np.random.default_rng(3)
     best_a, best_G = best_amounts(pairs, G), best_generators(pairs, amounts)

@@ -6,13 +6,9 @@ from scipy import linalg, sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from manifoldry.objectives import bifurcation
-from manifoldry.objectives.bifurcation import Bifurcation
-from manifoldry.objectives.elastic import ElasticObjective
-from manifoldry.objectives.sne import SNEObjective
+from manifoldry.objectives import elastic, sne, symmetric_sne, tsne
+from manifoldry.objectives.bifurcation import Bifurcation, Numerics
 from manifoldry.objectives.squared_distance import squared_distance_weights
-from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
-from manifoldry.objectives.tsne import TSNEObjective
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -26,14 +22,14 @@ JOINT = (P + P.T) / (2 * N)
 GRAPH = SQUARES * (SQUARES > 25)
 
 OBJECTIVES = {
-    "uniform": ElasticObjective(JOINT),
-    "distances": ElasticObjective(JOINT, squared_distance_weights(X, np.float64)),
-    "dense": ElasticObjective(JOINT, SQUARES**2),
-    "sparse": ElasticObjective(JOINT, sparse.csr_array(GRAPH)),
-    "sne": SNEObjective(P),
-    "sne, self": SNEObjective(P, include_self=True, reduction="sum"),
-    "symmetric sne": SymmetricSNEObjective(JOINT),
-    "tsne": TSNEObjective(JOINT, dof=2.0, exaggeration=4.0),
+    "uniform": elastic(JOINT),
+    "distances": elastic(JOINT, squared_distance_weights(X, np.float64)),
+    "dense": elastic(JOINT, SQUARES**2),
+    "sparse": elastic(JOINT, sparse.csr_array(GRAPH)),
+    "sne": sne(P),
+    "sne, self": sne(P, include_self=True, reduction="sum"),
+    "symmetric sne": symmetric_sne(JOINT),
+    "tsne": tsne(JOINT, dof=2.0, exaggeration=4.0),
 }
 
 
@@ -76,12 +72,10 @@ def test_published_bounds(objective):
 
 
 @pytest.mark.parametrize("name", ["distances", "dense", "sparse"])
-def test_iterations_agree_with_dense_matrices(name, monkeypatch):
+def test_iterations_agree_with_dense_matrices(name):
     objective = OBJECTIVES[name]
     dense = Bifurcation.of(objective, n_components=3)
-    monkeypatch.setattr(bifurcation, "_DENSE", 10)
-    monkeypatch.setattr(bifurcation, "_FULL", 1)
-    found = Bifurcation.of(objective, n_components=3)
+    found = Bifurcation.of(objective, n_components=3, numerics=Numerics(dense_up_to=10, full=1))
     assert found.lower == pytest.approx(dense.lower)
     assert dense.upper <= found.upper * (1 + 1e-9)
     assert found.weight == pytest.approx(dense.weight, rel=1e-9)
@@ -114,13 +108,13 @@ def test_maps_collapse_below_and_open_in_one_direction_above(name):
 
 @pytest.mark.parametrize("repulsion", ["uniform", "dense", "sparse"])
 @pytest.mark.parametrize("dense_up_to", [2000, 10])
-def test_pieces_that_repel_each_other_open_at_once(repulsion, dense_up_to, monkeypatch):
-    monkeypatch.setattr(bifurcation, "_DENSE", dense_up_to)
-    monkeypatch.setattr(bifurcation, "_FULL", 1)
+def test_pieces_that_repel_each_other_open_at_once(repulsion, dense_up_to):
     half = np.kron(np.eye(2), 1 - np.eye(12))
     weights = {"uniform": "uniform", "dense": SQUARES[:24, :24]}
     given = weights.get(repulsion, sparse.csr_array(GRAPH[:24, :24]))
-    found = Bifurcation.of(ElasticObjective(half / half.sum(), given))
+    found = Bifurcation.of(
+        elastic(half / half.sum(), given), numerics=Numerics(dense_up_to, full=1)
+    )
     assert found.weight == 0
     assert found.lower == 0
     first = found.directions[:, 0]
@@ -132,7 +126,7 @@ def test_pieces_that_do_not_repel_each_other():
     """Each piece opens by itself: the smaller of their critical weights counts."""
     half = np.kron(np.diag([2.0, 1.0]), 1 - np.eye(6))
     repulsion = np.kron(np.eye(2), 1 - np.eye(6))
-    found = Bifurcation.of(ElasticObjective(half / half.sum(), repulsion), n_components=1)
+    found = Bifurcation.of(elastic(half / half.sum(), repulsion), n_components=1)
     # Within a piece attraction is c times repulsion: c = (1/90)/(1/60) in the weaker one.
     assert found.weight == pytest.approx(2 / 3, rel=1e-6)
 

@@ -6,8 +6,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from manifoldry.objectives.elastic import ElasticObjective
-from manifoldry.objectives.pair_sums import PairSums
+from manifoldry.objectives import Exact, Gaussian, elastic
 from manifoldry.objectives.repulsion import (
     DenseRepulsion,
     Repulsion,
@@ -45,7 +44,7 @@ def dense_hessian(W, R, weight, Y):
     "repulsion", ["uniform", SQUARES, GRAPH], ids=["uniform", "dense", "sparse"]
 )
 def test_hessian_and_its_diagonal(repulsion):
-    objective = ElasticObjective(ATTRACTION, repulsion, weight=20.0)
+    objective = elastic(ATTRACTION, repulsion, weight=20.0)
     R = 1 - np.eye(N) if isinstance(repulsion, str) else repulsion
     R = R.toarray() if sparse.issparse(R) else R
     R = R / R.sum()
@@ -64,7 +63,7 @@ def test_value_from_the_definition():
     d2 = squareform(pdist(MAP, "sqeuclidean"))
     R = SQUARES / SQUARES.sum()
     expected = (ATTRACTION * d2).sum() + 7.0 * (R * np.exp(-d2)).sum()
-    objective = ElasticObjective(ATTRACTION, squared_distance_weights(X, np.float64), 7.0)
+    objective = elastic(ATTRACTION, squared_distance_weights(X, np.float64), 7.0)
     assert objective.value(MAP) == pytest.approx(expected, rel=1e-13)
 
 
@@ -74,12 +73,12 @@ def test_scaling_law():
     d2 = squareform(pdist(MAP, "sqeuclidean"))
     R = SQUARES / SQUARES.sum()
     raw = (a * ATTRACTION * d2).sum() + weight * (b * R * np.exp(-d2)).sum()
-    objective = ElasticObjective(ATTRACTION, SQUARES).with_weight(weight * b / a)
+    objective = elastic(ATTRACTION, SQUARES).with_weight(weight * b / a)
     assert a * objective.value(MAP) == pytest.approx(raw, rel=1e-12)
 
 
 def test_learned_affinity_holds_a_minimum_together():
-    objective = ElasticObjective(ATTRACTION, squared_distance_weights(X, np.float64), 50.0)
+    objective = elastic(ATTRACTION, squared_distance_weights(X, np.float64), 50.0)
 
     def fun(y):
         value, G = objective.value_and_gradient(y.reshape(N, 2))
@@ -130,12 +129,23 @@ class TestRepulsion:
     def test_sums(self, repulsion: tuple[Repulsion, np.ndarray]):
         found, R = repulsion
         K = R * np.exp(-squareform(pdist(MAP, "sqeuclidean")))
-        sums = found.sums(MAP)
-        assert isinstance(sums, PairSums)
-        np.testing.assert_allclose(sums.mass, K.sum(axis=1), rtol=1e-6)
-        np.testing.assert_allclose(sums.force, lap(K) @ MAP, atol=1e-7)
+        mass, force = Exact().sums(Gaussian(), MAP, found.matrix)
+        np.testing.assert_allclose(found.scale * mass, K.sum(axis=1), rtol=1e-6)
+        np.testing.assert_allclose(found.scale * force, lap(K) @ MAP, atol=1e-7)
         steps = (MAP[:, None] - MAP) ** 2
-        np.testing.assert_allclose(found.moments(MAP), np.einsum("nm,nmi->ni", K, steps), rtol=1e-6)
+        moments = found.scale * Exact().moments(Gaussian(), MAP, found.matrix)
+        np.testing.assert_allclose(moments, np.einsum("nm,nmi->ni", K, steps), rtol=1e-6)
+
+    def test_scaled(self, repulsion: tuple[Repulsion, np.ndarray]):
+        found, R = repulsion
+        i, scaled = np.arange(N), found.scaled(2.5).released()
+        at = np.where(np.eye(N), 0, scaled.at(i[:, None], i))
+        np.testing.assert_allclose(at, 2.5 * R, rtol=1e-6)
+        assert scaled.n == N
+        assert scaled.scale == pytest.approx(2.5 * found.scale)
+        assert (scaled.matrix is None) == (found.matrix is None)
+        np.testing.assert_allclose(scaled.degrees, 2.5 * R.sum(axis=1), rtol=1e-6)
+        np.testing.assert_allclose(scaled.laplacian(), 2.5 * lap(R), atol=1e-8)
 
 
 def test_laplacian_of_squared_distances_needs_no_matrix():
@@ -193,7 +203,7 @@ def test_bad_repulsion_is_refused(monkeypatch):
         (sparse.csr_array((N, N)), "sum to 0"),
     ]:
         with pytest.raises(ValueError, match=message):
-            ElasticObjective(ATTRACTION, bad)
+            elastic(ATTRACTION, bad)
     with pytest.raises(ValueError, match=r"sum to 0\.0 .* coincide"):
         squared_distance_weights(np.ones((5, 2)))
     monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100)

@@ -1,192 +1,243 @@
 """Sums over pairs: compiled loops and numpy against whole matrices and scipy's densities."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.spatial.distance import cdist
 from scipy.stats import t as student
 
-from manifoldry.objectives import pair_sums
-from manifoldry.objectives.pair_sums import (
-    gaussian_moments,
-    gaussian_sums,
-    student_moments,
-    student_sums,
-    weighted_gaussian_moments,
-    weighted_gaussian_sums,
-)
+from manifoldry.objectives import Complement, Exact, Gaussian, Kernel, Student, exact
 from manifoldry.util.threads import threads_allowed
 
 TOLERANCE = {np.float32: 2e-6, np.float64: 1e-13}
 
 
+COMPILED = Exact(compile_pairs=0.0)
+KERNELS = (Gaussian(), Student())
+
+
 @pytest.fixture(params=["numpy", "compiled"])
-def path(request, monkeypatch):
-    monkeypatch.setattr(pair_sums, "_LARGE", 0.0 if request.param == "compiled" else np.inf)
-
-
-@pytest.fixture
-def compiled(monkeypatch):
-    monkeypatch.setattr(pair_sums, "_LARGE", 0.0)
+def pairs(request):
+    return COMPILED if request.param == "compiled" else Exact(compile_pairs=np.inf)
 
 
 def points(n, d, dtype=np.float64, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d)).astype(dtype)
 
 
-def kernel(D, dof):
+def density(D, dof):
     """κ and u; Student's density is that of scipy, one at zero."""
     if dof is None:
         return np.exp(-D), np.ones_like(D)
     return student.pdf(np.sqrt(D), dof) / student.pdf(0, dof), 1 + D / dof
 
 
-def expected(targets, sources=None, weights=1.0, dof=None):
+def expected(Y, weights=1.0, dof=None, rows=slice(None)):
     """Mass, force and second moments by whole matrices in double precision."""
-    T = np.asarray(targets, float)
-    S = T if sources is None else np.asarray(sources, float)
-    K, u = kernel(cdist(T, S, "sqeuclidean"), dof)
+    Y = np.asarray(Y, float)
+    slope = 1 if dof is None else (dof + 1) / (2 * dof)
+    bend = 1 if dof is None else slope * (slope + 1 / dof)
+    K, u = density(cdist(Y[rows], Y, "sqeuclidean"), dof)
     K = K * weights
-    if sources is None:
-        np.fill_diagonal(K, 0)
-    steps = T[:, None] - S
-    force = np.einsum("ij,ijc->ic", K / u, steps)
-    return K.sum(axis=1), force, np.einsum("ij,ijc->ic", K / u**2, steps**2)
+    K[np.arange(len(K)), np.arange(len(Y))[rows]] = 0
+    steps = Y[rows, None] - Y
+    force = np.einsum("ij,ijc->ic", slope * K / u, steps)
+    return K.sum(axis=1), force, np.einsum("ij,ijc->ic", bend * K / u**2, steps**2)
 
 
-def check(sums, moments, wanted, dtype):
+def check(pairs, kernel, Y, weights=None, **how):
     """Errors are relative to the largest figure, since forces cancel."""
+    sums, moments = pairs.sums(kernel, Y, weights), pairs.moments(kernel, Y, weights)
     assert sums.mass.dtype == np.float64
-    assert sums.force.dtype == moments.dtype == dtype
+    assert sums.force.dtype == moments.dtype == Y.dtype
+    wanted = expected(Y, 1.0 if weights is None else np.asarray(weights, float), **how)
     for found, right in zip((*sums, moments), wanted, strict=True):
         assert found.shape == right.shape
-        assert np.abs(found - right).max() <= TOLERANCE[dtype] * np.abs(right).max()
+        assert np.abs(found - right).max() <= TOLERANCE[Y.dtype.type] * np.abs(right).max()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.usefixtures("path")
 class TestAgainstWholeMatrices:
     """Not all combinations: each is compiled by itself, and they share one body."""
 
     @pytest.mark.parametrize("d", [1, 2, 3, 5])
-    def test_gaussian(self, d, dtype):
-        Y = points(1300, d, dtype)  # more than a tile, and no multiple of one
-        check(gaussian_sums(Y), gaussian_moments(Y), expected(Y), dtype)
+    def test_gaussian(self, pairs, d, dtype):
+        check(pairs, Gaussian(), points(1300, d, dtype))  # over a tile, and no multiple of one
 
     @pytest.mark.parametrize(("d", "dof"), [(2, 1.0), (3, 1.0), (5, 1.0), (2, 0.5), (2, 3.0)])
-    def test_student(self, d, dof, dtype):
-        Y = points(301, d, dtype)
-        wanted = expected(Y, dof=dof)
-        check(student_sums(Y, dof=dof), student_moments(Y, dof=dof), wanted, dtype)
+    def test_student(self, pairs, d, dof, dtype):
+        check(pairs, Student(dof), points(301, d, dtype), dof=dof)
 
     @pytest.mark.parametrize("d", [1, 5])
-    def test_other_sources_with_charges(self, d, dtype):
-        T, S = points(45, d, dtype), points(77, d, dtype, seed=1)
-        a = points(77, 1, dtype, seed=2)[:, 0]
-        check(student_sums(T, S, a), student_moments(T, S, a), expected(T, S, a, dof=1), dtype)
+    def test_charges(self, pairs, d, dtype):
+        check(pairs, Student(), points(77, d, dtype), points(77, 1, dtype, seed=2)[:, 0], dof=1)
 
     @pytest.mark.parametrize("weight_dtype", [np.float32, np.float64])
-    def test_weights(self, dtype, weight_dtype):
-        Y, W = points(66, 2, dtype), np.abs(points(66, 66)).astype(weight_dtype)
-        W += W.T
-        wanted = expected(Y, weights=W.astype(float))
-        check(weighted_gaussian_sums(Y, W), weighted_gaussian_moments(Y, W), wanted, dtype)
+    def test_weights(self, pairs, dtype, weight_dtype):
+        W = np.abs(points(66, 66)).astype(weight_dtype)
+        check(pairs, Gaussian(), points(66, 2, dtype), W + W.T)
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.parametrize("kernel", [Gaussian(), Student(), Student(2.5)], ids=repr)
+def test_sums_over_edges_are_those_with_dense_weights(kernel):
+    Y, W = points(50, 2), np.abs(points(50, 50)) * (points(50, 50, seed=3) > 0.5)
+    W = np.triu(W, 1) + np.triu(W, 1).T
+    (mass, force), edges = Exact().sums(kernel, Y, W), sparse.csr_array(W)
+    found = Exact().sums(kernel, Y, edges)
+    np.testing.assert_allclose(found.mass, mass, rtol=1e-13)
+    np.testing.assert_allclose(found.force, force, atol=1e-13)
+    moments = Exact().moments(kernel, Y, W)
+    np.testing.assert_allclose(Exact().moments(kernel, Y, edges), moments, rtol=1e-13)
+
+
+@dataclass(frozen=True)
+class Plain(Kernel):
+    """Student's formulas without its name: a kernel that has no compiled loops."""
+
+    def phi(self, D):
+        return np.log1p(D)
+
+    def slope(self, D):
+        return 1 / (1 + D)
+
+    def bend(self, D):
+        return -1 / (1 + D) ** 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_kernel_without_compiled_loops(dtype):
+    check(COMPILED, Plain(), points(301, 2, dtype), dof=1)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+@pytest.mark.parametrize("dof", [1.0, 2.5])
+def test_compiled_attraction_is_that_of_numpy(d, dof):
+    rng = np.random.default_rng(4)
+    W = sparse.csr_array(np.where(rng.random((500, 500)) < 0.05, rng.random((500, 500)), 0))
+    Y = rng.normal(size=(500, d))
+    plain = Exact(compile_edges=np.inf).attraction(Student(dof), W)(Y)
+    compiled = Exact(compile_edges=0, edge_block=1000).attraction(Student(dof), W)(Y)
+    assert compiled.value == pytest.approx(plain.value, rel=1e-12)
+    np.testing.assert_allclose(compiled.force, plain.force, atol=1e-12)
+    np.testing.assert_allclose(compiled.degree, plain.degree, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, Plain()], ids=repr)
+def test_attraction_follows_the_kernel(kernel):
+    """Σ W·(−log κ) and a quarter of its gradient, by whole matrices."""
+    Y, W = points(20, 2), np.abs(points(20, 20))
+    W = np.triu(W, 1) + np.triu(W, 1).T
+    D = cdist(Y, Y, "sqeuclidean")
+    pull = Exact().attraction(kernel, sparse.csr_array(W))(Y)
+    assert pull.value == pytest.approx((W * -np.log(kernel(D))).sum(), rel=1e-13)
+    T = W * kernel.slope(D)
+    np.testing.assert_allclose(pull.force, T.sum(axis=1)[:, None] * Y - T @ Y, atol=1e-12)
+    np.testing.assert_allclose(pull.degree, T.sum(axis=1), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [*KERNELS, Student(0.4), Student(7.0), Complement(Student()), Complement(Gaussian())],
+    ids=repr,
+)
+def test_derivatives_of_kernels(kernel):
+    D, h = np.linspace(0.1, 9, 50), 1e-5
+    for function, derivative in ((kernel.phi, kernel.slope), (kernel.slope, kernel.bend)):
+        change = np.subtract(function(D + h), function(D - h)) / (2 * h)
+        np.testing.assert_allclose(np.broadcast_to(derivative(D), 50), change, atol=1e-9)
+    np.testing.assert_allclose(kernel(D), np.exp(-kernel.phi(D)), rtol=1e-13)
+    second = (kernel(D + 1e-4) - 2 * kernel(D) + kernel(D - 1e-4)) / 1e-8
+    np.testing.assert_allclose(kernel.curvature(D) * kernel(D), second, rtol=1e-5, atol=1e-6)
+
+
 class TestExtremes:
-    def test_charges_of_the_targets_themselves(self):
-        Y, a = points(30, 2), np.arange(30)
-        check(gaussian_sums(Y, charges=a), gaussian_moments(Y, charges=a),
-              expected(Y, weights=a), np.float64)  # fmt: skip
+    def test_whole_numbers_as_charges(self, pairs):
+        check(pairs, Gaussian(), points(30, 2), np.arange(30))
 
-    def test_a_point_alone(self):
-        for sums in (gaussian_sums, student_sums):
-            mass, force = sums(np.array([[1.0, 2.0]]))
-            assert mass.tolist() == [0]
-            assert force.tolist() == [[0, 0]]
+    @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+    def test_a_point_alone(self, pairs, kernel):
+        mass, force = pairs.sums(kernel, np.array([[1.0, 2.0]]))
+        assert mass.tolist() == [0]
+        assert force.tolist() == [[0, 0]]
 
-    def test_no_targets_and_no_sources(self):
-        Y, nobody = points(4, 2), np.empty((0, 2))
-        assert gaussian_sums(nobody, Y).force.shape == (0, 2)
-        assert gaussian_sums(nobody).mass.shape == (0,)
-        assert student_sums(Y, nobody).mass.tolist() == [0] * 4
+    def test_no_points(self, pairs):
+        mass, force = pairs.sums(Gaussian(), np.empty((0, 2)))
+        assert force.shape == (0, 2)
+        assert mass.shape == (0,)
 
-    def test_coincident_points(self):
-        Y = np.full((40, 2), 3.7, np.float32)
-        for sums in (gaussian_sums, student_sums):
-            mass, force = sums(Y)
-            assert (mass == 39).all()
-            assert (force == 0).all()
+    @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+    def test_coincident_points(self, pairs, kernel):
+        mass, force = pairs.sums(kernel, np.full((40, 2), 3.7, np.float32))
+        assert (mass == 39).all()
+        assert (force == 0).all()
 
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("far", [1e2, 1e15, 1e30])
     @pytest.mark.filterwarnings("error")
-    def test_far_points_do_not_touch(self, dtype, far):
+    def test_far_points_do_not_touch(self, pairs, dtype, far):
         Y = np.array([[0, 0], [0, 1], [far, far]], dtype)
-        mass, force = gaussian_sums(Y)
+        mass, force = pairs.sums(Gaussian(), Y)
         assert mass == pytest.approx([np.exp(-1), np.exp(-1), 0], abs=0, rel=1e-6)
         assert (force[2] == 0).all()
-        assert (gaussian_moments(Y)[2] == 0).all()
+        assert (pairs.moments(Gaussian(), Y)[2] == 0).all()
         for dof in (1.0, 2.5):
-            sums, moments = student_sums(Y, dof=dof), student_moments(Y, dof=dof)
+            sums, moments = pairs.sums(Student(dof), Y), pairs.moments(Student(dof), Y)
             assert np.isfinite(sums.mass).all()
             assert np.isfinite(sums.force).all()
             assert np.isfinite(moments).all()
             assert sums.mass[2] < 1e-3
 
-    def test_not_a_number_is_not_hidden(self):
-        Y = np.array([[0, 0], [1, np.nan], [2, 0]], np.float32)
-        for sums in (gaussian_sums(Y), student_sums(Y)):
-            assert np.isnan(sums.mass).all()
-            assert np.isnan(sums.force[:, 1]).all()
+    @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+    def test_not_a_number_is_not_hidden(self, pairs, kernel):
+        sums = pairs.sums(kernel, np.array([[0, 0], [1, np.nan], [2, 0]], np.float32))
+        assert np.isnan(sums.mass).all()
+        assert np.isnan(sums.force[:, 1]).all()
 
-    def test_far_offset_costs_no_digits(self):
+    def test_far_offset_costs_no_digits(self, pairs):
         Y = np.round(points(50, 2) * 2**10) / 2**10
-        assert (gaussian_sums(Y).mass == gaussian_sums(Y + 2.0**30).mass).all()
+        mass, moved = (pairs.sums(Gaussian(), Z).mass for Z in (Y, Y + 2.0**30))
+        assert (mass == moved).all()
 
-    def test_small_masses_keep_their_digits(self):
+    def test_small_masses_keep_their_digits(self, pairs):
         """A point's own κ(0) = 1 must not have been in the sum."""
-        Y = np.array([[0.0], [5.0]])
-        assert gaussian_sums(Y).mass == pytest.approx(np.exp(-25), rel=1e-14, abs=0)
+        mass = pairs.sums(Gaussian(), np.array([[0.0], [5.0]])).mass
+        assert mass == pytest.approx(np.exp(-25), rel=1e-14, abs=0)
 
-    def test_layout_and_permission_do_not_matter(self):
+    def test_layout_and_permission_do_not_matter(self, pairs):
         Y, W = points(30, 2), np.abs(points(30, 30))
         W += W.T
-        mass, force = weighted_gaussian_sums(Y, W)
+        mass, force = pairs.sums(Gaussian(), Y, W)
         frozen, big = np.asfortranarray(Y), np.zeros((60, 60))
         frozen.flags.writeable = False
         big[::2, ::2] = W
         for V in (np.asfortranarray(W), big[::2, ::2]):
-            again = weighted_gaussian_sums(frozen, V)
+            again = pairs.sums(Gaussian(), frozen, V)
             assert (again.mass == mass).all()
             assert (again.force == force).all()
 
-    def test_wrong_shapes_are_refused(self):
-        Y = points(5, 2)
-        with pytest.raises(ValueError, match="2 coordinates and sources 3"):
-            gaussian_sums(Y, points(4, 3))
+    def test_wrong_shapes_are_refused(self, pairs):
         with pytest.raises(ValueError, match=r"\(1, 4\) must be \(5,\)"):
-            gaussian_sums(Y, charges=np.ones(4))
+            pairs.sums(Gaussian(), points(5, 2), np.ones(4))
 
 
-@pytest.mark.usefixtures("compiled")
-def test_rows_do_not_depend_on_threads_or_blocks(monkeypatch):
+def test_rows_do_not_depend_on_threads_or_blocks():
     Y = points(700, 2, np.float32)
     with threads_allowed(1):
-        alone = gaussian_sums(Y)
-    monkeypatch.setattr(pair_sums, "_BLOCK", 10_000)
+        alone = COMPILED.sums(Gaussian(), Y)
     with threads_allowed(3):
-        together = gaussian_sums(Y)
+        together = Exact(compile_pairs=0.0, block=10_000).sums(Gaussian(), Y)
     assert (alone.mass == together.mass).all()
     assert (alone.force == together.force).all()
 
 
 def test_small_sums_compile_nothing(monkeypatch):
-    monkeypatch.setattr(pair_sums, "_LARGE", 10**2)
-    monkeypatch.setattr(pair_sums, "_compiled", None)
-    gaussian_sums(points(10, 2))
+    monkeypatch.setattr(exact, "compiled_loop", None)
+    few = Exact(compile_pairs=10**2)
+    few.sums(Gaussian(), points(10, 2))
     with pytest.raises(TypeError):
-        gaussian_sums(points(11, 2))
+        few.sums(Gaussian(), points(11, 2))
 
 
 @pytest.mark.parametrize(
@@ -206,10 +257,9 @@ def test_exponential(dtype, last, error):
 
 def test_single_precision_at_ten_thousand_points():
     Y = points(10_000, 2, np.float32) * 3
-    some = Y[:100]
-    for sums, dof in ((gaussian_sums, None), (student_sums, 1)):
-        mass, force, _ = expected(some, Y, dof=dof)
-        found = sums(Y)
-        assert found.mass[:100] == pytest.approx(mass - 1, rel=3e-7)
+    for kernel, dof in ((Gaussian(), None), (Student(), 1)):
+        mass, force, _ = expected(Y, dof=dof, rows=slice(100))
+        found = Exact().sums(kernel, Y)
+        assert found.mass[:100] == pytest.approx(mass, rel=3e-7)
         length = np.linalg.norm(force, axis=1)
         assert (np.linalg.norm(found.force[:100] - force, axis=1) < 3e-6 * length).all()

@@ -4,11 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from manifoldry.objectives.elastic import ElasticObjective
+from manifoldry.objectives import elastic, sne, symmetric_sne, tsne
 from manifoldry.objectives.scale import best_scale
-from manifoldry.objectives.sne import SNEObjective
-from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
-from manifoldry.objectives.tsne import TSNEObjective
 
 N = 30
 RNG = np.random.default_rng(2)
@@ -21,12 +18,12 @@ JOINT = (P + P.T) / (2 * N)
 @pytest.mark.parametrize(
     "objective",
     [
-        ElasticObjective(JOINT, squareform(pdist(X, "sqeuclidean")), 30.0),
-        ElasticObjective(JOINT, weight=1e6),
-        SNEObjective(P),
-        SymmetricSNEObjective(JOINT),
-        TSNEObjective(JOINT),
-        TSNEObjective(JOINT, exaggeration=1.2, dof=0.5),
+        elastic(JOINT, squareform(pdist(X, "sqeuclidean")), 30.0),
+        elastic(JOINT, weight=1e6),
+        sne(P),
+        symmetric_sne(JOINT),
+        tsne(JOINT),
+        tsne(JOINT, exaggeration=1.2, dof=0.5),
     ],
     ids=lambda objective: type(objective).__name__,
 )
@@ -41,7 +38,7 @@ def test_no_other_scale_is_better(objective, unit):
 
 @pytest.mark.parametrize(
     "objective",
-    [ElasticObjective(JOINT, weight=0.1), TSNEObjective(JOINT, exaggeration=12.0)],
+    [elastic(JOINT, weight=0.1), tsne(JOINT, exaggeration=12.0)],
     ids=lambda objective: type(objective).__name__,
 )
 def test_a_map_that_repulsion_cannot_open_is_as_good_as_collapsed(objective):
@@ -57,10 +54,10 @@ def test_a_map_that_nothing_holds_together_gets_a_finite_scale():
     """Two pieces without edges between them, each of them a point."""
     half = np.kron(np.eye(2), 1 - np.eye(5))
     Y = np.repeat([[0.0, 0.0], [1.0, 0.0]], 5, axis=0)
-    s = best_scale(ElasticObjective(half / half.sum(), weight=1.0), Y)
+    s = best_scale(elastic(half / half.sum(), weight=1.0), Y)
     assert 3 < s < 1e3
 
 
 def test_a_point_has_no_scale():
     with pytest.raises(ValueError, match="radius 0"):
-        best_scale(ElasticObjective(JOINT), np.ones((N, 2)))
+        best_scale(elastic(JOINT), np.ones((N, 2)))

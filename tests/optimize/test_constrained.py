@@ -1,15 +1,15 @@
-"""Minimising under a constraint on the covariance of the map."""
+"""Minimizing under a constraint on the covariance of the map."""
 
 import numpy as np
 import pytest
 from scipy.linalg import eigh, subspace_angles
 from scipy.optimize import minimize
 
+from manifoldry import objectives
 from manifoldry.affinity.entropic import Entropic
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.iterative.neighbor_embedder import joint
 from manifoldry.neighbors import NeighborGraph
-from manifoldry.objectives import ElasticObjective
 from manifoldry.objectives.weights import laplacian
 from manifoldry.optimize import (
     LBFGS,
@@ -18,7 +18,7 @@ from manifoldry.optimize import (
     Power,
     SpectralDirection,
     Stopping,
-    resolve_optimiser,
+    resolve_optimizer,
 )
 
 N = 80
@@ -33,7 +33,7 @@ masses = pytest.mark.parametrize("weighted", [False, True], ids=["uniform", "deg
 def elastic():
     graph = NeighborGraph.build(make_swiss_roll(N, random_state=0).X, n_neighbors=24)
     W = joint(Entropic(8.0).fit(graph).conditional(graph))
-    return ElasticObjective(W, weight=5.0)
+    return objectives.elastic(W, weight=5.0)
 
 
 @pytest.fixture
@@ -54,8 +54,8 @@ def diagonal(mass):
 @masses
 def test_without_repulsion_it_finds_laplacian_eigenmaps(elastic, start, mass, search):
     springs, size = elastic.with_weight(0.0), 3.0
-    search = resolve_optimiser(search, STRICT)
-    solution = Constrained(search, mass, size).minimise(springs, start)
+    search = resolve_optimizer(search, STRICT)
+    solution = Constrained(search, mass, size).minimize(springs, start)
     L = laplacian(elastic.attraction).toarray()
     values, V = eigh(L, np.diag(diagonal(mass)), subset_by_index=(1, 2))
     assert solution.converged, solution.status
@@ -67,8 +67,8 @@ def test_without_repulsion_it_finds_laplacian_eigenmaps(elastic, start, mass, se
 @masses
 def test_every_map_keeps_the_constraint_and_no_value_rises(elastic, start, mass, search):
     seen = []
-    constrained = Constrained(resolve_optimiser(search, STRICT), mass, 2.0)
-    solution = constrained.minimise(elastic, start, watch=seen.append)
+    constrained = Constrained(resolve_optimizer(search, STRICT), mass, 2.0)
+    solution = constrained.minimize(elastic, start, watch=seen.append)
     for Y in [iterate.embedding for iterate in seen] + [solution.embedding]:
         assert np.allclose(Y.T * diagonal(mass) @ Y, 4 * np.eye(2), atol=1e-10)
         assert np.allclose(diagonal(mass) @ Y, 0, atol=1e-10)
@@ -81,7 +81,7 @@ def test_every_map_keeps_the_constraint_and_no_value_rises(elastic, start, mass,
 
 @masses
 def test_gradient_vanishes_but_for_what_would_break_the_constraint(elastic, start, mass):
-    solution = Constrained(LBFGS(SpectralDirection(), stopping=STRICT), mass).minimise(
+    solution = Constrained(LBFGS(SpectralDirection(), stopping=STRICT), mass).minimize(
         elastic, start
     )
     Y, b = solution.embedding, diagonal(mass)
@@ -99,7 +99,7 @@ def test_gradient_vanishes_but_for_what_would_break_the_constraint(elastic, star
 def test_scipy_finds_nothing_lower_nearby(elastic, start, mass):
     """Sequential quadratic programming, which is told of the constraint as such."""
     W = elastic.affinity.toarray()[::4, ::4] + 1e-5 * (1 - np.eye(20))
-    small = ElasticObjective(W / W.sum(), weight=elastic.weight)
+    small = objectives.elastic(W / W.sum(), weight=elastic.weight)
     mass = None if mass is None else small.attraction.sum(axis=1)
     b = np.full(20, 1 / 20) if mass is None else mass / mass.sum()
 
@@ -112,7 +112,7 @@ def test_scipy_finds_nothing_lower_nearby(elastic, start, mass):
         C = Y.T * b @ Y - np.eye(2)
         return np.concatenate([C[np.triu_indices(2)], b @ Y])
 
-    solution = Constrained(LBFGS(stopping=STRICT), mass).minimise(small, start[:20])
+    solution = Constrained(LBFGS(stopping=STRICT), mass).minimize(small, start[:20])
     shaken = solution.embedding + 1e-2 * np.random.default_rng(1).normal(size=(20, 2))
     oracle = minimize(
         flat,
@@ -131,19 +131,19 @@ def test_interrupted_it_returns_the_best_map_so_far(elastic, start):
         if iterate.step.iteration == 5:
             raise KeyboardInterrupt
 
-    solution = Constrained(LBFGS()).minimise(elastic, start, watch=interrupt)
+    solution = Constrained(LBFGS()).minimize(elastic, start, watch=interrupt)
     assert solution.interrupted
     assert solution.n_iter == 5
     assert solution.value == elastic.value(solution.embedding) == solution.trace[-1].value
     assert np.allclose(solution.embedding.T @ solution.embedding, N * np.eye(2), atol=1e-10)
 
 
-def test_bounds_and_filters_reach_the_optimiser(elastic, start):
+def test_bounds_and_filters_reach_the_optimizer(elastic, start):
     constrained = Constrained(LBFGS(), size=2.0).stopping_at(7, 0.0)
-    assert constrained.minimise(elastic, start).n_iter == 7
-    assert constrained.guided_by(Jacobi()).optimiser.filter == Jacobi()
-    guided = Constrained(LBFGS(Power(), stopping=STRICT)).minimise(elastic.with_weight(0.0), start)
-    plain = Constrained(LBFGS(stopping=STRICT)).minimise(elastic.with_weight(0.0), start)
+    assert constrained.minimize(elastic, start).n_iter == 7
+    assert constrained.guided_by(Jacobi()).optimizer.filter == Jacobi()
+    guided = Constrained(LBFGS(Power(), stopping=STRICT)).minimize(elastic.with_weight(0.0), start)
+    plain = Constrained(LBFGS(stopping=STRICT)).minimize(elastic.with_weight(0.0), start)
     assert guided.value == pytest.approx(plain.value, rel=1e-8)
 
 
@@ -154,13 +154,13 @@ def test_the_watcher_cannot_change_the_map_and_the_start_is_left_alone(elastic, 
         iterate.embedding[:] = 0
 
     with pytest.raises(ValueError, match="read-only"):
-        Constrained(LBFGS()).minimise(elastic, start, watch=write)
+        Constrained(LBFGS()).minimize(elastic, start, watch=write)
     assert np.array_equal(start, before)
 
 
 def test_single_precision_stays(elastic, start):
-    single = Constrained(LBFGS()).minimise(elastic, start.astype(np.float32))
-    double = Constrained(LBFGS()).minimise(elastic, start)
+    single = Constrained(LBFGS()).minimize(elastic, start.astype(np.float32))
+    double = Constrained(LBFGS()).minimize(elastic, start)
     assert single.embedding.dtype == np.float32
     assert single.converged, single.status
     assert single.value == pytest.approx(double.value, rel=1e-2)
@@ -169,8 +169,8 @@ def test_single_precision_stays(elastic, start):
 def test_bad_starts(elastic, start):
     constrained = Constrained(LBFGS())
     with pytest.raises(ValueError, match="contains NaN or infinity"):
-        constrained.minimise(elastic, np.full_like(start, np.nan))
+        constrained.minimize(elastic, np.full_like(start, np.nan))
     with pytest.raises(ValueError, match=r"has shape \(79, 2\).*n=80 points"):
-        constrained.minimise(elastic, start[1:])
+        constrained.minimize(elastic, start[1:])
     with pytest.raises(ValueError, match="does not extend along all of its 2 coordinates"):
-        constrained.minimise(elastic, np.zeros_like(start))
+        constrained.minimize(elastic, np.zeros_like(start))

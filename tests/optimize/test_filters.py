@@ -6,8 +6,8 @@ import scipy.linalg as sla
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from manifoldry.objectives import elastic
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.optimize import definite_inverse as routes
 from manifoldry.optimize.definite_inverse import AutoInverse, conjugate_gradients
 from manifoldry.optimize.filter import DiagonalHessian, Identity, Jacobi, Progress
@@ -208,8 +208,8 @@ def test_graphs_too_large_for_a_dense_factor_are_iterated(most, memory, rng, mon
 
 def test_a_series_of_objectives_shares_one_factor(rng):
     W = cloud_weights(80, rng)
-    first = ElasticObjective(W / W.sum(), weight=10.0)
-    other = ElasticObjective(W / W.sum(), weight=10.0)
+    first = elastic(W / W.sum(), weight=10.0)
+    other = elastic(W / W.sum(), weight=10.0)
     series = LBFGS(SpectralDirection()).for_series().filter
     bound = series.bind(first)
     assert bound.newton_like
@@ -234,9 +234,9 @@ def test_a_shift_below_rounding_is_refused(rng):
 def test_two_solves_at_once_are_two_solves(d, rng, monkeypatch):
     springs, Y = Springs(cloud_weights(80, rng)), rng.normal(size=(80, d))
     search = LBFGS(SpectralDirection(shift=1.0), stopping=Stopping(max_iter=5, gradient_tol=0.0))
-    together = search.minimise(springs, Y).history("value")
+    together = search.minimize(springs, Y).history("value")
     monkeypatch.setattr("manifoldry.optimize.spectral_direction._Inverse.columnwise", False)
-    np.testing.assert_allclose(search.minimise(springs, Y).history("value"), together, rtol=1e-9)
+    np.testing.assert_allclose(search.minimize(springs, Y).history("value"), together, rtol=1e-9)
 
 
 def test_without_multigrid_the_diagonal_has_to_do(rng, monkeypatch):

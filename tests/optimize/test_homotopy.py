@@ -1,15 +1,14 @@
-"""Following minimisers: the path, its record and the curvature at its steps."""
+"""Following minimizers: the path, its record and the curvature at its steps."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import pdist, squareform
 
+from manifoldry.objectives import elastic
 from manifoldry.objectives.bifurcation import Bifurcation
-from manifoldry.objectives.boxed import Boxed
-from manifoldry.objectives.elastic import ElasticObjective
 from manifoldry.objectives.kernel_regression import UKRObjective
-from manifoldry.objectives.resized import Resized
+from manifoldry.objectives.transformed import Boxed, Resized
 from manifoldry.optimize import LBFGS, Homotopy, Path, PathStep, Stopping, Walk
 from manifoldry.optimize.path import rank
 from manifoldry.optimize.saddle import smallest_curvature
@@ -62,35 +61,35 @@ def without_rigid_motions(H, Y):
     return np.linalg.eigvalsh(complement @ H @ complement.T)
 
 
-def minimiser(weight, d=2, start=None):
+def minimizer(weight, d=2, start=None):
     Y = RNG.normal(size=(N, d)) if start is None else start
-    return TIGHT.minimise(ElasticObjective(W, weight=weight), Y).embedding
+    return TIGHT.minimize(elastic(W, weight=weight), Y).embedding
 
 
 class TestCurvature:
     @pytest.mark.parametrize("d", [1, 2])
     @pytest.mark.parametrize("weight", [2.0, 100.0])
     def test_at_a_minimum(self, d, weight):
-        Y = minimiser(weight, d)
-        found = smallest_curvature(ElasticObjective(W, weight=weight), Y + 7.0).value
+        Y = minimizer(weight, d)
+        found = smallest_curvature(elastic(W, weight=weight), Y + 7.0).value
         expected = without_rigid_motions(dense_hessian(weight, Y), Y)[0]
         assert expected > 0
         assert np.isclose(found, expected, rtol=1e-3)
 
     def test_at_a_saddle(self):
         """A line in the plane, when the map should have opened: the curvature is negative."""
-        line = np.hstack([minimiser(20.0, 1), np.zeros((N, 1))])
-        found = smallest_curvature(ElasticObjective(W, weight=20.0), line).value
+        line = np.hstack([minimizer(20.0, 1), np.zeros((N, 1))])
+        found = smallest_curvature(elastic(W, weight=20.0), line).value
         expected = without_rigid_motions(dense_hessian(20.0, line), line)[0]
         assert expected < 0
         assert np.isclose(found, expected, rtol=1e-3)
 
     def test_it_vanishes_where_the_map_opens(self):
         """At the collapsed map the smallest curvature is that of attraction less repulsion."""
-        critical = Bifurcation.of(ElasticObjective(W), 1).weight
+        critical = Bifurcation.of(elastic(W), 1).weight
         point = np.zeros((N, 1))
         below, at, above = (
-            smallest_curvature(ElasticObjective(W, weight=s * critical), point).value
+            smallest_curvature(elastic(W, weight=s * critical), point).value
             for s in (0.9, 1.0, 1.1)
         )
         assert below > 0 > above
@@ -107,13 +106,13 @@ class TestCurvature:
         assert np.isclose(smallest_curvature(objective, Z).value, expected, rtol=1e-2)
 
     def test_one_coordinate_of_two_points(self):
-        pair = ElasticObjective(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
+        pair = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
         # E = d² + e·exp(−d²) has E″ = 4 at d = 1; a step of both ends by 1/√2 changes d by √2.
         assert np.isclose(smallest_curvature(pair, np.array([[0.0], [1.0]])).value, 8.0, rtol=1e-5)
 
 
 def walk(rule, start=None, watch=None, begin=None):
-    objective = ElasticObjective(W)
+    objective = elastic(W)
     Y = 0.1 * RNG.normal(size=(N, 2)) if start is None else start
     rng = np.random.default_rng(1)
     return Walk(rule, objective.with_weight, Y, LBFGS(), rng, watch, begin)
@@ -148,7 +147,7 @@ class TestHomotopy:
             Homotopy(**{name: value})
 
     def test_each_step_begins_where_the_last_ended(self):
-        """But for the jitter; and the last is searched with the optimiser's own care."""
+        """But for the jitter; and the last is searched with the optimizer's own care."""
         seen, values = [], []
         rule = Homotopy(n_steps=4, max_iter=7, jitter=1e-6)
         route = walk(rule, watch=seen.append, begin=values.append)
@@ -164,19 +163,19 @@ class TestHomotopy:
         assert np.array_equal(solution.embedding, route.path.embeddings[-1])
         assert solution.converged
 
-    def test_every_step_is_a_minimiser(self):
+    def test_every_step_is_a_minimizer(self):
         rule = Homotopy(n_steps=6, tol=1e-9, max_iter=500)
         route = walk(rule)
         rule.follow(route, rule.values_between(0.5, 50.0))
         for step, Y in zip(route.path.steps, route.path.embeddings, strict=True):
-            value, G = ElasticObjective(W, weight=step.parameter).value_and_gradient(Y)
+            value, G = elastic(W, weight=step.parameter).value_and_gradient(Y)
             assert np.isclose(value, step.value)
             assert np.abs(G).max() < 1e-4
 
     @pytest.mark.parametrize("jitter", [0.0, 1e-6])
     def test_lines_open(self, jitter):
         """A gradient alone would keep the second coordinate at zero for ever."""
-        line = np.hstack([minimiser(1.0, 1), np.zeros((N, 1))])
+        line = np.hstack([minimizer(1.0, 1), np.zeros((N, 1))])
         rule = Homotopy(n_steps=4, jitter=jitter)
         route = walk(rule, start=line)
         rule.follow(route, rule.values_between(20.0, 50.0))
@@ -217,7 +216,7 @@ class TestHomotopy:
             return smallest_curvature(objective, Y)
 
         monkeypatch.setattr("manifoldry.optimize.homotopy.smallest_curvature", curvature)
-        line = np.hstack([minimiser(20.0, 1), np.zeros((N, 1))])
+        line = np.hstack([minimizer(20.0, 1), np.zeros((N, 1))])
         solution = walk(Homotopy(jitter=0.0, curvature=True), start=line).to(20.0)
         assert solution.interrupted
         assert looked_at[1] < looked_at[0]

@@ -44,10 +44,10 @@ def steps(count):
     return Stopping(max_iter=count, tol=0, value_tol=0, gradient_tol=0)
 
 
-def path(optimiser, objective, Y):
+def path(optimizer, objective, Y):
     """All maps of a search."""
     maps = []
-    optimiser.minimise(objective, Y, watch=lambda it: maps.append(it.embedding.copy()))
+    optimizer.minimize(objective, Y, watch=lambda it: maps.append(it.embedding.copy()))
     return np.array(maps)
 
 
@@ -55,7 +55,7 @@ def path(optimiser, objective, Y):
 def test_exact_inverse_hessian_as_filter_is_newton(quadratic, definite, method):
     A, rng = definite(8, 1e3), np.random.default_rng(1)
     B, Y = rng.normal(size=(8, 2)), rng.normal(size=(8, 2))
-    solution = method(Times(np.linalg.inv(A))).minimise(quadratic(A, B), Y)
+    solution = method(Times(np.linalg.inv(A))).minimize(quadratic(A, B), Y)
     assert solution.n_iter == 1
     assert solution.n_evaluations == 2
     assert np.allclose(solution.embedding, np.linalg.solve(A, B), atol=1e-10)
@@ -66,8 +66,8 @@ def test_conjugate_gradients_end_after_n_steps(quadratic, definite, precondition
     n, rng = 7, np.random.default_rng(2)
     A, B = definite(n, 100), rng.normal(size=(n, 1))
     F = definite(n, 10, seed=5) if preconditioned else np.eye(n)
-    optimiser = ConjugateGradient(Times(F), line_search=Exact(), stopping=steps(n))
-    solution = optimiser.minimise(quadratic(A, B), np.zeros((n, 1)))
+    optimizer = ConjugateGradient(Times(F), line_search=Exact(), stopping=steps(n))
+    solution = optimizer.minimize(quadratic(A, B), np.zeros((n, 1)))
     assert np.allclose(solution.embedding, np.linalg.solve(A, B), atol=1e-8)
 
 
@@ -79,8 +79,8 @@ def test_lbfgs_with_exact_searches_walks_the_path_of_conjugate_gradients(
     A, B, Y = definite(n, 50), rng.normal(size=(n, 1)), rng.normal(size=(n, 1))
     F = Times(definite(n, 10, seed=5) if preconditioned else np.eye(n))
     paths = [
-        path(optimiser, quadratic(A, B), Y)
-        for optimiser in (
+        path(optimizer, quadratic(A, B), Y)
+        for optimizer in (
             ConjugateGradient(F, line_search=Exact(), stopping=steps(n - 1)),
             LBFGS(F, line_search=Exact(), memory=n, stopping=steps(n - 1)),
         )
@@ -101,8 +101,8 @@ def test_conjugate_gradients_match_the_linear_method(quadratic, definite):
         x, r_new = x + a * p, r - a * (A @ p)
         p, r = r_new + np.vdot(r_new, r_new) / np.vdot(r, r) * p, r_new
         expected.append(x)
-    optimiser = ConjugateGradient(line_search=Exact(), stopping=steps(n - 1))
-    assert np.allclose(path(optimiser, quadratic(A, b), np.zeros((n, 1))), expected, atol=1e-9)
+    optimizer = ConjugateGradient(line_search=Exact(), stopping=steps(n - 1))
+    assert np.allclose(path(optimizer, quadratic(A, b), np.zeros((n, 1))), expected, atol=1e-9)
 
 
 def test_scaling_of_the_objective_and_of_the_filter_do_not_matter_to_lbfgs(quadratic, definite):
@@ -123,7 +123,7 @@ def test_rosenbrock(function, method):
     objective = function(5, lambda Y: (rosen(Y.ravel()), rosen_der(Y.ravel()).reshape(Y.shape)))
     Y = np.full((5, 2), 0.5)
     stopping = Stopping(tol=0, value_tol=0, gradient_tol=1e-9, max_iter=2000)
-    solution = method(stopping=stopping).minimise(objective, Y)
+    solution = method(stopping=stopping).minimize(objective, Y)
     assert solution.converged
     assert np.allclose(solution.embedding, 1, atol=1e-6)
     oracle = minimize(rosen, Y.ravel(), jac=rosen_der, method="L-BFGS-B")
@@ -143,14 +143,14 @@ def test_momentum_is_the_recursion_of_van_der_maaten_and_hinton(quadratic, defin
         V = 0.6 * V - 0.02 * gains * G
         Y = Y + V
         expected.append(Y)
-    optimiser = Momentum(learning_rate=0.02, momentum=0.6, stopping=steps(30))
-    assert np.allclose(path(optimiser, quadratic(A, B), expected[0]), expected, atol=1e-12)
+    optimizer = Momentum(learning_rate=0.02, momentum=0.6, stopping=steps(30))
+    assert np.allclose(path(optimizer, quadratic(A, B), expected[0]), expected, atol=1e-12)
 
 
 def test_momentum_says_that_it_has_run_away(quadratic, definite):
     A = definite(4, 5)
-    optimiser = Momentum(learning_rate=1e3, stopping=steps(5000))
-    solution = optimiser.minimise(quadratic(A, np.zeros((4, 1))), np.ones((4, 1)))
+    optimizer = Momentum(learning_rate=1e3, stopping=steps(5000))
+    solution = optimizer.minimize(quadratic(A, np.zeros((4, 1))), np.ones((4, 1)))
     assert not solution.converged
     assert "lower learning_rate=1000" in solution.status
     assert np.isfinite(solution.embedding).all()

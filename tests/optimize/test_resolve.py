@@ -1,11 +1,11 @@
-"""Optimisers and guidance by name."""
+"""Optimizers and guidance by name."""
 
 import pytest
 
 from manifoldry.optimize.filter import Identity
 from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
-from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
+from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
 from manifoldry.optimize.stopping import Stopping
 
 
@@ -24,22 +24,22 @@ from manifoldry.optimize.stopping import Stopping
     ],
 )
 def test_names(name, method, filter):
-    optimiser = resolve_optimiser(name, Stopping(max_iter=7))
-    assert type(optimiser) is method
-    assert type(optimiser.filter).__name__ == filter
-    assert optimiser.stopping == Stopping(max_iter=7)
-    assert resolve_optimiser(name).stopping == Stopping()
+    optimizer = resolve_optimizer(name, Stopping(max_iter=7))
+    assert type(optimizer) is method
+    assert type(optimizer.filter).__name__ == filter
+    assert optimizer.stopping == Stopping(max_iter=7)
+    assert resolve_optimizer(name).stopping == Stopping()
 
 
-def test_an_optimiser_stays_itself():
-    optimiser = LBFGS(Identity(), memory=3)
-    assert resolve_optimiser(optimiser, Stopping(max_iter=7)) is optimiser
+def test_an_optimizer_stays_itself():
+    optimizer = LBFGS(Identity(), memory=3)
+    assert resolve_optimizer(optimizer, Stopping(max_iter=7)) is optimizer
 
 
 @pytest.mark.parametrize("wrong", ["newton", 3, None])
 def test_unknown_names_are_refused_with_the_known_ones(wrong):
     with pytest.raises(ValueError, match=r"must be one of 'gradient', .*'momentum', or an Optim"):
-        resolve_optimiser(wrong)
+        resolve_optimizer(wrong)
 
 
 @pytest.mark.parametrize(

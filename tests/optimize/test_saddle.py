@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry import SNE, ElasticEmbedding, SymmetricSNE
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.objectives import ElasticObjective, SNEObjective
+from manifoldry.objectives import elastic, sne
 from manifoldry.objectives.weights import laplacian
 from manifoldry.optimize import Homotopy
 from manifoldry.optimize.saddle import off_saddle, smallest_curvature
@@ -73,7 +73,7 @@ MAPS = {
 @pytest.mark.parametrize("weight", [0.1, 20.0])
 def test_against_the_published_hessian(Y, weight):
     W = weights() / weights().sum()
-    objective = ElasticObjective(W, weight=weight)
+    objective = elastic(W, weight=weight)
     H = elastic_hessian(W, weight, Y)
     found = smallest_curvature(objective, Y)
     assert found.value == pytest.approx(without_rigid_motions(H, Y)[0], abs=1e-5 * found.unit)
@@ -86,7 +86,7 @@ def test_against_the_published_hessian(Y, weight):
 @pytest.mark.parametrize("n", [5, 20, 32, 33, 40])
 def test_against_differences_of_the_gradient_for_few_points_and_many(n):
     P = weights(n)
-    objective = SNEObjective(P / P.sum(axis=1, keepdims=True))
+    objective = sne(P / P.sum(axis=1, keepdims=True))
     Y = np.random.default_rng(n).normal(size=(n, 2))
     expected = without_rigid_motions(differences(objective, Y), Y)[0]
     found = smallest_curvature(objective, Y)
@@ -95,7 +95,7 @@ def test_against_differences_of_the_gradient_for_few_points_and_many(n):
 
 def test_the_way_off_a_saddle_leads_down_on_either_side():
     W = weights() / weights().sum()
-    objective = ElasticObjective(W, weight=5.0)
+    objective = elastic(W, weight=5.0)
     Y = np.zeros((N, 2))
     lowest = smallest_curvature(objective, Y)
     assert lowest.is_negative

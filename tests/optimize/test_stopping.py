@@ -59,7 +59,7 @@ def start():
     ],
 )
 def test_reasons(bowl, start, rule, converged, status):
-    solution = GradientDescent(stopping=Stopping(**OFF | rule)).minimise(bowl, start)
+    solution = GradientDescent(stopping=Stopping(**OFF | rule)).minimize(bowl, start)
     assert solution.converged is converged
     assert solution.status.startswith(status)
 
@@ -68,7 +68,7 @@ def test_reasons(bowl, start, rule, converged, status):
 def test_thresholds_are_what_they_say(bowl, start, largest):
     maps = []
     rule = Stopping(**OFF | {"tol": 1e-3, "largest": largest})
-    solution = GradientDescent(stopping=rule).minimise(
+    solution = GradientDescent(stopping=rule).minimize(
         bowl, start, watch=lambda it: maps.append(it.embedding.copy())
     )
     sizes = [np.linalg.norm(Y - Y.mean(axis=0)) for Y in maps[1:]]
@@ -83,7 +83,7 @@ def test_thresholds_are_what_they_say(bowl, start, largest):
 
 
 def test_a_stationary_start_is_said_to_be_one(function):
-    solution = LBFGS().minimise(function(2, lambda Y: (1.0, 0 * Y)), np.zeros((2, 1)))
+    solution = LBFGS().minimize(function(2, lambda Y: (1.0, 0 * Y)), np.zeros((2, 1)))
     assert solution.converged
     assert solution.status == "the gradient is zero"
     assert (solution.n_iter, solution.n_evaluations) == (0, 1)
@@ -93,8 +93,8 @@ def test_a_flat_saddle_is_not_convergence(function):
     """Short steps without expansion: values differ by 1e-9 for many steps, gradients grow."""
     objective = function(1, lambda Y: (float(((Y**2 - 1) ** 2).sum()), 4 * Y * (Y**2 - 1)))
     rule = Stopping(max_iter=5000)
-    optimiser = Momentum(learning_rate=1e-2, momentum=0.0, stopping=rule)
-    solution = optimiser.minimise(objective, np.array([[1e-6]]))
+    optimizer = Momentum(learning_rate=1e-2, momentum=0.0, stopping=rule)
+    solution = optimizer.minimize(objective, np.array([[1e-6]]))
     values = solution.history("value")
     assert np.ptp(values[:11]) < 1e-7  # flat, as far as values tell
     assert solution.converged
@@ -105,7 +105,7 @@ def test_gradients_that_fade_as_a_map_grows_are_not_convergence(function):
     """E = −log ‖Y‖² falls for ever, ever more slowly."""
     endless = function(2, lambda Y: (-np.log((Y**2).sum()), -2 * Y / (Y**2).sum()))
     rule = Stopping(max_iter=10_000, tol=0, value_tol=0)
-    solution = LBFGS(stopping=rule).minimise(endless, np.array([[-1.0], [1.0]]))
+    solution = LBFGS(stopping=rule).minimize(endless, np.array([[-1.0], [1.0]]))
     assert not solution.converged
     assert "the map has grown" in solution.status
 
@@ -115,9 +115,9 @@ every_search = pytest.mark.parametrize("method", [GradientDescent, ConjugateGrad
 
 @every_search
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_minimiser_as_the_start_is_recognised(bowl, start, method, dtype):
-    solution = method(stopping=Stopping(**OFF)).minimise(bowl, start.astype(dtype))
-    again = method().minimise(bowl, solution.embedding)
+def test_a_minimizer_as_the_start_is_recognised(bowl, start, method, dtype):
+    solution = method(stopping=Stopping(**OFF)).minimize(bowl, start.astype(dtype))
+    again = method().minimize(bowl, solution.embedding)
     assert solution.converged
     assert again.converged
     assert again.n_iter <= 20
@@ -126,11 +126,11 @@ def test_a_minimiser_as_the_start_is_recognised(bowl, start, method, dtype):
 @every_search
 def test_a_stuck_search_has_converged_only_at_rounding(function, method):
     flat = function(1, lambda Y: (1.0, np.full_like(Y, 1e-18)))
-    solution = method(stopping=Stopping(**OFF)).minimise(flat, np.ones((1, 1)))
+    solution = method(stopping=Stopping(**OFF)).minimize(flat, np.ones((1, 1)))
     assert solution.converged
     assert solution.status == "rounding hides any further decrease"
     wrong = function(2, lambda Y: (float((Y**2).sum()), -2 * Y))
-    solution = method(stopping=Stopping(**OFF)).minimise(wrong, np.ones((2, 1)))
+    solution = method(stopping=Stopping(**OFF)).minimize(wrong, np.ones((2, 1)))
     assert not solution.converged
     assert solution.status.startswith("no lower value was found")
 
@@ -147,7 +147,7 @@ def test_where_a_map_lies_does_not_matter(function, method):
 
     Y = np.random.default_rng(3).normal(size=(3, 2))
     search = method(stopping=Stopping(max_iter=5000))
-    here, there = (search.minimise(function(3, springs), Y + shift) for shift in (0, 2**20))
+    here, there = (search.minimize(function(3, springs), Y + shift) for shift in (0, 2**20))
     assert here.converged
     assert here.value < 1e-6
     assert there.value < 1e-6
@@ -159,7 +159,7 @@ def test_waits_for_the_filter_to_settle(quadratic, definite, method):
     """Every subspace has a minimum of its own; only that of the whole space counts."""
     n, rng = 5, np.random.default_rng(2)
     A, B = definite(n, 10), rng.normal(size=(n, 1))
-    solution = method(Scheduled()).minimise(quadratic(A, B), np.zeros((n, 1)))
+    solution = method(Scheduled()).minimize(quadratic(A, B), np.zeros((n, 1)))
     assert solution.converged
     assert np.allclose(solution.embedding, np.linalg.solve(A, B), atol=1e-3)
 
@@ -167,7 +167,7 @@ def test_waits_for_the_filter_to_settle(quadratic, definite, method):
 def test_a_dead_end_of_a_filter_moves_its_schedule_on(quadratic):
     """The minimum lies in the last coordinate alone, where the filter does not look at first."""
     B = np.array([[0.0], [0.0], [5.0]])
-    solution = GradientDescent(Scheduled()).minimise(quadratic(np.eye(3), B), np.zeros((3, 1)))
+    solution = GradientDescent(Scheduled()).minimize(quadratic(np.eye(3), B), np.zeros((3, 1)))
     assert np.allclose(solution.embedding, B, atol=1e-6)
     assert solution.trace[1].length == 0
 
@@ -180,7 +180,7 @@ def test_filters_hear_of_progress(bowl, start):
             bound.append(super().bind(objective))
             return bound[0]
 
-    solution = GradientDescent(Spy(), stopping=Stopping(max_iter=8, **OFF)).minimise(bowl, start)
+    solution = GradientDescent(Spy(), stopping=Stopping(max_iter=8, **OFF)).minimize(bowl, start)
     values = solution.history("value")
     seen = bound[0].seen
     assert [p.iteration for p in seen] == list(range(1, 9))

@@ -121,7 +121,7 @@ class TestOddCases:
         found = SemidefiniteQuadratic(np.eye(15), svec(A), trace_one=True).solve()
         np.testing.assert_allclose(found.P, nearest, atol=1e-9)
 
-    def test_nothing_to_minimise(self):
+    def test_nothing_to_minimize(self):
         zero = np.zeros((6, 6))
         np.testing.assert_allclose(
             SemidefiniteQuadratic(zero, trace_one=True).solve().P, np.eye(3) / 3
@@ -218,14 +218,14 @@ class TestFixedRank:
         solution = SemidefiniteQuadratic(2 * H, trace_one=True).solve()
         values, vectors = np.linalg.eigh(solution.P)
         start = vectors[:, -2:] * np.sqrt(values[-2:])
-        R = FixedRank(H).minimise(start)
+        R = FixedRank(H).minimize(start)
         before, after = (svec(A @ A.T) / np.square(A).sum() for A in (start, R))
         assert np.square(R).sum() == pytest.approx(1)
         assert solution.value < after @ H @ after < before @ H @ before
 
     def test_stationary(self):
         H, _ = problem("well", 6, True)
-        R = FixedRank(H).minimise(np.eye(6)[:, :2])
+        R = FixedRank(H).minimize(np.eye(6)[:, :2])
         gradient = smat(H @ svec(R @ R.T))
         multiplier = (gradient @ R * R).sum()
         np.testing.assert_allclose(gradient @ R, multiplier * R, atol=1e-10 * np.abs(H).max())

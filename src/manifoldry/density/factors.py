@@ -30,7 +30,7 @@ class FactorMixture:
     def latent(self, X: Array, j: int) -> tuple[Array, Array]:
         """E[z | y, j], (n, L), and the log density of component j, (n,), at the rows of `X`.
 
-        E[z] minimises |Ψ^(-½)(y − μ − Λz)|² + |z|², and the minimum is the Mahalanobis distance:
+        E[z] minimizes |Ψ^(-½)(y − μ − Λz)|² + |z|², and the minimum is the Mahalanobis distance:
         a sum of squares, where the usual difference would cancel for little noise.
         """
         scale = np.sqrt(self.noise[j])

@@ -19,7 +19,7 @@ _SHORTEST, _LONGEST = 1e-8, 10.0  # of steps; the pull alone would ask for a hal
 
 @dataclass(frozen=True, eq=False)
 class ElasticInverse:
-    """Minimise elastic embedding's energy of a pair (x, y) over the data point y.
+    """Minimize elastic embedding's energy of a pair (x, y) over the data point y.
 
     At a map position x the energy is Σₙ w⁺(y, yₙ)·aₙ + (λ/Σw⁻)·Σₙ e^{−aₙ}·‖y − yₙ‖² with
     aₙ = ‖x − xₙ‖²: a pull towards the mean of the data at nearby positions, and a push away from
@@ -135,7 +135,7 @@ def descend_each(
     tolerance: float = 1e-10,
     max_iter: int = 1000,
 ) -> tuple[Array, Array]:
-    """Minimise the energies `rows` from `starts`: where the searches end, and the energy there.
+    """Minimize the energies `rows` from `starts`: where the searches end, and the energy there.
 
     Gradient steps of Barzilai and Borwein's length, shortened until they descend. The energy is
     a paraboloid with bumps, so few are needed, and unlike Newton's they cost no n_features².

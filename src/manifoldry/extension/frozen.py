@@ -9,19 +9,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.extension.base import EquivalentKernel, Extension, warn_of_unsettled
-from manifoldry.extension.forces import MapKernel, RowRepulsion
-from manifoldry.extension.newton import minimise_each
+from manifoldry.extension.newton import minimize_each
 from manifoldry.extension.placement import RowObjective
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.objectives.new_points import NewPoints
+from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, row_blocks
-
-# A later start has to be better by more than this share: else rounding could choose among equals.
-_TIE = 1e-9
-_GAP = 1.0  # from the map to places outside: the width of the kernel
-_AXES = 2  # along which places outside are looked for
-_NEIGHBORS = 4096  # numbers that a new point may well keep in memory for its neighbours
 
 
 class Placement(NamedTuple):
@@ -38,7 +33,7 @@ class Placement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FrozenMap:
-    """Minimise the objective of each new point by itself, the training map held fixed.
+    """Minimize the objective of each new point by itself, the training map held fixed.
 
     The search starts from the affinity-weighted mean of the neighbours' places and from the
     places of the nearest neighbours; the best end is kept. A row of the result does not depend
@@ -48,36 +43,38 @@ class FrozenMap:
     ----------
     Y : array of shape (n_train, d)
         The map.
-    kernel : MapKernel
-        Similarity on the map: `GaussianMap` for SNE, symmetric SNE and elastic embedding,
-        `StudentMap` for t-SNE.
-    repulsion : RowRepulsion
-        `OwnNormaliser` for SNE, `SharedNormaliser` for symmetric SNE and t-SNE, `PlainRepulsion`
-        for elastic embedding.
+    problem : NewPoints
+        What a point more minimizes there, as the objective of the map says it.
     n_starts : int, default=1
         Nearest neighbours whose places are tried.
     outside : bool, default=False
         Try places beyond the map's sides too. Where repulsion does not saturate, as that of
         the elastic embedding, it is a wall between a point's neighbours and the free space
         outside, where points unlike all others belong.
+    gap : float, default=1.0
+        From the map to places outside: the width of the kernel.
+    axes : int, default=2
+        Longest axes of the map along which places outside are looked for.
 
     Examples
     --------
     A new point like the first two of four, by symmetric SNE's objective:
 
     >>> import numpy as np
-    >>> from manifoldry.extension.forces import GaussianMap, SharedNormaliser
+    >>> from manifoldry.objectives import symmetric_sne
     >>> Y = np.array([[0.0], [1.0], [2.0], [3.0]])
-    >>> frozen = FrozenMap(Y, GaussianMap(), SharedNormaliser.of_map(Y, GaussianMap()))
+    >>> objective = symmetric_sne((1 - np.eye(4)) / 12)
+    >>> frozen = FrozenMap(Y, objective.for_new_points(Y))
     >>> frozen.place(np.array([[0.5, 0.5, 0.0, 0.0]])).positions.round(2)
     array([[0.33]])
     """
 
     Y: Array
-    kernel: MapKernel
-    repulsion: RowRepulsion
+    problem: NewPoints
     n_starts: int = 1
     outside: bool = False
+    gap: float = 1.0
+    axes: int = 2
 
     def place(self, P: Matrix, charges: Array | None = None) -> Placement:
         """Places of new points with affinities `P`, (n_new, n_train), which sum to about one.
@@ -87,11 +84,11 @@ class FrozenMap:
         P = canonical(sparse.csr_array(P, dtype=np.float64))
         self._check(P, charges)
         Y = self._positions
-        objective = RowObjective(Y, P, self.kernel, self.repulsion, charges, self._index)
+        objective = RowObjective(Y, P, self.problem, charges, self._index)
         starts, scale = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
-        ends = minimise_each(objective, starts.reshape(-1, d), rows, scale[rows])
+        ends = minimize_each(objective, starts.reshape(-1, d), rows, scale[rows])
         best = first_best(ends.values.reshape(n_starts, n))
         chosen = best * n + np.arange(n)
         return Placement(
@@ -153,9 +150,9 @@ class FrozenMap:
     def _beyond(self, Z: Array) -> list[Array]:
         """The places `Z` moved out of the map, to either side along its longest axes."""
         Y = self._positions
-        axes = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][:_AXES]
+        axes = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][: self.axes]
         along = [(axis, np.einsum("nd,d->n", Y, axis)) for axis in axes]
-        sides = [(axis, b) for axis, y in along for b in (y.min() - _GAP, y.max() + _GAP)]
+        sides = [(axis, b) for axis, y in along for b in (y.min() - self.gap, y.max() + self.gap)]
         return [Z + (b - np.einsum("nd,d->n", Z, axis))[:, None] * axis for axis, b in sides]
 
 
@@ -169,16 +166,19 @@ class FrozenExtension(Extension):
         Where they are placed.
     affinity : EquivalentKernel
         Its ``rows(X)`` are the affinities of new points.
-    charges : EquivalentKernel, default=None
+    charges : Repulsion, default=None
         Its ``rows(X)`` are the weights of repulsion, dense; one by default.
+    neighbors : int, default=4096
+        Numbers that a new point may well keep in memory for its neighbours.
     """
 
     map: FrozenMap
     affinity: EquivalentKernel
-    charges: EquivalentKernel | None = None
+    charges: Repulsion | None = None
+    neighbors: int = 4096
 
     def transform(self, X: Matrix) -> Array:
-        numbers = _NEIGHBORS if self.charges is None else len(self.map.Y)
+        numbers = self.neighbors if self.charges is None else len(self.map.Y)
         blocks = row_blocks(X.shape[0], numbers)
         placed = [self._place(X[block]) for block in blocks]
         warn_of_unsettled(np.concatenate([np.empty(0, bool), *(part.converged for part in placed)]))
@@ -190,11 +190,14 @@ class FrozenExtension(Extension):
         return self.map.place(self.affinity.rows(X), charges)
 
 
-def first_best(values: Array) -> IntArray:
-    """Row of the smallest value in every column; a later one only if it is smaller for certain."""
+def first_best(values: Array, tie: float = 1e-9) -> IntArray:
+    """Row of the smallest value in every column; a later one only if it is smaller for certain.
+
+    That is by more than the share `tie`: else rounding could choose among equals.
+    """
     best = np.zeros(values.shape[1], dtype=np.intp)
     columns = np.arange(values.shape[1])
     for row in range(1, len(values)):
         current = values[best, columns]
-        best[values[row] < current - _TIE * (1 + np.abs(current))] = row
+        best[values[row] < current - tie * (1 + np.abs(current))] = row
     return best

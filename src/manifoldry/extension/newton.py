@@ -32,7 +32,7 @@ class Minima(NamedTuple):
     n_iter: IntArray
 
 
-def minimise_each(
+def minimize_each(
     problems: Problems,
     Z: Array,
     rows: IntArray,
@@ -40,11 +40,11 @@ def minimise_each(
     tolerance: float = 1e-9,
     max_iter: int = 200,
 ) -> Minima:
-    """Minimise the functions `rows` from the starts `Z`, (n, d), by safeguarded Newton steps.
+    """Minimize the functions `rows` from the starts `Z`, (n, d), by safeguarded Newton steps.
 
     Curvatures count by their modulus, so that a step descends everywhere and leaves saddles. Along
     each axis of curvature a step is no longer than a radius, which grows and shrinks with the
-    success of the quadratic model; that is the exact minimiser of the model in the box. A search
+    success of the quadratic model; that is the exact minimizer of the model in the box. A search
     ends when its step is below `tolerance`. Radius and tolerance are in units of `scale`, (n,).
     """
     Z, radius = np.array(Z, dtype=np.float64), np.array(scale, dtype=np.float64)
@@ -80,7 +80,7 @@ class _Step(NamedTuple):
 
 
 def _step(now: Local, radius: Array, tolerance: Array) -> _Step:
-    """The minimiser of the quadratic model in the box."""
+    """The minimizer of the quadratic model in the box."""
     curvature, axes = np.linalg.eigh(now.hessian)
     curvature = np.maximum(np.abs(curvature), _FLAT)
     slope = np.einsum("nij,ni->nj", axes, now.gradient)

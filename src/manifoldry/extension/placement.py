@@ -1,4 +1,4 @@
-"""What new points minimise on a frozen map: attraction to neighbours, repulsion from all."""
+"""What new points minimize on a frozen map: attraction to neighbours, repulsion from all."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,19 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldry.extension.forces import MapKernel, RowRepulsion
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.objectives.new_points import NewPoints
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
-
-_COLUMNS = 1024  # of the map that are worked on at a time: fixed, so that sums round alike
-# Numbers of one array: small ones stay in the cache, and the system hands out memory for large
-# ones anew each time, which took two thirds of the time.
-_CACHED = 12 * _COLUMNS
-_SHARE = 2**20  # pairs that are worth a thread
-_ROUNDING = 32 * float(np.finfo(float).eps)  # of sums, relative to the sum of the moduli
 
 
 class Local(NamedTuple):
@@ -43,7 +36,7 @@ class Local(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowObjective:
-    """e(x) = Σₙ pₙ φ(‖x − xₙ‖²) + R(log Σₙ aₙ κ(‖x − xₙ‖²)) for each of several new points.
+    """e(x) = Σₙ pₙ φ(‖x − xₙ‖²) + R(log Σₙ aₙ ψ(‖x − xₙ‖²)) for each of several new points.
 
     Parameters
     ----------
@@ -51,26 +44,36 @@ class RowObjective:
         The frozen map.
     P : sparse array of shape (n_new, n_train)
         Affinities of the new points.
-    kernel : MapKernel
-        κ = exp(−φ).
-    repulsion : RowRepulsion
-        R.
+    problem : NewPoints
+        φ, ψ and R: what the map's own objective says of a point more.
     charges : array of shape (n_new, n_train), default=None
         The aₙ of every new point; one by default.
     index : NeighborIndex, default=None
         Neighbour search on the map, where there is one already.
+    columns : int, default=1024
+        Points of the map that are worked on at a time: fixed, so that sums round alike.
+    cached : int, default=12288
+        Numbers of one array: small ones stay in the cache, and the system hands out memory for
+        large ones anew each time, which took two thirds of the time.
+    share : int, default=2**20
+        Pairs that are worth a thread.
+    rounding : float, default=32 eps
+        Error of sums, relative to the sum of the moduli.
     """
 
     Y: Array
     P: sparse.csr_array
-    kernel: MapKernel
-    repulsion: RowRepulsion
+    problem: NewPoints
     charges: Array | None = None
     index: NeighborIndex | None = None
+    columns: int = 1024
+    cached: int = 12 * 1024
+    share: int = 2**20
+    rounding: float = 32 * float(np.finfo(float).eps)
 
     def at(self, Z: Array, rows: IntArray) -> Local:
         """The objective of the new points `rows`, which may repeat, at the places `Z`."""
-        parts = row_blocks(len(Z), len(self.Y), _SHARE)
+        parts = row_blocks(len(Z), len(self.Y), self.share)
         lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
         blocks = [block for part in lists for block in part]
         return Local(*(np.concatenate(piece) for piece in zip(*blocks, strict=True)))
@@ -94,35 +97,35 @@ class RowObjective:
         return self.index or choose_index(self.Y)
 
     def _part(self, Z: Array, rows: IntArray) -> list[Local]:
-        blocks = row_blocks(len(Z), min(len(self.Y), _COLUMNS), _CACHED)
+        blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
         return [self._at(Z[block], rows[block]) for block in blocks]
 
     def _at(self, Z: Array, rows: IntArray) -> Local:
         value, force, H, pull = self._attraction(Z, rows)
         log_sum, u, V = self._log_sum(Z, rows)
-        R, slope, bend = self.repulsion.of(log_sum, self.weight[rows])
+        R, slope, bend = self.problem.repulsion(log_sum, self.weight[rows])
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
         H = H + slope[:, None, None] * V + (bend - slope)[:, None, None] * outer
-        noise = _ROUNDING * (np.abs(value) + np.abs(R)), _ROUNDING * pull
+        noise = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * pull
         return Local(value + R, force + slope[:, None] * u, H, *noise)
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
         """Σ pφ, its derivatives, and the sum of the lengths of all forces."""
         indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
         steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
-        D = _squares(steps)
-        phi, slope, bend = self.kernel.terms(D)
-        P1 = P * slope
+        D, kernel = _squares(steps), self.problem.kernel
+        P1 = P * kernel.slope(D)
         force = 2 * np.stack([_dot(P1, step) for step in steps], axis=1)
-        H = _second_moments(P * (4 * bend), steps) + _isotropic(2 * P1.sum(axis=1), len(steps))
-        return _dot(P, phi), force, H, 2 * _dot(P1, np.sqrt(D))
+        H = _second_moments(P * (4 * kernel.bend(D)), steps)
+        H += _isotropic(2 * P1.sum(axis=1), len(steps))
+        return _dot(P, kernel.phi(D)), force, H, 2 * _dot(P1, np.sqrt(D))
 
     def _log_sum(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array]:
         """The logarithm of S, ∇S/S and ∇²S/S."""
-        # The largest κ counts as one, so that not all of them underflow.
-        smallest = self.kernel.terms(self._index.nearest(Z, 1)[1] ** 2).phi  # (n, 1)
-        blocks = [slice(i, i + _COLUMNS) for i in range(0, len(self.Y), _COLUMNS)]
+        # The largest ψ counts as one, so that not all of them underflow.
+        smallest = self.problem.potential.phi(self._index.nearest(Z, 1)[1] ** 2)  # (n, 1)
+        blocks = [slice(i, i + self.columns) for i in range(0, len(self.Y), self.columns)]
         parts = [self._sums(Z, rows, block, smallest) for block in blocks]
         S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
         scale = np.where(S > 0, S, 1.0)  # no charge may count
@@ -135,8 +138,9 @@ class RowObjective:
     ) -> tuple[Array, Array, Array]:
         """The part of S, ∇S and ∇²S that some points of the map contribute."""
         steps = [z[:, None] - y for z, y in zip(Z.T, self.Y[columns].T, strict=True)]
-        phi, slope, bend = self.kernel.terms(_squares(steps))
-        K = np.exp(smallest - phi)
+        D, potential = _squares(steps), self.problem.potential
+        slope, bend = potential.slope(D), potential.bend(D)
+        K = np.exp(smallest - potential.phi(D))
         if self.charges is not None:
             K *= self.charges[rows, columns]
         Q = K * slope

@@ -41,7 +41,7 @@ class Projected(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class OrthogonalProjection(Extension):
-    """The position z that minimises ‖x − f(z)‖ for every new point x, f a kernel regression map.
+    """The position z that minimizes ‖x − f(z)‖ for every new point x, f a kernel regression map.
 
     Damped Newton steps (Levenberg and Marquardt's rule) from the training positions whose images
     are nearest; the best end counts. Positions stay within the map's bounding box, widened by a
@@ -196,7 +196,7 @@ class _Cost(NamedTuple):
 
 
 def _search(cost: _Cost, X: Array, Z: Array, low: Array, high: Array) -> _Ends:
-    """Minimise a cost from given positions, each with a damping of its own."""
+    """Minimize a cost from given positions, each with a damping of its own."""
     Z, extent = Z.copy(), np.maximum(high - low, _TINY)
     moving, damping = np.arange(len(Z)), np.full(len(Z), _DAMPING)
     here = cost.around(X, Z)

@@ -1,1 +1,1 @@
-"""Estimators whose map minimises an objective step by step."""
+"""Estimators whose map minimizes an objective step by step."""

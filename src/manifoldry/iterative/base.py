@@ -15,9 +15,9 @@ from manifoldry.extension.regression import regression
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimizer import Iterate, Optimiser, Solution
+from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution
 from manifoldry.optimize.path import Path, rank
-from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
+from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.progress import Ticker
 from manifoldry.util.typing import Array
@@ -39,7 +39,7 @@ _STOPPED = "stopped by a callback"
 
 @dataclass(frozen=True, eq=False)
 class Posed:
-    """A method stated for its data: what is minimised, over maps of the points of which graph."""
+    """A method stated for its data: what is minimized, over maps of the points of which graph."""
 
     data: Input
     graph: NeighborGraph
@@ -58,13 +58,13 @@ class Found:
 
     solution: Solution
     objective: Any
-    """What the map minimises; a search may have settled a weight of it."""
+    """What the map minimizes; a search may have settled a weight of it."""
     path: Path | None = None
     """The maps along a homotopy, where there was one."""
 
 
 class IterativeEmbedder(CallbackSupportMixin, Embedder):
-    """Base of the estimators whose coordinates minimise an objective.
+    """Base of the estimators whose coordinates minimize an objective.
 
     A subclass states it in ``_pose``, says in ``_start`` where to begin, searches in ``_search``
     and says in ``_extend`` how new points find their place.
@@ -113,7 +113,7 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
     radius: float | None = None
     _takes_graphs = True
     # What searches, unless the user says otherwise.
-    _default_optimizer: str | Optimiser
+    _default_optimizer: str | Optimizer
     # What opens a map that has collapsed.
     _remedy: str
     # Whether a search that took all its steps is worth a warning, and what to do about it.
@@ -158,7 +158,7 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
 
     @abstractmethod
     def _pose(self, data: Input) -> Any:
-        """State what is minimised."""
+        """State what is minimized."""
 
     @abstractmethod
     def _start(self, posed: Any) -> Array:
@@ -192,21 +192,21 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
     def _resume(self, posed: Any, former: dict[str, Any], monitor: Monitor) -> Found:
         """Search from the map of the fit before, which has been through any first phases."""
         start = former["embedding_"].astype(np.float64)
-        return Found(self._minimise(posed.objective, start, monitor), posed.objective)
+        return Found(self._minimize(posed.objective, start, monitor), posed.objective)
 
-    def _minimise(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
+    def _minimize(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         monitor.begin()
-        return self._optimiser().minimise(objective, start, monitor)
+        return self._optimizer().minimize(objective, start, monitor)
 
-    def _optimiser(self) -> Optimiser:
-        """The optimiser asked for, with the guidance and the bounds asked for."""
+    def _optimizer(self) -> Optimizer:
+        """The optimizer asked for, with the guidance and the bounds asked for."""
         asked = self._default_optimizer if self.optimizer is None else self.optimizer
-        optimiser = resolve_optimiser(asked)
+        optimizer = resolve_optimizer(asked)
         if self.guidance is not None:
-            optimiser = optimiser.guided_by(resolve_guidance(self.guidance))
+            optimizer = optimizer.guided_by(resolve_guidance(self.guidance))
         max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
         tol = None if self.tol is None else check_nonnegative("tol", self.tol)
-        return optimiser.stopping_at(max_iter, tol)
+        return optimizer.stopping_at(max_iter, tol)
 
     def _check_search(self) -> None:
         """Refuse what makes no search, before the work on the data."""

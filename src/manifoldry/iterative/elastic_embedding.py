@@ -23,7 +23,7 @@ from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimizer import Optimiser
+from manifoldry.optimize.optimizer import Optimizer
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array, RandomState
 
@@ -31,7 +31,7 @@ from manifoldry.util.typing import Array, RandomState
 class ElasticEmbedding(NeighborEmbedder):
     """Balance springs between neighbours against repulsion between all points.
 
-    Minimises Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
+    Minimizes Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
     place of constraints, so that no coordinate repeats another and the map fills its space evenly.
     It can be followed from the first unfolding to fine detail as λ grows (``homotopy``), and
     places new points by its own objective.
@@ -62,8 +62,8 @@ class ElasticEmbedding(NeighborEmbedder):
         of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
         are scaled to where the objective is lowest. By default
         ``"spectral"``.
-    optimizer : str or Optimiser, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
+    optimizer : str or Optimizer, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
         default L-BFGS with the spectral direction.
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
@@ -76,10 +76,10 @@ class ElasticEmbedding(NeighborEmbedder):
         :class:`~manifoldry.optimize.ConstrainedHomotopy` to begin at Laplacian eigenmaps. `init`
         is not used then.
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
-        optimiser's own.
+        optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
         coordinates. What comes before the search proper, such as a homotopy, is left out then, and
@@ -158,7 +158,7 @@ class ElasticEmbedding(NeighborEmbedder):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
-        optimizer: str | Optimiser | None = None,
+        optimizer: str | Optimizer | None = None,
         guidance: str | Filter | None = None,
         homotopy: bool | Homotopy = False,
         max_iter: int | None = None,
@@ -259,7 +259,7 @@ class ElasticEmbedding(NeighborEmbedder):
         if self._chooses(posed.data):
             objective = objective.with_weight(former["weight_"])
         start = former["embedding_"].astype(np.float64)
-        return Found(self._minimise(objective, start, monitor), objective)
+        return Found(self._minimize(objective, start, monitor), objective)
 
     def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
         super()._store(posed, found, monitor)

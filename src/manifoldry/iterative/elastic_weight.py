@@ -46,7 +46,7 @@ class WeightSearch:
     sample: int = 1000  # points whose prediction is looked at
 
     def run(self, first: float) -> tuple[float, Solution]:
-        """The weight to take and its minimiser, beginning at weight `first`."""
+        """The weight to take and its minimizer, beginning at weight `first`."""
         weights = [first]
         while True:
             solution = self.walk.to(weights[-1])

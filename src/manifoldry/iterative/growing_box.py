@@ -7,10 +7,9 @@ import numpy as np
 
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.boxed import Boxed
-from manifoldry.objectives.resized import Resized
+from manifoldry.objectives.transformed import Boxed, Resized
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimizer import Optimiser, Solution
+from manifoldry.optimize.optimizer import Optimizer, Solution
 from manifoldry.optimize.path import Path
 from manifoldry.util.typing import Array
 
@@ -22,7 +21,7 @@ Search = Callable[[Objective, Array, Monitor], Solution]
 def search_in_box(
     search: Search, objective: Objective, size: float, start: Array, monitor: Monitor
 ) -> Solution:
-    """Minimise over maps within `size` of zero, in every coordinate."""
+    """Minimize over maps within `size` of zero, in every coordinate."""
     boxed = Boxed(objective, size)
     monitor.view = boxed.inside
     # Shrunk, not clipped: points that meet at a wall would stay together.
@@ -37,7 +36,7 @@ def grow_box(
     objective: Objective,
     size: float,
     start: Array,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     rng: np.random.Generator,
     monitor: Monitor,
 ) -> tuple[Solution, Path]:
@@ -49,7 +48,7 @@ def grow_box(
 
     sizes = rule.values_between(min(_SMALLEST, size / 2), size)
     U = Boxed(objective, 1.0).outside(_filling(start))
-    walk = Walk(rule, family, U, optimiser, rng, monitor, monitor.begin)
+    walk = Walk(rule, family, U, optimizer, rng, monitor, monitor.begin)
     found = rule.follow(walk, sizes)
     monitor.view = None
     eta = walk.path.steps[-1].parameter

@@ -28,7 +28,7 @@ from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimizer import Optimiser
+from manifoldry.optimize.optimizer import Optimizer
 from manifoldry.spectral.posed import all_coincide
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, Matrix, RandomState
@@ -95,7 +95,7 @@ class NeighborEmbedder(IterativeEmbedder):
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights of attraction, which sum to one.
     objective_ : Pairwise
-        What the map minimises.
+        What the map minimizes.
     bifurcation_ : Bifurcation
         The weight of repulsion at which the map leaves one point, with the published bounds; made
         when asked for.
@@ -108,7 +108,7 @@ class NeighborEmbedder(IterativeEmbedder):
     _bifurcation: Bifurcation | None
 
     # What is used unless the user says otherwise.
-    _default_optimizer: str | Optimiser = "spectral-lbfgs"
+    _default_optimizer: str | Optimizer = "spectral-lbfgs"
     _default_init = "spectral"
     _default_homotopy: Homotopy | None = None
     _remedy = "pass a smaller perplexity"
@@ -127,7 +127,7 @@ class NeighborEmbedder(IterativeEmbedder):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
-        optimizer: str | Optimiser | None = None,
+        optimizer: str | Optimizer | None = None,
         guidance: str | Filter | None = None,
         homotopy: bool | Homotopy | None = None,
         max_iter: int | None = None,
@@ -180,7 +180,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
     @abstractmethod
     def _objective(self, neighbors: Neighbors) -> Pairwise:
-        """What is minimised, from the affinities."""
+        """What is minimized, from the affinities."""
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
         """What was asked for, or what suits the method, `n` points and as many neighbours."""
@@ -230,13 +230,13 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _check_search(self) -> None:
         super()._check_search()
-        self._optimiser()
+        self._optimizer()
         check_homotopy(self.homotopy)
 
     def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
         objective = posed.objective
         if not self._follows(posed):
-            return Found(self._minimise(objective, start, monitor), objective)
+            return Found(self._minimize(objective, start, monitor), objective)
         walk = self._walk(posed, start, monitor)
         weights = walk.rule.values_between(self._first_weight(posed), objective.weight)
         return Found(walk.rule.follow(walk, weights), objective, walk.path)
@@ -249,7 +249,7 @@ class NeighborEmbedder(IterativeEmbedder):
         return self._homotopy.walk(
             posed.objective.with_weight,
             start,
-            self._optimiser(),
+            self._optimizer(),
             posed.rng,
             monitor,
             monitor.begin,

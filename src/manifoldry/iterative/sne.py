@@ -9,7 +9,7 @@ from manifoldry.optimize.homotopy import Homotopy
 class SNE(NeighborEmbedder):
     """Place points so that each sees its neighbours on the map as it sees them in the data.
 
-    Minimises the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the probabilities with which point i
+    Minimizes the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the probabilities with which point i
     picks its neighbours in the data, Gaussian with a width that gives all points the same
     perplexity, and Qᵢ those on the map, Gaussian of width one. Neighbours are kept near, and the
     map has no crowds of unrelated points; clusters are less parted than by :class:`TSNE`, but
@@ -32,8 +32,8 @@ class SNE(NeighborEmbedder):
         of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
         are scaled to where the objective is lowest. By default the search
         follows a homotopy, which needs no start; if that is declined, ``"spectral"``.
-    optimizer : str or Optimiser, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
+    optimizer : str or Optimizer, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
         default L-BFGS with the spectral direction.
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
@@ -45,10 +45,10 @@ class SNE(NeighborEmbedder):
         step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
         unless an `init` or a `guidance` is given: maps from elsewhere end in poorer minima.
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
-        optimiser's own.
+        optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
         coordinates. What comes before the search proper, such as a homotopy, is left out then.

@@ -14,7 +14,7 @@ from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.methods import Momentum
-from manifoldry.optimize.optimizer import Optimiser, Solution
+from manifoldry.optimize.optimizer import Optimizer, Solution
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, RandomState
@@ -23,7 +23,7 @@ from manifoldry.util.typing import Array, RandomState
 class TSNE(NeighborEmbedder):
     """Place points so that pairs are as probable on the map as in the data, with room for all.
 
-    Minimises KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
+    Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
     Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} on the map. Its heavy tails part clusters
     widely: the method of choice to see clusters, at the price that distances between them and
     their sizes mean little. This is the exact method, whose time grows with n².
@@ -51,8 +51,8 @@ class TSNE(NeighborEmbedder):
         of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
         last are shrunk to a spread of 1e-4. By default principal components, of the distances
         if only those are known; Laplacian eigenmaps if only a graph is.
-    optimizer : str or Optimiser, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By
+    optimizer : str or Optimizer, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
         default gradient steps with momentum.
     guidance : str or Filter, default=None
         A filter of the gradient that changes as the search goes on, see
@@ -67,7 +67,7 @@ class TSNE(NeighborEmbedder):
         maps are good then, but still move, so that ``converged_`` is mostly False.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
-        optimiser's own.
+        optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
         coordinates. What comes before the search proper, such as a homotopy, is left out then.
@@ -143,7 +143,7 @@ class TSNE(NeighborEmbedder):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
-        optimizer: str | Optimiser | None = None,
+        optimizer: str | Optimizer | None = None,
         guidance: str | Filter | None = None,
         homotopy: bool | Homotopy = False,
         max_iter: int | None = None,
@@ -218,8 +218,8 @@ class TSNE(NeighborEmbedder):
         steps = check_count("early_exaggeration_iter", self.early_exaggeration_iter, minimum=0)
         if steps == 0 or factor == 1:
             return Solution(start, np.nan, converged=True, status="no early exaggeration")
-        optimiser = self._optimiser().stopping_at(steps, None)
-        if isinstance(optimiser, Momentum):
-            optimiser = replace(optimiser, momentum=self._early_momentum)
+        optimizer = self._optimizer().stopping_at(steps, None)
+        if isinstance(optimizer, Momentum):
+            optimizer = replace(optimizer, momentum=self._early_momentum)
         monitor.begin(1 / factor)
-        return optimiser.minimise(replace(objective, exaggeration=factor), start, monitor)
+        return optimizer.minimize(replace(objective, exaggeration=factor), start, monitor)

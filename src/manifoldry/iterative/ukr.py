@@ -18,14 +18,13 @@ from manifoldry.iterative.ukr_start import StartSearch
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
-from manifoldry.objectives.kernel_regression import UKRObjective
+from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
-from manifoldry.objectives.reinsertion import reinsert
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.methods import LBFGS
-from manifoldry.optimize.optimizer import Optimiser, Solution
+from manifoldry.optimize.optimizer import Optimizer, Solution
 from manifoldry.optimize.path import Path
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
@@ -38,7 +37,7 @@ from manifoldry.util.typing import Array, RandomState
 class UKR(IterativeEmbedder):
     """Find the map from which kernel regression predicts the data best.
 
-    Minimises 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the mean of the other data, weighted by how near they
+    Minimizes 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the mean of the other data, weighted by how near they
     are on the map (:class:`~manifoldry.objectives.UKRObjective`): a nonlinear principal component
     analysis without a parametric form, whose objective is an error in data space. Use it for
     curves and surfaces with noise, up to a few thousand points, and where the way from the map
@@ -71,8 +70,8 @@ class UKR(IterativeEmbedder):
         of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
         are scaled to the least leave-one-out error. ``"auto"`` takes that of the elastic
         embedding, Isomap and principal components whose error is smallest.
-    optimizer : str or Optimiser, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimiser`. By default L-BFGS
+    optimizer : str or Optimizer, default=None
+        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By default L-BFGS
         with a mild spectral direction, which stops when steps move the map by less than 0.005 of
         its size; further steps predict the data better by a trifle and cost the map as much as
         they give.
@@ -86,10 +85,10 @@ class UKR(IterativeEmbedder):
         `box`, or, without one, to the size that the start has at its best scale; see
         :class:`~manifoldry.optimize.Homotopy`.
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimiser's own.
+        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
         Converged when steps move the map by less than this share of its size; by default the
-        optimiser's own.
+        optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
         coordinates. What comes before the search proper, such as a homotopy, is left out then.
@@ -160,7 +159,7 @@ class UKR(IterativeEmbedder):
         density_floor: float | None = None,
         n_neighbors: int | None = None,
         init: Any = "auto",
-        optimizer: str | Optimiser | None = None,
+        optimizer: str | Optimizer | None = None,
         guidance: str | Filter | None = None,
         homotopy: bool | Homotopy = False,
         max_iter: int | None = None,
@@ -252,7 +251,7 @@ class UKR(IterativeEmbedder):
 
     def _check_search(self) -> None:
         super()._check_search()
-        self._optimiser()
+        self._optimizer()
         check_homotopy(self.homotopy)
 
     def _search(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Found:
@@ -275,22 +274,22 @@ class UKR(IterativeEmbedder):
         """Search along a homotopy in which a box grows."""
         size = extent(start) if self.box is None else check_positive("box", self.box)
         rule = self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
-        return grow_box(rule, posed.objective, size, start, self._optimiser(), posed.rng, monitor)
+        return grow_box(rule, posed.objective, size, start, self._optimizer(), posed.rng, monitor)
 
     def _settled(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Solution:
-        """Minimise, once more where points have got out of reach of all others."""
+        """Minimize, once more where points have got out of reach of all others."""
         if self.box is not None:
             box = check_positive("box", self.box)
-            return search_in_box(self._minimise, posed.objective, box, start, monitor)
+            return search_in_box(self._minimize, posed.objective, box, start, monitor)
         # Points out of reach have no gradient in the regression, and a huge one in the floor.
         start = reinsert(posed.regression, start)
-        solution = self._minimise(posed.objective, start, monitor)
+        solution = self._minimize(posed.objective, start, monitor)
         if solution.interrupted:
             return solution
         found = reinsert(posed.regression, solution.embedding)
         if found is solution.embedding:
             return solution
-        return self._minimise(posed.objective, found, monitor)
+        return self._minimize(posed.objective, found, monitor)
 
     def _store(self, posed: "PosedRegression", found: Found, monitor: Monitor) -> None:
         super()._store(posed, found, monitor)

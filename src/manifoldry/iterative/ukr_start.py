@@ -40,7 +40,7 @@ class StartSearch:
     """Value and map of every start that was tried."""
     geodesic_neighbors: int = 6  # few, so that no path leads from a layer of a roll to the next
     weight: float = 100.0  # of the elastic embedding; near the best on all sets of its own study
-    rough: float = 1e-3  # tolerance: a start need not be a minimiser
+    rough: float = 1e-3  # tolerance: a start need not be a minimizer
 
     def sized(self, init: str | BaseEstimator) -> Array:
         """The map of one start, at its best size."""

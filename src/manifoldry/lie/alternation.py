@@ -24,7 +24,7 @@ class Solution:
 def alternate(
     pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
 ) -> Solution:
-    """Minimise over amounts and over generators in turn; the objective never rises."""
+    """Minimize over amounts and over generators in turn; the objective never rises."""
     amounts = annealed(pairs, first_amounts(pairs, n_generators, rng))
     G, amounts = normalised(best_generators(pairs, amounts), amounts)
     trace = [pairs.first_order(G, amounts)]
@@ -38,7 +38,7 @@ def alternate(
 
 
 def best_amounts(pairs: Pairs, G: Array) -> Array:
-    """The exact minimiser over amounts, a small least squares problem for every pair."""
+    """The exact minimizer over amounts, a small least squares problem for every pair."""
     directions = np.stack([pairs.X @ each.T for each in G])  # (n_generators, n_pairs, r)
     normal = np.einsum("inr,jnr->nij", directions, directions) + pairs.penalty * products(G)
     right = np.einsum("inr,nr->ni", directions, pairs.Y - pairs.X)
@@ -46,7 +46,7 @@ def best_amounts(pairs: Pairs, G: Array) -> Array:
 
 
 def best_generators(pairs: Pairs, amounts: Array, rounding: float = 1e-13) -> Array:
-    """The exact minimiser over generators: ridge regression of y − x on all αᵢx together."""
+    """The exact minimizer over generators: ridge regression of y − x on all αᵢx together."""
     n, q = amounts.shape
     r = pairs.X.shape[1]
     Z = (amounts[:, :, None] * pairs.X[:, None, :]).reshape(n, q * r)

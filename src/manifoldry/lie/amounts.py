@@ -17,7 +17,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class AmountSearch:
-    """Minimise ‖y − exp(Σᵢ αᵢGᵢ)x‖² + λ‖Σᵢ αᵢGᵢ‖² over the amounts α of every pair.
+    """Minimize ‖y − exp(Σᵢ αᵢGᵢ)x‖² + λ‖Σᵢ αᵢGᵢ‖² over the amounts α of every pair.
 
     There are several minima, as where a pattern repeats. Rays of amounts are followed outwards, in
     steps short enough not to jump over a minimum, and from the best place found damped

@@ -1,4 +1,4 @@
-"""Pairs of rows and what is minimised over generators and amounts."""
+"""Pairs of rows and what is minimized over generators and amounts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Minimise Σₙ ‖yₙ − exp(Aₙ)xₙ‖² + λ‖Aₙ‖², Aₙ = Σᵢ αₙᵢGᵢ, relative to Σ‖yₙ − xₙ‖².
+    """Minimize Σₙ ‖yₙ − exp(Aₙ)xₙ‖² + λ‖Aₙ‖², Aₙ = Σᵢ αₙᵢGᵢ, relative to Σ‖yₙ − xₙ‖².
 
     The penalty is what noise of variance λ in every entry of x would add to first order. It
     depends on the operators Aₙ alone: neither the scale of generators nor, with several, their

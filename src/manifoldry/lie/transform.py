@@ -38,7 +38,7 @@ from manifoldry.util.warn import warn
 class LieTransform(BaseEstimator):
     """Learn a continuous transformation from pairs of rows before and after a bit of it.
 
-    Minimises Σₙ ‖yₙ − exp(Σᵢ αₙᵢGᵢ)xₙ‖² over generators Gᵢ, which all pairs share, and amounts
+    Minimizes Σₙ ‖yₙ − exp(Σᵢ αₙᵢGᵢ)xₙ‖² over generators Gᵢ, which all pairs share, and amounts
     αₙᵢ, which nobody has to know. One matrix then describes, say, translation wherever it happens:
     unlike methods that learn a manifold from neighbours, it extrapolates far beyond the pairs, to
     images that were not among them. Use it where rows come in pairs, or as a film, and what

@@ -124,7 +124,7 @@ class Prediction(Criterion):
 class Gradient(Criterion):
     """The gradient of the next coordinate must be orthogonal to those of the earlier ones.
 
-    The next coordinate minimises its own energy and a weight times that of its gradient's part
+    The next coordinate minimizes its own energy and a weight times that of its gradient's part
     along the earlier ones, where quadratic functions of those are excluded; the weight grows until
     the function is new. The next eigenvector is taken as it is where it is unpredictable and has
     an orthogonal gradient anyway, or where it is another branch of an old direction, as the sine

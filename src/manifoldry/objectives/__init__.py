@@ -1,40 +1,54 @@
-"""What iterative methods minimise: functions of the map, with their derivatives."""
+"""What iterative methods minimize: functions of the map, with their derivatives.
+
+An objective of attraction and repulsion is data, not a class of its own: a :class:`Pairwise` of
+weights, a kernel and a normalizer. :func:`tsne` and the other losses of the literature are
+factories of a few words.
+"""
 
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.bifurcation import Bifurcation
-from manifoldry.objectives.boxed import Boxed
 from manifoldry.objectives.density_floor import DensityFloor
-from manifoldry.objectives.elastic import ElasticObjective
+from manifoldry.objectives.exact import Exact
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
-from manifoldry.objectives.pair_sums import PairSums, gaussian_sums, student_sums
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.losses import elastic, sne, symmetric_sne, tsne
+from manifoldry.objectives.new_points import NewPoints
+from manifoldry.objectives.normalizers import Joint, Normalizer, PerPoint, Unnormalized
+from manifoldry.objectives.pair_kernel import Complement, Gaussian, Kernel, Student
+from manifoldry.objectives.pair_sums import PairSums
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.scale import best_scale
-from manifoldry.objectives.sne import SNEObjective
 from manifoldry.objectives.squared_distance import squared_distance_weights
-from manifoldry.objectives.symmetric_sne import SymmetricSNEObjective
-from manifoldry.objectives.tsne import TSNEObjective
-from manifoldry.objectives.whitened import Whitened
+from manifoldry.objectives.transformed import Boxed, Resized, Whitened
 
 __all__ = [
     "Bifurcation",
     "Boxed",
+    "Complement",
     "DensityFloor",
-    "ElasticObjective",
+    "Exact",
+    "Gaussian",
+    "Joint",
+    "Kernel",
+    "NewPoints",
+    "Normalizer",
     "Objective",
     "PairSums",
-    "PairwiseObjective",
+    "Pairwise",
+    "PerPoint",
     "Repulsion",
-    "SNEObjective",
-    "SymmetricSNEObjective",
-    "TSNEObjective",
+    "Resized",
+    "Student",
     "UKRObjective",
     "UniformRepulsion",
+    "Unnormalized",
     "Whitened",
     "best_scale",
-    "gaussian_sums",
+    "elastic",
     "leave_one_out_errors",
+    "sne",
     "squared_distance_weights",
-    "student_sums",
+    "symmetric_sne",
+    "tsne",
 ]

@@ -1,4 +1,4 @@
-"""What every objective offers to an optimiser."""
+"""What every objective offers to an optimizer."""
 
 from abc import ABC, abstractmethod
 
@@ -6,9 +6,6 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.util.typing import Array
-
-# Central differences of a gradient: the step that balances truncation against rounding.
-_STEP = float(np.finfo(float).eps ** (1 / 3))
 
 
 class Objective(ABC):
@@ -55,12 +52,25 @@ class Objective(ABC):
         """
         return Y, G
 
-    def hessian_product(self, Y: Array, V: Array) -> Array:
-        """The Hessian at `Y` times `V`, (n, d), by central differences of the gradient."""
+    def hessian_product(
+        self, Y: Array, V: Array, step: float = float(np.finfo(float).eps ** (1 / 3))
+    ) -> Array:
+        """The Hessian at `Y` times `V`, (n, d), by central differences of the gradient.
+
+        The `step`, relative to the map, balances truncation against rounding.
+        """
         Y, V = np.asarray(Y, float), np.asarray(V, float)
         length = float(np.abs(V).max())
         if length == 0:
             return np.zeros_like(V)
-        h = _STEP * max(float(np.abs(Y).max()), 1.0) / length
+        h = step * max(float(np.abs(Y).max()), 1.0) / length
         forward, backward = (self.value_and_gradient(Y + s * V)[1] for s in (h, -h))
         return (forward - backward) / (2 * h)
+
+
+def check_map(Y: Array, n: int) -> Array:
+    """`Y` as an array, refused if it is no map of n points."""
+    Y = np.asarray(Y)
+    if Y.ndim != 2 or len(Y) != n:
+        raise ValueError(f"the map has shape {Y.shape}; pass one of {n} rows")
+    return Y

@@ -13,27 +13,49 @@ from manifoldry.eigen import Auto, SpectralProblem
 from manifoldry.eigen.inverse import ShiftedInverse, estimated_fill
 from manifoldry.eigen.problem import End
 from manifoldry.eigen.spectrum import fixed_signs
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.weights import laplacian
 from manifoldry.util.checks import as_generator, check_at_most, check_count
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import plan_memory
 
-# Order up to which matrices are dense and all their eigenvalues are looked at, and the share of
-# entries beyond which attraction is treated as a dense matrix at any order.
-_DENSE, _FULL = 500, 0.1
-# Stand-in for zero eigenvalues of attraction, relative to the mean degree, where its graph falls
-# into pieces; and the shift of a factor, which is projected out.
-_NULL, _SHIFT = 1e-9, 1e-12
-_CLEAR = 1e-12  # share of the largest below which figures of repulsion are zero but for rounding
-_TOLERANCE = 1e-10  # of the eigenvalues that directions belong to
-_BYTES_PER_ENTRY = 26  # of a sparse factor
+
+@dataclass(frozen=True)
+class Numerics:
+    """Thresholds of the eigenvalue problems behind a :class:`Bifurcation`.
+
+    Parameters
+    ----------
+    dense_up_to : int, default=500
+        Points up to which matrices are dense and all their eigenvalues are looked at.
+    full : float, default=0.1
+        Share of nonzero entries beyond which attraction is a dense matrix at any order.
+    null : float, default=1e-9
+        Stand-in for the zero eigenvalues of attraction where its graph falls into pieces, relative
+        to the mean degree.
+    shift : float, default=1e-12
+        Shift of a factor, which is projected out, relative to the mean degree.
+    clear : float, default=1e-12
+        Share of the largest below which figures of repulsion are zero but for rounding.
+    tolerance : float, default=1e-10
+        Of the eigenvalues that directions belong to.
+    bytes_per_entry : int, default=26
+        Memory of a sparse factor, per entry.
+    """
+
+    dense_up_to: int = 500
+    full: float = 0.1
+    null: float = 1e-9
+    shift: float = 1e-12
+    clear: float = 1e-12
+    tolerance: float = 1e-10
+    bytes_per_entry: int = 26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bifurcation:
-    """Where the map Y = 0 ceases to be a minimiser as the weight λ of repulsion grows.
+    """Where the map Y = 0 ceases to be a minimizer as the weight λ of repulsion grows.
 
     Up to `weight` everything collapses to a point. Just above it the map is a line, along the
     first of the `directions`: that is where a homotopy starts.
@@ -61,9 +83,8 @@ class Bifurcation:
     Two points open when λ exceeds one.
 
     >>> import numpy as np
-    >>> from manifoldry.objectives.bifurcation import Bifurcation
-    >>> from manifoldry.objectives.elastic import ElasticObjective
-    >>> objective = ElasticObjective(np.array([[0, 0.5], [0.5, 0]]))
+    >>> from manifoldry.objectives import Bifurcation, elastic
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]))
     >>> round(Bifurcation.of(objective, n_components=1).weight, 12)
     1.0
     """
@@ -79,9 +100,10 @@ class Bifurcation:
     @classmethod
     def of(
         cls,
-        objective: PairwiseObjective,
+        objective: Pairwise,
         n_components: int = 2,
         random_state: RandomState = None,
+        numerics: Numerics = Numerics(),  # noqa: B008 (frozen)
     ) -> Bifurcation:
         """Find the critical weight of an objective and its first directions.
 
@@ -93,14 +115,8 @@ class Bifurcation:
         L, repulsion = laplacian(objective.attraction), objective.collapsed_repulsion
         pieces, labels = connected_components(objective.attraction, directed=False)
         torn = pieces > 1 and _repel(labels, repulsion)
-        if isinstance(repulsion, UniformRepulsion):
-            values, V = _extreme(L, "smallest", n_components, rng)
-            weight = max(float(values[0]), 0.0) / (repulsion.each * repulsion.n)
-            bounds = weight, weight
-        else:
-            V = _directions(L, repulsion, n_components, pieces > 1, rng)
-            weight = _quotient(L, repulsion, V[:, 0])
-            bounds = _bounds(L, repulsion, rng)
+        pencil = _Pencil(L, repulsion, pieces > 1, rng, numerics)
+        weight, V, bounds = pencil.first(n_components)
         if torn:
             return cls(0.0, V, 0.0, max(bounds[1], 0.0))
         return cls(weight, V, *bounds)
@@ -112,98 +128,104 @@ def _repel(labels: IntArray, repulsion: Repulsion) -> bool:
     return float(v @ repulsion.laplacian_product(v)) > 0
 
 
-def _extreme(L: Matrix, end: End, k: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Eigenpairs of a Laplacian other than the constant."""
-    problem = SpectralProblem(L, end=end, deflate=np.ones(L.shape[0]), bounds=(0.0, np.inf))
-    spectrum = Auto(dense_up_to=_DENSE).solve(problem, k, rng)
-    return spectrum.values, spectrum.vectors
+@dataclass(frozen=True, eq=False)
+class _Pencil:
+    """The Laplacians of attraction and repulsion at the collapsed map, (L⁺, L⁻)."""
 
+    L: Matrix
+    repulsion: Repulsion
+    in_pieces: bool
+    rng: np.random.Generator
+    numerics: Numerics
 
-def _directions(
-    L: Matrix, repulsion: Repulsion, k: int, in_pieces: bool, rng: np.random.Generator
-) -> Array:
-    """Eigenvectors of the largest eigenvalues of L⁻v = μ·B·v, B = L⁺ + ε·I + τ·11ᵀ/n.
+    @property
+    def n(self) -> int:
+        return self.repulsion.n
 
-    The constant, on which L⁻ is zero, does not come up, whatever the τ > 0 that makes B regular
-    on it.
-    """
-    tau = float(L.diagonal().mean())
-    epsilon = _NULL * tau if in_pieces else 0.0
-    dense = repulsion.n <= _DENSE or L.nnz > _FULL * repulsion.n**2
-    solve = _dense_directions if dense else _lanczos_directions
-    V = solve(L, repulsion, k, tau, epsilon, rng)
-    V -= V.mean(axis=0)
-    return fixed_signs(V / np.linalg.norm(V, axis=0))
+    def first(self, k: int) -> tuple[float, Array, tuple[float, float]]:
+        """The smallest eigenvalue, k eigenvectors, and bounds of the former."""
+        if isinstance(self.repulsion, UniformRepulsion):
+            values, V = self._extreme(self.L, "smallest", k)
+            weight = max(float(values[0]), 0.0) / (self.repulsion.each * self.n)
+            return weight, V, (weight, weight)
+        V = self._directions(k)
+        return self._quotient(V[:, 0]), V, self._bounds()
 
+    def _extreme(self, L: Matrix, end: End, k: int) -> tuple[Array, Array]:
+        """Eigenpairs of a Laplacian other than the constant."""
+        problem = SpectralProblem(L, end=end, deflate=np.ones(self.n), bounds=(0.0, np.inf))
+        spectrum = Auto(dense_up_to=self.numerics.dense_up_to).solve(problem, k, self.rng)
+        return spectrum.values, spectrum.vectors
 
-def _dense_directions(
-    L: Matrix, repulsion: Repulsion, k: int, tau: float, epsilon: float, rng: np.random.Generator
-) -> Array:
-    n = repulsion.n
-    B = L.toarray() + epsilon * np.eye(n) + tau / n
-    return np.asarray(eigh(repulsion.laplacian(), B, subset_by_index=(n - k, n - 1))[1][:, ::-1])
+    def _directions(self, k: int) -> Array:
+        """Eigenvectors of the largest eigenvalues of L⁻v = μ·B·v, B = L⁺ + ε·I + τ·11ᵀ/n.
 
+        The constant, on which L⁻ is zero, does not come up, whatever the τ > 0 that makes B regular
+        on it.
+        """
+        tau = float(self.L.diagonal().mean())
+        epsilon = self.numerics.null * tau if self.in_pieces else 0.0
+        full = self.L.nnz > self.numerics.full * self.n**2
+        dense = self.n <= self.numerics.dense_up_to or full
+        V = (self._dense if dense else self._lanczos)(k, tau, epsilon)
+        V -= V.mean(axis=0)
+        return fixed_signs(V / np.linalg.norm(V, axis=0))
 
-def _lanczos_directions(
-    L: Matrix, repulsion: Repulsion, k: int, tau: float, epsilon: float, rng: np.random.Generator
-) -> Array:
-    n = repulsion.n
-    plan_memory(
-        _BYTES_PER_ENTRY * estimated_fill(L),
-        f"a factor of the Laplacian of {n} points",
-        "pass repulsion='uniform', which needs none",
-    )
-    inverse = ShiftedInverse(L, -max(epsilon, _SHIFT * tau), "smallest")
+    def _dense(self, k: int, tau: float, epsilon: float) -> Array:
+        n = self.n
+        B = self.L.toarray() + epsilon * np.eye(n) + tau / n
+        V = eigh(self.repulsion.laplacian(), B, subset_by_index=(n - k, n - 1))[1]
+        return np.asarray(V[:, ::-1])
 
-    def product(x: Array) -> Array:
-        return L @ x + epsilon * x + tau * x.mean()
+    def _lanczos(self, k: int, tau: float, epsilon: float) -> Array:
+        L, n = self.L, self.n
+        plan_memory(
+            self.numerics.bytes_per_entry * estimated_fill(L),
+            f"a factor of the Laplacian of {n} points",
+            "pass repulsion='uniform', which needs none",
+        )
+        inverse = ShiftedInverse(L, -max(epsilon, self.numerics.shift * tau), "smallest")
 
-    def divide(x: Array) -> Array:
-        mean = x.mean()
-        y = inverse.solve(x - mean)
-        return y - y.mean() + mean / tau
+        def product(x: Array) -> Array:
+            return L @ x + epsilon * x + tau * x.mean()
 
-    B, inverted = (LinearOperator((n, n), f, dtype=np.float64) for f in (product, divide))
-    start = rng.standard_normal(n)
-    values, V = eigsh(
-        repulsion.operator(), k, B, Minv=inverted, which="LA", v0=start, tol=_TOLERANCE
-    )
-    return np.asarray(V[:, np.argsort(-values)])
+        def divide(x: Array) -> Array:
+            mean = x.mean()
+            y = inverse.solve(x - mean)
+            return y - y.mean() + mean / tau
 
+        B, inverted = (LinearOperator((n, n), f, dtype=np.float64) for f in (product, divide))
+        start, tol = self.rng.standard_normal(n), self.numerics.tolerance
+        R = self.repulsion.operator()
+        values, V = eigsh(R, k, B, Minv=inverted, which="LA", v0=start, tol=tol)
+        return np.asarray(V[:, np.argsort(-values)])
 
-def _quotient(L: Matrix, repulsion: Repulsion, v: Array) -> float:
-    """vᵀL⁺v / vᵀL⁻v, in which errors of v count only by their square."""
-    return float(v @ (L @ v)) / float(v @ repulsion.laplacian_product(v))
+    def _quotient(self, v: Array) -> float:
+        """vᵀL⁺v / vᵀL⁻v, in which errors of v count only by their square."""
+        return float(v @ (self.L @ v)) / float(v @ self.repulsion.laplacian_product(v))
 
+    def _bounds(self) -> tuple[float, float]:
+        """Bounds of the critical weight by eigenvalues, by weights of pairs and by degrees."""
+        few = self.n <= self.numerics.dense_up_to
+        plus, minus, last, least = self._all_eigenvalues() if few else self._end_eigenvalues()
+        lower = max(float(plus[0]) / last, least, 0.0)
+        degrees = self._least(self.L.diagonal(), self.repulsion.degrees)
+        return lower, min(self._least(plus, minus), degrees)
 
-def _bounds(L: Matrix, repulsion: Repulsion, rng: np.random.Generator) -> tuple[float, float]:
-    """Bounds of the critical weight by eigenvalues, by weights of pairs and by degrees."""
-    found = _all_eigenvalues if repulsion.n <= _DENSE else _end_eigenvalues
-    plus, minus, last, least = found(L, repulsion, rng)
-    lower = max(float(plus[0]) / last, least, 0.0)
-    return lower, min(_least(plus, minus), _least(L.diagonal(), repulsion.degrees))
+    def _all_eigenvalues(self) -> tuple[Array, Array, float, float]:
+        """Eigenvalues of both Laplacians, the last one, and the least ratio of weights."""
+        A, R = self.L.toarray(), self.repulsion.laplacian()
+        minus = eigvalsh(R)[1:]
+        off = ~np.eye(len(A), dtype=bool)
+        return eigvalsh(A)[1:], minus, float(minus[-1]), self._least(-A[off], -R[off])
 
+    def _end_eigenvalues(self) -> tuple[Array, Array, float, float]:
+        """The first eigenvalues and the last; some pair of a sparse graph has no weight."""
+        R = self.repulsion.operator()
+        plus, minus = (self._extreme(M, "smallest", 1)[0] for M in (self.L, R))
+        return plus, minus, float(self._extreme(R, "largest", 1)[0][0]), 0.0
 
-def _all_eigenvalues(
-    L: Matrix, repulsion: Repulsion, rng: np.random.Generator
-) -> tuple[Array, Array, float, float]:
-    """Eigenvalues of both Laplacians, the last one, and the least ratio of weights."""
-    A, R = L.toarray(), repulsion.laplacian()
-    minus = eigvalsh(R)[1:]
-    off = ~np.eye(len(A), dtype=bool)
-    return eigvalsh(A)[1:], minus, float(minus[-1]), _least(-A[off], -R[off])
-
-
-def _end_eigenvalues(
-    L: Matrix, repulsion: Repulsion, rng: np.random.Generator
-) -> tuple[Array, Array, float, float]:
-    """The first eigenvalues and the last; some pair of a sparse graph has no weight."""
-    R = repulsion.operator()
-    plus, minus = (_extreme(M, "smallest", 1, rng)[0] for M in (L, R))
-    return plus, minus, float(_extreme(R, "largest", 1, rng)[0][0]), 0.0
-
-
-def _least(over: Array, under: Array) -> float:
-    """The least ratio, where the denominator is not zero up to rounding."""
-    clear = under > _CLEAR * under.max()
-    return float((over[clear] / under[clear]).min(initial=np.inf))
+    def _least(self, over: Array, under: Array) -> float:
+        """The least ratio, where the denominator is not zero up to rounding."""
+        clear = under > self.numerics.clear * under.max()
+        return float((over[clear] / under[clear]).min(initial=np.inf))

@@ -6,15 +6,12 @@ from functools import cached_property, partial
 import numpy as np
 from scipy import sparse
 
+from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import Fit, centred, check_dense, fit, isometric
 from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
 from manifoldry.util.typing import Array
-
-# Curvature below this share of the mean counts as this much: a point that nobody reaches has none,
-# and a search that divides by it must not fail there.
-_LEAST_CURVATURE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +41,9 @@ class UKRObjective(Objective):
         How the say of a point falls with its squared distance on the map.
     leave_one_out : bool, default=True
         Whether κ(0) of a point with itself is left out, so that E is a cross-validation error.
+    least_curvature : float, default=1e-8
+        Curvature below this share of the mean counts as this much: a point that nobody reaches has
+        none, and a search that divides by it must not fail there.
 
     Examples
     --------
@@ -57,6 +57,7 @@ class UKRObjective(Objective):
     affinity: sparse.csr_array | None = None
     kernel: str | RegressionKernel = "gaussian"
     leave_one_out: bool = True
+    least_curvature: float = 1e-8
 
     def __post_init__(self) -> None:
         check_dense(self.X)
@@ -107,7 +108,8 @@ class UKRObjective(Objective):
         work = partial(self._squared_derivatives, Y)
         H = 2 / self.n * np.sum(over_pairs(work, Y, self.leave_one_out), axis=0)
         mean = float(H.mean())
-        return np.maximum(H, _LEAST_CURVATURE * mean if mean > 0 else 1.0).astype(dtype, copy=False)
+        least = self.least_curvature * mean if mean > 0 else 1.0
+        return np.maximum(H, least).astype(dtype, copy=False)
 
     def _squares_and_gradient(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
         """Squared residuals of the rows of a block, and the gradient (n, d) of their sum."""
@@ -132,3 +134,43 @@ class UKRObjective(Objective):
             own = S @ X - S.sum(axis=1)[:, None] * F
             H[block, axis] += (own**2).sum(axis=1)
         return H
+
+
+def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
+    """Put lonely points where the others predict their data best, if that lowers the objective.
+
+    A point whose nearest neighbour on the map is farther than `reach` has next to no gradient in
+    unsupervised kernel regression, and no search moves it. Call this between two searches.
+
+    Parameters
+    ----------
+    objective : UKRObjective
+    Y : array of shape (n, d)
+        The map that a search has left.
+    reach : float, default=3.0
+        Distance on the map beyond which a point counts as lonely: a Gaussian of width one is
+        below 1e-3 there.
+
+    Returns
+    -------
+    array of shape (n, d)
+        The map with lonely points at the places of others, or `Y` itself if that is no better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Y = np.append(np.arange(9.0), 100.0)[:, None]
+    >>> X = np.append(np.arange(9.0), 3.0)[:, None]
+    >>> reinsert(UKRObjective(X), Y)[-1]
+    array([3.])
+    """
+    others = np.asarray(Y, dtype=np.float64)
+    lonely = choose_index(others).nearest(others, 2)[1][:, -1] > reach
+    if not lonely.any() or (~lonely).sum() < 2:
+        return Y
+    X, rest = objective.data, np.flatnonzero(~lonely)
+    predicted = fit(others[rest], X[rest], as_kernel(objective.kernel), leave_one_out=False).values
+    nearest = choose_index(predicted).nearest(X[lonely], 1)[0][:, 0]
+    moved = Y.copy()
+    moved[lonely] = Y[rest[nearest]]
+    return moved if objective.value(moved) < objective.value(Y) else Y

@@ -1,6 +1,6 @@
-"""Compiled sums over pairs of points; imported only where there are many.
+"""Compiled sums over pairs of points and over edges; imported only where there are many.
 
-The sums over one target run over the sources tile by tile: within a tile in the points' own type,
+The sums over one point run over the others tile by tile: within a tile in the points' own type,
 from tile to tile in double precision. Each row of the result is written by one thread and depends
 on nothing else that is written, so results do not depend on the number of threads.
 
@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-_TILE = 1024  # sources whose terms are added in their own type; they fit the nearest cache
+_TILE = 1024  # points whose terms are added in their own type; they fit the nearest cache
 _LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # what the double is short of ln 2
 # Sums may be reordered, so that they are vectorised; the steps of a formula may not.
 _options = {"nogil": True, "cache": True, "error_model": "numpy"}
@@ -116,24 +116,23 @@ def moment(weight, step, order):
 def pair_sums(d, order):
     """The loop for d = 1, 2 or 3 coordinates and first or second moments.
 
-    It takes coordinates by columns, ``T`` (d, n_targets) and ``S`` (d, n_sources); `weights` of
-    shape (1, n_sources), (n_targets, n_sources) or None; whether targets are the sources and leave
-    themselves out; what `kernel` or `student` takes; and the arrays to fill, in rows lo to hi.
+    It takes coordinates by columns, ``T`` (d, n); `weights` of shape (1, n), (n, n) or None; what
+    `kernel` or `student` takes; and the arrays to fill, in rows lo to hi. Points leave themselves
+    out.
     """
 
     @summing
-    def sums(T, S, weights, own, rate, power, mass, moments, lo, hi):
+    def sums(T, weights, rate, power, mass, moments, lo, hi):
         zero = T.dtype.type(0)
         for i in range(lo, hi):
             x, y, z = T[0, i], T[d // 2, i], T[d - 1, i]
-            itself = i if own else -1
             total, total_x, total_y, total_z = 0.0, 0.0, 0.0, 0.0
             start = 0
-            while start < S.shape[1]:
-                stop = min(start + _TILE, S.shape[1])
-                if start <= itself < stop:
-                    stop = itself
-                X, Y, Z = S[0, start:stop], S[d // 2, start:stop], S[d - 1, start:stop]
+            while start < T.shape[1]:
+                stop = min(start + _TILE, T.shape[1])
+                if start <= i < stop:
+                    stop = i
+                X, Y, Z = T[0, start:stop], T[d // 2, start:stop], T[d - 1, start:stop]
                 if weights is not None:
                     W = weights[i % weights.shape[0], start:stop]
                 m, mx, my, mz = zero, zero, zero, zero
@@ -161,7 +160,7 @@ def pair_sums(d, order):
                 total_x += mx
                 total_y += my
                 total_z += mz
-                start = stop + (stop == itself)
+                start = stop + (stop == i)
             mass[i] = total
             moments[i, 0] = total_x
             if d > 1:
@@ -170,3 +169,41 @@ def pair_sums(d, order):
                 moments[i, 2] = total_z
 
     return sums
+
+
+@cache
+def student_rows(d):
+    """The loop over edges for d = 1, 2 or 3 coordinates, whose number it has to know to be fast."""
+
+    @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
+    def rows(Y, indptr, indices, weights, rate, heavy, force, degree, lo, hi):
+        """Of rows lo to hi: Σ w (yᵢ − yⱼ)/h and Σ w/h with h = 1 + rate·d², and h of all edges."""
+        first = indptr[lo]
+        for i in range(lo, hi):
+            x, y, z = Y[i, 0], Y[i, d // 2], Y[i, d - 1]
+            total, total_x, total_y, total_z = 0.0, 0.0, 0.0, 0.0
+            for edge in range(indptr[i], indptr[i + 1]):
+                j = indices[edge]
+                dx, dy, dz = x - Y[j, 0], y - Y[j, d // 2], z - Y[j, d - 1]
+                square = dx * dx
+                if d > 1:
+                    square += dy * dy
+                if d > 2:
+                    square += dz * dz
+                h = 1 + rate * square
+                heavy[edge - first] = h
+                pull = weights[edge] / h
+                total += pull
+                total_x += pull * dx
+                if d > 1:
+                    total_y += pull * dy
+                if d > 2:
+                    total_z += pull * dz
+            degree[i] = total
+            force[i, 0] = total_x
+            if d > 1:
+                force[i, 1] = total_y
+            if d > 2:
+                force[i, 2] = total_z
+
+    return rows

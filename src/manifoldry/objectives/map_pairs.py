@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from manifoldry.objectives.base import check_map
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
@@ -50,7 +51,5 @@ def gradient_part(C: Array, Y: Array, block: slice) -> Array:
 
 def centred_map(Y: Array, n: int) -> Array:
     """The map in double precision around its mean, where differences keep their digits."""
-    if len(Y) != n:
-        raise ValueError(f"the map has {len(Y)} points and the objective {n}; pass one row each")
-    Y = np.asarray(Y, dtype=np.float64)
+    Y = check_map(Y, n).astype(np.float64, copy=False)
     return np.asarray(Y - Y.mean(axis=0))

@@ -1,79 +1,94 @@
-"""Kernels κ(d²) of pairs of points on a map: what attracts is −log κ, what repels is κ."""
+"""Kernels κ(d²) of pairs of points on a map, each said once: by −log κ and its derivatives."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from manifoldry.objectives.pair_sums import (
-    PairSums,
-    gaussian_moments,
-    gaussian_sums,
-    student_moments,
-    student_sums,
-)
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
 
 
-class PairKernel(ABC):
-    """A kernel with κ′ = −slope·κ·pull and κ″ = bend·κ·pull², derivatives being by d²."""
+class Kernel(ABC):
+    """A positive function κ = exp(−φ) of the squared distance D = d² on a map.
+
+    Attraction pulls along φ; repulsion, new points, the bifurcation of a collapsed map and the
+    search for its scale follow from φ and its derivatives by D. A kernel of one's own defines
+    those three and is summed by numpy; see :class:`~manifoldry.objectives.Exact` for those that
+    have compiled loops. Results are arrays of the type of `D`, or a number where they are constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Student
+    >>> Student().slope(np.array([0.0, 1.0]))
+    array([1. , 0.5])
+    """
+
+    springs: ClassVar[bool] = False
+    """Whether φ is proportional to d²: attraction is then a quadratic form of the map."""
+
+    @abstractmethod
+    def phi(self, D: Array) -> Array:
+        """φ = −log κ."""
+
+    @abstractmethod
+    def slope(self, D: Array) -> Array | float:
+        """φ′."""
+
+    @abstractmethod
+    def bend(self, D: Array) -> Array | float:
+        """φ″."""
+
+    def __call__(self, D: Array) -> Array:
+        """κ; said again only where there is something faster than exp(−φ)."""
+        return np.exp(-self.phi(D))
+
+    def curvature(self, D: Array) -> Array | float:
+        """The part of κ″/κ = φ′² − φ″ that is not negative."""
+        slope = self.slope(D)
+        return np.maximum(slope * slope - self.bend(D), 0.0)
 
     @property
-    @abstractmethod
-    def slope(self) -> float:
-        """−κ′/κ where points coincide."""
+    def collapsed_slope(self) -> float:
+        """φ′ where points coincide."""
+        return float(np.max(self.slope(np.zeros(1))))
 
     @property
-    @abstractmethod
-    def bend(self) -> float:
-        """κ″/κ where points coincide."""
-
-    @abstractmethod
-    def log(self, D: Array) -> Array:
-        """Log κ of squared distances."""
-
-    @abstractmethod
-    def pull(self, D: Array) -> Array:
-        """How much weaker a pair pulls than it would if it coincided; one at d² = 0."""
-
-    @abstractmethod
-    def sums(self, Y: Array, charges: Array | None = None) -> PairSums:
-        """Σⱼ aⱼ·κ, and Σⱼ aⱼ·κ·pull·(yᵢ − yⱼ)."""
-
-    @abstractmethod
-    def moments(self, Y: Array, charges: Array | None = None) -> Array:
-        """Σⱼ aⱼ·κ·pull²·(yᵢ − yⱼ)², coordinate by coordinate."""
+    def collapsed_curvature(self) -> float:
+        """κ″/κ where points coincide, if it is not negative."""
+        return float(np.max(self.curvature(np.zeros(1))))
 
 
 @dataclass(frozen=True)
-class GaussianKernel(PairKernel):
-    """κ = exp(−d²)."""
+class Gaussian(Kernel):
+    """κ = exp(−d²): attraction is by springs."""
 
-    @property
-    def slope(self) -> float:
+    springs = True
+
+    def phi(self, D: Array) -> Array:
+        return D
+
+    def slope(self, D: Array) -> Array | float:
         return 1.0
 
-    @property
-    def bend(self) -> float:
+    def bend(self, D: Array) -> Array | float:
+        return 0.0
+
+    def curvature(self, D: Array) -> Array | float:
         return 1.0
-
-    def log(self, D: Array) -> Array:
-        return -D
-
-    def pull(self, D: Array) -> Array:
-        return np.ones_like(D)
-
-    def sums(self, Y: Array, charges: Array | None = None) -> PairSums:
-        return gaussian_sums(Y, charges=charges)
-
-    def moments(self, Y: Array, charges: Array | None = None) -> Array:
-        return gaussian_moments(Y, charges=charges)
 
 
 @dataclass(frozen=True)
-class StudentKernel(PairKernel):
-    """κ = (1 + d²/α)^{−(α+1)/2}, with α degrees of freedom."""
+class Student(Kernel):
+    """κ = (1 + d²/α)^{−(α+1)/2}, with α degrees of freedom: its tails are heavy.
+
+    Parameters
+    ----------
+    dof : float, default=1.0
+        The α.
+    """
 
     dof: float = 1.0
 
@@ -81,21 +96,56 @@ class StudentKernel(PairKernel):
         check_positive("dof", self.dof)
 
     @property
-    def slope(self) -> float:
-        return (self.dof + 1) / (2 * self.dof)
+    def power(self) -> float:
+        """(α + 1)/2."""
+        return (self.dof + 1) / 2
 
-    @property
-    def bend(self) -> float:
-        return self.slope * (self.slope + 1 / self.dof)
+    def phi(self, D: Array) -> Array:
+        return self.power * np.log1p(D / self.dof)
 
-    def log(self, D: Array) -> Array:
-        return -self.dof * self.slope * np.log1p(D / self.dof)
+    def slope(self, D: Array) -> Array | float:
+        return self.power / (self.dof + D)
 
-    def pull(self, D: Array) -> Array:
-        return 1 / (1 + D / self.dof)
+    def bend(self, D: Array) -> Array | float:
+        slope = self.slope(D)
+        return -slope * slope / self.power
 
-    def sums(self, Y: Array, charges: Array | None = None) -> PairSums:
-        return student_sums(Y, charges=charges, dof=self.dof)
+    def __call__(self, D: Array) -> Array:
+        return np.asarray((1 + D / self.dof) ** -self.power)
 
-    def moments(self, Y: Array, charges: Array | None = None) -> Array:
-        return student_moments(Y, charges=charges, dof=self.dof)
+
+@dataclass(frozen=True)
+class Complement(Kernel):
+    """ψ = −log(1 − κ/(1 + ε)): the potential by which cross-entropies repel, as that of UMAP.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        κ, at most one.
+    epsilon : float, default=1e-3
+        ε: points that coincide repel each other with −log ε or so, not infinitely; UMAP's own.
+    """
+
+    kernel: Kernel
+    epsilon: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_positive("epsilon", self.epsilon)
+
+    def phi(self, D: Array) -> Array:
+        return self.kernel.phi(D) + np.log1p(self.epsilon) + np.log(self._ratio(D)[0])
+
+    def slope(self, D: Array) -> Array | float:
+        ratio, rest = self._ratio(D)
+        return self.kernel.slope(D) * ratio / rest
+
+    def bend(self, D: Array) -> Array | float:
+        ratio, rest = self._ratio(D)
+        slope = self.kernel.slope(D)
+        return ratio / rest * (self.kernel.bend(D) + slope * slope * (ratio - 1) / rest)
+
+    def _ratio(self, D: Array) -> tuple[Array, Array]:
+        """q/ψ, one where both vanish, and 1 − q, with q = κ/(1 + ε)."""
+        q = self.kernel(D) / (1 + self.epsilon)
+        psi = -np.log1p(-q)
+        return np.divide(q, psi, out=np.ones_like(q), where=psi > 0), 1 - q

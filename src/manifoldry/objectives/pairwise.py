@@ -1,72 +1,121 @@
 """Objectives in which neighbours attract each other and all points repel each other."""
 
-from abc import abstractmethod
+from collections.abc import Callable
 from copy import copy
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.base import Objective
-from manifoldry.objectives.edges import Pull
-from manifoldry.objectives.far import far_force, far_moments
-from manifoldry.objectives.level import Level, both_ways
-from manifoldry.objectives.pair_kernel import PairKernel
-from manifoldry.objectives.pair_sums import PairSums
+from manifoldry.objectives.base import Objective, check_map
+from manifoldry.objectives.exact import choose_sums
+from manifoldry.objectives.new_points import NewPoints
+from manifoldry.objectives.normalizers import Level, Normalizer
+from manifoldry.objectives.pair_kernel import Kernel
+from manifoldry.objectives.pair_sums import PairSums, Pull, Sums
 from manifoldry.objectives.repulsion import Repulsion
-from manifoldry.objectives.weights import entries, laplacian
-from manifoldry.util.checks import check_nonnegative
+from manifoldry.objectives.weights import entries, pair_weights
+from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, plan_memory, row_blocks
 
 
-class PairwiseObjective(Objective):
-    """E(Y) = constant + Σ Wᵢⱼ·(−log κ(dᵢⱼ²)) + λ·R(m), with mᵢ = Σⱼ κ(dᵢⱼ²).
+@dataclass(frozen=True, eq=False)
+class Pairwise(Objective):
+    """E(Y) = constant + ρ·Σ Wᵢⱼ·(−log κ(dᵢⱼ²)) + λ·R(m), with masses mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²).
 
-    Methods differ in their weights W, in their kernel κ and in how R normalises the masses: not
-    at all (elastic embedding), each row (SNE) or all together (symmetric SNE, t-SNE). Whatever
-    they are, the gradient is 4·L·Y, where L is the Laplacian of :meth:`learned_affinity`.
+    The kernel κ is said once: attraction is its negative logarithm, and the potential ψ that
+    repels is κ itself unless another is given. Methods differ in their weights W, in the kernel
+    and in how the normalizer makes R of the masses. Whatever they are, the gradient is 4·L·Y, where
+    L is the Laplacian of :meth:`learned_affinity`, and :meth:`for_new_points` states the problem of
+    a point more.
+
+    Parameters
+    ----------
+    affinity : sparse array of shape (n, n)
+        The weights W: symmetric, zero on the diagonal.
+    kernel : Kernel
+        κ: :class:`Gaussian`, :class:`Student` or one of your own.
+    normalizer : Normalizer
+        R: :class:`Joint`, :class:`PerPoint` or :class:`Unnormalized`.
+    weight : float, default=1.0
+        Factor λ of repulsion.
+    exaggeration : float, default=1.0
+        Factor ρ of attraction.
+    potential : Kernel, default=None
+        ψ; by default the kernel.
+    constant : float, default=0.0
+        What is added to make the value a divergence.
+    pair_sums : PairSums, optional
+        What takes the sums over pairs; by default :class:`Exact`.
+
+    Examples
+    --------
+    An elastic embedding with heavy tails: springs that give way, repulsion that reaches far.
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Pairwise, Student, Unnormalized
+    >>> objective = Pairwise(np.array([[0, 0.5], [0.5, 0]]), Student(), Unnormalized(), weight=2.0)
+    >>> round(objective.value(np.array([[0.0], [1.0]])), 4)  # log 2 + λ/2
+    1.6931
     """
 
-    weight: float
+    affinity: sparse.csr_array
+    kernel: Kernel
+    normalizer: Normalizer
+    weight: float = 1.0
+    exaggeration: float = 1.0
+    potential: Kernel | None = None
+    constant: float = 0.0
+    pair_sums: PairSums = field(default_factory=lambda: choose_sums())
+
+    def __post_init__(self) -> None:
+        check_nonnegative("weight", self.weight)
+        check_positive("exaggeration", self.exaggeration)
+        object.__setattr__(self, "affinity", pair_weights(self.affinity, "affinities"))
+        object.__setattr__(self, "normalizer", self.normalizer.on(self.n))
 
     @property
-    @abstractmethod
-    def kernel(self) -> PairKernel:
-        """The kernel κ."""
+    def n(self) -> int:
+        return int(self.affinity.shape[0])
 
     @property
-    @abstractmethod
+    def repels(self) -> Kernel:
+        """The potential ψ."""
+        return self.potential or self.kernel
+
+    @cached_property
+    def repulsion(self) -> Repulsion:
+        """The weights w of the pairs in the masses."""
+        return self.normalizer.repulsion(self.n)
+
+    @cached_property
+    def attraction(self) -> sparse.csr_array:
+        factor = self.exaggeration * self.kernel.collapsed_slope
+        return self.affinity if factor == 1 else self.affinity * factor
+
+    @cached_property
     def collapsed_repulsion(self) -> Repulsion:
         """Weights whose Laplacian, times 4λ, is what repulsion takes from the curvature at Y = 0.
 
         That of :attr:`attraction`, times four, is what attraction gives: where the difference is
-        not positive semidefinite any more, the collapsed map is no minimiser.
+        not positive semidefinite any more, the collapsed map is no minimizer.
         """
+        height = float(self.repels(np.zeros(1))[0])
+        if not height * self.repels.collapsed_slope < np.inf:
+            raise ValueError(
+                f"the potential {self.repels} is infinitely steep where points coincide, so a "
+                "collapsed map is no minimizer at any weight; pass a start, and no homotopy"
+            )
+        level = self.normalizer.level(height * self.repulsion.degrees, self._no_logarithms)
+        rate = float(np.max(level.rates))  # the same for all
+        return self.repulsion.scaled(rate * height * self.repels.collapsed_slope)
 
-    @property
-    def constant(self) -> float:
-        """What is added to make the value a divergence."""
-        return 0.0
-
-    @abstractmethod
-    def _level(self, Y: Array, mass: Array) -> Level:
-        """R and its rates."""
-
-    def _sums(self, Y: Array, charges: Array | None = None) -> PairSums:
-        return self.kernel.sums(Y, charges)
-
-    def _moments(self, Y: Array, charges: Array | None = None) -> Array:
-        return self.kernel.moments(Y, charges)
-
-    def _repulsive_weights(self, i: IntArray, j: IntArray) -> Array | float:
-        """Factor of κ(dᵢⱼ²) in the masses."""
-        return 1.0
-
-    @property
-    def n(self) -> int:
-        return int(self.attraction.shape[0])
+    @staticmethod
+    def _no_logarithms(rows: IntArray) -> Array:
+        return np.empty(0)  # masses of points that coincide are large
 
     def with_weight(self, weight: float) -> Self:
         """The objective with another weight λ of repulsion; what was prepared is kept."""
@@ -76,37 +125,48 @@ class PairwiseObjective(Objective):
 
     def released(self) -> Self:
         """The same objective, without what is large and can be computed again."""
-        return self
+        return replace(self, normalizer=self.normalizer.released())
 
     def value(self, Y: Array) -> float:
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y).mass)
-        return self.constant + self._pull(Y).value + self.weight * level.value
+        return self._total(self._pull(Y), self._level(Y, self._sums(Y)))
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         Y = self._centered(Y)
         pull, sums = self._pull(Y), self._sums(Y)
-        level = self._level(Y, sums.mass)
-        push = both_ways(level, sums.force, lambda rates: self._sums(Y, rates).force)
+        level = self._level(Y, sums)
+        push = level.both_ways(sums.force, lambda rates: self._sums(Y, rates).force)
         if len(level.far):
-            push = push + far_force(Y, self.kernel, level.far, np.asarray(level.log_rates))
-        G = 4 * pull.force - 2 * self.weight * self.kernel.slope * push
-        value = self.constant + pull.value + self.weight * level.value
-        return value, G.astype(Y.dtype, copy=False)
+            rates = np.asarray(level.log_rates)
+            push = push + self.pair_sums.far_force(self.repels, Y, level.far, rates)
+        G = 4 * self.exaggeration * pull.force - 2 * self.weight * push
+        return self._total(pull, level), G.astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Terms of the Hessian's diagonal that cannot be negative, (n, d).
 
-        With the Gaussian kernel 4·Σⱼ Wᵢⱼ of attraction, and of repulsion
-        4λ·Σⱼ (rᵢ + rⱼ)·κ(dᵢⱼ²)·(yᵢ − yⱼ)², r being the derivatives of R by the masses.
+        Of attraction 4ρ·Σⱼ Wᵢⱼ·φ′, φ being −log κ, and of repulsion
+        4λ·Σⱼ (rᵢ + rⱼ)·wᵢⱼ·max(ψ″, 0)·(yᵢ − yⱼ)², r being the derivatives of R by the masses.
         """
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y).mass)
-        moments = both_ways(level, self._moments(Y), lambda rates: self._moments(Y, rates))
+        level = self._level(Y, self._sums(Y))
+        moments = level.both_ways(self._moments(Y), partial(self._moments, Y))
         if len(level.far):
-            moments = moments + far_moments(Y, self.kernel, level.far, np.asarray(level.log_rates))
-        h = 4 * self._pull(Y).degree[:, None] + 4 * self.weight * self.kernel.bend * moments
+            rates = np.asarray(level.log_rates)
+            moments = moments + self.pair_sums.far_moments(self.repels, Y, level.far, rates)
+        degree = self.exaggeration * self._pull(Y).degree
+        h = 4 * degree[:, None] + 4 * self.weight * moments
         return h.astype(Y.dtype, copy=False)
+
+    def for_new_points(self, Y: Array) -> NewPoints:
+        """What a new point minimizes on the map `Y`, (n, d), which stands still.
+
+        Its affinities count in units of the mean point's, whose rows of n·W/ΣW sum to one.
+        """
+        Y = self._centered(np.asarray(Y, dtype=np.float64))
+        level = self._level(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
+        strength = self.weight / (self.exaggeration * float(self.affinity.sum()))
+        return NewPoints(self.kernel, self.repels, self.normalizer, self.n, level, strength)
 
     def learned_affinity(self, Y: Array) -> Array:
         """Weights that hold the map together, dense (n, n): attraction less repulsion.
@@ -121,7 +181,7 @@ class PairwiseObjective(Objective):
             "ask for learned_affinity_edges on a sparse pattern",
         )
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y).mass)
+        level = self._level(Y, self._sums(Y))
         A, columns = np.empty((self.n, self.n)), np.arange(self.n)
         for block in row_blocks(self.n, 4 * Y.size):
             A[block] = self._affinities(Y, level, columns[block, None], columns)
@@ -130,7 +190,7 @@ class PairwiseObjective(Objective):
     def learned_affinity_edges(self, Y: Array, pattern: sparse.csr_array) -> sparse.csr_array:
         """The learned affinity of the pairs that `pattern` stores."""
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y).mass)
+        level = self._level(Y, self._sums(Y))
         pattern = canonical(sparse.csr_array(pattern))
         rows = np.repeat(np.arange(self.n), np.diff(pattern.indptr))
         values = np.empty(pattern.nnz)
@@ -142,36 +202,39 @@ class PairwiseObjective(Objective):
         """Learned affinities of the pairs (i, j), which are broadcast."""
         D = (np.subtract(Y[i], Y[j], dtype=np.float64) ** 2).sum(axis=-1)
         log_rates = np.broadcast_to(level.log_rates, self.n)
-        log_kernel = self.kernel.log(D)
         # Only a point with itself, which does not count, has a kernel beyond the rates' reach.
-        with np.errstate(over="ignore", invalid="ignore"):
-            repulsion = np.exp(log_kernel + log_rates[i]) + np.exp(log_kernel + log_rates[j])
-            repulsion *= self.weight * self.kernel.slope / 2 * self._repulsive_weights(i, j)
-        return np.where(
-            np.equal(i, j),
-            0.0,
-            self.kernel.pull(D) * (entries(self.attraction, i, j) - repulsion),
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            log_psi = -self.repels.phi(D)
+            push = np.exp(log_psi + log_rates[i]) + np.exp(log_psi + log_rates[j])
+            push *= self.weight / 2 * self.repulsion.at(i, j) * self.repels.slope(D)
+            pull = self.exaggeration * entries(self.affinity, i, j) * self.kernel.slope(D)
+        return np.where(np.equal(i, j), 0.0, pull - push)
+
+    def _total(self, pull: Pull, level: Level) -> float:
+        attraction = self.exaggeration * pull.value
+        return self.constant + attraction + self.weight * level.value
+
+    @cached_property
+    def _pull(self) -> Callable[[Array], Pull]:
+        return self.pair_sums.attraction(self.kernel, self.affinity)
+
+    def _sums(self, Y: Array, charges: Array | None = None) -> Sums:
+        """Masses and forces of ψ; `charges` are for pairs of one weight only."""
+        weights = self.repulsion.matrix if charges is None else charges
+        mass, force = self.pair_sums.sums(self.repels, Y, weights)
+        return Sums(self.repulsion.scale * mass, self.repulsion.scale * force)
+
+    def _moments(self, Y: Array, charges: Array | None = None) -> Array:
+        weights = self.repulsion.matrix if charges is None else charges
+        return self.repulsion.scale * self.pair_sums.moments(self.repels, Y, weights)
+
+    def _level(self, Y: Array, sums: Sums) -> Level:
+        return self.normalizer.level(
+            sums.mass, lambda rows: self.pair_sums.log_masses(self.repels, Y, rows)
         )
-
-    def _pull(self, Y: Array) -> Pull:
-        """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, L being the Laplacian of W; in double precision."""
-        Y = Y.astype(np.float64, copy=False)
-        # Column by column, which takes scipy half the time as long as the matrix fits the cache.
-        force = np.stack([self._laplacian @ y for y in Y.T], axis=1)
-        return Pull(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
-
-    @cached_property
-    def _laplacian(self) -> sparse.csr_array:
-        return laplacian(self.attraction)
-
-    @cached_property
-    def _degree(self) -> Array:
-        return self._laplacian.diagonal()
 
     def _centered(self, Y: Array) -> Array:
         """`Y` about its mean: sums of products would lose the digits of a map far from zero."""
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or len(Y) != self.n:
-            raise ValueError(f"the map has shape {Y.shape}; pass one of {self.n} rows")
+        Y = check_map(Y, self.n)
         dtype = Y.dtype if Y.dtype == np.float32 else np.float64
         return (Y - Y.mean(axis=0, dtype=np.float64)).astype(dtype)

@@ -61,7 +61,7 @@ class RegressionKernel(ABC):
 
 
 @dataclass(frozen=True)
-class Gaussian(RegressionKernel):
+class GaussianRegression(RegressionKernel):
     """κ = exp(−t): smooth, and every point counts, if ever so little."""
 
     name = "gaussian"
@@ -85,7 +85,7 @@ class Gaussian(RegressionKernel):
 
 
 @dataclass(frozen=True)
-class Student(RegressionKernel):
+class StudentRegression(RegressionKernel):
     """κ = 1/(1 + t): far points keep a say, so outliers find their way back."""
 
     name = "student"
@@ -161,7 +161,8 @@ class Triweight(Compact):
 
 
 KERNELS: dict[str, RegressionKernel] = {
-    kernel.name: kernel for kernel in (Gaussian(), Student(), Quartic(), Triweight())
+    kernel.name: kernel
+    for kernel in (GaussianRegression(), StudentRegression(), Quartic(), Triweight())
 }
 
 

@@ -1,21 +1,13 @@
 """Weights with which pairs of points repel each other."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.objectives.edges import gaussian_edge_moments, gaussian_edge_sums
-from manifoldry.objectives.pair_sums import (
-    PairSums,
-    gaussian_moments,
-    gaussian_sums,
-    weighted_gaussian_moments,
-    weighted_gaussian_sums,
-)
 from manifoldry.objectives.weights import entries, joint_weights, laplacian, without_diagonal
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -30,7 +22,7 @@ from manifoldry.util.validation import (
 
 
 class Repulsion(ABC):
-    """Symmetric weights W⁻ ≥ 0 of all pairs, zero on the diagonal, whose sum is one."""
+    """Symmetric weights W⁻ ≥ 0 of pairs, zero on the diagonal; they sum to one unless scaled."""
 
     @property
     @abstractmethod
@@ -41,13 +33,15 @@ class Repulsion(ABC):
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         """Weights of pairs (i, j) of different points; `i` and `j` are broadcast."""
 
+    @property
     @abstractmethod
-    def sums(self, Y: Array) -> PairSums:
-        """Sums over the map with W⁻·exp(−d²)."""
+    def matrix(self) -> Matrix | None:
+        """W⁻ over `scale`, dense or sparse; None where all pairs weigh the same."""
 
-    @abstractmethod
-    def moments(self, Y: Array) -> Array:
-        """Σⱼ wᵢⱼ exp(−dᵢⱼ²)·(yᵢ − yⱼ)², coordinate by coordinate, (n, d)."""
+    @property
+    def scale(self) -> float:
+        """Factor of `matrix`."""
+        return 1.0
 
     @property
     @abstractmethod
@@ -68,6 +62,10 @@ class Repulsion(ABC):
     def released(self) -> Self:
         """The same, without what can be computed again from the data."""
         return self
+
+    def scaled(self, factor: float) -> "Repulsion":
+        """The weights times a factor."""
+        return self if factor == 1 else ScaledRepulsion(self, factor)
 
     def operator(self) -> Matrix:
         """The Laplacian as something that multiplies vectors."""
@@ -116,12 +114,13 @@ class UniformRepulsion(Repulsion):
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         return self.each
 
-    def sums(self, Y: Array) -> PairSums:
-        mass, force = gaussian_sums(Y)
-        return PairSums(self.each * mass, self.each * force)
+    @property
+    def matrix(self) -> Matrix | None:
+        return None
 
-    def moments(self, Y: Array) -> Array:
-        return self.each * gaussian_moments(Y)
+    @property
+    def scale(self) -> float:
+        return self.each
 
     @property
     def degrees(self) -> Array:
@@ -132,6 +131,9 @@ class UniformRepulsion(Repulsion):
 
     def rows(self, X: Matrix) -> Array:
         return np.broadcast_to(self.each, (X.shape[0], self.n))
+
+    def scaled(self, factor: float) -> Repulsion:
+        return replace(self, total=factor * self.total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,11 +158,9 @@ class SparseRepulsion(Repulsion):
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         return entries(self.W, i, j)
 
-    def sums(self, Y: Array) -> PairSums:
-        return gaussian_edge_sums(Y, self.W)
-
-    def moments(self, Y: Array) -> Array:
-        return gaussian_edge_moments(Y, self.W)
+    @property
+    def matrix(self) -> Matrix | None:
+        return self.W
 
     @property
     def degrees(self) -> Array:
@@ -194,11 +194,9 @@ class DenseRepulsion(Repulsion):
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         return self.W[i, j]
 
-    def sums(self, Y: Array) -> PairSums:
-        return weighted_gaussian_sums(Y, self.W)
-
-    def moments(self, Y: Array) -> Array:
-        return weighted_gaussian_moments(Y, self.W)
+    @property
+    def matrix(self) -> Matrix | None:
+        return self.W
 
     @property
     def degrees(self) -> Array:
@@ -208,6 +206,42 @@ class DenseRepulsion(Repulsion):
         # By blocks, since a product of different precisions copies its factors.
         product = [self.W[block] @ V for block in row_blocks(self.n, self.n)]
         return (self.degrees * V.T).T - np.concatenate(product)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRepulsion(Repulsion):
+    """Other weights, times a factor."""
+
+    weights: Repulsion
+    factor: float
+
+    @property
+    def n(self) -> int:
+        return self.weights.n
+
+    @property
+    def matrix(self) -> Matrix | None:
+        return self.weights.matrix
+
+    @property
+    def scale(self) -> float:
+        return self.factor * self.weights.scale
+
+    def at(self, i: IntArray, j: IntArray) -> Array | float:
+        return self.factor * self.weights.at(i, j)
+
+    @property
+    def degrees(self) -> Array:
+        return self.factor * self.weights.degrees
+
+    def laplacian_product(self, V: Array) -> Array:
+        return self.factor * self.weights.laplacian_product(V)
+
+    def rows(self, X: Matrix) -> Array:
+        return self.factor * self.weights.rows(X)
+
+    def released(self) -> Self:
+        return replace(self, weights=self.weights.released())
 
 
 def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:

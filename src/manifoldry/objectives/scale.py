@@ -3,30 +3,43 @@
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from manifoldry.objectives.pair_kernel import GaussianKernel
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.util.typing import Array
 
-# Root mean square radius of the smallest map considered: a start that is as good as collapsed.
-_SMALLEST = 1e-3
-_DOUBLINGS = 40
-_ACCURACY = 1e-4  # of the logarithm of the scale
 
-
-def best_scale(objective: PairwiseObjective, Y: Array) -> float:
+def best_scale(
+    objective: Pairwise,
+    Y: Array,
+    smallest: float = 1e-3,
+    doublings: int = 40,
+    accuracy: float = 1e-4,
+) -> float:
     """Factor s > 0 for which E(s·Y) is smallest.
 
-    Use it to start a search from the shape of another map. With the Gaussian kernel E is a convex
-    function of s², so the answer is the only one; where repulsion is too weak to open the map it
-    is the factor that gives it a radius of 0.001. With Student's kernel it is the best of a grid,
-    refined.
+    Use it to start a search from the shape of another map. With springs and a Gaussian that repels
+    E is a convex function of s², so the answer is the only one; where repulsion is too weak to
+    open the map it is the factor that gives it the smallest radius. With other kernels it is the
+    best of a grid, refined.
+
+    Parameters
+    ----------
+    objective : Pairwise
+        E.
+    Y : array of shape (n, d)
+        The map.
+    smallest : float, default=1e-3
+        Root mean square radius of the smallest map considered: a start that is as good as
+        collapsed.
+    doublings : int, default=40
+        Of the scale, after which nothing seems to hold the map together.
+    accuracy : float, default=1e-4
+        Of the logarithm of the scale.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldry.objectives.elastic import ElasticObjective
-    >>> from manifoldry.objectives.scale import best_scale
-    >>> objective = ElasticObjective(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
+    >>> from manifoldry.objectives import best_scale, elastic
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
     >>> round(best_scale(objective, np.array([[0.0], [10.0]])), 3)
     0.1
     """
@@ -38,35 +51,39 @@ def best_scale(objective: PairwiseObjective, Y: Array) -> float:
             f"a map of radius {radius} has no best scale; pass one of finite coordinates in which "
             "not all points coincide"
         )
-    search = _convex if isinstance(objective.kernel, GaussianKernel) else _on_grid
-    return search(objective, Y / radius) / radius
+    Y = Y / radius
+    if objective.kernel.springs and objective.repels.springs:
+        return _convex(objective, Y, smallest, doublings, accuracy) / radius
+    return _on_grid(objective, Y, smallest) / radius
 
 
-def _convex(objective: PairwiseObjective, Y: Array) -> float:
+def _convex(
+    objective: Pairwise, Y: Array, smallest: float, doublings: int, accuracy: float
+) -> float:
     """Where the derivative by t = s² of a convex function changes its sign."""
 
     def slope(log_s: float) -> float:
         s = float(np.exp(log_s))
         return float(np.vdot(objective.value_and_gradient(s * Y)[1], Y)) / (2 * s)
 
-    low = float(np.log(_SMALLEST))
+    low = float(np.log(smallest))
     if slope(low) >= 0:
-        return _SMALLEST
+        return smallest
     high = 0.0
-    for _ in range(_DOUBLINGS):
+    for _ in range(doublings):
         if slope(high) >= 0:
-            return float(np.exp(brentq(slope, low, high, xtol=_ACCURACY)))
+            return float(np.exp(brentq(slope, low, high, xtol=accuracy)))
         low, high = high, high + float(np.log(2))
     return float(np.exp(low))  # nothing holds this map together
 
 
-def _on_grid(objective: PairwiseObjective, Y: Array) -> float:
+def _on_grid(objective: Pairwise, Y: Array, smallest: float) -> float:
     """The best of many scales, then of those between its neighbours."""
 
     def cost(log_s: float) -> float:
         return objective.value(float(np.exp(log_s)) * Y)
 
-    grid = np.linspace(np.log(_SMALLEST), np.log(10.0 * objective.n), 25)
+    grid = np.linspace(np.log(smallest), np.log(10.0 * objective.n), 25)
     best = int(np.argmin([cost(x) for x in grid]))
     around = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
     return float(np.exp(minimize_scalar(cost, bounds=around, method="bounded").x))

@@ -7,13 +7,9 @@ from typing import Any, Self
 import numpy as np
 
 from manifoldry.neighbors.distances import Frame, squared_distances, squared_norms
-from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.repulsion import DenseRepulsion, Repulsion
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
-
-# Squared distances are right to this share of the square of the frame's unit.
-_ACCURACY = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +25,8 @@ class SquaredDistanceRepulsion(Repulsion):
     total: float
     """Sum of the squared distances, in units of the frame."""
     dtype: Any
+    accuracy: float = 1e-9
+    """Squared distances are right to this share of the square of the frame's unit."""
 
     @property
     def n(self) -> int:
@@ -49,11 +47,9 @@ class SquaredDistanceRepulsion(Repulsion):
     def at(self, i: IntArray, j: IntArray) -> Array | float:
         return self._pairs.at(i, j)
 
-    def sums(self, Y: Array) -> PairSums:
-        return self._pairs.sums(Y)
-
-    def moments(self, Y: Array) -> Array:
-        return self._pairs.moments(Y)
+    @property
+    def matrix(self) -> Matrix | None:
+        return self.weights
 
     @property
     def degrees(self) -> Array:
@@ -73,13 +69,15 @@ class SquaredDistanceRepulsion(Repulsion):
         return np.asarray(self.n * s + s.sum() - 2 * (A @ (A.T @ np.ones(self.n))))
 
     def rows(self, X: Matrix) -> Array:
-        return squared_distances(X, self.X, self.frame, _ACCURACY) / self.total
+        return squared_distances(X, self.X, self.frame, self.accuracy) / self.total
 
     def released(self) -> Self:
         return replace(self)
 
 
-def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDistanceRepulsion:
+def squared_distance_weights(
+    X: Matrix, dtype: Any = np.float32, accuracy: float = 1e-9
+) -> SquaredDistanceRepulsion:
     """Repulsion in proportion to the squared distances of the rows of `X`.
 
     Parameters
@@ -88,6 +86,8 @@ def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDista
         The data, which are kept, not copied.
     dtype : data type, default=float32
         Of the n² weights.
+    accuracy : float, default=1e-9
+        Squared distances are right to this share of the square of the data's extent.
 
     Examples
     --------
@@ -106,10 +106,10 @@ def squared_distance_weights(X: Matrix, dtype: Any = np.float32) -> SquaredDista
     )
     frame, total = Frame.of(X), 0.0
     for block in row_blocks(n, n):
-        total += float(squared_distances(X[block], X, frame, _ACCURACY).sum())
+        total += float(squared_distances(X[block], X, frame, accuracy).sum())
     if not 0 < total < np.inf:
         raise ValueError(
             f"the squared distances of the {n} rows of X sum to {total} and cannot be made to sum "
             "to 1; pass rows of finite numbers that do not all coincide, or repulsion='uniform'"
         )
-    return SquaredDistanceRepulsion(X, frame, total, dtype)
+    return SquaredDistanceRepulsion(X, frame, total, dtype, accuracy)

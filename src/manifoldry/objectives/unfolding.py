@@ -1,4 +1,4 @@
-"""What one round of maximum variance unfolding minimises."""
+"""What one round of maximum variance unfolding minimizes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.base import Objective
+from manifoldry.objectives.base import Objective, check_map
 from manifoldry.util.typing import Array
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Unfolding(Objective):
         return self.problem.n
 
     def value_and_gradient(self, R: Array) -> tuple[float, Array]:
-        problem = self.problem
+        problem, R = self.problem, check_map(R, self.n)
         steps = problem.steps(R)
         c = problem.edges.changes(steps)
         u = self.pull(c)
@@ -56,7 +56,8 @@ class Unfolding(Objective):
         spread = problem.spread(R)
         value = float(cost.sum()) - float(np.einsum("nd,nd->", R, spread)) / self.share
         G = problem.gather((2 * u / problem.edges.scales)[:, None] * steps)
-        return value, G - (2 / self.share) * spread
+        G -= (2 / self.share) * spread
+        return value, G.astype(R.dtype, copy=False)
 
     def pull(self, changes: Array) -> Array:
         """Tensions of the springs at given changes of squared lengths."""
@@ -70,10 +71,10 @@ class Unfolding(Objective):
         return self.problem.edges.weights(self.stiffness / self.problem.edges.scales)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        edges = self.problem.edges
+        edges, Y = self.problem.edges, check_map(Y, self.n)
         steps = edges.steps(Y)
         u = self.pull(edges.changes(steps))
         yielding = self.stiffness / (1 + self.stiffness * self.problem.slack)
         stretched = 4 * yielding * ((u != 0) / edges.scales**2)[:, None] * steps**2
         per_edge = 2 * (np.maximum(u, 0.0) / edges.scales)[:, None] + stretched
-        return np.asarray(abs(edges.incidence).T @ per_edge)
+        return np.asarray(abs(edges.incidence).T @ per_edge).astype(Y.dtype, copy=False)

@@ -13,34 +13,39 @@ from manifoldry.util.validation import (
     largest_modulus,
 )
 
-# Weights that were rounded to single precision still count as summing to one.
-_ROUNDING = 1e-6
-
 
 def laplacian(W: sparse.csr_array) -> sparse.csr_array:
     """diag(W1) − W."""
     return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
 
 
-def joint_weights(W: Matrix, what: str) -> sparse.csr_array:
-    """Checked: symmetric weights of pairs, zero on the diagonal, whose sum is one."""
+def pair_weights(W: Matrix, what: str) -> sparse.csr_array:
+    """Checked: symmetric weights of pairs, zero on the diagonal."""
     W = _weights(W, what)
     _check_diagonal(W, what)
     check_symmetric(W, what)
+    return W
+
+
+def joint_weights(W: Matrix, what: str, rounding: float = 1e-6) -> sparse.csr_array:
+    """Checked: weights of pairs whose sum is one, as they are after `rounding` to float32."""
+    W = pair_weights(W, what)
     total = float(W.sum())
-    if abs(total - 1) > _ROUNDING:
+    if abs(total - 1) > rounding:
         raise ValueError(f"the {what} sum to {total:.6g} and must sum to 1; divide them by that")
     return W
 
 
-def conditional_weights(P: Matrix, what: str, *, include_self: bool) -> sparse.csr_array:
+def conditional_weights(
+    P: Matrix, what: str, *, include_self: bool, rounding: float = 1e-6
+) -> sparse.csr_array:
     """Checked: weights whose rows sum to one; without `include_self` the diagonal is zero."""
     P = _weights(P, what)
     if not include_self:
         _check_diagonal(P, what)
     totals = P.sum(axis=1)
     row = int(np.argmax(np.abs(totals - 1)))
-    if abs(totals[row] - 1) > _ROUNDING:
+    if abs(totals[row] - 1) > rounding:
         raise ValueError(
             f"row {row} of the {what} sums to {totals[row]:.6g} and must sum to 1; divide each row "
             "by its sum"

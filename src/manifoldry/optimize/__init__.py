@@ -1,7 +1,7 @@
-"""Minimising objectives: filters of the gradient, searches, guidance, homotopies.
+"""Minimizing objectives: filters of the gradient, searches, guidance, homotopies.
 
 Everything here takes an :class:`~manifoldry.objectives.Objective`, a function of the map Y with
-its gradient, and is a small frozen object: say what you want, then :meth:`~Optimiser.minimise`, or
+its gradient, and is a small frozen object: say what you want, then :meth:`~Optimizer.minimize`, or
 pass it to an estimator as ``optimizer=``, ``guidance=`` or ``homotopy=``. Maps may be arrays of
 any namespace that follows the array API, such as CuPy's, if the objective takes them: a search
 then stays on its device, but for filters by sparse matrices, which are the CPU's.
@@ -12,9 +12,9 @@ attraction (the fixed-point iteration), :class:`DiagonalHessian` by curvatures, 
 :class:`SpectralDirection` by the whole curvature of attraction: a linear system in a Laplacian that
 stays the same, so that it is factorised once where that pays.
 
-**Optimisers** turn filtered gradients into steps, each with any filter: :class:`GradientDescent`,
+**Optimizers** turn filtered gradients into steps, each with any filter: :class:`GradientDescent`,
 :class:`ConjugateGradient`, :class:`LBFGS`, and :class:`Momentum`, which has no line search.
-:func:`resolve_optimiser` makes them by name. :class:`Stopping` says when to stop, and
+:func:`resolve_optimizer` makes them by name. :class:`Stopping` says when to stop, and
 :class:`Constrained` around any of them holds the covariance of the map. They return a
 :class:`Solution`: the map, whether the search converged and why it stopped, and every
 :class:`Step`.
@@ -33,7 +33,7 @@ the start is poor; :func:`resolve_guidance` makes it by name.
 **Schedules** say when guidance goes on to its next level: :class:`OnSlowProgress`,
 :class:`EveryStep`, :class:`Never`.
 
-**Homotopies** minimise a series of objectives, each from the minimiser of the one before, and keep
+**Homotopies** minimize a series of objectives, each from the minimizer of the one before, and keep
 the maps on the way in a :class:`Path`: :class:`Homotopy` from a map that is one point,
 :class:`ConstrainedHomotopy` from Laplacian eigenmaps.
 
@@ -43,13 +43,13 @@ Four points in a row, each attracted by its neighbours, all repelling each other
 direction and plain L-BFGS find the same minimum.
 
 >>> import numpy as np
->>> from manifoldry.objectives import ElasticObjective
+>>> from manifoldry.objectives import elastic
 >>> from manifoldry.optimize import LBFGS, Armijo, GradientDescent, SpectralDirection, Stopping
 >>> W = np.diag(np.ones(3) / 6, 1) + np.diag(np.ones(3) / 6, -1)
->>> objective = ElasticObjective(W, weight=5.0)
+>>> objective = elastic(W, weight=5.0)
 >>> start = np.array([[0.0], [0.1], [0.2], [0.3]])
->>> plain = LBFGS(stopping=Stopping(tol=1e-8)).minimise(objective, start)
->>> spectral = GradientDescent(SpectralDirection(), Armijo()).minimise(objective, start)
+>>> plain = LBFGS(stopping=Stopping(tol=1e-8)).minimize(objective, start)
+>>> spectral = GradientDescent(SpectralDirection(), Armijo()).minimize(objective, start)
 >>> plain.converged, spectral.converged, bool(np.isclose(plain.value, spectral.value))
 (True, True, True)
 
@@ -68,9 +68,9 @@ from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix,
 from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.line_search import Armijo, StrongWolfe
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
-from manifoldry.optimize.optimizer import Iterate, Optimiser, Solution, Step
+from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution, Step
 from manifoldry.optimize.path import Path, PathStep
-from manifoldry.optimize.resolve import resolve_guidance, resolve_optimiser
+from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 
@@ -94,7 +94,7 @@ __all__ = [
     "Momentum",
     "Never",
     "OnSlowProgress",
-    "Optimiser",
+    "Optimizer",
     "Path",
     "PathStep",
     "Power",
@@ -110,5 +110,5 @@ __all__ = [
     "graph_matrix",
     "kernel_pca_matrix",
     "resolve_guidance",
-    "resolve_optimiser",
+    "resolve_optimizer",
 ]

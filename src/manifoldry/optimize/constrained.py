@@ -1,4 +1,4 @@
-"""Minimising under a constraint on the covariance of the map, alone and along a homotopy."""
+"""Minimizing under a constraint on the covariance of the map, alone and along a homotopy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -8,15 +8,14 @@ import numpy as np
 
 from manifoldry.eigen import Auto, SpectralProblem
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.pair_kernel import GaussianKernel
-from manifoldry.objectives.pairwise import PairwiseObjective
+from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.scale import best_scale
+from manifoldry.objectives.transformed import Whitened
 from manifoldry.objectives.weights import laplacian
-from manifoldry.objectives.whitened import Whitened
 from manifoldry.optimize.descent import checked_start
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimizer import Optimiser, Solution, Watcher
+from manifoldry.optimize.optimizer import Optimizer, Solution, Watcher
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array
 
@@ -27,17 +26,17 @@ _NO_SPRINGS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Constrained(Optimiser):
-    """Minimise E(Y) subject to YᵀBY = size²·I about the mean, with any optimiser.
+class Constrained(Optimizer):
+    """Minimize E(Y) subject to YᵀBY = size²·I about the mean, with any optimizer.
 
     No coordinate of the map can vanish or repeat another one then. Where E is attraction
-    Σ Wᵢⱼ‖yᵢ − yⱼ‖² alone, the minimiser is known: Laplacian eigenmaps, up to turning the map. Every
+    Σ Wᵢⱼ‖yᵢ − yⱼ‖² alone, the minimizer is known: Laplacian eigenmaps, up to turning the map. Every
     map of the search keeps the constraint, and every line search tests E along maps that do; see
     :class:`~manifoldry.objectives.Whitened`.
 
     Parameters
     ----------
-    optimiser : Optimiser
+    optimizer : Optimizer
         What searches. With the spectral direction as filter, its plain steps are those of inverse
         iteration where there is no repulsion.
     mass : array of shape (n,), default=None
@@ -50,33 +49,33 @@ class Constrained(Optimiser):
     Six points on a line, held together by springs: the smoothest coordinate is half a cosine.
 
     >>> import numpy as np
-    >>> from manifoldry.objectives import ElasticObjective
+    >>> from manifoldry.objectives import elastic
     >>> from manifoldry.optimize import LBFGS, Constrained
     >>> W = np.eye(6, k=1) + np.eye(6, k=-1)
-    >>> springs = ElasticObjective(W / W.sum(), weight=0.0)
+    >>> springs = elastic(W / W.sum(), weight=0.0)
     >>> start = np.random.default_rng(0).normal(size=(6, 1))
-    >>> y = Constrained(LBFGS()).minimise(springs, start).embedding.ravel()
+    >>> y = Constrained(LBFGS()).minimize(springs, start).embedding.ravel()
     >>> (y / y[0]).round(2)
     array([ 1.  ,  0.73,  0.27, -0.27, -0.73, -1.  ])
     """
 
-    optimiser: Optimiser
+    optimizer: Optimizer
     mass: Array | None = None
     size: float = 1.0
 
-    def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+    def minimize(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
         whitened = Whitened(objective, self.mass, self.size)
         start = whitened.nearest(checked_start(objective, Y))
-        return self.optimiser.minimise(whitened, start, watch)
+        return self.optimizer.minimize(whitened, start, watch)
 
     def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
-        return replace(self, optimiser=self.optimiser.stopping_at(max_iter, tol))
+        return replace(self, optimizer=self.optimizer.stopping_at(max_iter, tol))
 
     def hurried(self, max_iter: int, tol: float) -> Self:
-        return replace(self, optimiser=self.optimiser.hurried(max_iter, tol))
+        return replace(self, optimizer=self.optimizer.hurried(max_iter, tol))
 
     def guided_by(self, filter: Filter) -> Self:
-        return replace(self, optimiser=self.optimiser.guided_by(filter))
+        return replace(self, optimizer=self.optimizer.guided_by(filter))
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class ConstrainedHomotopy(Homotopy):
     """Begin at Laplacian eigenmaps, raise repulsion under their constraint, then let the map go.
 
     The constraint is YᵀBY = s²·I about the mean, with weights B that sum to one: every coordinate
-    has standard deviation s, and none repeats another. Without repulsion the minimiser is Laplacian
+    has standard deviation s, and none repeats another. Without repulsion the minimizer is Laplacian
     eigenmaps, of any size s; the map begins there with all of its coordinates, where a plain
     :class:`Homotopy` begins with a point and gains them one by one. After the last weight the
     constraint is dropped.
@@ -140,9 +139,7 @@ class ConstrainedHomotopy(Homotopy):
                 "curvature=True is for maps without a constraint; pass Homotopy(curvature=True)"
             )
 
-    def start(
-        self, objective: PairwiseObjective, n_components: int, rng: np.random.Generator
-    ) -> Array:
+    def start(self, objective: Pairwise, n_components: int, rng: np.random.Generator) -> Array:
         """Laplacian eigenmaps of the attraction, of the size asked for."""
         mass = self.mass_of(objective)
         problem = SpectralProblem(
@@ -159,7 +156,7 @@ class ConstrainedHomotopy(Homotopy):
         return ConstrainedWalk(self, *under_way)
 
     def follow(self, walk: Walk, values: Array) -> Solution:
-        """Run through the `values` under the constraint, then minimise carefully without it."""
+        """Run through the `values` under the constraint, then minimize carefully without it."""
         if not isinstance(walk, ConstrainedWalk):
             raise ValueError(_NO_SPRINGS)
         for value in values:
@@ -170,10 +167,7 @@ class ConstrainedHomotopy(Homotopy):
 
     def mass_of(self, objective: Any) -> Array:
         """The diagonal of B."""
-        springs = isinstance(objective, PairwiseObjective) and isinstance(
-            objective.kernel, GaussianKernel
-        )
-        if not springs:
+        if not (isinstance(objective, Pairwise) and objective.kernel.springs):
             raise ValueError(_NO_SPRINGS)
         if self.mass == "uniform":
             return np.ones(objective.n)
@@ -184,7 +178,7 @@ class ConstrainedWalk(Walk):
     """A homotopy under way whose maps are held; its path begins at weight zero."""
 
     rule: ConstrainedHomotopy
-    family: Callable[[float], PairwiseObjective]
+    family: Callable[[float], Pairwise]
 
     def to(self, value: float, careful: bool = False) -> Solution:
         if not len(self.path):
@@ -194,18 +188,18 @@ class ConstrainedWalk(Walk):
         return self._held(value, careful)
 
     def let_go(self, value: float) -> Solution:
-        """Minimise without the constraint, from where the last search under it ended."""
+        """Minimize without the constraint, from where the last search under it ended."""
         return super().to(value, careful=True)
 
     def _held(self, value: float, careful: bool) -> Solution:
-        free, self.optimiser = self.optimiser, self._constrained(value)
+        free, self.optimizer = self.optimizer, self._constrained(value)
         try:
             return super().to(value, careful)
         finally:
-            self.optimiser = free
+            self.optimizer = free
 
     def _may_be_saddle(self, Y: Array) -> bool:
-        return not isinstance(self.optimiser, Constrained) and super()._may_be_saddle(Y)
+        return not isinstance(self.optimizer, Constrained) and super()._may_be_saddle(Y)
 
     def _constrained(self, value: float) -> Constrained:
         objective, rule = self.family(value), self.rule
@@ -213,4 +207,4 @@ class ConstrainedWalk(Walk):
         if rule.grows:
             unit = Whitened(objective, mass).nearest(self.Y)
             size = max(size, best_scale(objective, unit))
-        return Constrained(self.optimiser, mass, size)
+        return Constrained(self.optimizer, mass, size)

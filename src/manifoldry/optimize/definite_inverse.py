@@ -123,7 +123,7 @@ def conjugate_gradients(
     """Return X with A·X ≈ B, every column on its own, and the number of iterations.
 
     Columns whose residual is at most `residual` times the right-hand side are done. However early
-    it stops, ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimises the energy on a space that holds
+    it stops, ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimizes the energy on a space that holds
     the preconditioned b.
     """
     scale = np.abs(B).max(axis=0)

@@ -1,4 +1,4 @@
-"""The loop all optimisers share: step, record, move the filter on, ask whether to stop.
+"""The loop all optimizers share: step, record, move the filter on, ask whether to stop.
 
 Maps may be arrays of any namespace; what steers the search are Python floats.
 """
@@ -12,7 +12,7 @@ from manifoldry.objectives.base import Objective
 from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
 from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
-from manifoldry.optimize.optimizer import Iterate, Optimiser, Solution, Step, Watcher
+from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution, Step, Watcher
 from manifoldry.optimize.stopping import Judge, Stopping, Verdict
 from manifoldry.util.arrays import (
     all_finite,
@@ -47,7 +47,7 @@ class Stuck(NamedTuple):
 
 
 class Stepper(ABC):
-    """What an optimiser remembers from step to step of one search."""
+    """What an optimizer remembers from step to step of one search."""
 
     @abstractmethod
     def step(self, point: Point) -> Move | Stuck:
@@ -59,8 +59,8 @@ class Stepper(ABC):
 
 
 @dataclass(frozen=True)
-class Descent(Optimiser):
-    """Base of optimisers that go from point to point.
+class Descent(Optimizer):
+    """Base of optimizers that go from point to point.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Descent(Optimiser):
     def _stepper(self, evaluator: Evaluator, filter: BoundFilter) -> Stepper:
         """What takes the steps of one search."""
 
-    def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+    def minimize(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
         Y = checked_start(objective, Y)
         record = _Record(Evaluator(objective), Y, watch, self.returns_best)
         try:
@@ -197,14 +197,14 @@ class DirectionRule:
 
     Parameters
     ----------
-    optimiser : LineSearchDescent
+    optimizer : LineSearchDescent
         Whose rule it is.
     filter : BoundFilter
         The operator F.
     """
 
-    def __init__(self, optimiser: "LineSearchDescent", filter: BoundFilter) -> None:
-        self.optimiser, self.filter = optimiser, filter
+    def __init__(self, optimizer: "LineSearchDescent", filter: BoundFilter) -> None:
+        self.optimizer, self.filter = optimizer, filter
         self.last: Trial | None = None
         self.last_slope = 0.0
 
@@ -225,13 +225,13 @@ class DirectionRule:
 
     def _flat_length(self, last: Trial) -> float:
         """Length at which the last ray would have been flat: Barzilai and Borwein's step."""
-        longest = self.optimiser.growth * last.length
+        longest = self.optimizer.growth * last.length
         rise = last.slope - self.last_slope
         return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
 
     def _small_move(self, ray: Ray) -> float:
         """Length that moves the map by a share of its size, or by one if it has none."""
-        size = self.optimiser.first_move * extent(ray.start.Y)
+        size = self.optimizer.first_move * extent(ray.start.Y)
         return (size if size > 0 else 1.0) / norm(ray.P)
 
     def accepted(self, ray: Ray, trial: Trial) -> None:
@@ -250,7 +250,7 @@ class DirectionRule:
 
 @dataclass(frozen=True)
 class LineSearchDescent(Descent):
-    """Base of optimisers that search along directions.
+    """Base of optimizers that search along directions.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ from manifoldry.util.typing import Array, Matrix
 class Projector(Guidance):
     """V Vᵀ, V being the l leading eigenvectors of M, with l growing.
 
-    The map moves in l directions only, so a level minimises the objective among the maps it can
+    The map moves in l directions only, so a level minimizes the objective among the maps it can
     reach; give it a schedule that ends, unless that is what you want.
 
     Parameters

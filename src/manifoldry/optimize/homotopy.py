@@ -1,4 +1,4 @@
-"""Following minimisers while a parameter of the objective changes."""
+"""Following minimizers while a parameter of the objective changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.optimizer import Optimiser, Solution, Watcher
+from manifoldry.optimize.optimizer import Optimizer, Solution, Watcher
 from manifoldry.optimize.path import Path, PathStep, rank
 from manifoldry.optimize.saddle import off_saddle, smallest_curvature
 from manifoldry.util.arrays import cast, centered, largest, like
@@ -17,9 +17,9 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class Homotopy:
-    """Minimise a series of objectives, each from the minimiser of the one before.
+    """Minimize a series of objectives, each from the minimizer of the one before.
 
-    A map that grows out of one where the minimiser is known (for the elastic embedding: all points
+    A map that grows out of one where the minimizer is known (for the elastic embedding: all points
     in one place, then on a line) ends in better minima than one from a random start, and the way
     there shows coarse structure before fine. Every step is kept, see :class:`Path`.
 
@@ -42,7 +42,7 @@ class Homotopy:
         Noise added before every search, as a share of the map's extent: no gradient leaves a
         saddle by itself.
     curvature : bool, default=False
-        Compute the smallest curvature at every minimiser, not of flat maps only. It vanishes where
+        Compute the smallest curvature at every minimizer, not of flat maps only. It vanishes where
         the map is about to change its form, and the saddles just beyond are left. It takes several
         times as long as the searches.
     memory : float, default=2**28
@@ -97,7 +97,7 @@ class Homotopy:
         return Walk(self, *under_way)
 
     def follow(self, walk: "Walk", values: Array) -> Solution:
-        """Run through the `values`: the last is minimised carefully, those before it roughly."""
+        """Run through the `values`: the last is minimized carefully, those before it roughly."""
         for value in values[:-1]:
             solution = walk.to(float(value))
             if solution.interrupted:
@@ -115,7 +115,7 @@ class Walk:
         From a value of the parameter to the objective.
     Y : array of shape (n, d)
         The map from which the first search begins.
-    optimiser : Optimiser
+    optimizer : Optimizer
         What searches.
     rng : numpy.random.Generator
         What shakes the map between searches.
@@ -130,18 +130,18 @@ class Walk:
         rule: Homotopy,
         family: Callable[[float], Objective],
         Y: Array,
-        optimiser: Optimiser,
+        optimizer: Optimizer,
         rng: np.random.Generator,
         watch: Watcher | None = None,
         begin: Callable[[float], None] | None = None,
     ) -> None:
         self.rule, self.family, self.Y = rule, family, Y
-        self.optimiser, self.rng = optimiser.for_series(), rng
+        self.optimizer, self.rng = optimizer.for_series(), rng
         self.watch, self.begin = watch, begin
         self.path = Path(rule.memory)
 
     def to(self, value: float, careful: bool = False) -> Solution:
-        """Minimise at the next value, from where the search before it ended."""
+        """Minimize at the next value, from where the search before it ended."""
         solution = self.settle(value, self._shaken(), careful)
         solution, curvature = self._off_saddles(value, solution, careful)
         self.Y = solution.embedding
@@ -157,17 +157,17 @@ class Walk:
         return solution
 
     def settle(self, value: float, Y: Array, careful: bool = True) -> Solution:
-        """Minimise at a value from the map `Y`, without a record."""
+        """Minimize at a value from the map `Y`, without a record."""
         if self.begin is not None:
             self.begin(value)
-        rough = self.optimiser.hurried(self.rule.max_iter, self.rule.tol)
-        search = self.optimiser if careful else rough
-        return search.minimise(self.family(value), Y, self.watch)
+        rough = self.optimizer.hurried(self.rule.max_iter, self.rule.tol)
+        search = self.optimizer if careful else rough
+        return search.minimize(self.family(value), Y, self.watch)
 
     def _off_saddles(
         self, value: float, solution: Solution, careful: bool
     ) -> tuple[Solution, float]:
-        """A minimiser that no direction leaves downwards, and its curvature, if that was asked."""
+        """A minimizer that no direction leaves downwards, and its curvature, if that was asked."""
         objective, left = self.family(value), 0
         try:
             while not solution.interrupted and self._may_be_saddle(solution.embedding):

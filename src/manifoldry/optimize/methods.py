@@ -49,8 +49,8 @@ class GradientDescent(LineSearchDescent):
     Examples
     --------
     >>> from manifoldry.optimize.stopping import Stopping
-    >>> optimiser = GradientDescent(stopping=Stopping(max_iter=200))
-    >>> optimiser.stopping.max_iter
+    >>> optimizer = GradientDescent(stopping=Stopping(max_iter=200))
+    >>> optimizer.stopping.max_iter
     200
     """
 
@@ -167,10 +167,10 @@ class _Pair(NamedTuple):
 
 
 class _TwoLoops(DirectionRule):
-    def __init__(self, optimiser: LBFGS, filter: BoundFilter) -> None:
-        super().__init__(optimiser, filter)
-        self.pairs: deque[_Pair] = deque(maxlen=optimiser.memory)
-        self.least_cosine = optimiser.least_cosine
+    def __init__(self, optimizer: LBFGS, filter: BoundFilter) -> None:
+        super().__init__(optimizer, filter)
+        self.pairs: deque[_Pair] = deque(maxlen=optimizer.memory)
+        self.least_cosine = optimizer.least_cosine
 
     def direction(self, point: Point) -> Array:
         Q, shares = point.G, []

@@ -1,4 +1,4 @@
-"""What every optimiser is and returns: the map, how it was reached, whether it may be trusted."""
+"""What every optimizer is and returns: the map, how it was reached, whether it may be trusted."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A minimiser, as far as the search got."""
+    """A minimizer, as far as the search got."""
 
     embedding: Array
     """The map of smallest value, or the last one where a method makes no promise to descend."""
@@ -66,11 +66,11 @@ class Solution:
 Watcher: TypeAlias = Callable[[Iterate], None]
 
 
-class Optimiser(ABC):
-    """A way to minimise an objective from a given start."""
+class Optimizer(ABC):
+    """A way to minimize an objective from a given start."""
 
     @abstractmethod
-    def minimise(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+    def minimize(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
         """Search from `Y`; `watch` sees every step.
 
         On Ctrl-C the best map so far is returned, with ``interrupted`` set.
@@ -78,16 +78,16 @@ class Optimiser(ABC):
 
     @abstractmethod
     def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
-        """The same optimiser that stops elsewhere; None leaves a bound as it is."""
+        """The same optimizer that stops elsewhere; None leaves a bound as it is."""
 
     @abstractmethod
     def hurried(self, max_iter: int, tol: float) -> Self:
-        """The same optimiser that stops at these bounds at the latest."""
+        """The same optimizer that stops at these bounds at the latest."""
 
     @abstractmethod
     def guided_by(self, filter: Filter) -> Self:
-        """The same optimiser with another filter."""
+        """The same optimizer with another filter."""
 
     def for_series(self) -> Self:
-        """The same optimiser, for objectives that share their attraction and what is made of it."""
+        """The same optimizer, for objectives that share their attraction and what is made of it."""
         return self

@@ -12,7 +12,7 @@ from manifoldry.util.typing import Array
 
 
 class PathStep(NamedTuple):
-    """A minimiser at one value of the homotopy's parameter."""
+    """A minimizer at one value of the homotopy's parameter."""
 
     parameter: float
     value: float

@@ -1,4 +1,4 @@
-"""Optimisers and guidance by name."""
+"""Optimizers and guidance by name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from manifoldry.optimize.descent import Descent
 from manifoldry.optimize.filter import DiagonalHessian, Filter, Jacobi
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
-from manifoldry.optimize.optimizer import Optimiser
+from manifoldry.optimize.optimizer import Optimizer
 from manifoldry.optimize.stopping import Stopping
 
 
@@ -35,28 +35,28 @@ _NAMED: dict[str, Callable[[], Descent]] = {
 }
 
 
-def resolve_optimiser(optimizer: str | Optimiser, stopping: Stopping | None = None) -> Optimiser:
-    """An optimiser by name, with a stopping rule; an optimiser is returned as it is.
+def resolve_optimizer(optimizer: str | Optimizer, stopping: Stopping | None = None) -> Optimizer:
+    """An optimizer by name, with a stopping rule; an optimizer is returned as it is.
 
     Parameters
     ----------
-    optimizer : str or Optimiser
+    optimizer : str or Optimizer
         "gradient", "jacobi" (the fixed-point iteration), "diagonal", "spectral" (the spectral
         direction), "cg", "lbfgs", the last two also as "spectral-cg" and "spectral-lbfgs", or
         "momentum".
     stopping : Stopping, default=None
-        When an optimiser made from a name stops.
+        When an optimizer made from a name stops.
 
     Examples
     --------
-    >>> resolve_optimiser("lbfgs", Stopping(max_iter=100)).stopping.max_iter
+    >>> resolve_optimizer("lbfgs", Stopping(max_iter=100)).stopping.max_iter
     100
     """
-    if isinstance(optimizer, Optimiser):
+    if isinstance(optimizer, Optimizer):
         return optimizer
     if not isinstance(optimizer, str) or optimizer not in _NAMED:
         names = ", ".join(map(repr, _NAMED))
-        raise ValueError(f"optimizer={optimizer!r} must be one of {names}, or an Optimiser")
+        raise ValueError(f"optimizer={optimizer!r} must be one of {names}, or an Optimizer")
     named = _NAMED[optimizer]()
     return named if stopping is None else replace(named, stopping=stopping)
 

@@ -64,8 +64,8 @@ def smallest_curvature(
     Two points that coincide: the springs' curvature of 4 is outweighed by repulsion, λ = 2.
 
     >>> import numpy as np
-    >>> from manifoldry.objectives import ElasticObjective
-    >>> objective = ElasticObjective(np.array([[0, 0.5], [0.5, 0]]), weight=2.0)
+    >>> from manifoldry.objectives import elastic
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=2.0)
     >>> round(smallest_curvature(objective, np.zeros((2, 1))).value, 6)
     -4.0
     """

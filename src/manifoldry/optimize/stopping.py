@@ -13,7 +13,7 @@ from manifoldry.util.checks import check_count, check_nonnegative, check_positiv
 
 
 class Verdict(NamedTuple):
-    """Why a search stops, and whether that makes its map a minimiser."""
+    """Why a search stops, and whether that makes its map a minimizer."""
 
     converged: bool
     status: str
@@ -130,7 +130,7 @@ class Judge:
         if self._faded():
             return Verdict(
                 False,
-                "gradients vanish because the map has grown, not because it is a minimiser; start "
+                "gradients vanish because the map has grown, not because it is a minimizer; start "
                 "from a smaller map, or take another optimizer",
             )
         if self.steps >= self.rule.max_iter:

@@ -117,7 +117,7 @@ def conformal_map(
     *,
     least_spread: float = 1e-6,
 ) -> Conformal:
-    """Minimise Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
+    """Minimize Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
 
     The functions `Y` are made orthonormal first, so that only their span matters, and the trace
     of P = AᵀA, which is one, is the map's variance. To `refine` is to go on from the leading axes
@@ -129,7 +129,7 @@ def conformal_map(
     solution = SemidefiniteQuadratic(2 * Q, trace_one=True).solve()
     shares, R = _leading(solution.P, n_components)
     if refine and 0 < n_components < (shares > 0).sum():
-        R = FixedRank(Q).minimise(R)
+        R = FixedRank(Q).minimize(R)
     p = svec(R @ R.T)
     R = R * _signs(U @ R)
     scales, size = _scales(U @ R, pairs)
@@ -191,7 +191,7 @@ def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
 def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
     """Lengths on the map over lengths in the data, and the size at which both agree best.
 
-    That size times the map minimises Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs; the scales are
+    That size times the map minimizes Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs; the scales are
     those of the map in that size.
     """
     root = np.full(len(pairs.members), np.nan)

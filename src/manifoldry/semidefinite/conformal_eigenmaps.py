@@ -31,7 +31,7 @@ _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 class ConformalEigenmaps(Embedder):
     """Mix smooth functions of the data into the map that best preserves angles.
 
-    Minimises Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighbourhood of every
+    Minimizes Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighbourhood of every
     point i, itself included: near each point the map z should be similar to the data, at a scale
     sᵢ ≥ 0 of its own (Sha & Saul 2005). z is linear in ``n_basis`` eigenvectors of another
     method, and its variance is held. Over maps of any dimension this is a convex problem, whose

@@ -36,7 +36,7 @@ def landmark_means(
     """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
 
     Landmarks are spread evenly, about `count` over all pieces in proportion to their size, and in
-    each at `least` so many. The map minimises LLE's cost, with the edges for neighbours, given its
+    each at `least` so many. The map minimizes LLE's cost, with the edges for neighbours, given its
     values at the landmarks.
 
     With fewer than `n_neighbors` of them maps between landmarks are rough; `reg` is the ridge of

@@ -71,7 +71,7 @@ class Unfolded:
 class MethodOfMultipliers:
     """Unfold by rounds of search (Burer and Monteiro's method on relative lengths).
 
-    In each round the map minimises an :class:`~manifoldry.objectives.unfolding.Unfolding`, and the
+    In each round the map minimizes an :class:`~manifoldry.objectives.unfolding.Unfolding`, and the
     tensions it ends with are those from which the next one's springs pull. Stiffness grows as
     long as lengths do not come right by themselves. Once they are, calm rounds let tensions
     settle, which proves how far the variance is from the largest possible, and stiff ones restore
@@ -237,7 +237,7 @@ class _Search:
         objective = self.problem.round(self.tension, stiffness, self.share)
         most = min(self._left, self.problem.steps_per_round)
         search = LBFGS(self.problem.filter, stopping=replace(self.rule.stopping, max_iter=most))
-        solution = search.minimise(objective, self._fresh(self.R), self.watch)
+        solution = search.minimize(objective, self._fresh(self.R), self.watch)
         self.R = self._turned(self.problem.centred(solution.embedding))
         changes = self.problem.changes(self.R)
         tension = objective.pull(changes)

@@ -110,7 +110,7 @@ class UnfoldingProblem(ABC):
         return weights
 
     def round(self, tension: Array, stiffness: float, share: float) -> Unfolding:
-        """What a round of the method of multipliers minimises."""
+        """What a round of the method of multipliers minimizes."""
         return Unfolding(self, tension, stiffness, share)
 
     def gram(self, R: Array) -> Array:

@@ -18,7 +18,7 @@ from manifoldry.util.validation import largest_modulus, power_of_two_scale
 class ClassicalMDS(SpectralEmbedder):
     """Find points whose inner products match those that the distances imply.
 
-    Minimises the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², B being the doubly centred matrix −½·d². Where the
+    Minimizes the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², B being the doubly centred matrix −½·d². Where the
     distances are Euclidean, distances on the map approximate them from below and the result is
     that of PCA; use it when all you have is distances, or a metric that suits the data better.
 

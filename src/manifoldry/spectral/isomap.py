@@ -29,7 +29,7 @@ from manifoldry.util.validation import power_of_two_scale, spread_rows
 class Isomap(SpectralEmbedder):
     """Lay the data out so that straight distances match distances along the manifold.
 
-    Classical scaling of shortest paths on the neighbour graph: minimises the strain against
+    Classical scaling of shortest paths on the neighbour graph: minimizes the strain against
     geodesic distances. A convex sheet that was rolled up or bent comes back flat and to scale.
     Use it for the global shape of one connected, evenly sampled manifold; holes stretch the map,
     and a single false edge between layers can ruin it.

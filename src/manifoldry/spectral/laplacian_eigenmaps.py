@@ -39,7 +39,7 @@ _AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 class LaplacianEigenmaps(SpectralEmbedder):
     """Place points so that neighbours in the data stay neighbours on the map.
 
-    Minimises Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and Y ⟂ D1, where W are the weights of a
+    Minimizes Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and Y ⟂ D1, where W are the weights of a
     neighbour graph and D its degrees. The coordinates are the smoothest functions on the graph:
     use them to see clusters and the coarse shape of a manifold, or as features on which simple
     classifiers do well. Long and narrow data show their length several times before their

@@ -29,7 +29,7 @@ from manifoldry.util.typing import Array, RandomState
 class LLE(SpectralEmbedder):
     """Keep the weights with which every point is the mean of its neighbours.
 
-    Finds weights that reproduce each point from its neighbours, then coordinates that minimise
+    Finds weights that reproduce each point from its neighbours, then coordinates that minimize
     Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² subject to YᵀY = n·I and 1ᵀY = 0. Weights do not change when a
     neighbourhood is moved, turned or scaled, so a sheet bent without tearing comes out flat up to
     an affine map. Use it on densely sampled smooth sheets; Hessian LLE and LTSA recover their

@@ -16,7 +16,7 @@ from manifoldry.util.typing import Array, RandomState
 class LTSA(TangentEmbedder):
     """Align the tangent planes of all neighbourhoods in one map.
 
-    Minimises the sum over neighbourhoods of the squared distance between their map coordinates
+    Minimizes the sum over neighbourhoods of the squared distance between their map coordinates
     and the nearest affine image of their tangent coordinates. A sheet that was bent without
     stretching is recovered with its metric, holes and all. Use it on densely sampled sheets with
     little noise.

@@ -31,7 +31,7 @@ class MetricFit:
     def fit(self, Y: Array, rows: IntArray) -> Array:
         """The map A (n_components, n_components) for `rows` of the coordinates `Y`.
 
-        Minimises Σ |‖A(yᵢ − yⱼ)‖²/d²ᵢⱼ − 1| over nearest edges by reweighted least squares in
+        Minimizes Σ |‖A(yᵢ − yⱼ)‖²/d²ᵢⱼ − 1| over nearest edges by reweighted least squares in
         P = AᵀA. Where that does not fit most of them, noise or torn edges decide it, and it may
         drop a direction: then A is a scatter estimate that no minority of edges can sway. The
         result is turned to its principal axes, the longest first.

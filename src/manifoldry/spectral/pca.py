@@ -12,7 +12,7 @@ from manifoldry.util.typing import Array, RandomState
 class PCA(SpectralEmbedder):
     """Project on the directions of largest variance.
 
-    Maximises the variance of the coordinates, which is the same as minimising the squared
+    Maximises the variance of the coordinates, which is the same as minimizing the squared
     distance between the data and their projection. The map is linear both ways. Use it first:
     what PCA already shows needs no curved map, and its spectrum tells how much is left.
 

@@ -41,7 +41,7 @@ class SemidefiniteSolution:
 
 @dataclass(frozen=True, eq=False)
 class SemidefiniteQuadratic:
-    """Minimise ½·pᵀHp − cᵀp over positive semidefinite P, p = svec(P), if asked of trace one.
+    """Minimize ½·pᵀHp − cᵀp over positive semidefinite P, p = svec(P), if asked of trace one.
 
     ``svec`` lists the upper triangle of P row by row, off the diagonal times √2. The search takes
     O(m⁶) operations a step: a few milliseconds for m = 10, half a second for m = 30.
@@ -240,7 +240,7 @@ class Face:
 
 @dataclass(frozen=True, eq=False)
 class FixedRank:
-    """Minimise svec(P)ᵀ·H·svec(P) over P = RRᵀ of trace one, R having as many columns as given.
+    """Minimize svec(P)ᵀ·H·svec(P) over P = RRᵀ of trace one, R having as many columns as given.
 
     There may be several minima: start from the leading part of the optimum over all ranks, which
     also says how much there is to gain. The problem is not convex.
@@ -259,8 +259,8 @@ class FixedRank:
     max_iter: int = 2000
     gradient_tol: float = 1e-10
 
-    def minimise(self, R: Array) -> Array:
-        """The minimiser near `R` (m, rank), turned to its principal axes."""
+    def minimize(self, R: Array) -> Array:
+        """The minimizer near `R` (m, rank), turned to its principal axes."""
         H = self.H / (np.abs(self.H).max() or 1.0)
         start = R / np.linalg.norm(R)
 

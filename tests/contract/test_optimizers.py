@@ -1,4 +1,4 @@
-"""What every optimiser promises, on objectives with known minima and on an elastic embedding."""
+"""What every optimizer promises, on objectives with known minima and on an elastic embedding."""
 
 import numpy as np
 import pytest
@@ -33,8 +33,8 @@ class _Divided(BoundFilter):
 
 
 STRICT = Stopping(max_iter=4000, tol=0, value_tol=0, gradient_tol=1e-8)
-# A new optimiser joins with one line here.
-OPTIMISERS = {
+# A new optimizer joins with one line here.
+OPTIMIZERS = {
     "gradient": GradientDescent(stopping=STRICT),
     "gradient-wolfe": GradientDescent(line_search=StrongWolfe(), stopping=STRICT),
     "gradient-plain": GradientDescent(line_search=Armijo(expand=1), stopping=STRICT),
@@ -46,9 +46,9 @@ OPTIMISERS = {
     "lbfgs-armijo": LBFGS(line_search=Armijo(c=1e-4), memory=5, stopping=STRICT),
     "momentum": Momentum(learning_rate=1.0, stopping=STRICT),
 }
-DESCENTS = {name: o for name, o in OPTIMISERS.items() if name != "momentum"}
-every_optimiser = pytest.mark.parametrize("optimiser", OPTIMISERS.values(), ids=OPTIMISERS.keys())
-every_descent = pytest.mark.parametrize("optimiser", DESCENTS.values(), ids=DESCENTS.keys())
+DESCENTS = {name: o for name, o in OPTIMIZERS.items() if name != "momentum"}
+every_optimizer = pytest.mark.parametrize("optimizer", OPTIMIZERS.values(), ids=OPTIMIZERS.keys())
+every_descent = pytest.mark.parametrize("optimizer", DESCENTS.values(), ids=DESCENTS.keys())
 
 
 class Elastic(Objective):
@@ -108,19 +108,19 @@ class Bowl(Elastic):
         return float(np.vdot(Y, A @ Y) / 2 - np.vdot(B, Y)), A @ Y - B
 
 
-@every_optimiser
-def test_finds_the_minimum_of_a_strongly_convex_function(optimiser):
+@every_optimizer
+def test_finds_the_minimum_of_a_strongly_convex_function(optimizer):
     bowl = Bowl()
-    solution = optimiser.minimise(bowl, np.zeros((12, 2)))
+    solution = optimizer.minimize(bowl, np.zeros((12, 2)))
     expected = np.linalg.solve(bowl.A, bowl.B)
     assert solution.converged, solution.status
     assert np.allclose(solution.embedding, expected, atol=1e-5 * np.abs(expected).max())
 
 
-@every_optimiser
-def test_reaches_a_minimum_of_an_elastic_embedding(optimiser, elastic, start):
+@every_optimizer
+def test_reaches_a_minimum_of_an_elastic_embedding(optimizer, elastic, start):
     """Scipy finds nothing lower from where the search has ended."""
-    solution = optimiser.minimise(elastic, start)
+    solution = optimizer.minimize(elastic, start)
     assert solution.converged, solution.status
 
     def flat(y):
@@ -132,22 +132,22 @@ def test_reaches_a_minimum_of_an_elastic_embedding(optimiser, elastic, start):
     )
     assert solution.value == pytest.approx(oracle.fun, rel=1e-6)
     shaken = solution.embedding + 1e-2 * np.random.default_rng(1).normal(size=start.shape)
-    there = optimiser.minimise(elastic, shaken)
+    there = optimizer.minimize(elastic, shaken)
     oracle = minimize(flat, shaken.ravel(), jac=True, method="BFGS", options={"gtol": 1e-9})
     assert there.value == pytest.approx(oracle.fun, rel=1e-6)
 
 
 @every_descent
-def test_values_never_rise(optimiser, elastic, start):
-    values = optimiser.minimise(elastic, start).history("value")
+def test_values_never_rise(optimizer, elastic, start):
+    values = optimizer.minimize(elastic, start).history("value")
     assert (np.diff(values) <= 16 * np.finfo(float).eps * np.abs(values[:-1])).all()
     assert values[-1] < 0.9 * values[0]
 
 
-@every_optimiser
-def test_trace_is_consistent(optimiser, elastic, start):
+@every_optimizer
+def test_trace_is_consistent(optimizer, elastic, start):
     seen = []
-    solution = optimiser.minimise(elastic, start, watch=seen.append)
+    solution = optimizer.minimize(elastic, start, watch=seen.append)
     steps = solution.trace
     assert [iterate.step for iterate in seen] == steps
     assert [step.iteration for step in steps] == list(range(solution.n_iter + 1))
@@ -160,17 +160,17 @@ def test_trace_is_consistent(optimiser, elastic, start):
     assert solution.value == elastic.value(solution.embedding)
 
 
-@every_optimiser
-def test_never_asks_twice_at_one_point(optimiser, elastic, start):
-    optimiser.minimise(elastic, start)
+@every_optimizer
+def test_never_asks_twice_at_one_point(optimizer, elastic, start):
+    optimizer.minimize(elastic, start)
     assert len(set(elastic.asked)) == len(elastic.asked)
 
 
-@every_optimiser
-def test_same_bits_every_time_and_the_start_is_left_alone(optimiser, elastic, start):
+@every_optimizer
+def test_same_bits_every_time_and_the_start_is_left_alone(optimizer, elastic, start):
     before = start.copy()
     start.flags.writeable = False
-    first, second = (optimiser.minimise(elastic, start) for _ in range(2))
+    first, second = (optimizer.minimize(elastic, start) for _ in range(2))
     assert np.array_equal(first.embedding, second.embedding)
     assert first.trace == second.trace
     assert np.array_equal(start, before)
@@ -178,57 +178,57 @@ def test_same_bits_every_time_and_the_start_is_left_alone(optimiser, elastic, st
     assert first.embedding.flags.writeable
 
 
-@every_optimiser
-def test_a_tiny_start_is_left(optimiser, elastic, start):
+@every_optimizer
+def test_a_tiny_start_is_left(optimizer, elastic, start):
     """All points in one place are a saddle: values there are flat to ten digits."""
-    default = type(optimiser)(**{**vars(optimiser), "stopping": Stopping(max_iter=4000)})
-    tiny = default.minimise(elastic, 1e-4 * start)
+    default = type(optimizer)(**{**vars(optimizer), "stopping": Stopping(max_iter=4000)})
+    tiny = default.minimize(elastic, 1e-4 * start)
     assert tiny.converged, tiny.status
-    careful = optimiser.minimise(elastic, tiny.embedding)
+    careful = optimizer.minimize(elastic, tiny.embedding)
     assert tiny.value == pytest.approx(careful.value, rel=1e-3)
     assert tiny.value < 0.9 * tiny.trace[0].value
 
 
-@every_optimiser
-def test_single_precision_stays_and_is_almost_as_good(optimiser, elastic, start):
-    default = type(optimiser)(**{**vars(optimiser), "stopping": Stopping()})
-    single = default.minimise(elastic, start.astype(np.float32))
+@every_optimizer
+def test_single_precision_stays_and_is_almost_as_good(optimizer, elastic, start):
+    default = type(optimizer)(**{**vars(optimizer), "stopping": Stopping()})
+    single = default.minimize(elastic, start.astype(np.float32))
     assert single.embedding.dtype == np.float32
     assert single.converged, single.status
-    polished = LBFGS(stopping=STRICT).minimise(elastic, single.embedding.astype(float))
+    polished = LBFGS(stopping=STRICT).minimize(elastic, single.embedding.astype(float))
     assert single.value == pytest.approx(polished.value, rel=1e-3)
 
 
 @every_descent
-def test_tolerances_beyond_single_precision_end_in_plain_words(optimiser, elastic, start):
+def test_tolerances_beyond_single_precision_end_in_plain_words(optimizer, elastic, start):
     unreachable = Stopping(max_iter=3000, tol=0, value_tol=0, gradient_tol=0)
-    search = type(optimiser)(**{**vars(optimiser), "stopping": unreachable})
-    solution = search.minimise(elastic, start.astype(np.float32))
+    search = type(optimizer)(**{**vars(optimizer), "stopping": unreachable})
+    solution = search.minimize(elastic, start.astype(np.float32))
     assert solution.converged, solution.status
     assert solution.n_iter < 3000
 
 
 @every_descent
 @pytest.mark.parametrize("beyond", [np.nan, np.inf])
-def test_a_wall_is_not_crossed(optimiser, elastic, start, beyond):
+def test_a_wall_is_not_crossed(optimizer, elastic, start, beyond):
     class Walled(type(elastic)):
         def value_and_gradient(self, Y):
             value, G = super().value_and_gradient(Y)
             return (value, G) if np.abs(Y).max() < 0.5 else (beyond, np.full_like(G, np.nan))
 
     walled = Walled(elastic.W, elastic.weight)
-    solution = optimiser.minimise(walled, start)
+    solution = optimizer.minimize(walled, start)
     assert np.abs(solution.embedding).max() < 0.5
     assert solution.value < walled.value(start)
 
 
-@every_optimiser
-def test_interrupted_by_the_watcher(optimiser, elastic, start):
+@every_optimizer
+def test_interrupted_by_the_watcher(optimizer, elastic, start):
     def interrupt(iterate):
         if iterate.step.iteration == 5:
             raise KeyboardInterrupt
 
-    solution = optimiser.minimise(elastic, start, watch=interrupt)
+    solution = optimizer.minimize(elastic, start, watch=interrupt)
     assert solution.interrupted
     assert not solution.converged
     assert solution.status == "interrupted"
@@ -236,16 +236,16 @@ def test_interrupted_by_the_watcher(optimiser, elastic, start):
     assert solution.value == elastic.value(solution.embedding) == solution.trace[-1].value
 
 
-@every_optimiser
+@every_optimizer
 @pytest.mark.parametrize("call", [1, 2, 9])
-def test_interrupted_in_the_objective(optimiser, elastic, start, call):
+def test_interrupted_in_the_objective(optimizer, elastic, start, call):
     class Interrupted(type(elastic)):
         def value_and_gradient(self, Y):
             if len(self.asked) == call - 1:
                 raise KeyboardInterrupt
             return super().value_and_gradient(Y)
 
-    solution = optimiser.minimise(Interrupted(elastic.W, elastic.weight), start)
+    solution = optimizer.minimize(Interrupted(elastic.W, elastic.weight), start)
     assert solution.interrupted
     assert not solution.converged
     if call == 1:
@@ -255,36 +255,36 @@ def test_interrupted_in_the_objective(optimiser, elastic, start, call):
         assert solution.value == elastic.value(solution.embedding)
 
 
-@every_optimiser
-def test_other_errors_come_through(optimiser, elastic, start):
+@every_optimizer
+def test_other_errors_come_through(optimizer, elastic, start):
     def fail(iterate):
         raise RuntimeError("the watcher's own")
 
     with pytest.raises(RuntimeError, match="the watcher's own"):
-        optimiser.minimise(elastic, start, watch=fail)
+        optimizer.minimize(elastic, start, watch=fail)
 
 
-@every_optimiser
-def test_bad_starts(optimiser, elastic, start):
+@every_optimizer
+def test_bad_starts(optimizer, elastic, start):
     with pytest.raises(ValueError, match="contains NaN or infinity"):
-        optimiser.minimise(elastic, np.full_like(start, np.nan))
+        optimizer.minimize(elastic, np.full_like(start, np.nan))
     with pytest.raises(ValueError, match=r"has shape \(11, 2\).*n=12 points"):
-        optimiser.minimise(elastic, start[1:])
+        optimizer.minimize(elastic, start[1:])
     with pytest.raises(ValueError, match=r"not finite at the start.*1e\+200"):
-        optimiser.minimise(elastic, np.linspace(-1e200, 1e200, 24).reshape(12, 2))
+        optimizer.minimize(elastic, np.linspace(-1e200, 1e200, 24).reshape(12, 2))
 
 
-@every_optimiser
-def test_whole_numbers_as_a_start(optimiser, elastic):
+@every_optimizer
+def test_whole_numbers_as_a_start(optimizer, elastic):
     Y = np.arange(24).reshape(12, 2) % 7
-    search = type(optimiser)(**{**vars(optimiser), "stopping": Stopping(max_iter=3)})
-    assert search.minimise(elastic, Y).embedding.dtype == np.float64
+    search = type(optimizer)(**{**vars(optimizer), "stopping": Stopping(max_iter=3)})
+    assert search.minimize(elastic, Y).embedding.dtype == np.float64
 
 
-@every_optimiser
-def test_the_watcher_cannot_change_the_map(optimiser, elastic, start):
+@every_optimizer
+def test_the_watcher_cannot_change_the_map(optimizer, elastic, start):
     def write(iterate):
         iterate.embedding[:] = 0
 
     with pytest.raises(ValueError, match="read-only"):
-        optimiser.minimise(elastic, start, watch=write)
+        optimizer.minimize(elastic, start, watch=write)

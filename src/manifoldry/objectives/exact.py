@@ -1,0 +1,176 @@
+"""Exact sums over pairs: numpy for small maps and any kernel, compiled loops for large ones."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.objectives.edge_sums import (
+    Springs,
+    edge_moments,
+    edge_pull,
+    edge_sums,
+    student_pull,
+)
+from manifoldry.objectives.pair_kernel import Gaussian, Kernel, Student
+from manifoldry.objectives.pair_sums import PairSums, Pull, Sums
+from manifoldry.objectives.weights import laplacian
+from manifoldry.util.threads import map_threads
+from manifoldry.util.typing import Array, Matrix
+from manifoldry.util.validation import row_blocks
+
+_LOOPS = 3  # coordinates up to which `kernels` has compiled loops
+
+
+def choose_sums() -> PairSums:
+    """What objectives sum pairs with unless told otherwise: the one place where that is chosen."""
+    return Exact()
+
+
+@dataclass(frozen=True)
+class Exact(PairSums):
+    """Every pair counts: O(n²) for all pairs, O(edges) for sparse weights.
+
+    Results do not depend on the number of threads. The Gaussian and Student's kernel have compiled
+    loops for maps of up to three coordinates.
+
+    Parameters
+    ----------
+    compile_pairs : float, default=5e5
+        Pairs from which compiled loops are used: 500 calls are worth a first compilation, some
+        1.5 s.
+    compile_edges : float, default=1e5
+        Edges of attraction from which compiled loops are used.
+    block, numpy_block, edge_block : int, default=2**20, 2**16, 2**16
+        Pairs that a thread takes at a time in compiled loops and in numpy, and edges: as many as
+        the processor's cache holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Exact, Gaussian
+    >>> Exact().sums(Gaussian(), np.array([[0.0], [1.0], [1.0]])).mass.round(3)
+    array([0.736, 1.368, 1.368])
+    """
+
+    compile_pairs: float = 5e5
+    compile_edges: float = 1e5
+    block: int = 2**20
+    numpy_block: int = 2**16
+    edge_block: int = 2**16
+
+    def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
+        if sparse.issparse(weights):
+            return edge_sums(kernel, Y, weights, self.edge_block)
+        return Sums(*self._all_pairs(kernel, Y, weights, 1))
+
+    def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
+        if sparse.issparse(weights):
+            return edge_moments(kernel, Y, weights, self.edge_block)
+        return self._all_pairs(kernel, Y, weights, 2)[1]
+
+    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Pull]:
+        if kernel.springs:
+            return Springs(kernel.collapsed_slope * laplacian(W))
+        if type(kernel) is Student and W.nnz >= self.compile_edges:
+            return partial(student_pull, kernel, W, self.edge_block)
+        return partial(edge_pull, kernel, W, self.edge_block)
+
+    def _all_pairs(
+        self, kernel: Kernel, Y: Array, weights: Array | None, order: int
+    ) -> tuple[Array, Array]:
+        """Mass of every point, and moments of the given order."""
+        T = _columns(Y)
+        A = None if weights is None else _rows(weights, T)
+        mass, moments = np.empty(T.shape[1]), np.empty(T.shape[::-1], T.dtype)
+        loop = compiled_loop(kernel, T, order) if self._pays(T) else None
+        fill = loop or _in_numpy(kernel, T, order)
+        blocks = row_blocks(T.shape[1], T.shape[1], self.block if loop else self.numpy_block)
+        map_threads(lambda block: fill(block, A, mass, moments), blocks)
+        return mass, moments
+
+    def _pays(self, T: Array) -> bool:
+        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= _LOOPS
+
+
+Fill = Callable[[slice, Array | None, Array, Array], None]
+
+
+class Constants(NamedTuple):
+    """What the compiled loops take: κ = (1 + rate·D)^−power; the Gaussian if both are None."""
+
+    rate: float | None = None
+    power: float | None = None
+
+
+def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
+    """Fills blocks of rows by compiled loops, if there are any for this kernel."""
+    constants = _constants(kernel)
+    if constants is None:
+        return None
+    from manifoldry.objectives.kernels import pair_sums
+
+    loop = pair_sums(len(T), order)
+    rate = None if constants.rate is None else T.dtype.type(constants.rate)
+    # The loop leaves out a factor, which is one for the Gaussian.
+    factor = kernel.collapsed_slope if order == 1 else kernel.collapsed_curvature
+
+    def fill(block: slice, A: Array | None, mass: Array, moments: Array) -> None:
+        loop(T, A, rate, constants.power, mass, moments, block.start, block.stop)
+        if factor != 1:
+            moments[block] *= factor
+
+    return fill
+
+
+def _constants(kernel: Kernel) -> Constants | None:
+    if type(kernel) is Gaussian:  # a subclass may have another formula
+        return Constants()
+    if type(kernel) is Student:
+        # With one degree of freedom κ is its own base, and no power is taken.
+        return Constants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
+    return None
+
+
+def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
+    """Fills blocks of rows by numpy, for any kernel; the reference."""
+
+    def fill(block: slice, A: Array | None, mass: Array, moments: Array) -> None:
+        steps = T[:, block, None] - T[:, None]  # (d, n_block, n)
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            D = np.einsum("cij,cij->ij", steps, steps)
+        itself = np.arange(len(D)), np.arange(T.shape[1])[block]
+        D[itself] = 1  # where every kernel is finite
+        K = kernel(D)
+        if A is not None:
+            K *= A[block] if len(A) > 1 else A
+        K[itself] = 0
+        mass[block] = K.sum(axis=1, dtype=float)
+        K *= kernel.slope(D) if order == 1 else kernel.curvature(D)
+        for c, step in enumerate(steps):
+            moments[block, c] = np.einsum("ij,ij->i", K if order == 1 else K * step, step)
+
+    return fill
+
+
+def _columns(Y: Array) -> Array:
+    """Coordinates (d, n), each in one piece, in single precision if they were, else in double."""
+    Y = np.asarray(Y)
+    dtype = np.float32 if Y.dtype == np.float32 else np.float64
+    return np.array(Y.T, dtype=dtype, order="C")
+
+
+def _rows(weights: Array, T: Array) -> Array:
+    """Weights (n, n), or charges (1, n), always of one type for the compiler: read-only rows."""
+    A = np.atleast_2d(weights)
+    n = T.shape[1]
+    if A.shape not in ((1, n), (n, n)):  # compiled loops read what they are told is there
+        raise ValueError(f"weights of shape {A.shape} must be ({n},), or ({n}, {n}) for all pairs")
+    A = A.T if len(A) > 1 and A.flags.f_contiguous else A  # symmetric, so by rows without a copy
+    A = A if A.dtype in (np.float32, np.float64) else A.astype(T.dtype)
+    A = np.require(A, requirements=["C", "A"]).view()
+    A.flags.writeable = False
+    return A

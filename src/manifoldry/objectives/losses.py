@@ -1,0 +1,152 @@
+"""The losses of the literature, each a few words on a kernel and a normalizer."""
+
+from manifoldry.objectives.normalizers import Joint, PerPoint, Unnormalized
+from manifoldry.objectives.pair_kernel import Gaussian, Student
+from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.objectives.repulsion import Repulsion
+from manifoldry.objectives.weights import (
+    conditional_weights,
+    joint_weights,
+    negative_entropy,
+    without_diagonal,
+)
+from manifoldry.util.checks import check_option
+from manifoldry.util.typing import Matrix
+
+
+def elastic(
+    affinity: Matrix, repulsion: Repulsion | Matrix | str = "uniform", weight: float = 1.0
+) -> Pairwise:
+    """E(Y) = Σ w⁺ᵢⱼ·dᵢⱼ² + λ·Σ w⁻ᵢⱼ·exp(−dᵢⱼ²): the elastic embedding, over ordered pairs.
+
+    Neighbours in the data are held together by springs, all points (or those far apart in the
+    data) push each other away. Without repulsion the map collapses to a point; it opens at a
+    critical λ, see :class:`~manifoldry.objectives.bifurcation.Bifurcation`, and its scale grows
+    like the square root of log λ after that. Both sets of weights sum to one, to which the
+    figures of λ refer: with weights a·W⁺ and b·W⁻ the same maps belong to λ·a/b.
+
+    Parameters
+    ----------
+    affinity : sparse array of shape (n, n)
+        The weights W⁺: symmetric, with sum one.
+    repulsion : Repulsion, array of shape (n, n) or "uniform", default="uniform"
+        The weights W⁻; a matrix is scaled to sum to one.
+    weight : float, default=1.0
+        The λ.
+
+    References
+    ----------
+    M. Á. Carreira-Perpiñán, "The elastic embedding algorithm for dimensionality reduction",
+    ICML 2010.
+
+    Examples
+    --------
+    Two points: the springs of length d cost d², repulsion λ·exp(−d²), and λ = e has its minimum
+    at d = 1.
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import elastic
+    >>> objective = elastic(np.array([[0, 0.5], [0.5, 0]]), weight=np.e)
+    >>> value, gradient = objective.value_and_gradient(np.array([[0.0], [1.0]]))
+    >>> round(value, 12), float(abs(gradient).max().round(12))
+    (2.0, 0.0)
+    """
+    W = joint_weights(affinity, "affinities")
+    return Pairwise(W, Gaussian(), Unnormalized(repulsion), weight)
+
+
+def sne(
+    affinity: Matrix, weight: float = 1.0, reduction: str = "mean", include_self: bool = False
+) -> Pairwise:
+    """E(Y) = mean over i of KL(Pᵢ‖Qᵢ), Qᵢ being exp(−dᵢⱼ²) scaled to sum to one over j.
+
+    With another weight λ of repulsion than one: the mean of Σⱼ pᵢⱼ·(log pᵢⱼ + dᵢⱼ²) +
+    λ·log Σⱼ exp(−dᵢⱼ²), which is no divergence; along λ the map opens from a point.
+
+    Parameters
+    ----------
+    affinity : sparse array of shape (n, n)
+        The neighbour probabilities P; rows sum to one.
+    weight : float, default=1.0
+        The λ.
+    reduction : {"mean", "sum"}, default="mean"
+        Mean or sum over the points.
+    include_self : bool, default=False
+        Let every point count among its own neighbours, in Q and, where `affinity` has a
+        diagonal, in P: Q then stays defined for points far from all others (Hinton and Roweis
+        leave it out, Memisevic and Hinton do not).
+
+    Examples
+    --------
+    Three points in which all probabilities are equal are the corners of a regular triangle.
+
+    >>> import numpy as np
+    >>> from manifoldry.objectives import sne
+    >>> objective = sne((1 - np.eye(3)) / 2)
+    >>> angles = 2 * np.pi * np.arange(3) / 3
+    >>> round(abs(objective.value(np.stack([np.cos(angles), np.sin(angles)], axis=1))), 12)
+    0.0
+    """
+    P = conditional_weights(affinity, "affinities", include_self=include_self)
+    mean = check_option("reduction", reduction, ("mean", "sum")) == "mean"
+    share = 1 / P.shape[0] if mean else 1.0
+    W = without_diagonal((P + P.T) * (share / 2))
+    rows = PerPoint(share, own=float(include_self))
+    return Pairwise(W, Gaussian(), rows, weight, constant=share * negative_entropy(P))
+
+
+def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
+    """E(Y) = KL(P‖Q), Q being exp(−dᵢⱼ²) scaled to sum to one over all pairs.
+
+    With another weight λ of repulsion than one: Σ pᵢⱼ·(log pᵢⱼ + dᵢⱼ²) + λ·log Σ exp(−dᵢⱼ²),
+    which is no divergence.
+
+    Parameters
+    ----------
+    affinity : sparse array of shape (n, n)
+        The joint probabilities P: symmetric, with sum one.
+    weight : float, default=1.0
+        The λ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import symmetric_sne
+    >>> objective = symmetric_sne(np.array([[0, 0.5], [0.5, 0]]))
+    >>> round(abs(objective.value(np.array([[0.0], [3.0]]))), 12)  # any two points: Q is P
+    0.0
+    """
+    P = joint_weights(affinity, "affinities")
+    return Pairwise(P, Gaussian(), Joint(), weight, constant=negative_entropy(P))
+
+
+def tsne(
+    affinity: Matrix, dof: float = 1.0, exaggeration: float = 1.0, weight: float = 1.0
+) -> Pairwise:
+    """E(Y) = KL(P‖Q), Q being Student's kernel (1 + dᵢⱼ²/α)^{−(α+1)/2} scaled to sum to one.
+
+    With an exaggeration ρ other than one: Σ pᵢⱼ·log pᵢⱼ − ρ·Σ pᵢⱼ·log κ(dᵢⱼ²) +
+    λ·log Σ κ(dᵢⱼ²), with λ = 1, which is no divergence; its gradient is the one usual in the early
+    phase of t-SNE.
+
+    Parameters
+    ----------
+    affinity : sparse array of shape (n, n)
+        The joint probabilities P: symmetric, with sum one.
+    dof : float, default=1.0
+        Degrees of freedom α; fewer make heavier tails, and clusters stand further apart.
+    exaggeration : float, default=1.0
+        Factor ρ of attraction.
+    weight : float, default=1.0
+        Factor λ of repulsion; a λ above ρ has no minimum, since the map flies apart for ever.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import tsne
+    >>> objective = tsne(np.array([[0, 0.5], [0.5, 0]]))
+    >>> round(abs(objective.value(np.array([[0.0], [3.0]]))), 12)  # any two points: Q is P
+    0.0
+    """
+    P = joint_weights(affinity, "affinities")
+    return Pairwise(P, Student(dof), Joint(), weight, exaggeration, constant=negative_entropy(P))

@@ -1,0 +1,232 @@
+"""Objectives of other variables: a map in other units, in a box, or held to one covariance."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from manifoldry.objectives.base import Objective, check_map
+from manifoldry.util.checks import check_positive
+from manifoldry.util.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Resized(Objective):
+    """E(unit·U), as a function of U: as the unit grows, so does the map that U stands for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives.kernel_regression import UKRObjective
+    >>> objective = UKRObjective(np.array([[0.0], [1.0], [2.0]]))
+    >>> U = np.array([[-1.0], [0.0], [1.0]])
+    >>> Resized(objective, 2.0).value(U) == objective.value(2 * U)
+    True
+    """
+
+    objective: Objective
+    unit: float
+
+    @property
+    def moves_freely(self) -> bool:  # type: ignore[override]  # here it depends on the instance
+        return self.objective.moves_freely
+
+    @property
+    def n(self) -> int:
+        return self.objective.n
+
+    @property
+    def attraction(self) -> sparse.csr_array:
+        return self.objective.attraction * self.unit**2
+
+    def value(self, Y: Array) -> float:
+        return self.objective.value(self.unit * Y)
+
+    def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        value, G = self.objective.value_and_gradient(self.unit * Y)
+        return value, self.unit * G
+
+    def diagonal_curvature(self, Y: Array) -> Array:
+        return self.unit**2 * self.objective.diagonal_curvature(self.unit * Y)
+
+
+@dataclass(frozen=True, eq=False)
+class Boxed(Objective):
+    """E(η·sin(Z/η)): any search over all Z is one over maps Y with |Y| ≤ η.
+
+    Searches need not know of the box, and :meth:`inside` gives the map of a solution. Near the
+    centre Y ≈ Z. A minimum at a wall is an ordinary minimum in Z, at |Z| = η·π/2, with positive
+    curvature; with tanh it would lie at infinity, and searches would creep. The price: the walls
+    are stationary, so a start must lie inside (:meth:`outside` sees to that), and moving the map
+    changes the value, so columns of the gradient no longer sum to zero.
+
+    Parameters
+    ----------
+    objective : Objective
+        The objective of the map Y.
+    half_width : float
+        η: half of the box's side.
+    start_within : float, default=0.99
+        Share of the box to which :meth:`outside` moves points beyond it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives.kernel_regression import UKRObjective
+    >>> boxed = Boxed(UKRObjective(np.eye(3), leave_one_out=False), half_width=2.0)
+    >>> Y = np.array([[-2.5], [0.0], [1.0]])
+    >>> boxed.inside(boxed.outside(Y)).round(2)
+    array([[-1.98],
+           [ 0.  ],
+           [ 1.  ]])
+    """
+
+    objective: Objective
+    half_width: float
+    start_within: float = 0.99
+
+    moves_freely = False
+
+    def __post_init__(self) -> None:
+        check_positive("half_width", self.half_width)
+
+    @property
+    def n(self) -> int:
+        return self.objective.n
+
+    @property
+    def attraction(self) -> sparse.csr_array:
+        return self.objective.attraction
+
+    def inside(self, Z: Array) -> Array:
+        """The map Y that Z stands for, (n, d)."""
+        eta = np.asarray(self.half_width, dtype=Z.dtype)
+        return np.asarray(eta * np.sin(Z / eta))
+
+    def outside(self, Y: Array) -> Array:
+        """Z for a map Y, whose points beyond `start_within` of the box are moved to there."""
+        eta = np.asarray(self.half_width, dtype=Y.dtype)
+        return np.asarray(eta * np.arcsin(np.clip(Y / eta, -self.start_within, self.start_within)))
+
+    def value(self, Y: Array) -> float:
+        return self.objective.value(self.inside(Y))
+
+    def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        value, G = self.objective.value_and_gradient(self.inside(Y))
+        return value, G * np.cos(Y / np.asarray(self.half_width, dtype=Y.dtype))
+
+    def diagonal_curvature(self, Y: Array) -> Array:
+        """Positive part of the chain rule's: h·cos² − g·sin/η, h the objective's own."""
+        eta, inside = np.asarray(self.half_width, dtype=Y.dtype), self.inside(Y)
+        h, G = (
+            self.objective.diagonal_curvature(inside),
+            self.objective.value_and_gradient(inside)[1],
+        )
+        return h * np.cos(Y / eta) ** 2 + np.maximum(-G * inside / eta**2, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitened(Objective):
+    """E at the nearest map whose covariance is size²·I, as a function of any map.
+
+    The covariance is YᵀBY about the mean, where B is a diagonal of weights that sum to one. To
+    minimize this function freely is to minimize E under the constraint YᵀBY = size²·I: a straight
+    step from a map that keeps it, followed by :meth:`nearest`, is the polar retraction of the
+    Stiefel manifold, and the gradient at such a map is B·ξ, ξ = B⁻¹G − Y·sym(YᵀG)/size² being the
+    Riemannian gradient in the metric B. So all filters and searches serve it as they are; they
+    go on from the nearest map after every step.
+
+    Parameters
+    ----------
+    objective : Objective
+        E, which must not change when a map is moved or turned.
+    mass : array of shape (n,), default=None
+        The diagonal of B, up to a factor; by default the same for all points.
+    size : float, default=1.0
+        Standard deviation of every coordinate.
+    flat : float, default=1e-14
+        Variance, as a share of the largest, below which a map has no extent along a direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manifoldry.objectives import Whitened, elastic
+    >>> objective = Whitened(elastic(np.array([[0, 0.5], [0.5, 0]])), size=2.0)
+    >>> objective.nearest(np.array([[5.0], [6.0]])).ravel()
+    array([-2.,  2.])
+    """
+
+    objective: Objective
+    mass: Array | None = None
+    size: float = 1.0
+    flat: float = 1e-14
+
+    def __post_init__(self) -> None:
+        check_positive("size", self.size)
+        if self.mass is None:
+            return
+        mass = np.asarray(self.mass, dtype=np.float64)
+        if mass.shape != (self.n,):
+            raise ValueError(f"mass has shape {mass.shape}; pass one weight for each of n={self.n}")
+        if not (np.isfinite(mass).all() and (mass > 0).all()):
+            raise ValueError("mass has entries that are not positive and finite; pass such weights")
+
+    @property
+    def n(self) -> int:
+        return self.objective.n
+
+    @property
+    def attraction(self) -> sparse.csr_array:
+        return self.objective.attraction
+
+    def nearest(self, Z: Array) -> Array:
+        """The map of covariance size²·I and mean zero that is nearest to `Z` in the metric B."""
+        Y, A = self._polar(Z)
+        if not np.isfinite(A).all():
+            raise ValueError(
+                f"the map does not extend along all of its {A.shape[0]} coordinates, so that none "
+                "of covariance size²·I is nearest to it; add noise, or drop a coordinate"
+            )
+        return Y
+
+    def value(self, Y: Array) -> float:
+        return self.objective.value(self.nearest(Y))
+
+    def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
+        X, A = self._polar(Y)
+        if not np.isfinite(A).all():
+            return np.inf, np.zeros_like(Y)  # which a line search takes as gone too far
+        value, G = self.objective.value_and_gradient(X)
+        return value, (self.tangent(X, G) @ A).astype(X.dtype, copy=False)
+
+    def normalised(self, Y: Array, G: Array) -> tuple[Array, Array]:
+        X, A = self._polar(Y)
+        return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
+
+    def tangent(self, Y: Array, G: Array) -> Array:
+        """B·ξ at a map that keeps the constraint, from the gradient G of E there."""
+        Y, G = np.asarray(Y, dtype=np.float64), np.asarray(G, dtype=np.float64)
+        M = Y.T @ G
+        return np.asarray(G - self._shares * Y @ (M + M.T) / (2 * self.size**2))
+
+    def diagonal_curvature(self, Y: Array) -> Array:
+        return self.objective.diagonal_curvature(self.nearest(Y))
+
+    @cached_property
+    def _shares(self) -> Array:
+        """The diagonal of B, (n, 1)."""
+        mass = np.ones(self.n) if self.mass is None else np.asarray(self.mass, dtype=np.float64)
+        mass = mass / mass.max()  # a sum that cannot overflow
+        return (mass / mass.sum())[:, None]
+
+    def _polar(self, Z: Array) -> tuple[Array, Array]:
+        """The nearest map, and size·(ZᵀBZ)^{-1/2}, (d, d), with which it is made; NaN if flat."""
+        centred = check_map(Z, self.n).astype(np.float64, copy=False)
+        centred = centred - (self._shares * centred).sum(axis=0)
+        unit = float(np.abs(centred).max()) or 1.0  # in which squares do not overflow
+        centred /= unit
+        variances, Q = np.linalg.eigh(centred.T @ (self._shares * centred))
+        flat = variances <= self.flat * variances[-1]
+        A = (Q * (self.size / np.sqrt(np.where(flat, np.nan, variances)))) @ Q.T
+        return (centred @ A).astype(Z.dtype, copy=False), A / unit
