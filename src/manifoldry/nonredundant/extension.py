@@ -217,10 +217,13 @@ class CorrectedExtension(Extension):
 
     def transform(self, X: Matrix) -> Array:
         numbers = getattr(self.base, "numbers_per_row", X.shape[1])
-        blocks = [self._transform(X[block]) for block in row_blocks(X.shape[0], numbers)]
+        blocks = [self.place(*self.within(X[block])) for block in row_blocks(X.shape[0], numbers)]
         return np.concatenate([np.empty((0, len(self.pieces[0].size))), *blocks])
 
-    def _transform(self, X: Matrix) -> Array:
+    def place(self, Y: Array, piece: IntArray) -> Array:
+        return self.base.place(Y, piece)
+
+    def within(self, X: Matrix) -> tuple[Array, IntArray]:
         Y, piece = self.base.within(X)
         weights = self.base.weights(X) if isinstance(self.base, HasWeights) else None
         for number, steps in enumerate(self.pieces):
@@ -228,7 +231,7 @@ class CorrectedExtension(Extension):
             if len(rows):
                 own = None if weights is None else (weights[0][rows], weights[1][rows])
                 Y[rows] = steps.corrected(Y[rows], own)
-        return self.base.place(Y, piece)
+        return Y, piece
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(

@@ -102,9 +102,9 @@ class PosedInSequence(Posed):
         F = np.where(size > 0, F, 0.0)
         steps: list[Correction | GradientRow] = []
         for i, c in enumerate(run.coordinates[1:], start=1):
-            if c.penalty is not None and isinstance(extension, HasWeights):
-                mass, energy = run.problem.mass, run.problem.operator @ c.f
-                assert mass is not None  # `NonRedundant` takes no Laplacian without
+            mass = run.problem.mass
+            if c.penalty is not None and mass is not None and isinstance(extension, HasWeights):
+                energy = run.problem.operator @ c.f
                 steps.append(GradientRow.of(c.penalty, c.f, mass, energy, c.functions))
             else:
                 missing = F[:, i] - bare[:, i]

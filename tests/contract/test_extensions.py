@@ -1,0 +1,141 @@
+"""What every extension and every inverse promises, whoever made it."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import manifoldry as mf
+from manifoldry.datasets import make_swiss_roll
+from manifoldry.extension.base import Extension, Nystrom
+from manifoldry.extension.geodesic import GeodesicExtension
+from manifoldry.extension.laplacian import LaplacianExtension
+from manifoldry.spectral.spectral_clustering import UnitRows
+
+X = make_swiss_roll(160, random_state=0).X
+NEW = make_swiss_roll(30, random_state=1).X
+# A new extension or inverse joins with one line here.
+MODELS = {
+    "AffineMap": mf.PCA(),
+    "Nystrom, ridge": mf.KernelPCA(),
+    "Nystrom, fixed point": mf.KernelPCA(inverse="fixed_point"),
+    "LaplacianExtension": mf.LaplacianEigenmaps(),
+    "LaplacianExtension, sym": mf.LaplacianEigenmaps(normalization="sym"),
+    "WalkWeights": mf.DiffusionMaps(),
+    "UnitRows": mf.SpectralClustering(3),
+    "GeodesicExtension": mf.Isomap(n_neighbors=8),
+    "GeodesicExtension, landmarks": mf.Isomap(n_neighbors=8, n_landmarks=40),
+    "Barycentric": mf.LLE(),
+    "LocalAffine, tangent inverse": mf.LTSA(),
+    "CorrectedExtension, graph": mf.NonRedundant(),
+    "CorrectedExtension, kernel": mf.NonRedundant(mf.KernelPCA()),
+    "CorrectedExtension, affine": mf.NonRedundant(mf.PCA()),
+    "CorrectedExtension, landmarks": mf.NonRedundant(mf.Isomap(n_neighbors=8, n_landmarks=40)),
+    "FrozenExtension": mf.SymmetricSNE(max_iter=50),
+    "FrozenExtension, charges": mf.ElasticEmbedding(weight=10, max_iter=50),
+    "FramedProjection": mf.UKR(max_iter=20, init="pca"),
+    "Triangulation": mf.MaximumVarianceUnfolding(metric="cityblock", max_iter=300),
+    "Mixture": mf.ConformalEigenmaps(),
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request):
+    return MODELS[request.param].fit(X)
+
+
+@pytest.fixture(scope="module")
+def extension(model):
+    return model.extension_
+
+
+def test_places_are_finite_and_in_double_precision(model, extension):
+    assert isinstance(extension, Extension)
+    Y = extension.transform(NEW)
+    assert Y.shape == (len(NEW), model.embedding_.shape[1])
+    assert Y.dtype == np.float64
+    assert np.isfinite(Y).all()
+
+
+def test_a_row_is_placed_by_itself(extension):
+    alone = np.vstack([extension.transform(row[None]) for row in NEW])
+    np.testing.assert_allclose(extension.transform(NEW), alone, rtol=0, atol=1e-7 * size(alone))
+
+
+def test_no_rows_have_no_places(model, extension):
+    assert extension.transform(NEW[:0]).shape == (0, model.embedding_.shape[1])
+
+
+def test_the_piece_and_the_place_in_it_are_the_place_on_the_map(extension):
+    Y, piece = extension.within(NEW)
+    assert piece.shape == (len(NEW),)
+    assert (piece == 0).all()
+    np.testing.assert_array_equal(extension.place(Y, piece), extension.transform(NEW))
+
+
+def test_new_rows_are_not_written_to(extension):
+    rows = NEW.copy()
+    rows.flags.writeable = False
+    extension.transform(rows)
+    np.testing.assert_array_equal(rows, NEW)
+
+
+def test_copies_do_the_same(model, extension):
+    expected = extension.transform(NEW)
+    for twin in (pickle.loads(pickle.dumps(extension)), copy.deepcopy(extension)):
+        np.testing.assert_array_equal(twin.transform(NEW), expected)
+    Z = model.embedding_[:7].astype(float)
+    twin = pickle.loads(pickle.dumps(model.inverse_))
+    np.testing.assert_array_equal(twin.predict(Z), model.inverse_.predict(Z))
+
+
+def test_the_equivalent_kernel_is_a_matrix_or_said_not_to_exist(extension):
+    kernels = (Nystrom, LaplacianExtension, UnitRows, GeodesicExtension)
+    has_kernel = isinstance(extension, kernels) or getattr(extension, "alignment", None)
+    known = np.full(len(NEW), -1)
+    if not has_kernel:
+        with pytest.raises(ValueError, match="kernel"):
+            extension.equivalent_kernel(NEW, known)
+        return
+    K = extension.equivalent_kernel(NEW, known)
+    K = K.toarray() if sparse.issparse(K) else K
+    assert K.shape[0] == len(NEW)
+    assert np.isfinite(K).all()
+
+
+def test_an_inverse_takes_every_position_by_itself(model):
+    Z = model.embedding_[::9].astype(float) * 1.01
+    together = model.inverse_.predict(Z)
+    assert together.shape == (len(Z), X.shape[1])
+    assert np.isfinite(together).all()
+    alone = np.vstack([model.inverse_.predict(z[None]) for z in Z])
+    np.testing.assert_allclose(together, alone, rtol=0, atol=1e-7 * size(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        mf.LaplacianEigenmaps(),
+        mf.DiffusionMaps(),
+        mf.Isomap(n_neighbors=8, disconnected="separate"),
+        mf.NonRedundant(),
+        mf.NonRedundant(mf.Isomap(n_neighbors=8, disconnected="separate")),
+    ],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.DisconnectedGraphWarning")
+def test_a_new_point_belongs_to_the_piece_that_it_is_near(model):
+    apart = np.vstack([X[:100], X[100:] + 100])
+    extension = model.fit(apart).extension_
+    Y, piece = extension.within(np.vstack([NEW, NEW + 100]))
+    np.testing.assert_array_equal(piece, np.repeat([0, 1], len(NEW)))
+    placed = extension.place(Y, piece)
+    np.testing.assert_array_equal(placed, extension.transform(np.vstack([NEW, NEW + 100])))
+    known = extension.transform(apart)
+    assert size(known - model.embedding_) < 1e-6 * size(model.embedding_)
+
+
+def size(A):
+    return np.abs(A).max()

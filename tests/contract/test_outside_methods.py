@@ -1,0 +1,202 @@
+"""Methods written outside the package, with its public parts: they get what ours have."""
+
+import pickle
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.decomposition import KernelPCA
+from sklearn.utils.estimator_checks import check_estimator
+
+import manifoldry as mf
+from manifoldry.affinity import Binary
+from manifoldry.affinity.dense import PairwiseKernel
+from manifoldry.datasets import make_strip
+from manifoldry.eigen import SpectralProblem
+from manifoldry.extension.base import Extension
+from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
+from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
+from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
+from manifoldry.objectives import Pairwise, Student, Unnormalized
+from manifoldry.spectral.base import SpectralEmbedder
+from manifoldry.spectral.gram import KernelGram, PosedKernel
+from manifoldry.spectral.posed import Posed, PosedOnGraph, connected_graph, operator_pieces
+
+
+class CommuteTime(SpectralEmbedder):
+    """Straight distances match the time that a random walk takes from here to there and back."""
+
+    radius = metric_params = n_jobs = None
+    metric = "euclidean"
+    disconnected = "separate"
+    _takes_graphs = True
+
+    def __init__(self, n_components=None, *, n_neighbors=None, eigen_solver="auto", random_state=0):
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def _pose(self, data):
+        graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
+        weights = Binary().fit(graph)
+        W = weights.matrix(graph)
+        degree = np.asarray(W.sum(axis=1)).ravel()
+        ones = np.ones(len(degree))
+        problem = SpectralProblem(sparse.diags_array(degree) - W, "smallest", deflate=ones)
+        pieces = operator_pieces(
+            problem.operator, self._policy(), graph, VANISHING_WEIGHTS, "raise n_neighbors"
+        )
+        return PosedCommute(data, problem, pieces, GraphWeights(graph, weights), W, degree)
+
+
+@dataclass(frozen=True, eq=False)
+class PosedCommute(PosedOnGraph):
+    """Eigenvectors of the Laplacian over the roots of their eigenvalues."""
+
+    source: GraphWeights
+    W: sparse.csr_array
+    degree: np.ndarray
+
+    def coordinates(self, spectra):
+        Y = spectra.vectors(self.pieces, self.data.n_samples)
+        for rows, values in zip(self.pieces, spectra.values, strict=True):
+            Y[rows] *= np.sqrt(self.W.sum() / np.where(values > 0, values, np.inf))
+        return Y
+
+    def extend(self, spectra, layout, embedding):
+        Y, values = self.coordinates(spectra), spectra.values
+        return LaplacianExtension(self.source, self.W, self.degree, Y, values, "none", layout)
+
+    @property
+    def lookup(self):
+        return self.source.graph
+
+
+class CauchyPCA(SpectralEmbedder):
+    """PCA in the feature space of the kernel 1/(1 + d²)."""
+
+    def __init__(self, n_components=None, *, eigen_solver="auto", random_state=None):
+        self.n_components = n_components
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def _pose(self, data):
+        X = data.rows.toarray() if sparse.issparse(data.rows) else data.rows
+        kernel = PairwiseKernel(X, cauchy)
+        return PosedKernel(data, KernelGram.of(kernel, kernel.matrix(X)))
+
+
+def cauchy(x, y):
+    return 1 / (1 + ((x - y) ** 2).sum())
+
+
+class HeavyElastic(NeighborEmbedder):
+    """The elastic embedding with Student's kernel: its repulsion reaches far."""
+
+    def _objective(self, neighbors):
+        return Pairwise(self.affinity_, Student(), Unnormalized("uniform"), weight=20.0)
+
+
+class LeastPosed(SpectralEmbedder):
+    """Only what a method must say: a problem, and where new points go."""
+
+    def __init__(self, n_components=None, eigen_solver="auto", random_state=None):
+        self.n_components = n_components
+        self.eigen_solver = eigen_solver
+        self.random_state = random_state
+
+    def _pose(self, data):
+        return Least(data)
+
+
+class Least(Posed):
+    """Smooth functions on Gaussian weights; new points go where their nearest neighbor is."""
+
+    @property
+    def problems(self):
+        X = self.data.rows
+        W = np.exp(-30 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+        d = W.sum(axis=1)
+        return [SpectralProblem(np.diag(d) - W, "smallest", mass=d, deflate=np.ones(len(d)))]
+
+    def extend(self, spectra, layout, embedding):
+        return Nearest(self.data.rows, embedding)
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest(Extension):
+    """The place of the nearest training point."""
+
+    X: np.ndarray
+    Y: np.ndarray
+
+    def transform(self, X):
+        D = ((X[:, None] - self.X[None]) ** 2).sum(axis=2)
+        return self.Y[D.argmin(axis=1)].astype(float)
+
+
+STRIP, PLACES = make_strip(300, aspect=3.5, random_state=0)
+NEW, NEW_PLACES = make_strip(60, aspect=3.5, random_state=1)
+SPECTRAL = [CommuteTime(n_neighbors=10), CauchyPCA(), LeastPosed()]
+
+
+@pytest.mark.parametrize("model", [CommuteTime(), CauchyPCA(), HeavyElastic(max_iter=20)], ids=repr)
+def test_scikit_learn_s_own_checks(model):
+    check_estimator(model)
+
+
+def test_commute_times_are_those_of_the_pseudo_inverse():
+    X = STRIP[:40]
+    model = CommuteTime(39, n_neighbors=6, eigen_solver="dense").fit(X)
+    posed = CommuteTime(39, n_neighbors=6).pose(X)
+    assert len(posed.pieces) == 1
+    W = posed.W.toarray()
+    L = np.linalg.pinv(np.diag(W.sum(axis=1)) - W)
+    own = np.diag(L)
+    expected = W.sum() * (own[:, None] + own - 2 * L)
+    Y = model.embedding_
+    np.testing.assert_allclose(((Y[:, None] - Y) ** 2).sum(axis=2), expected, atol=1e-8 * W.sum())
+
+
+def test_a_kernel_of_one_s_own_is_scikit_learn_s_kernel_pca():
+    theirs = KernelPCA(2, kernel=cauchy).fit(STRIP)
+    ours = CauchyPCA(2).fit(STRIP)
+    np.testing.assert_allclose(np.abs(ours.embedding_), np.abs(theirs.transform(STRIP)), atol=1e-9)
+    np.testing.assert_allclose(
+        np.abs(ours.transform(NEW)), np.abs(theirs.transform(NEW)), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("model", [*SPECTRAL, HeavyElastic()], ids=repr)
+def test_the_way_there_and_back(model):
+    """What nobody wrote for them: training rows keep their place, and new ones are found again."""
+    fitted = clone(model).fit(STRIP)
+    np.testing.assert_array_equal(fitted.transform(STRIP[:9]), fitted.embedding_[:9])
+    assert fitted.score(NEW) > 0.5
+    assert fitted.inverse_transform(fitted.embedding_[:4]).shape == (4, STRIP.shape[1])
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.transform(NEW), fitted.transform(NEW))
+
+
+@pytest.mark.parametrize("model", SPECTRAL, ids=repr)
+def test_coordinates_can_be_made_non_redundant(model):
+    """The second coordinate is the width of the strip, which plain ones do not show so early."""
+    found = mf.NonRedundant(model).fit(STRIP)
+    width = np.cos(np.pi * PLACES[:, 1])
+    assert abs(np.corrcoef(found.embedding_[:, 1], width)[0, 1]) > 0.9
+    plain = clone(model).set_params(n_components=2).fit(STRIP)
+    assert abs(np.corrcoef(plain.embedding_[:, 1], width)[0, 1]) < 0.5
+    new_width = np.cos(np.pi * NEW_PLACES[:, 1])
+    assert abs(np.corrcoef(found.transform(NEW)[:, 1], new_width)[0, 1]) > 0.85
+
+
+def test_a_loss_of_one_s_own_follows_a_homotopy():
+    model = HeavyElastic(homotopy=True).fit(STRIP)
+    weights = [step.parameter for step in model.path_.steps]
+    assert np.all(np.diff(weights) > 0)
+    assert weights[0] > model.bifurcation_.weight
+    assert weights[-1] == model.objective_.weight == 20.0
+    assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
