@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from manifoldry import (
     LLE,
     LTSA,
+    MVU,
     PCA,
     ClassicalMDS,
     DiffusionMaps,
@@ -307,6 +308,21 @@ def test_criteria_can_be_used_alone():
     )
     assert found.error > 0.9
     assert mass_of(problem) @ found.f == pytest.approx(0, abs=1e-9)
+
+
+def test_unfolded_points_have_coordinates_of_their_own():
+    """A ring cannot be laid flat: height comes third, mixed with what is left of the ring."""
+    rng = np.random.default_rng(0)
+    angle, height = rng.uniform(0, 2 * np.pi, 150), rng.uniform(0, 1, 150)
+    X = np.column_stack([np.cos(angle), np.sin(angle), height])
+    plain = MVU(3, max_iter=3000).fit(X)
+    model = NonRedundant(MVU(max_iter=3000), 3, criterion="prediction").fit(X)
+    assert model.redundancy_[2] > plain.redundancy()[2] + 0.1
+    variance = plain.unfolded_.var(axis=0, ddof=0) * len(X)
+    np.testing.assert_allclose(np.sort(variance)[::-1], plain.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_[0], plain.eigenvalues_[0], rtol=1e-9)
+    assert model.score(X + 0.01 * rng.normal(size=X.shape)) > 0.99
+    np.testing.assert_array_equal(model.transform(X[:5]), model.embedding_[:5])
 
 
 # --- what reviewers found -----------------------------------------------------------------------

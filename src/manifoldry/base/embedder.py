@@ -87,6 +87,25 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         `former` is what an earlier fit learned, by name.
         """
 
+    def adopt(self, posed: Any, spectra: Any) -> None:
+        """Make the solution of a posed spectral problem the fitted model.
+
+        Parameters
+        ----------
+        posed : Posed
+            What :meth:`pose` of a spectral method returned, or another reading of it.
+        spectra : Spectra
+            Its eigenpairs.
+        """
+        Y = posed.coordinates(spectra)
+        layout = posed.lay_out(Y)
+        self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
+        self.extension_ = posed.extend(spectra, layout, self.embedding_)
+        for name, value in posed.evidence(spectra, Y, self.extension_).items():
+            setattr(self, name, value)
+        self.inverse_ = posed.invert(self.embedding_, self.extension_)
+        self._lookup = posed.lookup
+
     score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:

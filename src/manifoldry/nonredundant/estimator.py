@@ -49,7 +49,9 @@ class NonRedundant(
     Parameters
     ----------
     estimator : spectral estimator, default=None
-        Whose coordinates to make non-redundant: any embedding of manifoldry's; by default
+        Whose coordinates to make non-redundant: any spectral embedding, one of your own with
+        ``pose`` and ``adopt``, or ``MVU()``, whose coordinates are eigenvectors too (those of
+        ``ConformalEigenmaps`` are mixed all at once, and cannot be taken one by one). By default
         ``LaplacianEigenmaps()`` (pass that to set its parameters in a grid search). A copy is
         fitted, with another ``n_components`` and, in LTSA and Hessian LLE, without the metric fit,
         which would mix coordinates again.
@@ -203,7 +205,7 @@ class NonRedundant(
                 f"n_components={self.n_components!r} must be a whole number; "
                 "pass n_components=1 or more, or 'auto'"
             )
-        if base.needs_dimension:
+        if getattr(base, "needs_dimension", False):
             raise ValueError(
                 f"n_components='auto' has no meaning for {type(base).__name__}, whose problem "
                 "depends on that number; pass one"

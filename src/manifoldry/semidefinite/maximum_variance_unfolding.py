@@ -23,6 +23,7 @@ from manifoldry.semidefinite.landmarks import landmark_means, unfold_by_landmark
 from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfolded
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
+from manifoldry.spectral.gram import PosedMap
 from manifoldry.spectral.posed import all_coincide, connected_graph
 from manifoldry.util.checks import (
     as_generator,
@@ -148,6 +149,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         share one).
     eigenvalues_ : array of shape (rank,)
         Variance along every direction of the solution (in that component).
+    unfolded_ : array of shape (n_samples, rank)
+        All coordinates of the unfolded points, of which the map has the first.
     eigenvalue_shares_ : array of shape (rank,)
         The same as shares of their sum.
     dimension_hint_ : int
@@ -393,11 +396,22 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         self.eigenvalues_ = values * squared
         self.eigenvalue_shares_ = values / values.sum()
         self.rank_ = len(values)
+        self.unfolded_ = posed.laid_out(posed.flattened(found.map, self.rank_))
         self.dimension_hint_ = int((self.eigenvalue_shares_ > noticeable).sum())
         self.edges_, self.tensions_ = places.first[edges.ends], found.tension
         kinds = [(name, int if name in ("steps", "rank") else float) for name in Round._fields]
         self.rounds_ = np.array(found.rounds, dtype=kinds)
         self.rounds_["variance"] *= squared
+
+    def pose(self, X: Any) -> PosedMap:
+        """Unfold `X`, and state the eigenproblem of the Gram matrix of the unfolded points.
+
+        For those who want other coordinates of them than the principal ones, as
+        :class:`~manifoldry.NonRedundant` does, and hand the solution to :meth:`adopt`.
+        """
+        extension: Any = self.fit(X).extension_
+        beyond = replace(extension, embedding=self.unfolded_)
+        return PosedMap(self._read(X), self.unfolded_, beyond, extension.graph)
 
     def _extend(self, posed: "PosedUnfolding", found: Found, reg: float = 1e-3) -> Extension:
         """By the weights of LLE, with its ridge, or where there are none by distances."""

@@ -54,18 +54,7 @@ class SpectralEmbedder(Embedder):
         """State the eigenproblem, and what follows from its solution."""
 
     def adopt(self, posed: Posed, spectra: Spectra) -> None:
-        """Make the solution of a posed problem the fitted model."""
-        Y = posed.coordinates(spectra)
-        layout = posed.lay_out(Y)
-        self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
-        self._store(posed, spectra)
-        self.extension_ = posed.extend(spectra, layout, self.embedding_)
-        for name, value in posed.evidence(spectra, Y, self.extension_).items():
-            setattr(self, name, value)
-        self.inverse_ = posed.invert(self.embedding_, self.extension_)
-        self._lookup = posed.lookup
-
-    def _store(self, posed: Posed, spectra: Spectra) -> None:
+        super().adopt(posed, spectra)
         largest, square = spectra.padded[0], posed.unit**2
         self.eigenvalues_ = largest.values * square
         self.computed_eigenvalues_ = spectra.largest.computed * square

@@ -1,21 +1,30 @@
 """Methods that decompose a centred Gram matrix: of the data themselves, or of a kernel."""
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from manifoldry.affinity.dense import Centered, RawKernel
+from manifoldry.affinity.self_tuning import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap
 from manifoldry.extension.base import Extension, Nystrom
+from manifoldry.extension.mixture import Mixture
 from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.distances import Frame, check_range
+from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.posed import Posed
-from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.validation import largest_modulus, plan_memory, square_tiles
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import (
+    largest_modulus,
+    plan_memory,
+    power_of_two_scale,
+    square_tiles,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +175,70 @@ class PosedKernel(Posed):
 
     def loss(self, spectra: Spectra) -> float:
         return self.gram.loss(spectra.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class PosedMap(Posed):
+    """The Gram matrix of a map of more coordinates, found otherwise: its principal axes.
+
+    New points are placed on that map first, by its own `extension`.
+    """
+
+    map: Array  # (n, r), NaN where a point is not on it
+    extension: Extension
+    graph: NeighborGraph
+
+    @cached_property
+    def pieces(self) -> list[IntArray]:
+        return [np.flatnonzero(np.isfinite(self.map).all(axis=1))]
+
+    @property
+    def mean(self) -> Array:
+        """Of the map, (r,)."""
+        return np.asarray(self.map[self.pieces[0]].mean(axis=0))
+
+    @cached_property
+    def unit(self) -> float:
+        return power_of_two_scale(self.map[self.pieces[0]] - self.mean)
+
+    @cached_property
+    def problem(self) -> SpectralProblem:
+        """The leading eigenvectors of the map's Gram matrix, with neighbours as in the data."""
+        rows = self.pieces[0]
+        return SpectralProblem(
+            Gram((self.map[rows] - self.mean) / self.unit),
+            "largest",
+            deflate=np.ones(len(rows)),
+            bounds=(0.0, np.inf),
+            scale="sqrt_eigenvalue",
+            graph=partial(_weights_among, self.graph, rows),
+        )
+
+    @property
+    def problems(self) -> list[SpectralProblem]:
+        return [self.problem]
+
+    @property
+    def lookup(self) -> NeighborGraph:
+        return self.graph
+
+    def formula(self, spectra: Spectra, extension: Extension) -> Array:
+        return (self.map - self.mean) @ self._axes(spectra)
+
+    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Mixture:
+        axes = self._axes(spectra)[None]
+        return Mixture(self.extension, self.graph.index, self.mean[None], axes, layout)
+
+    def _axes(self, spectra: Spectra) -> Array:
+        """Principal axes of the map, (r, k)."""
+        return np.asarray(self.problem.operator.factor.T @ spectra.largest.dual_vectors)
+
+    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        return {"eigenvalues_": spectra.largest.values * self.unit**2}
+
+
+def _weights_among(graph: NeighborGraph, rows: IntArray) -> sparse.csr_array:
+    return local_weights(graph)[rows][:, rows]
 
 
 def left_of_gram(spectrum: Spectrum, squared_norm: float) -> float:
