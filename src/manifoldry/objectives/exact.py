@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.edge_sums import (
+    LOOPS,
     Springs,
     edge_moments,
     edge_pull,
@@ -21,8 +22,6 @@ from manifoldry.objectives.weights import laplacian
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
-
-_LOOPS = 3  # coordinates up to which `kernels` has compiled loops
 
 
 def choose_sums() -> PairSums:
@@ -93,7 +92,7 @@ class Exact(PairSums):
         return mass, moments
 
     def _pays(self, T: Array) -> bool:
-        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= _LOOPS
+        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= LOOPS
 
 
 Fill = Callable[[slice, Array | None, Array, Array], None]
