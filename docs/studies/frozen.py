@@ -76,7 +76,7 @@ def study_tsne(seed, perplexity=30):
     target = Y[np.argsort(D, axis=1)[:, :5]].mean(axis=1)
     spacing = np.median(np.sort(cdist(Y, Y), axis=1)[:, 5])
     labels = KNeighborsClassifier(1).fit(Y, y[train])
-    for normalizer in (PerPoint(), Joint()):
+    for normalizer in (PerPoint(1 / len(Y)), Joint()):
         objective = Pairwise(among, Student(), normalizer)
         frozen = FrozenMap(Y, objective.for_new_points(Y))
         placed, moved = frozen.place(P), frozen.place(itself).positions - Y

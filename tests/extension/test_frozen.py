@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from manifoldry.extension import frozen as module
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
 from manifoldry.extension.newton import minimize_each
 from manifoldry.extension.placement import Local, RowObjective
-from manifoldry.objectives import elastic, sne, symmetric_sne, tsne
+from manifoldry.objectives import Exact, elastic, sne, symmetric_sne, tsne
 
 METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")
 STRENGTH = 100.0  # λ of elastic embedding, for weights that sum to one
@@ -97,9 +98,9 @@ class Fitted(NamedTuple):
     def place(self, X):
         return self.map.place(self.rows(X), self.charges(X))
 
-    def objective(self, X, **options):
-        P = sparse.csr_array(self.rows(X))
-        return RowObjective(self.Y, P, self.map.problem, self.charges(X), **options)
+    def objective(self, X, pair_sums=Exact(), **options):  # noqa: B008 (frozen)
+        P, problem = sparse.csr_array(self.rows(X)), replace(self.map.problem, pair_sums=pair_sums)
+        return RowObjective(self.Y, P, problem, self.charges(X), **options)
 
 
 def frozen(method, Y, strength=STRENGTH, **options):
@@ -192,7 +193,7 @@ def test_one_block_and_many_blocks_are_the_same(fitted, rng):
     some = fitted.objective(X, **blocks).at(fitted.Y[:10], rows)
     for part, expected in zip(some, whole, strict=True):
         np.testing.assert_array_equal(part, expected)
-    some = fitted.objective(X, **blocks, columns=7).at(fitted.Y[:10], rows)
+    some = fitted.objective(X, Exact(columns=7), **blocks).at(fitted.Y[:10], rows)
     for part, expected in zip(some, whole, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-11, atol=1e-11)
 

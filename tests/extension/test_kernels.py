@@ -188,23 +188,21 @@ def test_squared_distances_between_clusters_far_apart(rng):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_coinciding_points_are_at_distance_zero_also_by_matrix_product(rng, kind, monkeypatch):
-    monkeypatch.setattr(distances, "_DIRECT", 0)
+def test_coinciding_points_are_at_distance_zero_also_by_matrix_product(rng, kind):
     X = rng.normal(size=(50, 7))
     X[10] = X[3] + 1e-9
     frame = Frame.of(kind(X))
-    D2 = squared_distances(kind(X), kind(X), frame, accuracy=1e-9) * frame.unit**2
+    D2 = squared_distances(kind(X), kind(X), frame, accuracy=1e-9, direct=0) * frame.unit**2
     np.testing.assert_array_equal(np.diagonal(D2), 0)
     np.testing.assert_allclose(D2, cdist(X, X, "sqeuclidean"), rtol=1e-6)
 
 
 def test_single_precision_needs_no_subtraction(rng, monkeypatch):
     """A matrix product in double precision is accurate enough; in single it never was."""
-    monkeypatch.setattr(distances, "_DIRECT", 0)
     monkeypatch.setattr(distances, "_subtracted_squares", None)
     X = rng.normal(size=(50, 7)).astype(np.float32)
     frame = Frame.of(X)
-    D2 = squared_distances(X, X, frame, accuracy=1e-12) * frame.unit**2
+    D2 = squared_distances(X, X, frame, accuracy=1e-12, direct=0) * frame.unit**2
     np.testing.assert_allclose(D2, cdist(X.astype(float), X.astype(float)) ** 2, rtol=1e-9)
 
 

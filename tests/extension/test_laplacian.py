@@ -39,7 +39,7 @@ def solve(W, normalization):
 def extension(source, W, normalization):
     values, F, Y = solve(W, normalization)
     pieces = Pieces.single(np.zeros(len(W), dtype=int), N_COMPONENTS)
-    return LaplacianExtension(source, W.sum(axis=1), F, values[None], normalization, pieces), Y
+    return LaplacianExtension(source, W, W.sum(axis=1), F, values[None], normalization, pieces), Y
 
 
 AFFINITIES = [Gaussian(), Gaussian(symmetrize="mean"), SelfTuning(), Binary()]
@@ -107,6 +107,7 @@ def test_functions_that_oscillate_get_the_mean_of_the_neighbours(X):
     pieces = Pieces.single(np.zeros(len(X), dtype=int), 1)
     extended = LaplacianExtension(
         GraphWeights(graph, weights),
+        W,
         W.sum(axis=1),
         np.ones((len(X), 1)),
         np.array([[0.995]]),

@@ -1,6 +1,7 @@
 """The weight of the elastic embedding, its repulsions and its map of new points."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from scipy.spatial.distance import cdist
 
 import manifoldry as mf
 from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
+from manifoldry.iterative.elastic_weight import WeightSearch
 from manifoldry.optimize import Homotopy
 
 
@@ -83,7 +85,8 @@ class TestWeight:
         assert model.path_ is None
 
     def test_it_is_said_where_the_search_ends_too_soon(self, X, monkeypatch):
-        monkeypatch.setattr("manifoldry.iterative.elastic_weight._LARGEST", 10.0)
+        short = partial(WeightSearch, largest=10.0)
+        monkeypatch.setattr("manifoldry.iterative.elastic_embedding.WeightSearch", short)
         with pytest.warns(ConvergenceWarning, match="pass a weight"):
             mf.ElasticEmbedding().fit(X)
 

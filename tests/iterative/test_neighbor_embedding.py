@@ -200,7 +200,7 @@ class TestLearnedAffinity:
     def test_on_edges_only_for_many_points(self, X, method, monkeypatch):
         model = method(perplexity=5, **SHORT.get(method, {})).fit(X)
         dense = model.learned_affinity_
-        monkeypatch.setattr("manifoldry.iterative.neighbor_embedder._DENSE_AFFINITY", 10)
+        monkeypatch.setattr(method, "_dense_affinity", 10)
         edges = model.learned_affinity_
         assert edges.nnz == model.affinity_.nnz
         stored = model.affinity_.toarray() > 0

@@ -138,7 +138,7 @@ class TestHomotopy:
         assert np.array_equal(path.embeddings[-1], model.embedding_)
         values = path.column("value")
         assert (np.diff(values) < 0).all()  # a larger box holds every map of a smaller one
-        assert np.isclose(values[-1], model._frame.unit**-2 * model.loss_)
+        assert np.isclose(values[-1], model.extension_.frame.unit**-2 * model.loss_)
 
     def test_without_a_box_it_ends_free(self, X):
         rule = Homotopy(n_steps=4, max_iter=10)

@@ -112,7 +112,7 @@ def test_the_best_start_is_taken_at_its_best_size(digits):
     tried = [float(word.split("(")[1].rstrip(")")) for word in model.start_.split(", ")]
     assert len(tried) == 3
     assert tried == sorted(tried)
-    unit = model._frame.unit**2
+    unit = model.extension_.frame.unit**2
     assert seen[0] * unit == pytest.approx(tried[0] * X.var(axis=0).sum(), rel=1e-2)
 
 

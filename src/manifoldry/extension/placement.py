@@ -10,6 +10,7 @@ from scipy import sparse
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.new_points import NewPoints
+from manifoldry.objectives.place_sums import dot, isotropic, second_moments, squares
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
@@ -51,10 +52,10 @@ class RowObjective:
     index : NeighborIndex, default=None
         Neighbour search on the map, where there is one already.
     columns : int, default=1024
-        Points of the map that are worked on at a time: fixed, so that sums round alike.
+        Points of the map that sums work on at a time.
     cached : int, default=12288
-        Numbers of one array: small ones stay in the cache, and the system hands out memory for
-        large ones anew each time, which took two thirds of the time.
+        Numbers of one array of theirs: small ones stay in the cache, and the system hands out
+        memory for large ones anew each time, which took two thirds of the time.
     share : int, default=2**20
         Pairs that are worth a thread.
     rounding : float, default=32 eps
@@ -102,8 +103,11 @@ class RowObjective:
 
     def _at(self, Z: Array, rows: IntArray) -> Local:
         value, force, H, pull = self._attraction(Z, rows)
-        log_sum, u, V = self._log_sum(Z, rows)
-        R, slope, bend = self.problem.repulsion(log_sum, self.weight[rows])
+        charges = None if self.charges is None else self.charges[rows]
+        nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
+        problem = self.problem
+        log_sum, u, V = problem.pair_sums.at_places(problem.potential, Z, self.Y, nearest, charges)
+        R, slope, bend = problem.repulsion(log_sum, self.weight[rows])
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
         H = H + slope[:, None, None] * V + (bend - slope)[:, None, None] * outer
@@ -114,67 +118,9 @@ class RowObjective:
         """Σ pφ, its derivatives, and the sum of the lengths of all forces."""
         indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
         steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
-        D, kernel = _squares(steps), self.problem.kernel
+        D, kernel = squares(steps), self.problem.kernel
         P1 = P * kernel.slope(D)
-        force = 2 * np.stack([_dot(P1, step) for step in steps], axis=1)
-        H = _second_moments(P * (4 * kernel.bend(D)), steps)
-        H += _isotropic(2 * P1.sum(axis=1), len(steps))
-        return _dot(P, kernel.phi(D)), force, H, 2 * _dot(P1, np.sqrt(D))
-
-    def _log_sum(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array]:
-        """The logarithm of S, ∇S/S and ∇²S/S."""
-        # The largest ψ counts as one, so that not all of them underflow.
-        smallest = self.problem.potential.phi(self._index.nearest(Z, 1)[1] ** 2)  # (n, 1)
-        blocks = [slice(i, i + self.columns) for i in range(0, len(self.Y), self.columns)]
-        parts = [self._sums(Z, rows, block, smallest) for block in blocks]
-        S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
-        scale = np.where(S > 0, S, 1.0)  # no charge may count
-        with np.errstate(divide="ignore"):
-            log_sum = np.log(S) - smallest[:, 0]
-        return log_sum, dS / scale[:, None], ddS / scale[:, None, None]
-
-    def _sums(
-        self, Z: Array, rows: IntArray, columns: slice, smallest: Array
-    ) -> tuple[Array, Array, Array]:
-        """The part of S, ∇S and ∇²S that some points of the map contribute."""
-        steps = [z[:, None] - y for z, y in zip(Z.T, self.Y[columns].T, strict=True)]
-        D, potential = _squares(steps), self.problem.potential
-        slope, bend = potential.slope(D), potential.bend(D)
-        K = np.exp(smallest - potential.phi(D))
-        if self.charges is not None:
-            K *= self.charges[rows, columns]
-        Q = K * slope
-        dS = -2 * np.stack([_dot(Q, step) for step in steps], axis=1)
-        ddS = _second_moments(K * (4 * (slope * slope - bend)), steps)
-        return K.sum(axis=1), dS, ddS - _isotropic(2 * Q.sum(axis=1), len(steps))
-
-
-# Sums over rows by functions that treat every row by itself: a matrix product would round a row
-# differently in another batch, and two starts of nearly equal value could swap.
-
-
-def _dot(A: Array, B: Array) -> Array:
-    """Σⱼ AᵢⱼBᵢⱼ."""
-    return np.asarray(np.einsum("ij,ij->i", A, B))
-
-
-def _squares(steps: list[Array]) -> Array:
-    D = steps[0] * steps[0]
-    for step in steps[1:]:
-        D += step * step
-    return D
-
-
-def _second_moments(W: Array, steps: list[Array]) -> Array:
-    """Σⱼ Wᵢⱼ·δᵢⱼδᵢⱼᵀ, (n, d, d)."""
-    d = len(steps)
-    M = np.empty((len(W), d, d))
-    for i in range(d):
-        weighted = W * steps[i]
-        for j in range(i, d):
-            M[:, i, j] = M[:, j, i] = _dot(weighted, steps[j])
-    return M
-
-
-def _isotropic(a: Array, d: int) -> Array:
-    return np.asarray(a[:, None, None] * np.eye(d))
+        force = 2 * np.stack([dot(P1, step) for step in steps], axis=1)
+        H = second_moments(P * (4 * kernel.bend(D)), steps)
+        H += isotropic(2 * P1.sum(axis=1), len(steps))
+        return dot(P, kernel.phi(D)), force, H, 2 * dot(P1, np.sqrt(D))

@@ -264,3 +264,9 @@ class ElasticEmbedding(NeighborEmbedder):
     def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
         super()._store(posed, found, monitor)
         self.weight_ = found.objective.weight
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.

@@ -118,3 +118,9 @@ class SNE(NeighborEmbedder):
 
     def _objective(self, neighbors: Neighbors) -> Pairwise:
         return sne(neighbors.conditional)
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.

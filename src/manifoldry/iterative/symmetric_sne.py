@@ -115,3 +115,9 @@ class SymmetricSNE(NeighborEmbedder):
 
     def _objective(self, neighbors: Neighbors) -> Pairwise:
         return symmetric_sne(self.affinity_)
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.

@@ -223,3 +223,9 @@ class TSNE(NeighborEmbedder):
             optimizer = replace(optimizer, momentum=self._early_momentum)
         monitor.begin(1 / factor)
         return optimizer.minimize(replace(objective, exaggeration=factor), start, monitor)
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.

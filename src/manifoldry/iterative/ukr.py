@@ -365,3 +365,7 @@ class PosedRegression(Posed):
     @property
     def lookup(self) -> Lookup | None:
         return RowLookup.of(self.data.points)
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.

@@ -13,7 +13,7 @@ from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 
-_LOOPS = 3  # coordinates up to which `kernels` has compiled loops
+LOOPS = 3  # coordinates up to which `kernels` has compiled loops
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ def edge_pull(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Pull
 
 def student_pull(kernel: Student, W: sparse.csr_array, block: int, Y: Array) -> Pull:
     """The same by compiled loops, which there are for Student's kernel."""
-    if Y.shape[1] > _LOOPS:
+    if Y.shape[1] > LOOPS:
         return edge_pull(kernel, W, block, Y)
     from manifoldry.objectives.kernels import student_rows
 

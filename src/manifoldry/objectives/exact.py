@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.edge_sums import (
+    LOOPS,
     Springs,
     edge_moments,
     edge_pull,
@@ -16,13 +17,12 @@ from manifoldry.objectives.edge_sums import (
     student_pull,
 )
 from manifoldry.objectives.pair_kernel import Gaussian, Kernel, Student
-from manifoldry.objectives.pair_sums import PairSums, Pull, Sums
+from manifoldry.objectives.pair_sums import LogSums, PairSums, Pull, Sums
+from manifoldry.objectives.place_sums import place_sums
 from manifoldry.objectives.weights import laplacian
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
-
-_LOOPS = 3  # coordinates up to which `kernels` has compiled loops
 
 
 def choose_sums() -> PairSums:
@@ -47,6 +47,9 @@ class Exact(PairSums):
     block, numpy_block, edge_block : int, default=2**20, 2**16, 2**16
         Pairs that a thread takes at a time in compiled loops and in numpy, and edges: as many as
         the processor's cache holds.
+    columns : int, default=1024
+        Points of the map that sums at other places work on at a time: fixed, so that they round
+        alike.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Exact(PairSums):
     block: int = 2**20
     numpy_block: int = 2**16
     edge_block: int = 2**16
+    columns: int = 1024
 
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
         if sparse.issparse(weights):
@@ -79,6 +83,11 @@ class Exact(PairSums):
             return partial(student_pull, kernel, W, self.edge_block)
         return partial(edge_pull, kernel, W, self.edge_block)
 
+    def at_places(
+        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, charges: Array | None = None
+    ) -> LogSums:
+        return place_sums(kernel, Z, Y, nearest, charges, self.columns)
+
     def _all_pairs(
         self, kernel: Kernel, Y: Array, weights: Array | None, order: int
     ) -> tuple[Array, Array]:
@@ -93,7 +102,7 @@ class Exact(PairSums):
         return mass, moments
 
     def _pays(self, T: Array) -> bool:
-        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= _LOOPS
+        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= LOOPS
 
 
 Fill = Callable[[slice, Array | None, Array, Array], None]

@@ -6,6 +6,7 @@ import numpy as np
 
 from manifoldry.objectives.normalizers import Normalizer, RowTerm
 from manifoldry.objectives.pair_kernel import Kernel
+from manifoldry.objectives.pair_sums import PairSums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.typing import Array
 
@@ -23,6 +24,8 @@ class NewPoints:
         κ = exp(−φ), whose φ attracts, and ψ, which repels.
     normalizer : Normalizer
         R.
+    pair_sums : PairSums
+        What takes the sums over the map.
     n : int
         Points on the map.
     level : float, default=nan
@@ -34,6 +37,7 @@ class NewPoints:
     kernel: Kernel
     potential: Kernel
     normalizer: Normalizer
+    pair_sums: PairSums
     n: int
     level: float = np.nan
     strength: float = 1.0

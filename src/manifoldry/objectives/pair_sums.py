@@ -37,6 +37,17 @@ class Pull(NamedTuple):
     """Weight with which every point is pulled, Σⱼ Wᵢⱼ·φ′: a quarter of its curvature, (n,)."""
 
 
+class LogSums(NamedTuple):
+    """S = Σⱼ aⱼ·κ(‖z − yⱼ‖²) at places z that are no points of the map."""
+
+    log_sum: Array
+    """log S, (n_places,): S itself may underflow."""
+    gradient: Array
+    """∇S/S, (n_places, d)."""
+    hessian: Array
+    """∇²S/S, (n_places, d, d)."""
+
+
 class PairSums(ABC):
     """Sums of a kernel κ = exp(−φ) over the pairs of a map `Y`, (n, d), a point not with itself.
 
@@ -55,6 +66,16 @@ class PairSums(ABC):
     @abstractmethod
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Pull]:
         """Attraction with weights `W`, as a function of the map; prepared for many calls."""
+
+    @abstractmethod
+    def at_places(
+        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, charges: Array | None = None
+    ) -> LogSums:
+        """Sums over the map `Y` at the places `Z`, each independent of the other places.
+
+        `nearest`, (n_places,), are the squared distances to the nearest point of the map, and
+        `charges`, (n_places, n), the weights a; one by default.
+        """
 
     def log_masses(self, kernel: Kernel, Y: Array, rows: IntArray) -> Array:
         """Log Σⱼ κ of the points `rows`, so far from all others that the sum itself underflows."""

@@ -166,7 +166,8 @@ class Pairwise(Objective):
         Y = self._centered(np.asarray(Y, dtype=np.float64))
         level = self._level(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
         strength = self.weight / (self.exaggeration * float(self.affinity.sum()))
-        return NewPoints(self.kernel, self.repels, self.normalizer, self.n, level, strength)
+        parts = self.kernel, self.repels, self.normalizer, self.pair_sums
+        return NewPoints(*parts, self.n, level, strength)
 
     def learned_affinity(self, Y: Array) -> Array:
         """Weights that hold the map together, dense (n, n): attraction less repulsion.

@@ -9,11 +9,6 @@ import numpy as np
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array
 
-# Compact kernels get this much of a Gaussian beside them, so that a point without neighbours in
-# reach still has a fitted value, that of the nearest point, and a gradient that leads back. The
-# kernel turns to the Gaussian over a width of √ε; 1e-12 would make that a cliff.
-_TAIL = 1e-6
-
 
 class Shares(NamedTuple):
     """What each source has in a target's regression; targets are rows, (n_targets, n_sources)."""
@@ -104,13 +99,22 @@ class StudentRegression(RegressionKernel):
 class Compact(RegressionKernel):
     """A kernel that is zero for t ≥ 1: only points within distance one count.
 
-    Regression adds a millionth of a Gaussian, for points that have none within reach.
+    Regression adds a little of a Gaussian, for points that have none within reach.
+
+    Parameters
+    ----------
+    tail : float, default=1e-6
+        How much: a point without neighbours in reach still has a fitted value, that of the nearest
+        point, and a gradient that leads back. The kernel turns to the Gaussian over a width of
+        √tail; 1e-12 would make that a cliff.
     """
+
+    tail: float = 1e-6
 
     def shares(self, D: Array) -> Shares:
         nearest = D.min(axis=1)
         lonely = nearest >= 1  # only the tail is left, relative to the nearest as for the Gaussian
-        tail = np.where(lonely, nearest, np.log(_TAIL))[:, None] - D
+        tail = np.where(lonely, nearest, np.log(self.tail))[:, None] - D
         np.exp(tail, out=tail)
         K, slope = self.value(D), self.slope(D)
         K += tail
@@ -118,12 +122,12 @@ class Compact(RegressionKernel):
         mass = K.sum(axis=1)
         K /= mass[:, None]
         slope /= mass[:, None]
-        return Shares(K, slope, np.log(mass) + np.where(lonely, np.log(_TAIL) - nearest, 0.0))
+        return Shares(K, slope, np.log(mass) + np.where(lonely, np.log(self.tail) - nearest, 0.0))
 
     def bends(self, D: Array, log_mass: Array) -> Array:
-        tail = np.exp(np.log(_TAIL) - D - log_mass[:, None])
+        tail = np.exp(np.log(self.tail) - D - log_mass[:, None])
         # Where a point is in reach the mass is at least ε/e; elsewhere the bend itself is zero.
-        mass = np.exp(np.maximum(log_mass, np.log(_TAIL) - 1))
+        mass = np.exp(np.maximum(log_mass, np.log(self.tail) - 1))
         return np.asarray(self.bend(D) / mass[:, None] + tail)
 
 

@@ -464,3 +464,7 @@ def principal(
 
 
 MVU = MaximumVarianceUnfolding
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
