@@ -105,6 +105,12 @@ class ElasticEmbedding(NeighborEmbedder):
         Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         The map.
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.
     perplexity_ : float
         The perplexity in use.
     affinity_ : sparse array of shape (n_samples, n_samples)
@@ -264,9 +270,3 @@ class ElasticEmbedding(NeighborEmbedder):
     def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
         super()._store(posed, found, monitor)
         self.weight_ = found.objective.weight
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.

@@ -73,6 +73,12 @@ class SNE(NeighborEmbedder):
         Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         The map.
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.
     perplexity_ : float
         The perplexity in use.
     affinity_ : sparse array of shape (n_samples, n_samples)
@@ -118,9 +124,3 @@ class SNE(NeighborEmbedder):
 
     def _objective(self, neighbors: Neighbors) -> Pairwise:
         return sne(neighbors.conditional)
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.

@@ -92,6 +92,12 @@ class TSNE(NeighborEmbedder):
         Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         The map.
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
+    objective_ : Pairwise
+        What the map minimizes.
     perplexity_ : float
         The perplexity in use.
     affinity_ : sparse array of shape (n_samples, n_samples)
@@ -223,9 +229,3 @@ class TSNE(NeighborEmbedder):
             optimizer = replace(optimizer, momentum=self._early_momentum)
         monitor.begin(1 / factor)
         return optimizer.minimize(replace(objective, exaggeration=factor), start, monitor)
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.

@@ -113,6 +113,10 @@ class UKR(IterativeEmbedder):
         Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         The map.
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
     loss_ : float
         The objective at the map, in squared units of the data: the mean squared error of
         prediction, and the penalty of the density's floor.
@@ -365,7 +369,3 @@ class PosedRegression(Posed):
     @property
     def lookup(self) -> Lookup | None:
         return RowLookup.of(self.data.points)
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.

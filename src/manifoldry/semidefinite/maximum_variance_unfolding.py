@@ -128,6 +128,10 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
         The map, in the units of the data, along its principal axes.
+    extension_ : Extension
+        Gives new points their coordinates.
+    inverse_ : Inverse or None
+        Leads from the map to the data; None where the data themselves were never seen.
     variance_ : float
         Sum of squared distances from the mean (of the piece), in all directions of the solution:
         the trace of its matrix of inner products.
@@ -464,7 +468,3 @@ def principal(
 
 
 MVU = MaximumVarianceUnfolding
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
