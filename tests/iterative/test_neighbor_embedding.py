@@ -112,8 +112,8 @@ class TestTSNE:
     def test_as_good_as_scikit_learns_exact_method(self):
         """By scikit-learn's own probabilities, of all pairs.
 
-        Rounding decides in which of many minima a search ends, one in twenty of them 1.5 % above
-        the reference, most 2 % below: the median of three orders of the points counts.
+        Rounding decides in which of many minima a search ends, a few of them poor ones: the
+        median of three orders of the points counts.
         """
         X = load_digits().data[:300]
         reference = manifold.TSNE(perplexity=30, method="exact", init="pca", random_state=0).fit(X)

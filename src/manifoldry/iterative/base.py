@@ -87,8 +87,6 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
         One entry per step, and one for the start of every search of which the fit consists:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
         and the ``parameter`` that was varied from search to search.
-    path_ : Path or None
-        The maps along a homotopy; None where there was none.
     search_ : str
         How neighbours were found, and why so; how many of them, where not all.
     """
@@ -105,7 +103,6 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
     on_interrupt: str
     verbose: bool
     random_state: Any
-    path_: Path | None
     n_components_: int
 
     # The graph has as many neighbours as the method needs.
@@ -230,7 +227,6 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
         solution = found.solution
         self.embedding_ = solution.embedding.astype(posed.data.dtype, copy=False)
         self.loss_ = self._loss(found)
-        self.path_ = found.path
         self.trace_ = monitor.trace
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
         self.converged_ = solution.converged

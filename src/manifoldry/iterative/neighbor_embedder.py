@@ -94,6 +94,8 @@ class NeighborEmbedder(IterativeEmbedder):
         The perplexity in use.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights of attraction, which sum to one.
+    path_ : Path or None
+        The maps along a homotopy; None where there was none.
     objective_ : Pairwise
         What the map minimizes.
     bifurcation_ : Bifurcation
@@ -257,6 +259,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
         super()._store(posed, found, monitor)
+        self.path_ = found.path
         self.objective_ = found.objective.released()
         self._bifurcation = None
 

@@ -301,6 +301,7 @@ class UKR(IterativeEmbedder):
         errors = leave_one_out_errors(found.solution.embedding, X, self.kernel)
         self.leave_one_out_error_ = float(errors.mean()) / variance
         self.loss_ *= posed.frame.unit**2
+        self.path_ = found.path
 
     def _extend(self, posed: "PosedRegression", found: Found) -> FramedProjection:
         surface, floor = self._surface(posed), posed.floor
