@@ -97,6 +97,16 @@ class SpectralProblem:
         """Order of the operator."""
         return int(self.operator.shape[0])
 
+    @property
+    def largest(self) -> bool:
+        """Whether the largest eigenvalues are wanted, not the smallest."""
+        return SpectrumEnd(self.end) is SpectrumEnd.LARGEST
+
+    @property
+    def is_gram(self) -> bool:
+        """Whether coordinates are √ℓ·v, as those of a Gram matrix are."""
+        return self.scale == "sqrt_eigenvalue"
+
     def standard(self) -> StandardProblem:
         """Return the ordinary eigenproblem of g = B^{1/2} f, constraints as one basis Q ⟂ g."""
         root = np.ones(self.n) if self.mass is None else np.sqrt(self.mass)

@@ -157,7 +157,7 @@ class Gradient(Criterion):
         found = list(self._ladder(landscape, F, solve, old))
         if plain.error >= NEW and share > self.branch:
             rough = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
-            rougher = rough if problem.end == "smallest" else 1 / rough
+            rougher = 1 / rough if problem.largest else rough
             if rougher >= self.rougher:
                 return replace(plain, how="the next eigenvector, another branch")
         best = first_new(iter(found))
@@ -175,7 +175,7 @@ class Gradient(Criterion):
         functions = Quadratics(np.sqrt((F**2).mean(axis=0)))
         kept = apart_from(problem, functions(F))
         unit, R, before = self._unit(landscape, F, old, solve), old.penalty, -np.inf
-        for weight in self.weights_of_largest if problem.end == "largest" else self.weights:
+        for weight in self.weights_of_largest if problem.largest else self.weights:
             spectrum = solve(penalised(kept, weight * unit * R))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
@@ -193,7 +193,7 @@ class Gradient(Criterion):
         if is_laplacian(problem):
             return 1.0
         f = F[:, 0]
-        if problem.end == "largest":
+        if problem.largest:
             # The first coordinate has by far the largest value; the one to come counts here.
             f = Prediction(Prediction.widths[0]).next(landscape, F, solve).f
         energy = float(f @ (old.laplacian @ f))
@@ -229,7 +229,7 @@ def room_left(problem: SpectralProblem, columns: Array) -> int:
 def penalised(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
     """The problem with fᵀRf counted against it."""
     A: Matrix = problem.operator
-    if problem.end == "smallest":
+    if not problem.largest:
         both = A + (R if sparse.issparse(A) else R.toarray())
         bounds = None if problem.bounds is None else (problem.bounds[0], np.inf)
         return replace(problem, operator=both, bounds=bounds)
@@ -248,7 +248,7 @@ def rayleigh_quotient(problem: SpectralProblem, f: Array) -> float:
 
 def is_laplacian(problem: SpectralProblem) -> bool:
     """Whether the problem's operator is that of the graph itself."""
-    return problem.graph is None and problem.end == "smallest"
+    return problem.graph is None and not problem.largest
 
 
 def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
@@ -259,7 +259,7 @@ def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
     if isinstance(A, Gram):
         factor = A.factor.toarray() if sparse.issparse(A.factor) else A.factor
         return local_weights(NeighborGraph.build(factor, copy=False))
-    if problem.end == "largest":
+    if problem.largest:
         own = A.diagonal()
         squares = np.maximum(own[:, None] + own - 2 * A, 0.0)
         np.fill_diagonal(squares, 0.0)

@@ -68,7 +68,7 @@ class PosedInSequence(Posed):
     @property
     def _is_gram(self) -> bool:
         """Whether coordinates are lengths √ℓ·v, and the method's formula gives others."""
-        return self.problems[0].scale == "sqrt_eigenvalue"
+        return self.problems[0].is_gram
 
     def _at_sites(self, spectra: Spectra, part: int) -> Array:
         """The coordinates at the points of a piece's problem."""

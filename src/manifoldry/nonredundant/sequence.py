@@ -115,7 +115,7 @@ class Sequence:
         problem, first, coordinate = run.problem, run.coordinates[0], run.coordinates[i]
         if coordinate.error < self.old or (coordinate.share or 0.0) > self.mixed:
             return False
-        if problem.end == "largest":
+        if problem.largest:
             least = self.small * rayleigh_quotient(problem, first.f)
             if rayleigh_quotient(problem, coordinate.f) <= max(least, 0.0):
                 return False

@@ -9,6 +9,7 @@ from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input
 from manifoldry.eigen import PieceSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
+from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
@@ -114,7 +115,7 @@ class SpectralEmbedder(Embedder):
             )
             return
         rank = int(spectrum.significant.sum())
-        if posed.problems[0].scale == "sqrt_eigenvalue" and rank < k:
+        if posed.problems[0].is_gram and rank < k:
             remedy = f". Pass n_components={rank} or fewer" if rank else ": all points coincide"
             warn(
                 f"the data have {rank} directions of positive eigenvalue; the other {k - rank} of "
@@ -141,13 +142,12 @@ def eigengap(values: Array, end: str) -> int:
     >>> eigengap(np.array([10.0, 8.0, 0.1, 0.05]), "largest")
     2
     """
-    values = values[np.isfinite(values)]
-    if end == "smallest":
-        values = values[::-1]
+    values, falling = values[np.isfinite(values)], SpectrumEnd(end) is SpectrumEnd.LARGEST
+    values = values if falling else values[::-1]
     largest = np.abs(values).max(initial=0.0)
     clipped = np.maximum(values, RANK_TOLERANCE * largest if largest > 0 else 1.0)
     ratios = clipped[:-1] / clipped[1:]
     if len(ratios) == 0:
         return 1
     best = int(np.argmax(ratios))
-    return best + 1 if end == "largest" else len(values) - best - 1
+    return best + 1 if falling else len(values) - best - 1
