@@ -4,7 +4,8 @@
     python tests/sharpness --tests ../old/tests        the same faults, another suite
     python tests/sharpness --control                   no faults: nothing must be caught
 
-All faults meet the tests of their own folder first; then those not caught meet the contract.
+All faults meet the tests of their own module first; those not caught then meet the tests of their
+folder, and after those the contract.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         # With its caches: numba compiles again only where a file has changed.
         source = shutil.copytree(SOURCE, Path(folder) / "src")
-        for suite in (own_tests, contract):
+        for suite in (of_its_name, of_its_folder, contract):
             last = suite is contract
             left = [f for f in left if not settled(f, suite, last, source, arguments, found)]
     print(", ".join(f"{count} {outcome}" for outcome, count in found.items()))
@@ -63,6 +64,7 @@ def parsed():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--tests", type=Path, default=HERE.parent)
+    parser.add_argument("--workers", default="0", help="of pytest-xdist")
     parser.add_argument("--control", action="store_true")
     return parser.parse_args()
 
@@ -73,11 +75,16 @@ def chosen(words):
     return random.Random(0).sample(faults, len(faults))
 
 
-def own_tests(fault, tests):
-    """Those of its folder, the file of its own name first."""
-    folder, stem = tests / Path(fault.file).parent, Path(fault.file).stem.strip("_")
-    named = folder.glob(f"test_{stem}.py")
-    return [*named, *(sorted(tests.glob("test_*.py")) if folder == tests else [folder])]
+def of_its_name(fault, tests):
+    """The file of the module's own name, if there is one."""
+    stem = Path(fault.file).stem.strip("_")
+    return list((tests / Path(fault.file).parent).glob(f"test_{stem}.py"))
+
+
+def of_its_folder(fault, tests):
+    folder, known = tests / Path(fault.file).parent, of_its_name(fault, tests)
+    files = folder.glob("test_*.py") if folder == tests else folder.rglob("test_*.py")
+    return sorted(set(files).difference(known))
 
 
 def contract(fault, tests):
@@ -94,7 +101,8 @@ def planted(fault, suite, source, arguments):
     path.write_text(before.replace(fault.old, new, 1), encoding="utf-8")
     try:
         tests = arguments.tests.resolve()
-        failed = in_a_fork(lambda: first_failure(suite(fault, tests), source, tests))
+        paths = suite(fault, tests)
+        failed = in_a_fork(lambda: first_failure(paths, source, tests, arguments.workers))
     finally:
         path.write_text(before, encoding="utf-8")
         os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
@@ -103,8 +111,10 @@ def planted(fault, suite, source, arguments):
     return ("caught", failed) if failed else ("NOT CAUGHT", "")
 
 
-def first_failure(paths, source, tests):
+def first_failure(paths, source, tests, workers):
     """Name of the first test that fails, or nothing."""
+    if not paths:
+        return ""
     failed = []
 
     class Watch:
@@ -118,9 +128,9 @@ def first_failure(paths, source, tests):
 
     os.chdir(tests.parent)
     sys.path[:1] = [str(source), str(tests.parent)]  # workers of joblib import tests from there
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
     sys.pycache_prefix = str(source.parent / "compiled")
-    os.environ["PYTHONPATH"] = str(source)
-    options = ["-x", "-q", "--tb=no", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options = ["-x", "-q", "--tb=no", "-m", "not slow", "-p", "no:cacheprovider", "-n", workers]
     code = pytest.main([*options, *map(str, paths)], plugins=[Watch()])
     return failed[0] if failed else "" if code == 0 else f"exit status {code}"
 
