@@ -37,7 +37,7 @@ def edge_pull(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Pull
     """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) by any kernel."""
     Y = np.asarray(Y, dtype=np.float64)
     D = edge_squares(Y, W, block)
-    pull = _like(W, W.data * kernel.slope(D))
+    pull = _like(W, kernel.times_slope(W.data, D))
     degree = pull.sum(axis=1)
     return Pull(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - pull @ Y, degree)
 
@@ -67,7 +67,7 @@ def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums
     """Masses and forces with weights `W`, over its edges."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D)
-    mass, F = _like(W, K).sum(axis=1), _like(W, K * kernel.slope(D))
+    mass, F = _like(W, K).sum(axis=1), _like(W, kernel.times_slope(K, D))
     return Sums(mass, F.sum(axis=1)[:, None] * Y - F @ Y)
 
 

@@ -158,7 +158,7 @@ def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
             K *= A[block] if len(A) > 1 else A
         K[itself] = 0
         mass[block] = K.sum(axis=1, dtype=float)
-        K *= kernel.slope(D) if order == 1 else kernel.curvature(D)
+        K = kernel.times_slope(K, D) if order == 1 else K * kernel.curvature(D)
         for c, step in enumerate(steps):
             moments[block, c] = np.einsum("ij,ij->i", K if order == 1 else K * step, step)
 

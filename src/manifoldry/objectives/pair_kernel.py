@@ -45,6 +45,10 @@ class Kernel(ABC):
         """κ; said again only where there is something faster than exp(−φ)."""
         return np.exp(-self.phi(D))
 
+    def times_slope(self, weights: Array, D: Array) -> Array:
+        """Weights times φ′; said again only where there is something that rounds less often."""
+        return weights * self.slope(D)
+
     def curvature(self, D: Array) -> Array | float:
         """The part of κ″/κ = φ′² − φ″ that is not negative."""
         slope = self.slope(D)
@@ -109,6 +113,9 @@ class Student(Kernel):
     def bend(self, D: Array) -> Array | float:
         slope = self.slope(D)
         return -slope * slope / self.power
+
+    def times_slope(self, weights: Array, D: Array) -> Array:
+        return weights * (self.power / self.dof) / (1 + D / self.dof)
 
     def __call__(self, D: Array) -> Array:
         return np.asarray((1 + D / self.dof) ** -self.power)
