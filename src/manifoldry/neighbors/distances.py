@@ -79,7 +79,9 @@ def neighbor_distances(
     def fill(part: slice) -> None:
         for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHED):
             rows = slice(part.start + block.start, part.start + block.stop)
-            steps = np.subtract(Y[neighbors[rows]], X[rows][:, None], dtype=np.float64)
+            # In place: a second array of this size would be fetched from the system every time.
+            steps = np.take(Y, neighbors[rows], axis=0).astype(np.float64, copy=False)
+            steps -= X[rows][:, None]
             lengths = _scaled_norms(steps.reshape(-1, steps.shape[2]), unit, p)
             out[rows] = lengths.reshape(-1, k)
 
