@@ -14,7 +14,7 @@ import manifoldry as mf
 from manifoldry.affinity import Binary
 from manifoldry.affinity.dense import PairwiseKernel
 from manifoldry.datasets import make_strip
-from manifoldry.eigen import SpectralProblem
+from manifoldry.eigen import PieceSolver, SpectralProblem
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
@@ -200,3 +200,26 @@ def test_a_loss_of_one_s_own_follows_a_homotopy():
     assert weights[0] > model.bifurcation_.weight
     assert weights[-1] == model.objective_.weight == 20.0
     assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
+
+
+def test_what_was_posed_and_adopted_is_a_model_like_any_other():
+    """A failed attempt at another leaves it as it was, and a fit replaces all of it."""
+    model = mf.LaplacianEigenmaps()
+    posed = model.pose(STRIP)
+    model.adopt(posed, PieceSolver().solve(posed.problems, 2, np.random.default_rng(0)))
+    placed = model.transform(NEW)
+    for attempt in (model.pose, model.fit):
+        with pytest.raises(ValueError, match="n_neighbors=500"):
+            attempt_with(attempt, model, n_neighbors=500)
+        np.testing.assert_array_equal(model.transform(NEW), placed)
+    model.fit(np.hstack([STRIP, STRIP]))
+    assert model.n_features_in_ == 2 * STRIP.shape[1]
+
+
+def attempt_with(attempt, model, **parameters):
+    before = model.get_params()
+    try:
+        model.set_params(**parameters)
+        attempt(STRIP)
+    finally:
+        model.set_params(**before)

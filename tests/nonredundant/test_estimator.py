@@ -278,8 +278,8 @@ def test_pieces_are_embedded_apart():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"estimator": SpectralClustering()}, TypeError, "must be one of manifoldry's spectral"),
-        ({"estimator": KNeighborsRegressor()}, TypeError, "must be one of manifoldry's spectral"),
+        ({"estimator": SpectralClustering()}, TypeError, "must be a spectral embedding"),
+        ({"estimator": KNeighborsRegressor()}, TypeError, "must be a spectral embedding"),
         ({"criterion": "best"}, ValueError, "criterion='best' must be one of 'gradient'"),
         ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0 must be"),
         ({"smoother": "spline"}, ValueError, "smoother='spline' must be one of"),

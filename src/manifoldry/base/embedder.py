@@ -1,6 +1,8 @@
 """What all embeddings share: fit, map points both ways, return training rows to their place."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -66,19 +68,23 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         y : ignored
             Present for scikit-learn's sake.
         """
+        with self._learning() as former, threads_allowed(getattr(self, "n_jobs", None)):
+            self._fit(X, former)
+        return self
+
+    @contextmanager
+    def _learning(self) -> Iterator[dict[str, Any]]:
+        """What is set in here is learned, and replaces what was; all of that if anything fails."""
         former = {name: vars(self)[name] for name in {*self._learned, "_learned"} & set(vars(self))}
-        # Not all of it would be replaced with other parameters.
         self._forget_all_but(set(vars(self)).difference(former))
         before = set(vars(self))
         try:
-            with threads_allowed(getattr(self, "n_jobs", None)):
-                self._fit(X, former)
+            yield former
         except BaseException:
             self._forget_all_but(before)  # half a model is none
             self.__dict__.update(former)
             raise
         self._learned = frozenset(vars(self)).difference(before)
-        return self
 
     @abstractmethod
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
@@ -87,16 +93,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         `former` is what an earlier fit learned, by name.
         """
 
-    def adopt(self, posed: Any, spectra: Any) -> None:
-        """Make the solution of a posed spectral problem the fitted model.
-
-        Parameters
-        ----------
-        posed : Posed
-            What :meth:`pose` of a spectral method returned, or another reading of it.
-        spectra : Spectra
-            Its eigenpairs.
-        """
+    def _adopt(self, posed: Any, spectra: Any) -> None:
+        """Make the solution of a posed spectral problem the fitted model."""
         Y = posed.coordinates(spectra)
         layout = posed.lay_out(Y)
         self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
@@ -105,6 +103,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             setattr(self, name, value)
         self.inverse_ = posed.invert(self.embedding_, self.extension_)
         self._lookup = posed.lookup
+        self._learned |= {"_lookup", *(name for name in vars(self) if name.endswith("_"))}
 
     score = score
 

@@ -38,7 +38,7 @@ _STOPPED = "stopped by a callback"
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
+class PosedSearch:
     """A method stated for its data: what is minimized, over maps of the points of which graph."""
 
     data: Input

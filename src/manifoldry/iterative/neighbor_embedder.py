@@ -17,7 +17,7 @@ from manifoldry.affinity.entropic import (
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
-from manifoldry.iterative.base import Found, IterativeEmbedder, Posed, check_homotopy
+from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch, check_homotopy
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
 from manifoldry.neighbors.base import Edges
@@ -59,7 +59,7 @@ class Neighbors:
 
 
 @dataclass(frozen=True, eq=False)
-class PosedNeighbors(Posed):
+class PosedNeighbors(PosedSearch):
     """Attraction between neighbours, and repulsion between all points."""
 
     objective: Pairwise

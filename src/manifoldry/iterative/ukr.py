@@ -10,7 +10,7 @@ from manifoldry.base.input import Input, Lookup, Points
 from manifoldry.extension.framed import FramedProjection, FramedRegression, in_frame
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import OrthogonalProjection
-from manifoldry.iterative.base import Found, IterativeEmbedder, Posed, check_homotopy
+from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch, check_homotopy
 from manifoldry.iterative.growing_box import extent, grow_box, search_in_box
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
@@ -360,7 +360,7 @@ class Floor:
 
 
 @dataclass(frozen=True, eq=False)
-class PosedRegression(Posed):
+class PosedRegression(PosedSearch):
     """Kernel regression of the data, in a frame of their own, on the map."""
 
     regression: UKRObjective

@@ -162,7 +162,7 @@ class NonRedundant(
         solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
         resolve_solver(solver)  # or say what there is
         sequence = Sequence(self._criterion(), solver)
-        rng = as_generator(base.random_state, unset=0)
+        rng = as_generator(getattr(base, "random_state", None), unset=0)
         largest, *others = posed.problems
         if self.n_components == "auto":
             first: Run | None = sequence.as_needed(largest, self._most, rng)
@@ -175,13 +175,15 @@ class NonRedundant(
     def _prepared(self) -> Any:
         """A copy of the estimator, without what would mix coordinates again."""
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
-        counted = hasattr(given, "get_params") and "n_components" in given.get_params(deep=False)
-        if not (counted and hasattr(given, "pose") and hasattr(given, "adopt")):
+        if not _can_be_posed(given):
             raise TypeError(
-                f"estimator={given!r} must be one of manifoldry's spectral embeddings, such as "
-                "LaplacianEigenmaps(), LLE() or Isomap()"
+                f"estimator={given!r} must be a spectral embedding whose coordinates can be found "
+                "one by one, such as LaplacianEigenmaps(), LLE(), Isomap() or MVU(), or one of "
+                "your own with n_components, pose and adopt"
             )
-        base = clone(given).set_output(transform="default")
+        base = clone(given)
+        if hasattr(base, "set_output"):
+            base.set_output(transform="default")
         base.set_params(n_components=self._asked(base))
         if self.random_state is not None:
             base.set_params(random_state=self.random_state)
@@ -274,6 +276,14 @@ class NonRedundant(
         inner = get_tags(base)
         tags.input_tags, tags.transformer_tags = inner.input_tags, inner.transformer_tags
         return tags
+
+
+def _can_be_posed(estimator: Any) -> bool:
+    """Whether it is an estimator with `n_components`, `pose` and `adopt`."""
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        return False
+    counted = "n_components" in estimator.get_params(deep=False)
+    return counted and hasattr(estimator, "pose") and hasattr(estimator, "adopt")
 
 
 def _warn_if_empty(sequence: Sequence, run: Run | None, k: int) -> None:

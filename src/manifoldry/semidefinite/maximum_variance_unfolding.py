@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from manifoldry.base.input import Input
+from manifoldry.eigen import Spectra
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.local import Barycentric
 from manifoldry.extension.pieces import Pieces, piece_labels
 from manifoldry.extension.triangulation import Triangulation
-from manifoldry.iterative.base import Found, IterativeEmbedder, Posed
+from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
@@ -417,6 +418,10 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         beyond = replace(extension, embedding=self.unfolded_)
         return PosedMap(self._read(X), self.unfolded_, beyond, extension.graph)
 
+    def adopt(self, posed: Any, spectra: Spectra) -> None:
+        """Make the solution of a posed problem the fitted model; see :meth:`pose`."""
+        self._adopt(posed, spectra)
+
     def _extend(self, posed: "PosedUnfolding", found: Found, reg: float = 1e-3) -> Extension:
         """By the weights of LLE, with its ridge, or where there are none by distances."""
         graph, labels = posed.graph, posed.labels
@@ -427,7 +432,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
 
 
 @dataclass(frozen=True, eq=False)
-class PosedUnfolding(Posed):
+class PosedUnfolding(PosedSearch):
     """Lengths to be kept on a map of places, at which one point or several lie."""
 
     objective: FreeUnfolding

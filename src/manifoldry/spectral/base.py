@@ -32,7 +32,7 @@ class SpectralEmbedder(Embedder):
     needs_dimension = False
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
-        posed = self.pose(X)
+        posed = self._posed_for(X)
         solver = PieceSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Start vectors must not matter, so without a seed every fit takes the same ones.
         rng = as_generator(self.random_state, unset=0)
@@ -45,7 +45,25 @@ class SpectralEmbedder(Embedder):
 
         For those who solve it in their own way, as :class:`~manifoldry.NonRedundant` does, and
         hand the solution to :meth:`adopt`; ``fit`` is both, with an ordinary solver between them.
+        What an earlier fit learned is forgotten, unless this fails.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manifoldry import LaplacianEigenmaps
+        >>> from manifoldry.datasets import make_swiss_roll
+        >>> from manifoldry.eigen import PieceSolver
+        >>> X = make_swiss_roll(200, random_state=0).X
+        >>> model = LaplacianEigenmaps()
+        >>> posed = model.pose(X)
+        >>> model.adopt(posed, PieceSolver().solve(posed.problems, 2, np.random.default_rng(0)))
+        >>> model.transform(X[:3] + 0.01).shape
+        (3, 2)
         """
+        with self._learning():
+            return self._posed_for(X)
+
+    def _posed_for(self, X: Any) -> Posed:
         data = self._read(X)
         self.n_components_ = self._resolve_components(data)
         return self._pose(data)
@@ -55,7 +73,15 @@ class SpectralEmbedder(Embedder):
         """State the eigenproblem, and what follows from its solution."""
 
     def adopt(self, posed: Posed, spectra: Spectra) -> None:
-        super().adopt(posed, spectra)
+        """Make the solution of a posed problem the fitted model.
+
+        Parameters
+        ----------
+        posed : Posed
+            What :meth:`pose` returned, or another reading of it.
+        spectra : Spectra
+            Eigenpairs of its problems, or what stands for them.
+        """
         largest, square = spectra.padded[0], posed.unit**2
         self.eigenvalues_ = largest.values * square
         self.computed_eigenvalues_ = spectra.largest.computed * square
@@ -64,6 +90,7 @@ class SpectralEmbedder(Embedder):
         self.solver_ = spectra.largest.summary()
         self.loss_ = posed.loss(spectra)
         self.dimension_hint_ = eigengap(self.computed_eigenvalues_, posed.problems[0].end)
+        self._adopt(posed, spectra)
 
     def equivalent_kernel(self, X: Any) -> Matrix:
         """The kernel whose leading eigenvectors this method computes, from `X` to training points.
