@@ -15,6 +15,7 @@ from manifoldry.affinity import Binary
 from manifoldry.affinity.dense import PairwiseKernel
 from manifoldry.datasets import make_strip
 from manifoldry.eigen import PieceSolver, SpectralProblem
+from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
@@ -96,8 +97,8 @@ def cauchy(x, y):
 class HeavyElastic(NeighborEmbedder):
     """The elastic embedding with Student's kernel: its repulsion reaches far."""
 
-    def _objective(self, neighbors):
-        return Pairwise(self.affinity_, Student(), Unnormalized("uniform"), weight=20.0)
+    def _objective(self, neighbors, affinity):
+        return Pairwise(affinity, Student(), Unnormalized("uniform"), weight=20.0)
 
 
 class LeastPosed(SpectralEmbedder):
@@ -200,6 +201,23 @@ def test_a_loss_of_one_s_own_follows_a_homotopy():
     assert weights[0] > model.bifurcation_.weight
     assert weights[-1] == model.objective_.weight == 20.0
     assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
+
+
+class Apart(Least):
+    """A method that does not see that its sparse operator falls apart."""
+
+    @property
+    def problems(self):
+        L = super().problems[0].operator * (np.arange(40) // 20 == (np.arange(40) // 20)[:, None])
+        L[np.diag_indices(40)] -= L.sum(axis=1)
+        return [SpectralProblem(sparse.csr_array(L), "smallest", deflate=np.ones(40))]
+
+
+def test_a_method_that_does_not_embed_pieces_apart_is_warned_of_them(monkeypatch):
+    model = LeastPosed()
+    monkeypatch.setattr(model, "_pose", Apart)
+    with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
+        model.fit(STRIP[:40])
 
 
 def test_what_was_posed_and_adopted_is_a_model_like_any_other():

@@ -323,6 +323,29 @@ def test_unfolded_points_have_coordinates_of_their_own():
     np.testing.assert_allclose(model.eigenvalues_[0], plain.eigenvalues_[0], rtol=1e-9)
     assert model.score(X + 0.01 * rng.normal(size=X.shape)) > 0.99
     np.testing.assert_array_equal(model.transform(X[:5]), model.embedding_[:5])
+    assert model.residuals_.shape == model.gaps_.shape == (3,)
+    assert "one coordinate at a time" in model.solver_
+
+
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
+def test_unfolded_components_have_coordinates_apart():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 3, 120), rng.uniform(0, 1, 120)])
+    X[70:, 0] += 50
+    model = NonRedundant(MVU(max_iter=2000)).fit(X)
+    for label in (0, 1):
+        rows = model.piece_labels_ == label
+        along = np.abs(np.corrcoef(model.embedding_[rows].T, X[rows].T)[:2, 2:])
+        assert along[0, 0] > 0.99
+        assert along[1, 1] > 0.9  # of a piece of 50 points
+
+
+def test_what_the_method_warns_of_is_told():
+    with pytest.warns(RankWarning, match="modes have died out after t=1000000"):
+        NonRedundant(DiffusionMaps(t=1e6)).fit(make_strip(100, aspect=3, random_state=0).X)
+    flat = np.column_stack([np.arange(30.0), np.zeros(30)])
+    with pytest.warns(RankWarning, match="1 directions of positive eigenvalue"):
+        NonRedundant(PCA()).fit(flat)
 
 
 # --- what reviewers found -----------------------------------------------------------------------

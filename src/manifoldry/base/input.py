@@ -70,7 +70,7 @@ class Input(ABC):
     def read_new(cls, estimator: Any, X: Any) -> Matrix:
         """Validate new rows for a fitted estimator."""
         if isinstance(X, NeighborGraph):
-            raise TypeError("transform takes data, not a NeighborGraph")
+            raise TypeError(f"{type(estimator).__name__}.transform takes data, not a NeighborGraph")
         rows = check_data(estimator, X, reset=False)
         cls.check_rows(rows)
         return rows

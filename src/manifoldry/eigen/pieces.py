@@ -53,6 +53,12 @@ def _nothing(k: int) -> Spectrum:
     return Spectrum(np.zeros(k), np.zeros((1, k)), np.zeros(k), np.zeros(k), np.nan, 0.0)
 
 
+def plan_pairs(problem: SpectralProblem, k: int, vectors: int) -> None:
+    """Refuse up front to look for k pairs if the vectors that takes cannot fit."""
+    needed = 8.0 * problem.n * vectors
+    plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
+
+
 @dataclass(frozen=True)
 class PieceSolver:
     """Solves the problems of all pieces for their first pairs.
@@ -90,6 +96,5 @@ class PieceSolver:
         solver = resolve_solver(self.solver, end=problem.end)
         extra = self.extra_pairs if solver.extra_is_cheap and order <= self.cheap_order else 0
         asked = min(k + extra, problem.n - excluded)
-        needed = 8.0 * problem.n * max(self.basis, 3 * asked)
-        plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
+        plan_pairs(problem, k, max(self.basis, 3 * asked))
         return solver.solve(problem, asked, rng).first(k)

@@ -24,9 +24,15 @@ class Mixture(Extension):
     pieces: Pieces
 
     def transform(self, X: Matrix) -> Array:
+        return self.place(*self.within(X))
+
+    def place(self, Y: Array, piece: IntArray) -> Array:
+        return self.pieces.place(Y, piece)
+
+    def within(self, X: Matrix) -> tuple[Array, IntArray]:
         piece = self._piece(X)
         steps = self.basis.transform(X) - self.centers[piece]
-        return self.pieces.place(np.einsum("nm,nml->nl", steps, self.axes[piece]), piece)
+        return np.einsum("nm,nml->nl", steps, self.axes[piece]), piece
 
     def _piece(self, X: Matrix) -> IntArray:
         if len(self.centers) == 1 and self.pieces.labels.min() == 0:

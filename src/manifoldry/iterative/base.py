@@ -131,7 +131,7 @@ class IterativeEmbedder(CallbackSupportMixin, Embedder):
         y : ignored
             Present for scikit-learn's sake.
         """
-        self._check_search()  # a mistake here costs no model fitted before
+        self._check_search()  # before callbacks hear of a fit
         if hasattr(self, "_skl_callbacks"):
             context = self._init_callback_context(max_subtasks=None)
             context.call_on_fit_task_begin(estimator=self)

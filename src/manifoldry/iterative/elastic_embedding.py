@@ -209,14 +209,14 @@ class ElasticEmbedding(NeighborEmbedder):
     def _default_perplexity(self, n: int) -> float:
         return 20.0
 
-    def _objective(self, neighbors: Neighbors) -> Pairwise:
+    def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         repulsion = self._repulsion(neighbors.data)
-        return elastic(self.affinity_, repulsion, self._given_weight(neighbors.data))
+        return elastic(affinity, repulsion, self._given_weight(neighbors.data))
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
         """With a spring between pieces of the graph, which else would fly apart."""
         W, data = super()._affinity(neighbors), neighbors.data
-        graph, unknown = neighbors.strong(), data.points is None and data.distances is None
+        graph, unknown = neighbors.strong, data.points is None and data.distances is None
         if unknown or graph.components()[0] == 1:
             return W
         with warnings.catch_warnings():

@@ -42,19 +42,18 @@ class Neighbors:
     data: Input
     graph: NeighborGraph
     weights: EntropicWeights
+    negligible: float = 1e-10  # probability of a neighbour that a search cannot tell from none
 
     @property
     def conditional(self) -> sparse.csr_array:
         """Probabilities p(j|i), whose rows sum to one."""
         return self.weights.conditional(self.graph)
 
-    def strong(self, negligible: float = 1e-10) -> NeighborGraph:
-        """The graph without edges so improbable that a search cannot tell them from none.
-
-        Their weight would not hold anything together.
-        """
+    @cached_property
+    def strong(self) -> NeighborGraph:
+        """The graph without edges so improbable that they would not hold anything together."""
         edges = Edges(self.graph.indptr, self.graph.indices, self.graph.distances)
-        kept = self.weights.exponents(self.graph, self.graph) < -np.log(negligible)
+        kept = self.weights.exponents(self.graph, self.graph) < -np.log(self.negligible)
         return replace_edges(self.graph, edges.keep(kept))
 
 
@@ -168,9 +167,9 @@ class NeighborEmbedder(IterativeEmbedder):
         weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
         self.perplexity_ = weights.perplexity
         neighbors = Neighbors(data, graph, weights)
-        warn_of_pieces(neighbors.strong())
-        self.affinity_ = self._affinity(neighbors)
-        objective = self._objective(neighbors)
+        warn_of_pieces(neighbors.strong)
+        self.affinity_ = affinity = self._affinity(neighbors)
+        objective = self._objective(neighbors, affinity)
         if self.perplexity is not None:
             warn_of_uniformity(objective, self.perplexity_)
         rng = as_generator(self.random_state, unset=0)
@@ -181,8 +180,12 @@ class NeighborEmbedder(IterativeEmbedder):
         return joint(neighbors.conditional)
 
     @abstractmethod
-    def _objective(self, neighbors: Neighbors) -> Pairwise:
-        """What is minimized, from the affinities."""
+    def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
+        """What is minimized, from the weights of attraction of every pair.
+
+        They are symmetric and sum to one; ``neighbors.conditional`` has those of every point's own
+        neighbours, whose rows sum to one.
+        """
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
         """What was asked for, or what suits the method, `n` points and as many neighbours."""

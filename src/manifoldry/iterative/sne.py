@@ -1,5 +1,7 @@
 """Stochastic neighbour embedding."""
 
+from scipy import sparse
+
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors
 from manifoldry.objectives.losses import sne
 from manifoldry.objectives.pairwise import Pairwise
@@ -122,5 +124,5 @@ class SNE(NeighborEmbedder):
 
     _default_homotopy = Homotopy(n_steps=20)
 
-    def _objective(self, neighbors: Neighbors) -> Pairwise:
+    def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         return sne(neighbors.conditional)

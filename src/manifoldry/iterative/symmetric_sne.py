@@ -1,5 +1,7 @@
 """Symmetric stochastic neighbour embedding."""
 
+from scipy import sparse
+
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors
 from manifoldry.objectives.losses import symmetric_sne
 from manifoldry.objectives.pairwise import Pairwise
@@ -119,5 +121,5 @@ class SymmetricSNE(NeighborEmbedder):
 
     _default_homotopy = Homotopy(n_steps=20)
 
-    def _objective(self, neighbors: Neighbors) -> Pairwise:
-        return symmetric_sne(self.affinity_)
+    def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
+        return symmetric_sne(affinity)

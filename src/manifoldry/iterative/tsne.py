@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from manifoldry.base.input import Input
 from manifoldry.iterative.base import Found
@@ -194,9 +195,9 @@ class TSNE(NeighborEmbedder):
     def _default_perplexity(self, n: int) -> float:
         return min(30.0, max(20.0, n / 40))  # in small data neighbourhoods stay local
 
-    def _objective(self, neighbors: Neighbors) -> Pairwise:
+    def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
-        return tsne(self.affinity_, dof)
+        return tsne(affinity, dof)
 
     def _init(self, data: Input) -> Any:
         if self.init is not None:

@@ -162,14 +162,18 @@ class NonRedundant(
         solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
         resolve_solver(solver)  # or say what there is
         sequence = Sequence(self._criterion(), solver)
-        rng = as_generator(getattr(base, "random_state", None), unset=0)
+        seed = (
+            getattr(base, "random_state", None) if self.random_state is None else self.random_state
+        )
+        rng = as_generator(seed, unset=0)
         largest, *others = posed.problems
         if self.n_components == "auto":
-            first: Run | None = sequence.as_needed(largest, self._most, rng)
-            base.n_components_ = len(first.coordinates) if first else 1
+            needed = sequence.as_needed(largest, self._most, rng)
+            base.n_components_ = len(needed.coordinates)
+            first: Run | None = needed
         else:
             first = sequence.run(largest, base.n_components_, rng)
-        _warn_if_empty(sequence, first, base.n_components_)
+        _warn_if_empty(sequence, first)
         return [first, *(sequence.run(problem, base.n_components_, rng) for problem in others)]
 
     def _prepared(self) -> Any:
@@ -185,7 +189,7 @@ class NonRedundant(
         if hasattr(base, "set_output"):
             base.set_output(transform="default")
         base.set_params(n_components=self._asked(base))
-        if self.random_state is not None:
+        if self.random_state is not None and "random_state" in base.get_params(deep=False):
             base.set_params(random_state=self.random_state)
         if getattr(base, "normalization", "rw") != "rw":
             raise ValueError(
@@ -286,15 +290,9 @@ def _can_be_posed(estimator: Any) -> bool:
     return counted and hasattr(estimator, "pose") and hasattr(estimator, "adopt")
 
 
-def _warn_if_empty(sequence: Sequence, run: Run | None, k: int) -> None:
+def _warn_if_empty(sequence: Sequence, run: Run | None) -> None:
     """Tell which coordinates say nothing: nobody sees that from their regression errors alone."""
     count = len(run.coordinates) if run else 0
-    if count < k:
-        warn(
-            f"the largest component has {count + 1} points and so {count} coordinates; the others "
-            f"of n_components={k} are zero. Raise n_neighbors to connect the components",
-            RankWarning,
-        )
     empty = [i for i in range(1, count) if run and not sequence.says_something(run, i)]
     if empty:
         warn(

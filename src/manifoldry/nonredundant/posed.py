@@ -13,6 +13,7 @@ from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.pieces import Pieces
 from manifoldry.extension.regression import regression
+from manifoldry.nonredundant.criteria import Coordinate
 from manifoldry.nonredundant.extension import (
     CorrectedExtension,
     Correction,
@@ -57,12 +58,12 @@ class PosedInSequence(Posed):
         Y = self.inner.coordinates(spectra)
         if not self._is_gram:
             return Y
-        for part in range(len(self.runs)):
+        for part, own in enumerate(self._at_sites(spectra)):
             rows, sites = self.pieces[part], self.inner.sites[part]
             if len(sites) == len(rows):
-                Y[rows] = self._at_sites(spectra, part)
+                Y[rows] = own
             else:  # beside landmarks the others are placed as new points are
-                Y[rows] = self._steps(spectra, part, Y[sites], None).corrected(Y[rows], None)
+                Y[rows] = self._steps(spectra, part, own, Y[sites], None).corrected(Y[rows], None)
         return Y
 
     @property
@@ -70,11 +71,13 @@ class PosedInSequence(Posed):
         """Whether coordinates are lengths √ℓ·v, and the method's formula gives others."""
         return self.problems[0].is_gram
 
-    def _at_sites(self, spectra: Spectra, part: int) -> Array:
-        """The coordinates at the points of a piece's problem."""
+    def _at_sites(self, spectra: Spectra) -> list[Array]:
+        """The coordinates at the points of every piece's problem."""
         if not self._is_gram:
-            return self.inner.coordinates(spectra)[self.inner.sites[part]]
-        return self.problems[part].coordinates(spectra.padded[part]) * self.unit
+            Y = self.inner.coordinates(spectra)
+            return [Y[sites] for sites in self.inner.sites]
+        pairs = zip(self.problems, spectra.padded, strict=True)
+        return [problem.coordinates(spectrum) * self.unit for problem, spectrum in pairs]
 
     def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Extension:
         extension = self.inner.extend(spectra, layout, embedding)
@@ -83,32 +86,29 @@ class PosedInSequence(Posed):
             if bare is None:  # new points follow their neighbours, whatever the coordinates are
                 return extension
             parts = [
-                self._steps(spectra, part, bare[sites], extension)
-                for part, sites in enumerate(self.inner.sites)
+                self._steps(spectra, part, own, bare[self.inner.sites[part]], extension)
+                for part, own in enumerate(self._at_sites(spectra))
             ]
         return CorrectedExtension(extension, parts)
 
     def _steps(
-        self, spectra: Spectra, part: int, bare: Array, extension: Extension | None
+        self, spectra: Spectra, part: int, Y: Array, bare: Array, extension: Extension | None
     ) -> PieceSteps:
-        """What leads from the formula's values at the sites of a piece to its coordinates."""
+        """What leads from the formula's values at the sites of a piece to its coordinates `Y`."""
         run, sites = self.runs[part], self.inner.sites[part]
         if run is None:
             return PieceSteps(sites, np.ones(spectra.k), [])
-        Y, F = self._at_sites(spectra, part), spectra.padded[part].vectors
+        F = spectra.padded[part].vectors
         norm = np.linalg.norm(F, axis=0)
         size = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
-        bare = np.where(size > 0, over(bare, size), 0.0)
-        F = np.where(size > 0, F, 0.0)
-        steps: list[Correction | GradientRow] = []
-        for i, c in enumerate(run.coordinates[1:], start=1):
-            mass = run.problem.mass
-            if c.penalty is not None and mass is not None and isinstance(extension, HasWeights):
-                energy = run.problem.operator @ c.f
-                steps.append(GradientRow.of(c.penalty, c.f, mass, energy, c.functions))
-            else:
-                missing = F[:, i] - bare[:, i]
-                steps.append(Correction.of(c.functions, missing, bare[:, i], F[:, :i]))
+        F, bare = np.where(size > 0, F, 0.0), np.where(size > 0, over(bare, size), 0.0)
+        gradients = run.problem.mass is not None and isinstance(extension, HasWeights)
+        steps = [
+            _gradient_row(run, c)
+            if gradients and c.penalty is not None
+            else Correction.of(c.functions, F[:, i] - bare[:, i], bare[:, i], F[:, :i])
+            for i, c in enumerate(run.coordinates[1:], start=1)
+        ]
         return PieceSteps(sites, size, steps)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
@@ -126,3 +126,12 @@ class PosedInSequence(Posed):
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return self.inner.evidence(spectra, Y, getattr(extension, "base", extension))
+
+
+def _gradient_row(run: Run, coordinate: Coordinate) -> GradientRow:
+    """The equation of a coordinate that was kept apart by its gradient."""
+    mass, penalty = run.problem.mass, coordinate.penalty
+    assert mass is not None  # the caller saw to both
+    assert penalty is not None
+    energy = run.problem.operator @ coordinate.f
+    return GradientRow.of(penalty, coordinate.f, mass, energy, coordinate.functions)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
+from manifoldry.eigen.pieces import plan_pairs
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,
@@ -74,6 +75,7 @@ class Sequence:
     rough: float = 0.5
     mixed: float = 0.1
     small: float = 0.005
+    basis: int = 40  # vectors that iterative solvers keep at least
 
     def run(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Run | None:
         """At most k coordinates; None for a problem of a single point, which has none."""
@@ -98,6 +100,7 @@ class Sequence:
         return run
 
     def _next(self, run: Run, rng: np.random.Generator) -> Coordinate:
+        plan_pairs(run.problem, len(run.coordinates) + 1, self.basis)
         solver = resolve_solver(self.solver, end=run.problem.end)
         if isinstance(solver, Auto):
             solver = replace(solver, copies=False)  # any vector of an eigenspace will do

@@ -74,6 +74,11 @@ class Pairwise(Objective):
     def __post_init__(self) -> None:
         check_nonnegative("weight", self.weight)
         check_positive("exaggeration", self.exaggeration)
+        if not np.isfinite(self.kernel.collapsed_slope):
+            raise ValueError(
+                f"kernel={self.kernel!r} has an infinite derivative where points coincide, so "
+                "no point could settle there; pass one that is smooth in d², as exp(-d²) is"
+            )
         object.__setattr__(self, "affinity", pair_weights(self.affinity, "affinities"))
         object.__setattr__(self, "normalizer", self.normalizer.on(self.n))
 

@@ -11,7 +11,7 @@ from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.local import Barycentric
-from manifoldry.extension.pieces import Pieces, piece_labels
+from manifoldry.extension.pieces import Pieces, piece_labels, piece_rows
 from manifoldry.extension.triangulation import Triangulation
 from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch
 from manifoldry.iterative.monitor import Callback, Monitor
@@ -24,6 +24,7 @@ from manifoldry.semidefinite.landmarks import landmark_means, unfold_by_landmark
 from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfolded
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
+from manifoldry.spectral.base import store_spectrum
 from manifoldry.spectral.gram import PosedMap
 from manifoldry.spectral.posed import all_coincide, connected_graph
 from manifoldry.util.checks import (
@@ -416,10 +417,17 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         """
         extension: Any = self.fit(X).extension_
         beyond = replace(extension, embedding=self.unfolded_)
-        return PosedMap(self._read(X), self.unfolded_, beyond, extension.graph)
+        parts = piece_rows(self.piece_labels_)
+        return PosedMap(self._read(X), self.unfolded_, parts, beyond, extension.graph)
 
     def adopt(self, posed: Any, spectra: Spectra) -> None:
-        """Make the solution of a posed problem the fitted model; see :meth:`pose`."""
+        """Make the solution of a posed problem the fitted model; see :meth:`pose`.
+
+        What is known of the unfolding stays; ``eigenvalues_``, with ``residuals_``, ``gaps_`` and
+        ``solver_`` beside them, are then those of the coordinates.
+        """
+        del self.map_edge_error_  # of the principal coordinates
+        store_spectrum(self, posed, spectra)
         self._adopt(posed, spectra)
 
     def _extend(self, posed: "PosedUnfolding", found: Found, reg: float = 1e-3) -> Extension:

@@ -28,17 +28,15 @@ class SpectralEmbedder(Embedder):
     random_state: Any
     n_components_: int
 
-    # Whether the problem itself, not only its solution, depends on the number of coordinates.
     needs_dimension = False
+    """Whether the problem itself, not only its solution, depends on the number of coordinates."""
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
         posed = self._posed_for(X)
         solver = PieceSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Start vectors must not matter, so without a seed every fit takes the same ones.
         rng = as_generator(self.random_state, unset=0)
-        spectra = solver.solve(posed.problems, self.n_components_, rng)
-        self._warn_of(posed, spectra)
-        self.adopt(posed, spectra)
+        self.adopt(posed, solver.solve(posed.problems, self.n_components_, rng))
 
     def pose(self, X: Any) -> Posed:
         """Read `X` and state the method's eigenproblem for it.
@@ -82,12 +80,9 @@ class SpectralEmbedder(Embedder):
         spectra : Spectra
             Eigenpairs of its problems, or what stands for them.
         """
-        largest, square = spectra.padded[0], posed.unit**2
-        self.eigenvalues_ = largest.values * square
-        self.computed_eigenvalues_ = spectra.largest.computed * square
-        self.residuals_ = largest.residuals * square
-        self.gaps_ = largest.gaps * square
-        self.solver_ = spectra.largest.summary()
+        self._warn_of(posed, spectra)
+        store_spectrum(self, posed, spectra)
+        self.computed_eigenvalues_ = spectra.largest.computed * posed.unit**2
         self.loss_ = posed.loss(spectra)
         self.dimension_hint_ = eigengap(self.computed_eigenvalues_, posed.problems[0].end)
         self._adopt(posed, spectra)
@@ -134,6 +129,7 @@ class SpectralEmbedder(Embedder):
     def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
         """Say so where coordinates are empty or arbitrary."""
         k, spectrum, n = self.n_components_, spectra.largest, len(posed.pieces[0])
+        posed.check_connected()
         if spectrum.k < k:
             warn(
                 f"the largest component has {n} points and so {n - 1} coordinates; the others of "
@@ -156,6 +152,15 @@ class SpectralEmbedder(Embedder):
                 "good as this one. One more or one fewer may avoid that",
                 DegenerateSpectrumWarning,
             )
+
+
+def store_spectrum(model: Any, posed: Posed, spectra: Spectra) -> None:
+    """Keep on a model what is known of its eigenpairs, those of the largest piece."""
+    largest, square = spectra.padded[0], posed.unit**2
+    model.eigenvalues_ = largest.values * square
+    model.residuals_ = largest.residuals * square
+    model.gaps_ = largest.gaps * square
+    model.solver_ = spectra.largest.summary()
 
 
 def eigengap(values: Array, end: str) -> int:

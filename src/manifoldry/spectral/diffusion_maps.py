@@ -162,7 +162,7 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     def _warn_of(self, posed: Any, spectra: Spectra) -> None:
         super()._warn_of(posed, spectra)
-        faded = int((posed.decay(spectra.values[0]) == 0).sum())
+        faded = int((decay(spectra.values[0], float(self.t)) == 0).sum())
         if faded:
             warn(
                 f"{faded} of n_components={self.n_components_} coordinates are zero: their "
@@ -181,16 +181,17 @@ class PosedWalk(PosedLaplacian):
         """ℓᵗ·ψ on every piece."""
         F = super().functions(spectra)
         for rows, values in zip(self.pieces, spectra.values, strict=True):
-            F[rows] *= np.sqrt(self.degree[rows].sum()) * self.decay(values)
+            F[rows] *= np.sqrt(self.degree[rows].sum()) * decay(values, self.t)
         return F
-
-    def decay(self, values: Array) -> Array:
-        """What is left of modes of a Laplacian after t steps."""
-        return np.asarray(np.maximum(1 - values, 0.0) ** self.t)
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         found = super().evidence(spectra, Y, extension)
         return found | {"transition_eigenvalues_": 1 - spectra.values[0]}
+
+
+def decay(values: Array, t: float) -> Array:
+    """What is left of modes of a Laplacian after t steps."""
+    return np.asarray(np.maximum(1 - values, 0.0) ** t)
 
 
 @dataclass(frozen=True, eq=False)

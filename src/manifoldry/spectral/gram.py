@@ -181,32 +181,40 @@ class PosedKernel(Posed):
 class PosedMap(Posed):
     """The Gram matrix of a map of more coordinates, found otherwise: its principal axes.
 
-    New points are placed on that map first, by its own `extension`.
+    Every piece has its own. New points are placed on that map first, by its own `extension`.
     """
 
     map: Array  # (n, r), NaN where a point is not on it
+    parts: list[IntArray]
     extension: Extension
     graph: NeighborGraph
 
-    @cached_property
+    @property
     def pieces(self) -> list[IntArray]:
-        return [np.flatnonzero(np.isfinite(self.map).all(axis=1))]
+        return self.parts
 
     @property
-    def mean(self) -> Array:
-        """Of the map, (r,)."""
-        return np.asarray(self.map[self.pieces[0]].mean(axis=0))
+    def has_lengths(self) -> bool:
+        return True
+
+    @cached_property
+    def means(self) -> Array:
+        """Middle of every piece on the map, (n_pieces, r)."""
+        return np.stack([self.map[rows].mean(axis=0) for rows in self.parts])
 
     @cached_property
     def unit(self) -> float:
-        return power_of_two_scale(self.map[self.pieces[0]] - self.mean)
+        steps = [self.map[rows] - mean for rows, mean in zip(self.parts, self.means, strict=True)]
+        return max(power_of_two_scale(step) for step in steps)
 
     @cached_property
-    def problem(self) -> SpectralProblem:
-        """The leading eigenvectors of the map's Gram matrix, with neighbours as in the data."""
-        rows = self.pieces[0]
+    def problems(self) -> list[SpectralProblem]:
+        return [self._problem(*part) for part in zip(self.parts, self.means, strict=True)]
+
+    def _problem(self, rows: IntArray, mean: Array) -> SpectralProblem:
+        """The leading eigenvectors of a piece's Gram matrix, with neighbours as in the data."""
         return SpectralProblem(
-            Gram((self.map[rows] - self.mean) / self.unit),
+            Gram((self.map[rows] - mean) / self.unit),
             "largest",
             deflate=np.ones(len(rows)),
             bounds=(0.0, np.inf),
@@ -215,26 +223,23 @@ class PosedMap(Posed):
         )
 
     @property
-    def problems(self) -> list[SpectralProblem]:
-        return [self.problem]
-
-    @property
     def lookup(self) -> NeighborGraph:
         return self.graph
 
     def formula(self, spectra: Spectra, extension: Extension) -> Array:
-        return (self.map - self.mean) @ self._axes(spectra)
+        Y = np.zeros((len(self.map), spectra.k))
+        for rows, mean, V in zip(self.parts, self.means, self._axes(spectra), strict=True):
+            Y[rows] = (self.map[rows] - mean) @ V
+        return Y
 
     def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Mixture:
-        axes = self._axes(spectra)[None]
-        return Mixture(self.extension, self.graph.index, self.mean[None], axes, layout)
+        axes = self._axes(spectra)
+        return Mixture(self.extension, self.graph.index, self.means, axes, layout)
 
     def _axes(self, spectra: Spectra) -> Array:
-        """Principal axes of the map, (r, k)."""
-        return np.asarray(self.problem.operator.factor.T @ spectra.largest.dual_vectors)
-
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        return {"eigenvalues_": spectra.largest.values * self.unit**2}
+        """Principal axes of every piece, (n_pieces, r, k)."""
+        pairs = zip(self.problems, spectra.padded, strict=True)
+        return np.stack([problem.operator.factor.T @ s.dual_vectors for problem, s in pairs])
 
 
 def _weights_among(graph: NeighborGraph, rows: IntArray) -> sparse.csr_array:

@@ -97,7 +97,7 @@ class HessianLLE(TangentEmbedder):
         self.n_jobs = n_jobs
 
     def _tangents(self, graph: NeighborGraph) -> "HessianAlignment":
-        return HessianAlignment(graph, True, self.n_components_)
+        return HessianAlignment(graph, self.n_components_)
 
     def _fewest_neighbors(self, n_components: int) -> int:
         return n_components + n_components * (n_components + 1) // 2

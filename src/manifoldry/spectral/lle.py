@@ -125,10 +125,10 @@ class LLE(SpectralEmbedder):
         graph = check_even(name, self._neighbor_graph(data))
         graph = connected_graph(graph, self._policy(), data)
         self.search_ = graph.search
-        alignment = Reconstruction(graph, True, reg)
+        alignment = Reconstruction(graph, reg)
         problem = alignment_problem(alignment)
         pieces = aligned_pieces(problem, graph, self._policy())
-        return PosedLLE(data, problem, pieces, alignment, reg)
+        return PosedLLE(data, problem, pieces, alignment)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +147,12 @@ class Reconstruction(Alignment):
 class PosedLLE(PosedAlignment):
     """Maps that keep the weights of neighbours."""
 
-    reg: float
+    alignment: Reconstruction
 
     def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Barycentric:
-        return Barycentric(self.graph, embedding, self.reg, self.labels, alignment=self.alignment)
+        return Barycentric(
+            self.graph, embedding, self.alignment.reg, self.labels, alignment=self.alignment
+        )
 
 
 def residual_weights(coordinates: Array, reg: float) -> Array:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +24,9 @@ class Alignment(ABC):
     """What a map costs: a sum of small quadratic forms, one per neighbourhood."""
 
     graph: NeighborGraph
-    includes_itself: bool  # whether a point belongs to its own neighbourhood
+
+    # Whether a point belongs to its own neighbourhood.
+    includes_itself: ClassVar[bool] = True
 
     @abstractmethod
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:

@@ -2,14 +2,10 @@
 
 from typing import Any
 
-import numpy as np
-
 from manifoldry.eigen import EigenSolver
-from manifoldry.extension.local import LocalAffine, TangentInverse
-from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
-from manifoldry.spectral.tangent_embedder import PosedSheet, TangentAlignment, TangentEmbedder
+from manifoldry.spectral.tangent_embedder import TangentAlignment, TangentEmbedder
 from manifoldry.util.typing import Array, RandomState
 
 
@@ -100,11 +96,10 @@ class LTSA(TangentEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _tangents(self, graph: NeighborGraph) -> "PlaneAlignment":
-        return PlaneAlignment(graph, False, self.n_components_)
+    _inverts_by_planes = True
 
-    def _posed(self, *parts: Any) -> "PosedPlanes":
-        return PosedPlanes(*parts)
+    def _tangents(self, graph: NeighborGraph) -> "PlaneAlignment":
+        return PlaneAlignment(graph, self.n_components_)
 
     def _fewest_neighbors(self, n_components: int) -> int:
         return n_components + 2  # one fewer lie in a plane of their own, wherever they are
@@ -113,15 +108,7 @@ class LTSA(TangentEmbedder):
 class PlaneAlignment(TangentAlignment):
     """Squared distances of neighbourhoods on the map from affine images of their planes."""
 
+    includes_itself = False
+
     def local(self, coordinates: Array) -> Array:
         return alignment_blocks(tangent_bases(coordinates, self.n_components))
-
-
-class PosedPlanes(PosedSheet):
-    """A sheet from whose map tangent planes lead back to the data."""
-
-    def invert(self, embedding: Array, extension: LocalAffine) -> TangentInverse:
-        found = regression(embedding, self.data.points)
-        assert found is not None  # there are no planes without points
-        on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))
-        return TangentInverse(extension, found, on_map)

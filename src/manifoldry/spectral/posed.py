@@ -11,12 +11,14 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry.base.input import Input, Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
+from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.pieces import Pieces, piece_labels
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.disconnected import GRAPH, Cause, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +93,18 @@ class Posed(ABC):
         """Further attributes of the fitted estimator, by name; `Y` is what `coordinates` gave."""
         return {}
 
+    def check_connected(self) -> None:
+        """Warn where a sparse operator falls apart, and the method does not embed pieces apart."""
+        operator = self.problems[0].operator
+        count = coupled_components(operator).max() + 1 if sparse.issparse(operator) else 1
+        if count > 1:
+            warn(
+                f"the operator of this method has {count} connected components, which it does not "
+                "tie to each other: eigenvectors may show them and nothing else. Make the method "
+                "a PosedOnGraph, or connect the graph",
+                DisconnectedGraphWarning,
+            )
+
     def formula(self, spectra: Spectra, extension: Extension) -> Array | None:
         """What `extension` alone would make of the training points.
 
@@ -117,6 +131,9 @@ class PosedOnGraph(Posed):
         if len(self.parts[0]) == self.problem.n:
             return [self.problem]
         return [self.problem.restrict(rows) for rows in self.parts]
+
+    def check_connected(self) -> None:
+        """Pieces are embedded apart, and the policy for them has said so."""
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return {"piece_labels_": self.labels}

@@ -10,8 +10,10 @@ from scipy import sparse
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
-from manifoldry.extension.local import LocalAffine
+from manifoldry.extension.base import Inverse
+from manifoldry.extension.local import LocalAffine, TangentInverse
 from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
 from manifoldry.spectral.base import SpectralEmbedder
@@ -40,6 +42,8 @@ class TangentEmbedder(SpectralEmbedder):
 
     metric_fit: bool
     needs_dimension = True  # that of the planes
+    # Whether tangent planes lead from the map back to the data.
+    _inverts_by_planes = False
     radius = None
     _takes_graphs = True
     # Local fits cannot use a single bridge, so there is no "join".
@@ -62,10 +66,9 @@ class TangentEmbedder(SpectralEmbedder):
         alignment = self._tangents(graph)
         problem = alignment_problem(alignment)
         pieces = aligned_pieces(problem, graph, self._policy())
-        return self._posed(data, problem, pieces, alignment, bool(self.metric_fit))
-
-    def _posed(self, *parts: Any) -> "PosedSheet":
-        return PosedSheet(*parts)
+        return PosedSheet(
+            data, problem, pieces, alignment, bool(self.metric_fit), self._inverts_by_planes
+        )
 
     def _check_neighbors(self, graph: NeighborGraph) -> NeighborGraph:
         check_even(type(self).__name__, graph)
@@ -112,6 +115,7 @@ class PosedSheet(PosedAlignment):
     """A sheet, whose map gets the lengths of the data's short edges if asked."""
 
     metric_fit: bool
+    by_planes: bool  # whether tangent planes lead back to the data too
 
     @property
     def has_lengths(self) -> bool:
@@ -132,6 +136,13 @@ class PosedSheet(PosedAlignment):
     def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> LocalAffine:
         graph = self.graph
         return LocalAffine(graph, embedding, with_itself(graph), alignment=self.alignment)
+
+    def invert(self, embedding: Array, extension: Any) -> Inverse | None:
+        found = regression(embedding, self.data.points)
+        if found is None or not self.by_planes:
+            return found
+        on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))
+        return TangentInverse(extension, found, on_map)
 
 
 def warn_if_thinner(Y: Array, thin: float = 1e-6) -> None:
