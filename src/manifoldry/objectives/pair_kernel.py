@@ -15,8 +15,9 @@ class Kernel(ABC):
 
     Attraction pulls along φ; repulsion, new points, the bifurcation of a collapsed map and the
     search for its scale follow from φ and its derivatives by D. A kernel of one's own defines
-    those three, the derivatives finite at D = 0, and is summed by numpy; see :class:`~manifoldry.objectives.Exact` for those that
-    have compiled loops. Results are arrays of the type of `D`, or a number where they are constant.
+    those three, with derivatives that are finite at D = 0, and is summed by numpy; see
+    :class:`~manifoldry.objectives.Exact` for those that have compiled loops. Results are arrays of
+    the type of `D`, or a number where they are constant.
 
     Examples
     --------
