@@ -21,6 +21,7 @@ from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
 from manifoldry.objectives import Pairwise, Student, Unnormalized
+from manifoldry.optimize import Homotopy
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, PosedKernel
 from manifoldry.spectral.posed import Posed, PosedOnGraph, connected_graph, operator_pieces
@@ -144,7 +145,7 @@ NEW, NEW_PLACES = make_strip(60, aspect=3.5, random_state=1)
 SPECTRAL = [CommuteTime(n_neighbors=10), CauchyPCA(), LeastPosed()]
 
 
-@pytest.mark.parametrize("model", [CommuteTime(), CauchyPCA(), HeavyElastic(max_iter=20)], ids=repr)
+@pytest.mark.parametrize("model", [CommuteTime(), CauchyPCA(), HeavyElastic(max_iter=3)], ids=repr)
 def test_scikit_learn_s_own_checks(model):
     check_estimator(model)
 
@@ -195,7 +196,7 @@ def test_coordinates_can_be_made_non_redundant(model):
 
 
 def test_a_loss_of_one_s_own_follows_a_homotopy():
-    model = HeavyElastic(homotopy=True).fit(STRIP)
+    model = HeavyElastic(homotopy=Homotopy(n_steps=4), perplexity=5).fit(STRIP[:80])
     weights = [step.parameter for step in model.path_.steps]
     assert np.all(np.diff(weights) > 0)
     assert weights[0] > model.bifurcation_.weight
