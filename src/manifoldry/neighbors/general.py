@@ -42,7 +42,8 @@ class GeneralIndex(PointIndex):
     def between(self, i: IntArray, j: IntArray) -> Array:
         out = np.empty(len(i))
         order = np.argsort(i, kind="stable")
-        for pairs in np.split(order, np.flatnonzero(np.diff(i[order])) + 1):
+        starts = np.flatnonzero(np.diff(i[order])) + 1
+        for pairs in np.split(order, starts) if len(i) else []:
             out[pairs] = self._all_pairs(self.X[i[pairs[:1]]], self.X[j[pairs]])[0]
         return out
 
