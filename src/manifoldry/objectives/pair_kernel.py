@@ -116,10 +116,15 @@ class Student(Kernel):
         return -slope * slope / self.power
 
     def times_slope(self, weights: Array, D: Array) -> Array:
-        return weights * (self.power / self.dof) / (1 + D / self.dof)
+        factor = self.power / self.dof
+        return (weights if factor == 1 else weights * factor) / self._heavy(D)
 
     def __call__(self, D: Array) -> Array:
-        return np.asarray((1 + D / self.dof) ** -self.power)
+        return np.asarray(self._heavy(D) ** -self.power)
+
+    def _heavy(self, D: Array) -> Array:
+        """1 + d²/α, without the pass over all pairs that a division by one would be."""
+        return 1 + (D if self.dof == 1 else D / self.dof)
 
 
 @dataclass(frozen=True)
