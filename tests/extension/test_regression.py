@@ -162,7 +162,7 @@ def test_the_bandwidth_chosen_beats_the_extremes_on_a_noisy_sine(seed):
         return np.sqrt(((regression.predict(new) - truth) ** 2).mean())
 
     chosen = true_error()
-    narrow = regression_module._BANDWIDTHS[0]
+    narrow = min(LocalRegression.bandwidths)
     assert chosen < 0.6 * true_error(0, narrow)
     assert chosen < 0.6 * true_error(1, narrow)
     everything = np.sqrt((truth**2).mean())  # what a constant would leave

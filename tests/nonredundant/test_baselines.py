@@ -68,13 +68,13 @@ def test_errors_do_not_depend_on_blocks_or_units(monkeypatch):
     np.testing.assert_allclose(regression_errors(FEW), expected, rtol=1e-10)
 
 
-def test_sampled_rows_give_nearly_the_same_errors(monkeypatch):
+def test_sampled_rows_give_nearly_the_same_errors():
     Y = np.random.default_rng(1).normal(size=(600, 3))
     Y[:, 1] = Y[:, 0] ** 2 + 0.5 * Y[:, 1]
     expected = regression_errors(Y)
-    monkeypatch.setattr(selection, "_ROWS", 300)
-    monkeypatch.setattr(selection, "_SAMPLE", 200)
-    np.testing.assert_allclose(regression_errors(Y), expected, rtol=0.15)
+    sampled = regression_errors(Y, n_rows=300, n_distances=200)
+    assert (sampled[1:] != expected[1:]).all()
+    np.testing.assert_allclose(sampled, expected, rtol=0.15)
 
 
 def test_constants_and_outliers():
@@ -169,11 +169,12 @@ def test_a_high_price_of_roughness_keeps_the_smoothest():
     assert select_independent(model.embedding_, model.affinity_, 2, zeta=10).tolist() == [0, 1]
 
 
-def test_one_at_a_time_finds_the_same_on_a_strip(monkeypatch):
+def test_one_at_a_time_finds_the_same_on_a_strip():
     model = LaplacianEigenmaps(12).fit(strip(2.5, 1)[0])
-    monkeypatch.setattr(selection, "_SUBSETS", 0)
-    assert select_independent(model.embedding_, model.affinity_, 2).tolist() == [0, 2]
-    three = select_independent(model.embedding_, model.affinity_, 3, dimension=2)
+    given = model.embedding_, model.affinity_
+    assert select_independent(*given, 2, most_sets=0).tolist() == [0, 2]
+    assert select_independent(*given, 2, most_sets=0, n_rows=100).tolist() == [0, 2]
+    three = select_independent(*given, 3, dimension=2, most_sets=0)
     assert {0, 2} < set(three)
     assert np.array_equal(three, np.sort(three))
 
@@ -268,10 +269,9 @@ def test_one_coordinate_moves_nothing():
     assert found.embedding.shape == (200, 1)
 
 
-def test_points_that_do_not_arrive_are_counted(monkeypatch):
-    monkeypatch.setattr("manifoldry.nonredundant.baselines.transport._MOST_STEPS", 3)
+def test_points_that_do_not_arrive_are_counted():
     with pytest.warns(ConvergenceWarning, match="of 200 points are still on their way after 3"):
-        advection(strip(2.5, 0, n=200)[0], 2)
+        advection(strip(2.5, 0, n=200)[0], 2, max_steps=3)
 
 
 # Bad input
@@ -288,6 +288,11 @@ def test_points_that_do_not_arrive_are_counted(monkeypatch):
         (lambda: select_by_regression(FEW, threshold=-1), ValueError, "threshold=-1"),
         (lambda: select_by_regression(FEW[:2], 2), ValueError, "minimum of 3"),
         (lambda: regression_errors([[1.0, np.nan]] * 3), ValueError, "NaN"),
+        (lambda: regression_errors(FEW, n_rows=0), ValueError, "n_rows=0 must be at least 1"),
+        (lambda: regression_errors(FEW, n_distances=1), ValueError, "n_distances=1 must be at"),
+        (lambda: select_independent(FEW, WEIGHTS, 2, n_rows=0), ValueError, "n_rows=0 must be"),
+        (lambda: select_independent(FEW, WEIGHTS, 2, most_sets=-1), ValueError, "most_sets=-1"),
+        (lambda: advection(FEW, 2, max_steps=0), ValueError, "max_steps=0 must be at least 1"),
         (lambda: select_independent(FEW, WEIGHTS, 5), ValueError, "n_components=5 must be at most"),
         (
             lambda: select_independent(FEW, WEIGHTS, 2, dimension=3),

@@ -27,10 +27,12 @@ from manifoldry import (
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import redundancy
+from manifoldry.nonredundant import criteria
 from manifoldry.nonredundant.criteria import Landscape, Prediction, mass_of
-from manifoldry.nonredundant.smoother import CUT
+from manifoldry.nonredundant.smoother import FactorOptions, smoother_functions
 
 LE = LaplacianEigenmaps(n_neighbors=12)
+CUT = 0.03  # share of the largest singular value below which functions are left out
 CRITERIA = ("gradient", "prediction")
 
 
@@ -466,7 +468,9 @@ def test_a_low_rank_smoother_gives_the_coordinate_of_the_whole_matrix(data, monk
         "roll": make_swiss_roll(1200, aspect=4, random_state=0),
     }[data].X
     low = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
-    monkeypatch.setattr("manifoldry.nonredundant.smoother._SMALL", 2000)
+    exact = partial(smoother_functions, factor=FactorOptions(exact_up_to=2000))
+    monkeypatch.setattr(criteria, "smoother_functions", exact)
     whole = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
     for i in range(2):
         assert correlation(low[:, i], whole[:, i]) > 0.999
+    assert not np.array_equal(low[:, 1], whole[:, 1])

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_strip
-from manifoldry.nonredundant.gradients import FLOOR, OldGradients, quadratic
+from manifoldry.nonredundant.gradients import OldGradients, quadratic
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_penalty_of_one_coordinate(W, rng):
     d = W.sum(axis=1)
     own = gamma(W, h, h)
     unit = (d @ own) / d.sum()
-    expected = (d * gamma(W, f, h) ** 2 / (own + FLOOR * unit)).sum()
+    expected = (d * gamma(W, f, h) ** 2 / (own + OldGradients.floor * unit)).sum()
     old = OldGradients(W, h[:, None])
     assert f @ (old.penalty @ f) == pytest.approx(expected)
     assert (old.components(f) ** 2).sum() == pytest.approx(expected)
@@ -44,7 +44,7 @@ def test_penalty_of_several_is_that_of_the_projection(W, rng):
     F /= np.sqrt([(d @ gamma(W, h, h)) / d.sum() for h in F.T])
     H = np.array([[gamma(W, a, b) for a in F.T] for b in F.T]).transpose(2, 0, 1)
     g = np.array([gamma(W, f, a) for a in F.T]).T
-    regular = np.linalg.solve(H + FLOOR * np.eye(3), g[:, :, None])[:, :, 0]
+    regular = np.linalg.solve(H + OldGradients.floor * np.eye(3), g[:, :, None])[:, :, 0]
     expected = (d * (g * regular).sum(axis=1)).sum()
     assert f @ (OldGradients(W, F).penalty @ f) == pytest.approx(expected)
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
 
-from manifoldry.nonredundant.smoother import CUT, smoother_functions
+from manifoldry.nonredundant.smoother import smoother_functions
+
+CUT = 0.03  # share of the largest singular value below which functions are left out
 
 
 @pytest.fixture

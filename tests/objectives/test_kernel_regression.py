@@ -1,6 +1,7 @@
 """Unsupervised kernel regression: values and derivatives against their definitions."""
 
 import tracemalloc
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives import map_pairs
+from manifoldry.objectives import density_floor, kernel_regression, leave_one_out
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import best_scale, leave_one_out_errors
+from manifoldry.objectives.map_pairs import over_pairs
 from manifoldry.objectives.regression_kernels import KERNELS, as_kernel
 from manifoldry.objectives.transformed import Boxed
 from manifoldry.util.threads import threads_allowed
@@ -41,10 +43,15 @@ def place(rng):
     return 0.6 * rng.normal(size=(14, 2))
 
 
+def cut_pairs(monkeypatch, **options):
+    for module in (density_floor, kernel_regression, leave_one_out):
+        monkeypatch.setattr(module, "over_pairs", partial(over_pairs, **options))
+
+
 @pytest.fixture(params=["one block", "many blocks"])
 def blocks(request, monkeypatch):
     if request.param == "many blocks":
-        monkeypatch.setattr(map_pairs, "_BUDGET", 14 * 3 * map_pairs._ARRAYS)  # three rows each
+        cut_pairs(monkeypatch, arrays=1, budget=14 * 3)  # three rows each
 
 
 def mixing_matrix(Y, kernel, leave_one_out):
@@ -211,7 +218,7 @@ def test_the_neighbour_graph_is_passed_on_in_units_of_the_error(X):
 
 
 def test_threads_do_not_change_a_bit(rng, monkeypatch):
-    monkeypatch.setattr(map_pairs, "_BUDGET", 2**12)
+    cut_pairs(monkeypatch, budget=2**12)
     X, Y = rng.normal(size=(200, 3)), rng.normal(size=(200, 2))
     objective = DensityFloor(UKRObjective(X), 3.0)
     found = []

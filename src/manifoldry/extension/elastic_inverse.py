@@ -10,12 +10,6 @@ from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norm
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
-_STARTS = 3  # nearest training points that are tried, beside their mean
-_REMOTE = 30.0  # squared distance from the map beyond which nothing changes any more
-_ARMIJO = 1e-4
-_ROUNDING = 1e-15  # of energies, in the frame of the data
-_SHORTEST, _LONGEST = 1e-8, 10.0  # of steps; the pull alone would ask for a half
-
 
 @dataclass(frozen=True, eq=False)
 class ElasticInverse:
@@ -38,6 +32,10 @@ class ElasticInverse:
         the training data sum to one; so log_scale counts as zero where it is greater.
     strength : float
         λ, for repulsive weights that sum to one.
+    n_nearest : int, default=3
+        Training points nearest on the map from which searches begin, beside their mean.
+    remote : float, default=30.0
+        Squared distance from the map beyond which nothing changes any more.
 
     Examples
     --------
@@ -54,12 +52,14 @@ class ElasticInverse:
     precision: Array
     log_scale: Array
     strength: float
+    n_nearest: int = 3
+    remote: float = 30.0
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)
         out = np.empty((len(Z), self.X.shape[1]))
-        for block in row_blocks(len(Z), 4 * (_STARTS + 1) * sum(self.X.shape)):
+        for block in row_blocks(len(Z), 4 * (self.n_nearest + 1) * sum(self.X.shape)):
             out[block] = self._predict(Z[block])
         return self.frame.origin + self.frame.unit * out
 
@@ -87,8 +87,8 @@ class ElasticInverse:
         """The energies of some positions, and where to start, (n_starts, n_new, n_features)."""
         places = np.asarray(self.Z, dtype=np.float64)
         A = expanded_squares(Z, places, squared_norms(places))
-        nearest = np.argsort(A, axis=1, kind="stable")[:, :_STARTS]
-        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - _REMOTE, 0.0) - A)
+        nearest = np.argsort(A, axis=1, kind="stable")[:, : self.n_nearest]
+        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.remote, 0.0) - A)
         total = K.sum(axis=1)
         mean = (K @ self.points) / total[:, None]
         spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
@@ -134,6 +134,8 @@ def descend_each(
     rows: IntArray,
     tolerance: float = 1e-10,
     max_iter: int = 1000,
+    armijo: float = 1e-4,  # share of the decrease along the slope that a step has to bring
+    rounding: float = 1e-15,  # of energies, in the frame of the data
 ) -> tuple[Array, Array]:
     """Minimize the energies `rows` from `starts`: where the searches end, and the energy there.
 
@@ -148,7 +150,7 @@ def descend_each(
         step = -length[active, None] * gradient[active]
         there, slope_there = energy.at(Y[active] + step, rows[active])
         change = slope_there - gradient[active]
-        better = there <= value[active] + _ARMIJO * _dot(step, gradient[active]) + _ROUNDING
+        better = there <= value[active] + armijo * _dot(step, gradient[active]) + rounding
         length[active] = np.where(better, _next_length(step, change), length[active] / 4)
         moved = active[better]
         Y[moved] += step[better]
@@ -159,12 +161,17 @@ def descend_each(
     return Y, value
 
 
-def _next_length(step: Array, change: Array) -> Array:
-    """The reciprocal of the curvature along the last step; long where there is none."""
+def _next_length(
+    step: Array, change: Array, shortest: float = 1e-8, longest: float = 10.0
+) -> Array:
+    """The reciprocal of the curvature along the last step; long where there is none.
+
+    The pull alone would ask for a half.
+    """
     bend, square = _dot(step, change), _dot(step, step)
     with np.errstate(divide="ignore", invalid="ignore"):
-        length = np.where(bend > 0, square / bend, _LONGEST)
-    return np.asarray(np.clip(length, _SHORTEST, _LONGEST))
+        length = np.where(bend > 0, square / bend, longest)
+    return np.asarray(np.clip(length, shortest, longest))
 
 
 def _dot(A: Array, B: Array) -> Array:

@@ -11,8 +11,6 @@ from manifoldry.objectives.regression_kernels import RegressionKernel, Shares, a
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
-_FARTHEST = 1e3  # diameters of the map from its centre beyond which all is as it is there
-
 
 class Expansion(NamedTuple):
     """A map from positions to data around some positions, up to the second order."""
@@ -52,6 +50,8 @@ class KernelRegressionMap:
         The data there.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         The κ that the map was made with.
+    farthest : float, default=1e3
+        Diameters of the map from its centre beyond which all is as it is there.
 
     Examples
     --------
@@ -68,6 +68,7 @@ class KernelRegressionMap:
     Z: Array
     X: Array
     kernel: str | RegressionKernel = "gaussian"
+    farthest: float = 1e3
 
     def __post_init__(self) -> None:
         as_kernel(self.kernel)
@@ -127,7 +128,7 @@ class KernelRegressionMap:
     def _within_sight(self, Z: Array) -> Array:
         """Positions so far off that squares would lose the map are moved in, straight to it."""
         Z, centre = np.asarray(Z, dtype=np.float64), self.positions.mean(axis=0)
-        farthest = _FARTHEST * max(float(np.ptp(self.positions, axis=0).max()), 1.0)
+        farthest = self.farthest * max(float(np.ptp(self.positions, axis=0).max()), 1.0)
         offset = Z - centre
         distance = np.abs(offset).max(axis=1, keepdims=True)
         shorter = offset * (farthest / np.maximum(distance, farthest))

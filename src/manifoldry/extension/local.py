@@ -17,12 +17,6 @@ from manifoldry.neighbors.neighborhoods import barycentric_weights, gathered
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
-# Where the map shrinks one direction to less than this share of another, it is folded there and
-# going back along that direction would blow up noise.
-_FOLDED = 0.05
-# Tangent coordinates smaller than this share of the largest are rounding.
-_FLAT = 1e-10
-
 
 @dataclass(frozen=True, eq=False)
 class LocalWeights(KernelExtension):
@@ -104,6 +98,11 @@ class LocalAffine(LocalWeights):
     """
 
     members: IntArray  # (n_train, k), the point itself first
+    # Where the map shrinks one direction to less than this share of another, it is folded there and
+    # going back along that direction would blow up noise.
+    folded: float = 0.05
+    # Tangent coordinates smaller than this share of the largest are rounding.
+    flat: float = 1e-10
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         query = self.graph.index.read(X)
@@ -112,7 +111,7 @@ class LocalAffine(LocalWeights):
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
         theta = np.einsum("qf,qfl->ql", position, axes)
         # The pseudo-inverse of centred coordinates sums to zero over the members.
-        steps = np.einsum("ql,qlk->qk", theta, np.linalg.pinv(local, rcond=_FLAT))
+        steps = np.einsum("ql,qlk->qk", theta, np.linalg.pinv(local, rcond=self.flat))
         return members, 1 / members.shape[1] + steps
 
     def inverse(self, Z: Array) -> Array:
@@ -141,7 +140,7 @@ class LocalAffine(LocalWeights):
     def _carry_back(self, Z: Array, members: IntArray) -> Array:
         local, center, axes = self._tangents(members)
         middle, A = self._affine(members, local)
-        theta = np.einsum("qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=_FOLDED))
+        theta = np.einsum("qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=self.folded))
         return np.asarray(center + np.einsum("qfl,ql->qf", axes, theta))
 
     def _nearest_on_map(self, Z: Array, k: int) -> IntArray:
@@ -169,7 +168,7 @@ class LocalAffine(LocalWeights):
         """Centre on the map, and the least-squares map from tangent coordinates to it."""
         Y = self.embedding[members].astype(np.float64)
         middle = Y.mean(axis=1)
-        return middle, np.linalg.pinv(local, rcond=_FLAT) @ (Y - middle[:, None, :])
+        return middle, np.linalg.pinv(local, rcond=self.flat) @ (Y - middle[:, None, :])
 
 
 @dataclass(frozen=True, eq=False)

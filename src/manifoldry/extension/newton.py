@@ -1,5 +1,6 @@
 """Newton's method for many small problems at once, each with its own steps and its own end."""
 
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -8,10 +9,24 @@ from numpy.typing import NDArray
 from manifoldry.extension.placement import Local
 from manifoldry.util.typing import Array, IntArray
 
-_ACCEPT = 1e-4  # share of the promised decrease that a step has to bring
-_POOR, _GOOD = 0.25, 0.75  # shares below and above which the model is trusted less or more
-_LONGEST = 4.0  # radius, in units of the scale
-_FLAT = 1e-300  # curvature that stands for none
+
+@dataclass(frozen=True)
+class TrustRegion:
+    """How far a quadratic model is trusted, by the share of its promise that a step has kept."""
+
+    accept: float = 1e-4  # share of the promised decrease that a step has to bring
+    poor: float = 0.25  # share below which the model is trusted less
+    good: float = 0.75  # share above which it is trusted more
+    longest: float = 4.0  # radius, in units of the scale
+
+    def next_radius(self, radius: Array, length: Array, kept: Array) -> Array:
+        """Of the next step, after one of that length that has `kept` a share of its promise."""
+        grown = np.where(length >= radius, 2 * radius, radius)
+        # Where the trial has no value at all, neither comparison holds: that is a failure too.
+        return np.where(kept > self.good, grown, np.where(kept > self.poor, radius, length / 4))
+
+
+DEFAULT_REGION = TrustRegion()
 
 
 class Problems(Protocol):
@@ -39,6 +54,7 @@ def minimize_each(
     scale: Array,
     tolerance: float = 1e-9,
     max_iter: int = 200,
+    region: TrustRegion = DEFAULT_REGION,
 ) -> Minima:
     """Minimize the functions `rows` from the starts `Z`, (n, d), by safeguarded Newton steps.
 
@@ -58,11 +74,11 @@ def minimize_each(
         noise = now.value_noise + there.value_noise
         with np.errstate(invalid="ignore"):  # flat without rounding: 0/0 is no success
             success = (now.value - there.value + noise) / (step.decrease + noise)
-        better = success > _ACCEPT
+        better = success > region.accept
         Z[active[better]] += step.move[better]
         here.put(active[better], there.take(better))
-        wider = _next_radius(radius[active], step.length, success)
-        radius[active] = np.minimum(wider, _LONGEST * scale[active])
+        wider = region.next_radius(radius[active], step.length, success)
+        radius[active] = np.minimum(wider, region.longest * scale[active])
         n_iter[active] += 1
         converged[active] = step.last
         stuck = radius[active] <= tolerance * scale[active]
@@ -79,10 +95,10 @@ class _Step(NamedTuple):
     last: NDArray[np.bool_]
 
 
-def _step(now: Local, radius: Array, tolerance: Array) -> _Step:
-    """The minimizer of the quadratic model in the box."""
+def _step(now: Local, radius: Array, tolerance: Array, flat: float = 1e-300) -> _Step:
+    """The minimizer of the quadratic model in the box; a curvature of `flat` stands for none."""
     curvature, axes = np.linalg.eigh(now.hessian)
-    curvature = np.maximum(np.abs(curvature), _FLAT)
+    curvature = np.maximum(np.abs(curvature), flat)
     slope = np.einsum("nij,ni->nj", axes, now.gradient)
     slope[np.abs(slope) <= now.gradient_noise[:, None]] = 0.0
     with np.errstate(over="ignore"):  # on flat ground the radius is the limit
@@ -92,9 +108,3 @@ def _step(now: Local, radius: Array, tolerance: Array) -> _Step:
     last = np.abs(whole).max(axis=1) <= tolerance
     move = np.einsum("nij,nj->ni", axes, along)
     return _Step(move, np.abs(along).max(axis=1), decrease, last)
-
-
-def _next_radius(radius: Array, length: Array, success: Array) -> Array:
-    grown = np.where(length >= radius, 2 * radius, radius)
-    # Where the trial has no value at all, neither comparison holds: that is a failure too.
-    return np.where(success > _GOOD, grown, np.where(success > _POOR, radius, length / 4))

@@ -1,5 +1,6 @@
 """Kernel PCA's ways back to the data: kernel ridge regression and a fixed point."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,9 +13,6 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks, spread_rows
-
-_RIDGES = 10.0 ** np.arange(-10, 1)  # relative to the kernel's diagonal
-_SAMPLE = 1000  # rows on which the ridge is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,11 +27,17 @@ class KernelRidge:
         The data at those positions.
     ridge : float or None
         Penalty; by default the one of smallest leave-one-out error.
+    ridges : tuple of float
+        Penalties among which that one is chosen, relative to the kernel's diagonal.
+    sample_size : int, default=1000
+        Rows on which it is chosen, at most.
     """
 
     Z: Array
     X: Array
     ridge: float | None = None
+    ridges: tuple[float, ...] = tuple((10.0 ** np.arange(-10, 1)).tolist())
+    sample_size: int = 1000
 
     @cached_property
     def kernel(self) -> RBF:
@@ -45,13 +49,13 @@ class KernelRidge:
         """The penalty in use."""
         if self.ridge is not None:
             return self.ridge
-        rows = spread_rows(len(self.Z), _SAMPLE)
+        rows = spread_rows(len(self.Z), self.sample_size)
         sample = RBF(self.kernel.X[rows], self.kernel.frame, self.kernel.gamma)
         Y = self._centered[rows]
         K = sample.matrix(sample.X)
         # Units do not matter for the choice, and in the data's own squares might overflow.
-        errors = leave_one_out_errors(K, Y / power_of_two_scale(Y), _RIDGES)
-        return float(_RIDGES[np.argmin(errors)])
+        errors = leave_one_out_errors(K, Y / power_of_two_scale(Y), self.ridges)
+        return float(self.ridges[np.argmin(errors)])
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
@@ -78,7 +82,7 @@ class KernelRidge:
         return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), self._centered))
 
 
-def leave_one_out_errors(K: Array, Y: Array, ridges: Array) -> Array:
+def leave_one_out_errors(K: Array, Y: Array, ridges: Sequence[float]) -> Array:
     """Mean squared leave-one-out error of kernel ridge regression for each of the ridges.
 
     With A = K + ridge·I, leaving row i out changes its residual to (A⁻¹Y)ᵢ / (A⁻¹)ᵢᵢ, so one

@@ -1,6 +1,6 @@
 """New points by orthogonal projection onto the surface that a map describes in data space."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,14 +16,6 @@ from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 
-_STARTS = 5
-_MARGIN = 0.1  # share of the map's extent by which positions may leave it
-_ITERATIONS = 200
-_TOLERANCE = 1e-11  # steps that short end a search, in extents of the map
-_GAIN = 1e-15  # share of the cost; a step that promises less is the last
-_ROUNDING = 1e-13  # share of the squares by which a cost may rise without being refused
-_DAMPING = 1e-3  # to begin with, relative to the largest curvature
-_FARTHEST = 1e6  # sizes of the data beyond which a point is projected as from there
 _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -37,6 +29,59 @@ class Projected(NamedTuple):
     """Distances of the points from the surface, (n_new,)."""
     converged: NDArray[np.bool_]
     """Whether the search for a position came to its end, (n_new,)."""
+
+
+@dataclass(frozen=True)
+class DampedNewton:
+    """Newton steps whose damping follows their success (Levenberg and Marquardt's rule).
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Most steps of a search.
+    tolerance : float, default=1e-11
+        Steps that short end a search, in extents of the map.
+    gain : float, default=1e-15
+        Share of the cost; a step that promises less is the last.
+    rounding : float, default=1e-13
+        Share of the squares by which a cost may rise without being refused.
+    damping : float, default=1e-3
+        To begin with, relative to the largest curvature.
+    """
+
+    max_iter: int = 200
+    tolerance: float = 1e-11
+    gain: float = 1e-15
+    rounding: float = 1e-13
+    damping: float = 1e-3
+
+    def minimize(self, cost: "_Cost", X: Array, Z: Array, low: Array, high: Array) -> "_Ends":
+        """Minimize a cost from given positions, each with a damping of its own."""
+        Z, extent = Z.copy(), np.maximum(high - low, _TINY)
+        moving, damping = np.arange(len(Z)), np.full(len(Z), self.damping)
+        here = cost.around(X, Z)
+        for _ in range(self.max_iter):
+            steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
+            trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
+            length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
+            gain = -(steps * here.gradient[moving]).sum(axis=1)
+            there = cost.around(X[moving], trial)
+            slack = self.rounding * (X[moving] ** 2).sum(axis=1)
+            better = there.values <= here.values[moving] * (1 + self.rounding) + slack
+            damping[moving] = self._next_damping(damping[moving], better)
+            taken = moving[better]
+            Z[taken] = trial[better]
+            for old, new in zip(here, there, strict=True):
+                old[taken] = new[better]
+            moving = moving[(length > self.tolerance) & (gain > self.gain * there.values)]
+            if len(moving) == 0:
+                break
+        done = np.ones(len(Z), dtype=bool)
+        done[moving] = False
+        return _Ends(Z, here.values, done)
+
+    def _next_damping(self, now: Array, better: Array) -> Array:
+        return np.where(better, now / 10, 10 * now + self.damping)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +108,12 @@ class OrthogonalProjection(Extension):
         Density below which positions are called back; 0 for none.
     weight : float, default=0.0
         Weight of that call, in squared units of the data.
+    margin : float, default=0.1
+        Share of the map's extent by which positions may leave it.
+    farthest : float, default=1e6
+        Sizes of the data beyond which a point is projected as from there.
+    search : DampedNewton
+        How a position is searched for.
 
     Examples
     --------
@@ -74,9 +125,12 @@ class OrthogonalProjection(Extension):
     """
 
     surface: KernelRegressionMap
-    n_starts: int = _STARTS
+    n_starts: int = 5
     floor: float = 0.0
     weight: float = 0.0
+    margin: float = 0.1
+    farthest: float = 1e6
+    search: DampedNewton = DampedNewton()
 
     def __post_init__(self) -> None:
         check_nonnegative("floor", self.floor)
@@ -94,7 +148,7 @@ class OrthogonalProjection(Extension):
         for block in row_blocks(len(X), k * self._map.numbers_per_row + X.shape[1]):
             near = self._relative(X[block])
             starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
-            ends = _search(self._cost, np.repeat(near, k, axis=0), starts, *self._box)
+            ends = self.search.minimize(self._cost, near.repeat(k, axis=0), starts, *self._box)
             best = np.argmin(ends.costs.reshape(-1, k), axis=1) + k * np.arange(len(near))
             Z[block], converged[block] = ends.positions[best], ends.done[best]
         return Projected(Z, self._distances(X, Z), converged)
@@ -113,7 +167,7 @@ class OrthogonalProjection(Extension):
             X = (np.asarray(X, dtype=np.float64) - self.surface.mean) / self._unit
         X = np.clip(X, -_LARGEST, _LARGEST)
         size = np.abs(X).max(axis=1, keepdims=True)
-        X = X * (_FARTHEST / np.maximum(size, _FARTHEST))
+        X = X * (self.farthest / np.maximum(size, self.farthest))
         return X if self._basis is None else np.asarray(X @ self._basis)
 
     @cached_property
@@ -131,7 +185,7 @@ class OrthogonalProjection(Extension):
         """The same surface around the data's mean, in their unit and at most n dimensions."""
         X = self.surface.centred / self._unit
         X = X if self._basis is None else X @ self._basis
-        return KernelRegressionMap(self.surface.positions, X, self.surface.kernel)
+        return replace(self.surface, Z=self.surface.positions, X=X)
 
     @property
     def _cost(self) -> "_Cost":
@@ -146,7 +200,7 @@ class OrthogonalProjection(Extension):
     @cached_property
     def _box(self) -> tuple[Array, Array]:
         low, high = self.surface.positions.min(axis=0), self.surface.positions.max(axis=0)
-        return low - _MARGIN * (high - low), high + _MARGIN * (high - low)
+        return low - self.margin * (high - low), high + self.margin * (high - low)
 
 
 class _Ends(NamedTuple):
@@ -193,32 +247,6 @@ class _Cost(NamedTuple):
             + low[:, None, None] * g[:, :, None] * g[:, None, :]
             - push[:, None, None] * H,
         )
-
-
-def _search(cost: _Cost, X: Array, Z: Array, low: Array, high: Array) -> _Ends:
-    """Minimize a cost from given positions, each with a damping of its own."""
-    Z, extent = Z.copy(), np.maximum(high - low, _TINY)
-    moving, damping = np.arange(len(Z)), np.full(len(Z), _DAMPING)
-    here = cost.around(X, Z)
-    for _ in range(_ITERATIONS):
-        steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
-        trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
-        length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
-        gain = -(steps * here.gradient[moving]).sum(axis=1)
-        there = cost.around(X[moving], trial)
-        slack = _ROUNDING * (X[moving] ** 2).sum(axis=1)
-        better = there.values <= here.values[moving] * (1 + _ROUNDING) + slack
-        damping[moving] = np.where(better, damping[moving] / 10, 10 * damping[moving] + _DAMPING)
-        taken = moving[better]
-        Z[taken] = trial[better]
-        for old, new in zip(here, there, strict=True):
-            old[taken] = new[better]
-        moving = moving[(length > _TOLERANCE) & (gain > _GAIN * there.values)]
-        if len(moving) == 0:
-            break
-    done = np.ones(len(Z), dtype=bool)
-    done[moving] = False
-    return _Ends(Z, here.values, done)
 
 
 def _steps(local: _Local, damping: Array, Z: Array, low: Array, high: Array) -> Array:

@@ -14,19 +14,15 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_rows
 
-_NEIGHBORS = 48  # neighbours a prediction may draw on; the bandwidth decides how many it does
-_SPACING = 5  # the neighbour whose distance is the local spacing of the map
-_BANDWIDTHS = 2.0 ** np.arange(-2, 4)  # in units of the local spacing
-_SAMPLE = 1000  # points on which the bandwidth is chosen
-_FARTHEST = 5.0  # weighted standard deviations of the neighbours beyond which no line goes on
-_FADE = 1e-6  # share of the local variance below which a direction counts as having none
-
 
 @dataclass(frozen=True, eq=False)
 class MapSpacing:
     """How densely a map is populated, and how far a position is from its points."""
 
     Z: Array
+    most_neighbors: int = 48  # that a prediction may draw on; the bandwidth decides how many count
+    spacing_neighbor: int = 5  # whose distance is the local spacing of the map
+    sample_size: int = 1000  # points on which figures are taken, and bandwidths chosen
 
     @cached_property
     def positions(self) -> Array:
@@ -40,18 +36,18 @@ class MapSpacing:
 
     @cached_property
     def sample(self) -> IntArray:
-        """Up to a thousand evenly spread rows, to take figures on."""
-        return spread_rows(len(self.Z), _SAMPLE)
+        """Up to `sample_size` evenly spread rows, to take figures on."""
+        return spread_rows(len(self.Z), self.sample_size)
 
     @property
     def k(self) -> int:
         """Neighbours looked at around a position."""
-        return min(_NEIGHBORS, len(self.Z) - 1)
+        return min(self.most_neighbors, len(self.Z) - 1)
 
     @property
     def spacing_rank(self) -> int:
         """The neighbour whose distance is the local spacing."""
-        return min(_SPACING, self.k)
+        return min(self.spacing_neighbor, self.k)
 
     @cached_property
     def sample_neighbors(self) -> tuple[IntArray, Array]:
@@ -102,6 +98,8 @@ class LocalRegression:
         Map positions of at least two points.
     X : array or sparse matrix of shape (n_samples, n_features)
         The data at those positions.
+    bandwidths : tuple of float
+        Those to choose from, in units of the local spacing.
 
     Examples
     --------
@@ -114,6 +112,7 @@ class LocalRegression:
 
     Z: Array
     X: Matrix
+    bandwidths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
     @cached_property
     def map(self) -> MapSpacing:
@@ -153,7 +152,7 @@ class LocalRegression:
     def _candidates(self) -> list[Smoother]:
         # A local linear fit has n_components + 1 unknowns and needs points to spare.
         degrees = (0, 1) if self.map.k >= 2 * (self.Z.shape[1] + 1) else (0,)
-        return [Smoother(degree, float(h)) for degree in degrees for h in _BANDWIDTHS]
+        return [Smoother(degree, h) for degree in degrees for h in self.bandwidths]
 
     @cached_property
     def _unit(self) -> float:
@@ -200,14 +199,17 @@ def gaussian_weights(distances: Array, width: Array) -> Array:
     return weights / weights.sum(axis=1, keepdims=True)
 
 
-def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
+def linear_weights(
+    weights: Array, neighbors: Array, Z: Array, *, reach: float = 5.0, fade: float = 1e-6
+) -> Array:
     """Weights of a local linear fit's value at Z, from kernel weights of the neighbours.
 
     The fit's value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with m the weighted mean of the neighbours, cᵢ
-    their offsets from it and C their covariance. In directions in which the neighbours have next
-    to no spread, C⁻¹ fades to zero and the fit to a local constant. A line through few points runs
-    away from the data between them too, so in each direction of C, z counts as no farther from m
-    than a few of its standard deviations: the value then stays within as many of those of the xᵢ.
+    their offsets from it and C their covariance. In directions in which the neighbours have less
+    than the share `fade` of their variance, C⁻¹ fades to zero and the fit to a local constant. A
+    line through few points runs away from the data between them too, so in each direction of C, z
+    counts as no farther from m than `reach` of its standard deviations: the value then stays within
+    as many of those of the xᵢ.
     """
     origin = neighbors[:, :1]  # the nearest: differences to it keep their digits far from zero
     unit = np.abs(neighbors - origin).max(axis=(1, 2), keepdims=True)
@@ -220,11 +222,11 @@ def linear_weights(weights: Array, neighbors: Array, Z: Array) -> Array:
     scale = np.where(trace > 1e-100, trace, np.inf)  # else one neighbour has all the weight
     shares, axes = np.linalg.eigh(C / scale[:, :, None])
     shares = np.maximum(shares, 0.0)
-    farthest = _FARTHEST * np.sqrt(shares * np.where(np.isinf(scale), 0.0, scale))
+    farthest = reach * np.sqrt(shares * np.where(np.isinf(scale), 0.0, scale))
     offset = (Z - origin[:, 0]) / unit[:, 0] - mean
     along = np.clip(np.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
     # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
-    slope = np.einsum("qlm,qm->ql", axes, along * shares / (shares**2 + _FADE**2)) / scale
+    slope = np.einsum("qlm,qm->ql", axes, along * shares / (shares**2 + fade**2)) / scale
     return weights * (1 + (centered @ slope[:, :, None])[:, :, 0])
 
 

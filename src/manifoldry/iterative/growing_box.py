@@ -13,8 +13,6 @@ from manifoldry.optimize.optimizer import Optimizer, Solution
 from manifoldry.optimize.path import Path
 from manifoldry.util.typing import Array
 
-_SMALLEST = 0.1  # half width of the box in which a homotopy begins: all points see each other
-
 Search = Callable[[Objective, Array, Monitor], Solution]
 
 
@@ -39,14 +37,18 @@ def grow_box(
     optimizer: Optimizer,
     rng: np.random.Generator,
     monitor: Monitor,
+    smallest: float = 0.1,
 ) -> tuple[Solution, Path]:
-    """Let a box grow to `size`: the map, in units of the box, is the start at every next size."""
+    """Let a box grow to `size`: the map, in units of the box, is the start at every next size.
+
+    It begins with the half width `smallest`, where all points see each other.
+    """
 
     def family(eta: float) -> Objective:
         monitor.view = lambda U: eta * np.sin(U)
         return Resized(Boxed(objective, eta), eta)
 
-    sizes = rule.values_between(min(_SMALLEST, size / 2), size)
+    sizes = rule.values_between(min(smallest, size / 2), size)
     U = Boxed(objective, 1.0).outside(_filling(start))
     walk = Walk(rule, family, U, optimizer, rng, monitor, monitor.begin)
     found = rule.follow(walk, sizes)

@@ -19,17 +19,10 @@ from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import SMALLEST_DIVISOR
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import Penalty, Quadratics
-from manifoldry.nonredundant.gradients import FLOOR, Steps
+from manifoldry.nonredundant.gradients import Steps
 from manifoldry.nonredundant.smoother import Functions
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
-
-# Share of a coordinate's size below which what the excluded functions leave is rounding.
-_ROUNDING = 1e-8
-# How many times as large as at the training points a combination may be between them.
-_WILD = 3.0
-# Ratio of eigenvalues of normal equations below which they lose too many digits.
-_ILL_CONDITIONED = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +46,15 @@ class Multipliers:
         low, high = before.min(axis=0), before.max(axis=0)
         return cls(functions, coefficients, low, high), values - columns @ coefficients
 
-    def is_tame(self, before: Array, size: float) -> bool:
-        """Whether it stays as large between the training points as it is at them.
+    def is_tame(self, before: Array, size: float, wild: float = 3.0) -> bool:
+        """Whether it is between the training points at most `wild` times its `size` at them.
 
         On a few points, functions that nearly contain each other are told apart by rounding, and
         their combination swings wildly in between.
         """
         order = np.argsort(before[:, 0], kind="stable")
         between = (before[order[1:]] + before[order[:-1]]) / 2
-        return bool(np.abs(self(between)).max(initial=0.0) <= _WILD * size)
+        return bool(np.abs(self(between)).max(initial=0.0) <= wild * size)
 
     def __call__(self, before: Array) -> Array:
         """Its values at earlier coordinates (n, q)."""
@@ -69,11 +62,14 @@ class Multipliers:
         return np.asarray(_columns(self.functions, before) @ self.coefficients)
 
 
-def _least_squares(A: Array, b: Array) -> Array:
-    """Coefficients x of smallest ‖Ax − b‖, through AᵀA where its condition allows it."""
+def _least_squares(A: Array, b: Array, ill_conditioned: float = 1e-9) -> Array:
+    """Coefficients x of smallest ‖Ax − b‖, through AᵀA where its condition allows it.
+
+    Where the ratio of its eigenvalues is below `ill_conditioned` it loses too many digits.
+    """
     G = A.T @ A
     values = np.linalg.eigvalsh(G)
-    if values[0] < _ILL_CONDITIONED * values[-1]:
+    if values[0] < ill_conditioned * values[-1]:
         return np.asarray(np.linalg.lstsq(A, b, rcond=1e-13)[0])
     factor = cho_factor(G)
     x = cho_solve(factor, A.T @ b)
@@ -98,14 +94,22 @@ class Correction:
 
     @classmethod
     def of(
-        cls, functions: Functions | Quadratics | None, missing: Array, bare: Array, before: Array
+        cls,
+        functions: Functions | Quadratics | None,
+        missing: Array,
+        bare: Array,
+        before: Array,
+        rounding: float = 1e-8,
     ) -> Correction:
-        """From what is `missing` at the training points, where the formula gives `bare`."""
+        """From what is `missing` at the training points, where the formula gives `bare`.
+
+        What the excluded functions leave is none below the share `rounding` of the coordinate.
+        """
         multipliers, rest = Multipliers.fitted(functions, before, missing)
         Z = np.column_stack([before, bare])
         if not multipliers.is_tame(before, np.abs(missing).max()):
             return cls(None, LocalRegression(Z, missing[:, None]))
-        if np.abs(rest).max() <= _ROUNDING * np.abs(bare + missing).max():
+        if np.abs(rest).max() <= rounding * np.abs(bare + missing).max():
             return cls(multipliers, None)
         return cls(multipliers, LocalRegression(Z, rest[:, None]))
 
@@ -156,7 +160,7 @@ class GradientRow:
         old, m = self.penalty.old, self.penalty.weight
         edges = Steps.of(W, old.F, here, old.unit)
         n, q = here.shape
-        out = edges.along(edges.frames(FLOOR), edges.rows)
+        out = edges.along(edges.frames(old.floor), edges.rows)
         out *= (np.sqrt(edges.degree)[edges.rows] * edges.share)[:, None]
         back = -edges.along(old.frames, edges.columns)
         back *= (edges.weights / np.sqrt(old.edges.degree)[edges.columns])[:, None]

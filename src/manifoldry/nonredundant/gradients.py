@@ -14,8 +14,6 @@ from scipy import sparse
 
 from manifoldry.util.typing import Array, IntArray
 
-# Squared gradients below this share of their mean are not trusted to give a direction.
-FLOOR = 0.1
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -68,10 +66,13 @@ class OldGradients:
         Symmetric weights without a diagonal.
     F : array of shape (n, q)
         The earlier coordinates.
+    floor : float, default=0.1
+        Squared gradients below this share of their mean are not trusted to give a direction.
     """
 
     W: sparse.csr_array
     F: Array
+    floor: float = 0.1
 
     @cached_property
     def unit(self) -> Array:
@@ -88,7 +89,7 @@ class OldGradients:
     @cached_property
     def frames(self) -> Array:
         """Orthonormal frames of the earlier gradients, (n, q, q)."""
-        return self.edges.frames(FLOOR)
+        return self.edges.frames(self.floor)
 
     @property
     def laplacian(self) -> sparse.csr_array:
@@ -108,7 +109,7 @@ class OldGradients:
 
     def share(self, f: Array) -> float:
         """Share of f's energy that lies along the earlier gradients: 0 all new, 1 nothing new."""
-        along = float(((self._factor(self.edges.frames(FLOOR / 10)) @ f) ** 2).sum())
+        along = float(((self._factor(self.edges.frames(self.floor / 10)) @ f) ** 2).sum())
         return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
 
     def _factor(self, frames: Array) -> sparse.csr_array:

@@ -20,20 +20,33 @@ from manifoldry.util.typing import Array, IntArray
 Smoother = Literal["nadaraya_watson", "local_linear"]
 SMOOTHERS = ("nadaraya_watson", "local_linear")
 
-CUT = 0.03  # singular values below this share of the largest are left out (Blau & Michaeli)
-# Share of the kernel's trace that a factor may leave out. At 1e-3 the next coordinate agrees with
-# that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to 2e-2.
-_TRACE = 1e-3
-# Columns of a factor at most: half the points of small data, as many as that takes, and fewer of
-# large ones, where more changed coordinates of MNIST, did not improve them, and doubled the time.
-_MOST_OF_MANY, _MANY = 300, 3000
-# Up to so many points the matrix itself is decomposed: the order of rows does not matter then.
-_SMALL = 500
-_SMALLEST_BLOCK = 16  # candidates looked at together
-_KEPT = 0.25  # of the largest residual in a block: whoever has less is explained by the others
-_ROUNDING = 1e-10  # share of the largest eigenvalue that is none
 _TINY = float(np.finfo(float).tiny)
-_RIDGE = 1e-9  # of local slopes, relative to the kernel's own width
+
+
+@dataclass(frozen=True)
+class FactorOptions:
+    """When a factor stands in for the kernel's matrix, and how good it is."""
+
+    # Up to so many points the matrix itself is decomposed: the order of rows does not matter then.
+    exact_up_to: int = 500
+    # Columns of a factor at most: half the points of small data, as many as that takes, and fewer
+    # of large ones, where more changed coordinates of MNIST, did not improve them, and doubled the
+    # time.
+    many: int = 3000  # points
+    columns_of_many: int = 300
+    # Share of the kernel's trace that a factor may leave out. At 1e-3 the next coordinate agrees
+    # with that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to 2e-2.
+    left_out: float = 1e-3
+    smallest_block: int = 16  # candidates looked at together
+    kept: float = 0.25  # of a block's largest residual: whoever has less is explained by the others
+    rounding: float = 1e-10  # share of the largest eigenvalue that is none
+
+    def room(self, n: int) -> int:
+        """Columns of a factor of `n` points at most."""
+        return self.columns_of_many if n > self.many else n // 2
+
+
+DEFAULT_FACTOR = FactorOptions()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,30 +78,31 @@ def smoother_functions(
     bandwidth: float,
     smoother: Smoother = "nadaraya_watson",
     *,
-    cut: float = CUT,
+    cut: float = 0.03,
     most: int | None = None,
+    factor: FactorOptions = DEFAULT_FACTOR,
 ) -> Functions:
     """Functions spanning what a smoother on the columns of `F` can predict.
 
     The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·mass_k, where z are the coordinates over
     `bandwidth` times their root mean square. The functions are the right singular vectors of P
-    under the mass, all with σ > cut·σ₁: Σ mass·v·f = 0 for all of them says that P f is next to
-    nothing. At most the `most` that say most.
+    under the mass, all with σ > cut·σ₁, the share of Blau & Michaeli: Σ mass·v·f = 0 for all of
+    them says that P f is next to nothing. At most the `most` that say most.
     """
     n, q = F.shape
     width = bandwidth * np.sqrt(q * (mass @ F**2) / mass.sum())
     width[width == 0] = 1.0  # a coordinate that is constant
     Z, linear = F / width, smoother == "local_linear"
-    if n <= _SMALL:
+    if n <= factor.exact_up_to:
         return _exact(Z, mass, width, linear, cut, most)
-    room = _MOST_OF_MANY if n > _MANY else n // 2
-    L, left, pivots = _pivoted_cholesky(Z, mass, max(2, room // (q + 1) if linear else room))
+    columns = max(2, factor.room(n) // (q + 1) if linear else factor.room(n))
+    L, left, pivots = _pivoted_cholesky(Z, mass, columns, factor)
     constant, slope = _fit(lambda values: _smoothed(L, left, mass, values), Z, linear)
     A = np.hstack([constant[:, None] * L, *(b[:, None] * L for b in slope.T)])
     B = np.hstack([L, *(z[:, None] * L for z in Z.T[: slope.shape[1]])])
     # A (B·mass)ᵀ = P. In the basis B·T, orthonormal under the mass, singular vectors are E.
     w, U = eigh(B.T @ (mass[:, None] * B), check_finite=False)
-    real = w > _ROUNDING * w[-1]
+    real = w > factor.rounding * w[-1]
     T, H = U[:, real] / np.sqrt(w[real]), U[:, real] * np.sqrt(w[real])
     squares, E = eigh(H.T @ (A.T @ A) @ H, check_finite=False)
     sigma = np.sqrt(np.maximum(squares, 0.0))
@@ -130,7 +144,9 @@ def _with_slopes(K: Array, Z: Array, coefficients: Array) -> Array:
     return np.hstack([K, *(Z[:, j : j + 1] * K for j in range(Z.shape[1]))])
 
 
-def _pivoted_cholesky(Z: Array, mass: Array, most: int) -> tuple[Array, Array, IntArray]:
+def _pivoted_cholesky(
+    Z: Array, mass: Array, most: int, options: FactorOptions
+) -> tuple[Array, Array, IntArray]:
     """L (n, m), what it leaves of the diagonal, and the pivots, with K ≈ L Lᵀ.
 
     Randomly pivoted (Chen, Epperly, Tropp & Webber 2023), block by block: candidates are drawn
@@ -142,13 +158,13 @@ def _pivoted_cholesky(Z: Array, mass: Array, most: int) -> tuple[Array, Array, I
     L, left = np.empty((n, most), order="F"), np.ones(n)
     pivots, share = np.empty(most, dtype=np.intp), mass / mass.sum()
     m = 0
-    while m < most and share @ left > _TRACE:
+    while m < most and share @ left > options.left_out:
         weight = share * left
-        draws = min(max(_SMALLEST_BLOCK, m // 4), most - m)
+        draws = min(max(options.smallest_block, m // 4), most - m)
         drawn = np.unique(rng.choice(n, draws, p=weight / weight.sum()))
         C = _kernel(Z, Z[drawn]) - L[:, :m] @ L[drawn, :m].T
         S = (C[drawn] + C[drawn].T) / 2
-        R, order, rank, _ = dpstrf(S, tol=max(_KEPT * S.diagonal().max(), 1e-12))
+        R, order, rank, _ = dpstrf(S, tol=max(options.kept * S.diagonal().max(), 1e-12))
         order, R = order[:rank] - 1, np.triu(R[:rank, :rank])
         new = solve_triangular(R, C[:, order].T, trans="T", check_finite=False).T
         L[:, m : m + rank], pivots[m : m + rank] = new, drawn[order]
@@ -164,8 +180,13 @@ def _smoothed(L: Array, left: Array, mass: Array, values: Array) -> Array:
     return np.asarray((L @ (L.T @ weighted)).T + left * weighted.T).T
 
 
-def _fit(smooth: Callable[[Array], Array], Z: Array, linear: bool) -> tuple[Array, Array]:
-    """Constants a (n,) and slopes b (n, q or 0) of P_jk = k_jk·mass_k·(a_j + b_jᵀ z_k)."""
+def _fit(
+    smooth: Callable[[Array], Array], Z: Array, linear: bool, ridge: float = 1e-9
+) -> tuple[Array, Array]:
+    """Constants a (n,) and slopes b (n, q or 0) of P_jk = k_jk·mass_k·(a_j + b_jᵀ z_k).
+
+    The ridge of local slopes is relative to the kernel's own width.
+    """
     n, q = Z.shape
     total = smooth(np.ones(n))
     if not linear:
@@ -178,6 +199,6 @@ def _fit(smooth: Callable[[Array], Array], Z: Array, linear: bool) -> tuple[Arra
     for column, (i, j) in enumerate(pairs):
         cov[:, i, j] = cov[:, j, i] = second[:, column] / total - mean[:, i] * mean[:, j]
     # The fit at z_j weighs z_k by 1 + (z_j − mean)ᵀ cov⁻¹ (z_k − mean), over the total.
-    cov[:, np.arange(q), np.arange(q)] += _RIDGE
+    cov[:, np.arange(q), np.arange(q)] += ridge
     slope = np.linalg.solve(cov, (Z - mean)[:, :, None])[:, :, 0]
     return (1 - (slope * mean).sum(axis=1)) / total, slope / total[:, None]

@@ -13,9 +13,6 @@ from manifoldry.objectives.map_pairs import centred_map, over_pairs
 from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
 from manifoldry.util.typing import Array, Matrix
 
-_STEPS = 24  # scales tried before the best is refined
-_TOLERANCE = 0.01  # of the scale's logarithm
-
 
 class Fit(NamedTuple):
     """Fitted values of regression on a map."""
@@ -94,7 +91,13 @@ def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") 
     return least_scale(lambda Y: float(fit(Y, X, kernel).errors.mean()), Y)
 
 
-def least_scale(value: Callable[[Array], float], Y: Array) -> Scale:
+def least_scale(
+    value: Callable[[Array], float],
+    Y: Array,
+    *,
+    n_scales: int = 24,  # tried before the best is refined
+    tolerance: float = 0.01,  # of the scale's logarithm
+) -> Scale:
     """The factor of the map `Y` at which a function of maps is smallest, and that value.
 
     Meant for functions whose kernel has width one: tried are scales between that at which all
@@ -108,11 +111,11 @@ def least_scale(value: Callable[[Array], float], Y: Array) -> Scale:
     def error(log_scale: float) -> float:
         return value(np.exp(log_scale) * Y)
 
-    grid = np.log(_scales(Y))
+    grid = np.log(_scales(Y, n_scales))
     errors = [error(step) for step in grid]
     i = int(np.argmin(errors))
     between = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
-    found = minimize_scalar(error, bounds=between, method="bounded", options={"xatol": _TOLERANCE})
+    found = minimize_scalar(error, bounds=between, method="bounded", options={"xatol": tolerance})
     best = min((errors[i], grid[i]), (float(found.fun), float(found.x)))
     return Scale(float(np.exp(best[1])), best[0])
 
@@ -141,9 +144,9 @@ def isometric(X: Array) -> Array:
     return np.asarray(qr(X.T, mode="r", check_finite=False)[0][:n].T)
 
 
-def _scales(Y: Array) -> Array:
+def _scales(Y: Array, count: int) -> Array:
     """From all in reach of each other to most alone, evenly spaced in their logarithm."""
     places = np.unique(Y, axis=0)
     _, distances = choose_index(places).nearest(places, 2)
     extent = float(np.linalg.norm(np.ptp(Y, axis=0)))
-    return np.geomspace(0.3 / extent, 3.0 / float(np.median(distances[:, 1])), _STEPS)
+    return np.geomspace(0.3 / extent, 3.0 / float(np.median(distances[:, 1])), count)

@@ -14,12 +14,14 @@ from manifoldry.util.validation import row_blocks
 
 Result = TypeVar("Result")
 
-_ARRAYS = 5  # arrays of the size of a block that are alive at a time
-_BUDGET = 2**21  # numbers in them: 16 MiB for every thread, of which the cache holds most
-
 
 def over_pairs(
-    work: Callable[[slice, Array], Result], Y: Array, leave_one_out: bool = True
+    work: Callable[[slice, Array], Result],
+    Y: Array,
+    leave_one_out: bool = True,
+    *,
+    arrays: int = 5,  # of the size of a block, alive at a time
+    budget: int = 2**21,  # numbers in them: 16 MiB a thread, of which the cache holds most
 ) -> list[Result]:
     """Results of `work` for all blocks of rows, and their squared distances to all points.
 
@@ -34,7 +36,7 @@ def over_pairs(
             D[np.arange(len(D)), np.arange(n)[block]] = np.inf
         return work(block, D)
 
-    blocks = row_blocks(n, _ARRAYS * n, _BUDGET)
+    blocks = row_blocks(n, arrays * n, budget)
     with one_blas_thread() if len(blocks) > 1 else nullcontext():
         return map_threads(at, blocks)
 

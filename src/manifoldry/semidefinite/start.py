@@ -17,9 +17,6 @@ from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.util.typing import Array, IntArray
 
 OPTIONS = ("isomap", "laplacian", "spectral", "pca", "random")
-_LANDMARKS = 50  # plenty for a start
-_EIGENVECTORS = 10  # of the Laplacian; twice as many take sixty times as long
-_SOFT = 0.01  # slack in which mixtures of them are unfolded: they keep no length exactly
 
 
 def unfolding_start(
@@ -51,8 +48,8 @@ class StartingIsomap(Isomap):
         """Look for nothing."""
 
 
-def _isomap(graph: NeighborGraph, n_components: int) -> Array:
-    few = min(max(_LANDMARKS, n_components + 1), graph.n_query)
+def _isomap(graph: NeighborGraph, n_components: int, n_landmarks: int = 50) -> Array:
+    few = min(max(n_landmarks, n_components + 1), graph.n_query)
     model = StartingIsomap(n_components, n_landmarks=few, disconnected="separate")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
@@ -60,7 +57,12 @@ def _isomap(graph: NeighborGraph, n_components: int) -> Array:
 
 
 def _mixture(
-    graph: NeighborGraph, n_components: int, problem: FreeUnfolding, rows: IntArray
+    graph: NeighborGraph,
+    n_components: int,
+    problem: FreeUnfolding,
+    rows: IntArray,
+    n_eigenvectors: int = 10,  # twice as many take sixty times as long
+    slack: float = 0.01,  # in which they are unfolded: mixtures keep no length exactly
 ) -> Array:
     """The widest mixture of a Laplacian's smoothest eigenvectors that keeps lengths softly.
 
@@ -69,7 +71,7 @@ def _mixture(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
-        k = min(_EIGENVECTORS, graph.n_query - 1)
+        k = min(n_eigenvectors, graph.n_query - 1)
         Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
     functions, edges = problem.centred(np.nan_to_num(Q[rows])), problem.edges
     U = squares(edges.steps(functions)) / edges.scales[:, None]
@@ -78,7 +80,7 @@ def _mixture(
     P = SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P  # lengths alone, for the scale
     share = float(spread @ svec(P)) / edges.count
     if share > 0:
-        P = SemidefiniteQuadratic(U.T @ U, U.T @ target + _SOFT / share * spread).solve().P
+        P = SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / share * spread).solve().P
     values, vectors = np.linalg.eigh(P)
     A = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :n_components]
     full = np.zeros((graph.n_query, n_components))

@@ -28,11 +28,6 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, power_of_two_scale, row_blocks
 from manifoldry.util.warn import warn
 
-_NEAR = 10  # neighbours whose errors make up the local error
-_SHRUNK = 0.1  # share of the mean error that no local error falls below
-_ROUNDING = 1e-5  # share of the map's extent that single precision may lose on the way
-_USUAL = 0.99  # share of held-out points that must not be flagged
-
 
 class Inverted(NamedTuple):
     """Data at map positions, and how far they can be trusted."""
@@ -141,14 +136,20 @@ class ConformalInverse(
         self._calibrate(Z[held_out], data[held_out])
         return self
 
-    def _calibrate(self, Z: Array, X: Matrix) -> None:
+    def _calibrate(
+        self,
+        Z: Array,
+        X: Matrix,
+        usual: float = 0.99,  # share of held-out points that must not be flagged
+        single: float = 1e-5,  # share of the map's extent that single precision may lose
+    ) -> None:
         back = self._back(Z)
         self.errors_ = _lengths(X, back)
-        self._farthest = float(np.quantile(self._map.remoteness(Z), _USUAL)) or 1.0
+        self._farthest = float(np.quantile(self._map.remoteness(Z), usual)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Linear maps return to the very place, up to rounding, which must not raise a flag.
-        rounding = _ROUNDING * float(np.abs(self._map.positions).max())
-        self._loosest = max(rounding, float(np.quantile(self._round_trip(Z, back), _USUAL)))
+        rounding = single * float(np.abs(self._map.positions).max())
+        self._loosest = max(rounding, float(np.quantile(self._round_trip(Z, back), usual)))
 
     def _prepared(self) -> Any:
         from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
@@ -255,6 +256,8 @@ class LocalError:
 
     Z: Array  # positions whose errors are known
     lengths: Array  # their errors, leaving each out
+    n_near: int = 10  # positions whose errors make up the local error
+    least: float = 0.1  # share of the mean error that no local error falls below
 
     @classmethod
     def of(cls, Z: Array, X: Matrix) -> "LocalError":
@@ -270,8 +273,8 @@ class LocalError:
     def at(self, Z: Array) -> Array:
         """Mean error of the nearest positions, (n_new,); never zero."""
         mean = float(self.lengths.mean()) or 1.0
-        nearest, _ = self.map.index.nearest(Z, min(_NEAR, len(self.Z)))
-        return np.maximum(self.lengths[nearest].mean(axis=1), _SHRUNK * mean)
+        nearest, _ = self.map.index.nearest(Z, min(self.n_near, len(self.Z)))
+        return np.maximum(self.lengths[nearest].mean(axis=1), self.least * mean)
 
 
 def conformal_quantile(scores: Array, coverage: float) -> float:

@@ -20,8 +20,6 @@ from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import check_data
 
-_DRAWS_PER_ROW = 10
-
 
 class FromDensity(
     MetaEstimatorMixin,
@@ -113,9 +111,9 @@ class FromDensity(
         self.density_, self.estimator_ = density, estimator
         return self
 
-    def _count(self, n: int) -> int:
+    def _count(self, n: int, draws_per_row: int = 10) -> int:
         if self.n_draws is None:
-            return _DRAWS_PER_ROW * n
+            return draws_per_row * n
         return check_count("n_draws", self.n_draws, minimum=2)
 
     def _embedding(self) -> Any:

@@ -20,14 +20,8 @@ from manifoldry.util.validation import (
     spread_rows,
 )
 
-_SAMPLE = 1000  # rows among which the median distance is taken
-_ROWS = 2000  # rows on which errors and volumes are averaged
-_FLAT = 1e-6  # share of the largest variance below which predictors have none
-_SUBSETS = 1000  # more candidates than this are searched one coordinate at a time
-_NO_VOLUME = 1e-12  # in place of zero, which has no logarithm
 
-
-def regression_errors(embedding: Any) -> Array:
+def regression_errors(embedding: Any, *, n_rows: int = 2000, n_distances: int = 1000) -> Array:
     """Error of predicting each coordinate from all before it, as Dsilva et al. (2018) measure it.
 
     Local linear regression on the earlier coordinates, with weights exp(−d²/ε²) and ε a third of
@@ -39,6 +33,10 @@ def regression_errors(embedding: Any) -> Array:
     ----------
     embedding : array of shape (n_samples, n_components)
         A map; the units of its coordinates do not matter.
+    n_rows : int, default=2000
+        Rows on which the error is averaged at most; they are evenly spread.
+    n_distances : int, default=1000
+        Rows among which the median distance is taken at most.
 
     Returns
     -------
@@ -61,7 +59,7 @@ def regression_errors(embedding: Any) -> Array:
         if not Y[:, k].any():
             errors[k] = 0.0
         elif before.shape[1]:
-            errors[k] = _left_out_error(before, Y[:, k])
+            errors[k] = _left_out_error(before, Y[:, k], n_rows, n_distances)
     return errors
 
 
@@ -125,6 +123,8 @@ def select_independent(
     *,
     dimension: int | None = None,
     zeta: float = 0.01,
+    most_sets: int = 1000,
+    n_rows: int = 2000,
 ) -> IntArray:
     """Choose coordinates whose gradients span the tangent spaces (Chen and Meilă 2019).
 
@@ -138,8 +138,7 @@ def select_independent(
         meanᵢ log vol Uᵢ[S] − zeta · Σ_{k∈S} λₖ/λ₁,
 
     λₖ being fₖ's Rayleigh quotient in the graph: the second term prefers smooth coordinates among
-    equally independent ones. All sets are tried where they are at most a thousand; otherwise
-    coordinates are added one at a time. The mean is over at most 2000 evenly spread rows.
+    equally independent ones.
 
     Parameters
     ----------
@@ -153,6 +152,11 @@ def select_independent(
         Dimension of the manifold, by default `n_components`, which has to be at least that.
     zeta : float, default=0.01
         Price of roughness.
+    most_sets : int, default=1000
+        All sets are tried where they are at most so many; otherwise coordinates are added one at a
+        time.
+    n_rows : int, default=2000
+        Rows over which the mean is taken at most; they are evenly spread.
 
     Returns
     -------
@@ -185,8 +189,8 @@ def select_independent(
     zeta = check_nonnegative("zeta", zeta)
     Y = standardized(Y)
     cost = zeta * _roughness(Y, W)
-    bases = _tangents(Y, W, dimension)
-    if comb(Y.shape[1] - 1, count - 1) <= _SUBSETS:
+    bases = _tangents(Y, W, dimension, check_count("n_rows", n_rows))
+    if comb(Y.shape[1] - 1, count - 1) <= check_count("most_sets", most_sets, minimum=0):
         sets = [[0, *rest] for rest in combinations(range(1, Y.shape[1]), count - 1)]
         return np.array(_best(sets, bases, cost))
     chosen = [0]
@@ -223,10 +227,10 @@ def standardized(Y: Array) -> Array:
 # Regression on earlier coordinates
 
 
-def _left_out_error(Z: Array, f: Array) -> float:
+def _left_out_error(Z: Array, f: Array, n_rows: int, n_distances: int) -> float:
     """Root mean squared error of a local linear regression of f on Z, every point left out."""
-    rows = spread_rows(len(Z), _ROWS)
-    width = float(np.median(pdist(Z[spread_rows(len(Z), _SAMPLE)]))) / 3
+    rows = spread_rows(len(Z), check_count("n_rows", n_rows))
+    width = _median_distance(Z, n_distances) / 3
     squares = (Z[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
     terms = np.column_stack([f, Z, Z * f[:, None], squares])
     predicted = []
@@ -236,16 +240,22 @@ def _left_out_error(Z: Array, f: Array) -> float:
     return float(np.sqrt(np.mean((np.concatenate(predicted) - f[rows]) ** 2)))
 
 
-def _line_at(z: Array, moments: Array) -> Array:
+def _median_distance(Z: Array, n_distances: int) -> float:
+    among = spread_rows(len(Z), check_count("n_distances", n_distances, minimum=2))
+    return float(np.median(pdist(Z[among])))
+
+
+def _line_at(z: Array, moments: Array, flat: float = 1e-6) -> Array:
     """Value at z, (n_rows, p), of the lines with these weighted means of f, Z, Z·f and Z·Zᵀ.
 
     It is f̄ + (z − Z̄)ᵀ C⁺ c, with C the covariance of Z and c that of Z and f. Moments about the
-    origin lose no digits that matter: Z is standardised and the kernel wide.
+    origin lose no digits that matter: Z is standardised and the kernel wide. Along a direction
+    with less than the share `flat` of the largest variance there is no slope.
     """
     n, p = z.shape
     f, Z, Zf, ZZ = np.split(moments, [1, 1 + p, 1 + 2 * p], axis=1)
     C = ZZ.reshape(n, p, p) - Z[:, :, None] * Z[:, None, :]
-    slope = np.linalg.pinv(C, rcond=_FLAT, hermitian=True) @ (Zf - Z * f)[:, :, None]
+    slope = np.linalg.pinv(C, rcond=flat, hermitian=True) @ (Zf - Z * f)[:, :, None]
     return np.asarray(f[:, 0] + ((z - Z) * slope[:, :, 0]).sum(axis=1))
 
 
@@ -279,9 +289,9 @@ def _roughness(Y: Array, W: sparse.csr_array) -> Array:
     return np.asarray(values / (values[0] if values[0] > 0 else 1.0))
 
 
-def _tangents(Y: Array, W: sparse.csr_array, dimension: int) -> Array:
+def _tangents(Y: Array, W: sparse.csr_array, dimension: int, n_rows: int) -> Array:
     """Leading eigenvectors of the dual metric at some points, (n_rows, n_candidates, dimension)."""
-    rows = spread_rows(len(Y), _ROWS)
+    rows = spread_rows(len(Y), n_rows)
     n_numbers = 2 * (W.nnz // len(Y) + 1) * Y.shape[1] ** 2
     blocks = row_blocks(len(rows), n_numbers)
     H = np.concatenate([_dual_metric(Y, W, rows[block]) for block in blocks])
@@ -303,13 +313,14 @@ def _best(sets: list[list[int]], bases: Array, cost: Array) -> list[int]:
     return max(sets, key=lambda S: _mean_log_volume(bases[:, S]) - cost[S].sum())
 
 
-def _mean_log_volume(U: Array) -> float:
+def _mean_log_volume(U: Array, no_volume: float = 1e-12) -> float:
     """Mean logarithm of the volume of U's columns, (n, |S|, dimension), each of unit length.
 
     A set that is still smaller than the dimension is judged by as many leading directions.
+    `no_volume` is in place of zero, which has no logarithm.
     """
     U = U[:, :, : U.shape[1]]
     lengths = np.linalg.norm(U, axis=1, keepdims=True)
     U = U / np.where(lengths > 0, lengths, 1.0)
     volumes = np.sqrt(np.maximum(np.linalg.det(U.transpose(0, 2, 1) @ U), 0.0))
-    return float(np.log(np.maximum(volumes, _NO_VOLUME)).mean())
+    return float(np.log(np.maximum(volumes, no_volume)).mean())

@@ -21,10 +21,6 @@ from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 from manifoldry.util.warn import warn
 
-_FLAT = 1e-6  # share of the largest variance below which predictors have none
-_ARRIVED = 0.02  # standard deviations of a coordinate that count as none
-_MOST_STEPS = 2000  # of advection; a step is half the distance between neighbours
-
 
 @dataclass(frozen=True, eq=False)
 class Advection:
@@ -51,7 +47,12 @@ class Advection:
 
 
 def advection(
-    X: Any, n_components: int = 2, *, n_neighbors: int | None = None, dimension: int = 2
+    X: Any,
+    n_components: int = 2,
+    *,
+    n_neighbors: int | None = None,
+    dimension: int = 2,
+    max_steps: int = 2000,
 ) -> Advection:
     """Collapse the data along each coordinate before computing the next (Gerber et al. 2007).
 
@@ -75,6 +76,8 @@ def advection(
         are fewer.
     dimension : int, default=2
         Dimension of the manifold.
+    max_steps : int, default=2000
+        Most steps of a point along one coordinate; who needs more is warned about.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def advection(
     X = check_array(X, dtype=np.float64, copy=True, ensure_min_samples=3, input_name="X")
     k = resolve_neighbors(n_neighbors, len(X))
     dimension = _check_dimension(dimension, k, X.shape[1])
-    count = check_count("n_components", n_components)
+    count, most = check_count("n_components", n_components), check_count("max_steps", max_steps)
     if count > dimension:
         raise ValueError(
             f"n_components={count} must be at most dimension={dimension}, as every coordinate "
@@ -112,7 +115,7 @@ def advection(
         F = np.column_stack([F, f])
         if F.shape[1] == count:
             return Advection(F, X, n_pieces)
-        X = _collapse(X, standardized(f[:, None])[:, 0], k, dimension - F.shape[1] + 1)
+        X = _collapse(X, standardized(f[:, None])[:, 0], k, dimension - F.shape[1] + 1, most)
 
 
 def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
@@ -126,12 +129,12 @@ def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
     return dimension
 
 
-def _collapse(X: Array, f: Array, k: int, dimension: int) -> Array:
+def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Array:
     """Move all points along the manifold to where f is zero."""
     field = _Field(X, f, choose_index(X), min(2 * k, len(X)), dimension)
     longest = float(np.median(field.index.nearest(X, 2)[1][:, 1])) / 2
     Y, moving = X.copy(), np.arange(len(X))
-    for _ in range(_MOST_STEPS):
+    for _ in range(max_steps):
         blocks = row_blocks(len(moving), 3 * field.k * X.shape[1])
         parts = [field.step(Y[moving[block]], longest) for block in blocks]
         Y[moving] = np.concatenate([moved for moved, _ in parts])
@@ -139,7 +142,7 @@ def _collapse(X: Array, f: Array, k: int, dimension: int) -> Array:
         if len(moving) == 0:
             return Y
     warn(
-        f"{len(moving)} of {len(X)} points are still on their way after {_MOST_STEPS} steps, so "
+        f"{len(moving)} of {len(X)} points are still on their way after {max_steps} steps, so "
         "the next coordinate may repeat this one; raise n_neighbors for a smoother gradient",
         ConvergenceWarning,
     )
@@ -164,6 +167,8 @@ class _Field:
     index: NeighborIndex
     k: int
     dimension: int
+    arrived: float = 0.02  # standard deviations of f that count as none
+    flat: float = 1e-6  # share of the largest extent below which neighbours have none
 
     def step(self, Y: Array, longest: float) -> tuple[Array, NDArray[np.bool_]]:
         """Points after a step towards f = 0, cut to `longest`, and which of them need no other."""
@@ -174,7 +179,7 @@ class _Field:
         steep = np.where(slope > 0, slope, np.inf)
         length = np.clip(-value / steep, -longest, longest)
         place += chart.gradient * (length / steep)[:, None]
-        arrived = (np.abs(value) <= _ARRIVED) | (slope == 0)
+        arrived = (np.abs(value) <= self.arrived) | (slope == 0)
         return chart.middle + np.einsum("ndj,nd->nj", chart.axes, place), arrived
 
     def chart(self, Y: Array) -> _Chart:
@@ -189,6 +194,6 @@ class _Field:
         middle, level = np.einsum("nk,nkj->nj", w, X), (w * f).sum(axis=1)
         root = np.sqrt(w)
         U, S, axes = np.linalg.svd(root[:, :, None] * (X - middle[:, None]), full_matrices=False)
-        extent = np.where(_FLAT * S[:, :1] < S, S, np.inf)  # no slope where there is no extent
+        extent = np.where(self.flat * S[:, :1] < S, S, np.inf)  # no slope where there is no extent
         gradient = np.einsum("nkd,nk->nd", U, root * (f - level[:, None])) / extent
         return _Chart(middle, axes[:, : self.dimension], level, gradient[:, : self.dimension])
