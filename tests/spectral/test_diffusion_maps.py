@@ -122,12 +122,3 @@ def test_the_bandwidth_does_not_depend_on_how_edges_are_sampled():
     whole = fastest_growth(graph)
     for edges in (4000, 3999, 8000):
         assert 0.6 < fastest_growth(graph, edges) / whole < 1.6
-
-
-def test_a_sparse_graph_of_few_distances_is_used_whole():
-    """It stores fewer neighbours than there would be by default."""
-    X = np.random.default_rng(0).normal(size=(100, 3))
-    stored = kneighbors_graph(X, 12, mode="distance")
-    on_graph = DiffusionMaps(metric="precomputed").fit_transform(stored)
-    on_data = DiffusionMaps(n_neighbors=12).fit_transform(X)
-    np.testing.assert_allclose(on_graph, on_data, atol=1e-10)
