@@ -9,7 +9,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import pytest  # noqa: E402 (the threads have to be set first)
 
-collect_ignore = ["sharpness"]  # no tests: it tests the tests
+collect_ignore = ["sharpness/__main__.py"]  # no tests: it tests the tests
 
 
 def pytest_addoption(parser):

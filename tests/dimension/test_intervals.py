@@ -43,6 +43,15 @@ def test_coverage(method, name):
     assert 0.75 < said / spread < 1.8
 
 
+def test_ratios_of_neighbors_are_not_independent():
+    """Estimates from n points scatter by more than 1/√n, since neighbours share their distance."""
+    found = [two_nn(cube(2, 400, seed), fit="likelihood").value for seed in range(150)]
+    spread = np.log(found).std()
+    said = np.mean([np.log(value.high / value.low) / 2 / 1.96 for value in found])
+    assert spread > 1.15 / np.sqrt(400)
+    assert 0.9 < said / spread < 1.3
+
+
 @pytest.mark.parametrize("method", [correlation_dimension, diffusion_slope])
 def test_coverage_of_sampled_pairs(method):
     """With pairs of a few points only, intervals are as much wider as estimates scatter."""

@@ -116,6 +116,13 @@ def test_sign_of_the_first_among_equals_is_positive():
     np.testing.assert_array_equal(fixed_signs(V), expected)
 
 
+def test_the_first_pairs_know_what_comes_after_them():
+    problem = SpectralProblem(np.diag(np.arange(9.0)), end="smallest")
+    first = Dense().solve(problem, 5, np.random.default_rng(0)).first(2)
+    assert first.next_value == pytest.approx(2)
+    np.testing.assert_allclose(first.computed, np.arange(6), atol=1e-12)
+
+
 def test_summary_carries_the_decisive_figures():
     problem = SpectralProblem(np.diag([1.0, 2, 4, 8]), end="largest")
     result = Dense().solve(problem, 2, np.random.default_rng(0))

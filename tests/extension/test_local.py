@@ -24,6 +24,22 @@ def test_a_new_point_stays_with_its_piece(method):
         assert not rows[:, :120].toarray()[rows[:, 120:].sum(axis=1) > 0.5].any()
 
 
+def test_a_new_point_between_pieces_belongs_to_the_nearer_one():
+    """It has neighbours on both, of which those on the other piece must not count."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.uniform(size=(12, 2)), rng.uniform(size=(12, 2)) + np.array([3, 0])])
+    with pytest.warns(DisconnectedGraphWarning):
+        model = LLE(n_neighbors=6).fit(X)
+    between = np.array([[1.95, 0.5], [2.05, 0.5]])
+    near = np.argsort(np.linalg.norm(between[:, None] - X, axis=2), axis=1)[:, :6] >= 12
+    assert near[:, 0].tolist() == [False, True]
+    assert (near.any(axis=1) & ~near.all(axis=1)).all()
+    W = model.extension_.rows(between).toarray()
+    assert not W[0, 12:].any()
+    assert not W[1, :12].any()
+    np.testing.assert_allclose(W.sum(axis=1), 1)
+
+
 def test_folded_directions_are_not_blown_up():
     """The map has lost one direction but for rounding: going back along it would divide by that."""
     X, _ = make_strip(200, random_state=0)

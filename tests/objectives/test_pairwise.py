@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from manifoldry.objectives import sne, symmetric_sne, tsne
+from manifoldry.objectives import (
+    Gaussian,
+    Pairwise,
+    Unnormalized,
+    sne,
+    symmetric_sne,
+    tsne,
+)
 
 N, D = 14, 2
 RNG = np.random.default_rng(0)
@@ -112,6 +119,14 @@ def test_bad_affinities_are_refused():
         sne(P, reduction="max")
     with pytest.raises(ValueError, match="dof=0 must be greater"):
         tsne(JOINT, dof=0)
+
+
+def test_repulsion_does_not_attract():
+    with pytest.raises(ValueError, match=r"weight=-1\.0 must be at least 0"):
+        Pairwise(JOINT, Gaussian(), Unnormalized(), weight=-1.0)
+    objective = Pairwise(JOINT, Gaussian(), Unnormalized())
+    with pytest.raises(ValueError, match=r"weight=-1\.0 must be at least 0"):
+        objective.with_weight(-1.0)
 
 
 def test_learned_affinity_of_a_map_with_a_lost_point_is_quiet():

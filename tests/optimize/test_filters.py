@@ -355,6 +355,15 @@ def test_projector_may_end_early(M, G, springs):
     np.testing.assert_array_equal(at_stage(chosen, springs, 3).apply(G, G), G)
 
 
+@pytest.mark.parametrize("dropped", [0, 1])
+def test_a_projector_leaves_something_out_at_every_level(dropped, M, springs):
+    """Its trace is the dimension it projects on, of the n that there are, or n − 1."""
+    n = springs.n
+    chosen = Projector(drop_first=bool(dropped), matrix=M)
+    last = chosen.smoothed(chosen.prepared(springs), chosen.levels(n)[-1], np.eye(n))
+    assert np.trace(last) == pytest.approx(n - 1 - dropped)
+
+
 def test_projector_takes_few_vectors_of_many_points(rng, monkeypatch):
     """Beyond 4000 points, and for few of them, an iterative solver finds the same subspace."""
     W = roll_weights(400, rng)

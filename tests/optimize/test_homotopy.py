@@ -163,6 +163,21 @@ class TestHomotopy:
         assert np.array_equal(solution.embedding, route.path.embeddings[-1])
         assert solution.converged
 
+    def test_noise_is_a_share_of_the_extent(self):
+        Y, rule = RNG.normal(size=(N, 2)), Homotopy(jitter=1e-3)
+        optimizer = LBFGS(stopping=Stopping(max_iter=1))
+
+        def shaken(Y):
+            seen = []
+            family = lambda weight: elastic(W, weight=weight)  # noqa: E731
+            Walk(rule, family, Y, optimizer, np.random.default_rng(1), seen.append).to(1.0)
+            return seen[0].embedding - Y
+
+        noise = shaken(Y)
+        assert 1e-3 < np.abs(noise).max() / np.abs(Y).max() < 1e-2
+        np.testing.assert_allclose(shaken(100 * Y) / 100, noise, rtol=1e-6)
+        np.testing.assert_allclose(shaken(Y + 100.0), noise, rtol=1e-6)
+
     def test_every_step_is_a_minimizer(self):
         rule = Homotopy(n_steps=6, tol=1e-9, max_iter=500)
         route = walk(rule)

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
 from manifoldry.optimize.filter import BoundFilter, Filter
-from manifoldry.optimize.line_search import LineSearch
+from manifoldry.optimize.line_search import Armijo, LineSearch
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
 
@@ -129,6 +129,20 @@ def test_rosenbrock(function, method):
     oracle = minimize(rosen, Y.ravel(), jac=rosen_der, method="L-BFGS-B")
     if method is LBFGS:
         assert solution.n_evaluations < 2 * oracle.nfev
+
+
+def test_lbfgs_learns_nothing_where_the_gradient_does_not_change(function):
+    """On the slopes of Huber's function steps have no curvature; its bottom is a parabola."""
+
+    def huber(Y):
+        return np.where(abs(Y) < 1, Y**2 / 2, abs(Y) - 0.5).sum(), np.clip(Y, -1, 1)
+
+    Y = np.array([[100.0, -80.0], [60.0, 90.0]])
+    optimizer = LBFGS(line_search=Armijo(expand=1), first_move=0.01)
+    solution = optimizer.minimize(function(2, huber), Y)
+    assert solution.trace[1].gradient_norm == solution.trace[0].gradient_norm
+    assert solution.converged
+    np.testing.assert_allclose(solution.embedding, 0, atol=1e-5)
 
 
 def test_momentum_is_the_recursion_of_van_der_maaten_and_hinton(quadratic, definite):

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 from scipy.linalg import subspace_angles
+from scipy.sparse.csgraph import shortest_path
+from scipy.spatial.distance import cdist
 from sklearn import manifold
+from sklearn.neighbors import kneighbors_graph
 
 from manifoldry import ClassicalMDS, Isomap, NeighborGraph
 from manifoldry.datasets import make_strip, make_swiss_roll
@@ -83,6 +86,18 @@ def test_the_residual_variance_stops_falling_at_the_dimension():
     assert falls[0] > 20 * np.abs(falls[1:]).max()
 
 
+def test_the_residual_variance_is_that_of_tenenbaum():
+    """1 − R² of distances along the graph and on the map, for every number of coordinates."""
+    X = make_swiss_roll(200, random_state=0).X
+    model = Isomap(3, n_neighbors=8).fit(X)
+    edges = kneighbors_graph(X, 8, mode="distance")
+    geodesic = shortest_path(edges, directed=False).ravel()
+    for k, found in enumerate(model.residual_variance_, start=1):
+        Y = model.embedding_[:, :k]
+        r = np.corrcoef(geodesic, cdist(Y, Y).ravel())[0, 1]
+        assert found == pytest.approx(1 - r**2, abs=1e-9)
+
+
 @pytest.mark.parametrize("landmarks", [None, 60])
 def test_the_extension_is_exact_at_training_points(landmarks):
     X = make_swiss_roll(300, random_state=0).X
@@ -151,6 +166,17 @@ def test_every_piece_has_landmarks_enough(landmarks, count):
     for piece in (slice(0, 200), slice(200, 300)):
         assert Y[piece].std(axis=0).min() > 0.3
     assert len(model.landmarks_) >= 6
+
+
+@pytest.mark.parametrize("landmarks", ["maxmin", "random"])
+def test_every_piece_has_its_share_of_the_landmarks(landmarks):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(100, 2)), rng.normal(size=(200, 2)) + 50.0])
+    model = Isomap(n_landmarks=30, landmarks=landmarks, disconnected="separate")
+    with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
+        model.fit(X)
+    assert (model.landmarks_ < 100).sum() == 10
+    assert (model.landmarks_ >= 100).sum() == 20
 
 
 def test_too_many_geodesics_name_the_landmarks(monkeypatch):

@@ -330,6 +330,13 @@ class TestReadyGraph:
         with pytest.raises(ValueError, match="cannot be cut from a graph built with a radius"):
             LaplacianEigenmaps(n_neighbors=5).fit(graph)
 
+    def test_of_single_precision(self):
+        X = self.X.astype(np.float32)
+        on_graph = LaplacianEigenmaps().fit(NeighborGraph.build(X, n_neighbors=9))
+        on_data = LaplacianEigenmaps(n_neighbors=9).fit(X)
+        assert on_graph.embedding_.dtype == np.float32
+        assert np.array_equal(on_graph.embedding_, on_data.embedding_)
+
     def test_of_new_points(self):
         graph = NeighborGraph.build(self.X, n_neighbors=5)
         own, _ = graph.query(self.X[:7] + 0.01)

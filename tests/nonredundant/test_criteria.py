@@ -1,0 +1,37 @@
+"""What the criteria make of a problem: all that it excludes, and what counts against it."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from manifoldry.eigen import Dense, SpectralProblem
+from manifoldry.nonredundant.criteria import Gradient, Landscape, Prediction, penalised
+
+N = 40
+
+
+def first(problem):
+    return Dense().solve(problem, 1, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("criterion", [Prediction(0.3), Gradient()], ids=["prediction", "gradient"])
+def test_what_a_problem_excludes_stays_excluded(criterion):
+    rng = np.random.default_rng(0)
+    L = 2 * np.eye(N) - np.eye(N, k=1) - np.eye(N, k=-1)  # a path
+    L[0, 0] = L[-1, -1] = 1
+    mass, given = rng.uniform(0.5, 1.5, N), rng.normal(size=(N, 2))
+    problem = SpectralProblem(L, "smallest", mass=mass, deflate=np.ones(N), constraint=given)
+    F = first(problem).vectors
+    f = criterion.next(Landscape(problem), F, first).f
+    excluded = np.column_stack([np.ones(N), given, F])
+    np.testing.assert_allclose((mass * f) @ excluded, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("end", "sign", "chosen"), [("largest", -1, -1), ("smallest", 1, 0)])
+def test_penalties_count_against_a_function(end, sign, chosen):
+    """Where much is wanted they are taken away, where little is they are added."""
+    A, R = (M @ M.T for M in np.random.default_rng(0).normal(size=(2, 12, 12)))
+    values, V = np.linalg.eigh(A + sign * R)
+    found = first(penalised(SpectralProblem(A, end), sparse.csr_array(R)))
+    assert found.values[0] == pytest.approx(values[chosen])
+    assert abs(found.vectors[:, 0] @ V[:, chosen]) == pytest.approx(1)
