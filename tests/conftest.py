@@ -26,11 +26,17 @@ def fast_paths(request):
     if not request.config.getoption("--fast-paths"):
         yield
         return
-    from manifoldry.neighbors import brute
+    from scipy import sparse
+
+    from manifoldry.neighbors.brute import BruteIndex
     from manifoldry.objectives import Exact, pairwise
 
     patch = pytest.MonkeyPatch()
-    patch.setattr(brute, "_LARGE", 0.0)
+    patch.setattr(
+        BruteIndex,
+        "_is_large",
+        lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
+    )
     patch.setattr(pairwise, "choose_sums", lambda: Exact(compile_pairs=0.0))
     yield
     patch.undo()
