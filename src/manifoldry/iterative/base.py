@@ -63,7 +63,7 @@ class Found:
     """The maps along a homotopy, where there was one."""
 
 
-class IterativeEmbedder(CallbackSupportMixin, Embedder):
+class IterativeEmbedder(Embedder, CallbackSupportMixin):
     """Base of the estimators whose coordinates minimize an objective.
 
     A subclass states it in ``_pose``, says in ``_start`` where to begin, searches in ``_search``
