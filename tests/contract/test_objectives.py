@@ -126,7 +126,17 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-@pytest.fixture(params=CASES)
+# The compiled loops that there are: with weights and charges, one degree of freedom and others.
+# What else leads to them is slow to compile, for every number of coordinates and both precisions.
+LOOPS = {"elastic, dense", "sne", "tsne", "tsne, dof 3", "student, per point"}
+
+
+def cell(name):
+    again = name.endswith(", compiled") and name.removesuffix(", compiled") not in LOOPS
+    return pytest.param(name, marks=pytest.mark.slow if again else ())
+
+
+@pytest.fixture(params=map(cell, CASES))
 def case(request):
     return CASES[request.param]()
 
