@@ -474,3 +474,13 @@ def test_a_low_rank_smoother_gives_the_coordinate_of_the_whole_matrix(data, monk
     for i in range(2):
         assert correlation(low[:, i], whole[:, i]) > 0.999
     assert not np.array_equal(low[:, 1], whole[:, 1])
+
+
+@pytest.mark.parametrize("wrong", [{"criterion": "best"}, {"eigen_solver": "best"}], ids=str)
+def test_wrong_options_are_told_before_the_work_on_the_data(wrong, monkeypatch):
+    def pose(self, X):
+        pytest.fail("the data were read first")
+
+    monkeypatch.setattr(LaplacianEigenmaps, "pose", pose)
+    with pytest.raises(ValueError, match="best"):
+        NonRedundant(**wrong).fit(np.zeros((5, 2)))

@@ -169,7 +169,7 @@ class TestHomotopy:
 
         def shaken(Y):
             seen = []
-            family = lambda weight: elastic(W, weight=weight)  # noqa: E731
+            family = lambda weight: elastic(W, weight=weight)  # noqa: E731 (beside its other half)
             Walk(rule, family, Y, optimizer, np.random.default_rng(1), seen.append).to(1.0)
             return seen[0].embedding - Y
 

@@ -25,7 +25,7 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 import pytest  # noqa: E402 (threads first)
-from faults import FAULTS  # noqa: E402
+from faults import FAULTS  # noqa: E402 (threads first)
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1] / "src"

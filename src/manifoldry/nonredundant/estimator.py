@@ -144,9 +144,10 @@ class NonRedundant(
             Present for scikit-learn's sake.
         """
         base = self._prepared()
+        sequence = self._sequence(base)
         with threads_allowed(getattr(base, "n_jobs", None)):
             posed = base.pose(X)
-            runs = self._runs(base, posed)
+            runs = self._runs(sequence, base, posed)
             found = PosedInSequence(posed.data, posed, runs)
             base.adopt(found, found.spectra(base.n_components_))
         self.estimator_ = base
@@ -157,15 +158,15 @@ class NonRedundant(
         self.steps_ = [c.how for c in coordinates] + ["none"] * missing
         return self
 
-    def _runs(self, base: Any, posed: Posed) -> list[Run | None]:
-        """The coordinates of every piece; ``"auto"`` finds their number on the largest."""
+    def _sequence(self, base: Any) -> Sequence:
+        """What finds the coordinates; wrong options are told before the work on the data."""
         solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
         resolve_solver(solver)  # or say what there is
-        sequence = Sequence(self._criterion(), solver)
-        seed = (
-            getattr(base, "random_state", None) if self.random_state is None else self.random_state
-        )
-        rng = as_generator(seed, unset=0)
+        return Sequence(self._criterion(), solver)
+
+    def _runs(self, sequence: Sequence, base: Any, posed: Posed) -> list[Run | None]:
+        """The coordinates of every piece; ``"auto"`` finds their number on the largest."""
+        rng = as_generator(getattr(base, "random_state", self.random_state), unset=0)
         largest, *others = posed.problems
         if self.n_components == "auto":
             needed = sequence.as_needed(largest, self._most, rng)

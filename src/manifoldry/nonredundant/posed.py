@@ -121,6 +121,9 @@ class PosedInSequence(Posed):
         # A linear map returns training rows to their place by itself; a corrected one does not.
         return self.inner.lookup or self.data.lookup
 
+    def check_connected(self) -> None:
+        self.inner.check_connected()
+
     def loss(self, spectra: Spectra) -> float:
         return self.inner.loss(spectra)
 

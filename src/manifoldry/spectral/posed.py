@@ -139,15 +139,13 @@ class PosedOnGraph(Posed):
         return {"piece_labels_": self.labels}
 
 
-def connected_graph(
-    graph: NeighborGraph, policy: DisconnectedPolicy, data: Input, to_raise: str = "n_neighbors"
-) -> NeighborGraph:
+def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Input) -> NeighborGraph:
     """The graph, connected if the policy says so; refuses one that says nothing."""
     graph = policy.connect(graph, distances=data.distances)
     if len(graph.distances) == 0:
         raise ValueError(no_neighbors(graph.n_query))
     if not graph.distances.any():
-        raise ValueError(all_coincide(graph.n_query, to_raise))
+        raise ValueError(all_coincide(graph.n_query))
     return graph
 
 
