@@ -1,5 +1,7 @@
 """Following minimizers: the path, its record and the curvature at its steps."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -169,7 +171,7 @@ class TestHomotopy:
 
         def shaken(Y):
             seen = []
-            family = lambda weight: elastic(W, weight=weight)  # noqa: E731 (beside its other half)
+            family = partial(elastic, W, "uniform")
             Walk(rule, family, Y, optimizer, np.random.default_rng(1), seen.append).to(1.0)
             return seen[0].embedding - Y
 
