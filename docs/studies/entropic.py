@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.manifold._utils import _binary_search_perplexity
 
 from manifoldry.affinity.bandwidths import Bandwidths
-from manifoldry.affinity.perplexity import solve
+from manifoldry.affinity.bandwidths import solve
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.util.threads import threads_allowed
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
     from manifoldry.dimension.estimate import estimate_dimension as estimate_dimension
     from manifoldry.iterative.elastic_embedding import ElasticEmbedding as ElasticEmbedding
     from manifoldry.iterative.sne import SNE as SNE
-    from manifoldry.iterative.symmetric_sne import SymmetricSNE as SymmetricSNE
+    from manifoldry.iterative.sne import SymmetricSNE as SymmetricSNE
     from manifoldry.iterative.tsne import TSNE as TSNE
     from manifoldry.iterative.ukr import UKR as UKR
     from manifoldry.lie.transform import LieTransform as LieTransform
@@ -61,7 +61,7 @@ _EXPORTS = {
     "MVU": "semidefinite.maximum_variance_unfolding",
     "ConformalEigenmaps": "semidefinite.conformal_eigenmaps",
     "SNE": "iterative.sne",
-    "SymmetricSNE": "iterative.symmetric_sne",
+    "SymmetricSNE": "iterative.sne",
     "TSNE": "iterative.tsne",
     "ElasticEmbedding": "iterative.elastic_embedding",
     "UKR": "iterative.ukr",

@@ -9,8 +9,8 @@ from sklearn.datasets import load_digits
 
 from manifoldry import LaplacianEigenmaps, SpectralClustering
 from manifoldry.affinity import Entropic
+from manifoldry.affinity.bandwidths import bracket, entropy, solve
 from manifoldry.affinity.entropic import neighbors_for
-from manifoldry.affinity.perplexity import bracket, entropy, solve
 from manifoldry.neighbors import NeighborGraph
 
 

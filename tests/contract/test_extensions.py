@@ -10,7 +10,7 @@ from scipy import sparse
 import manifoldry as mf
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.extension.base import Extension, Nystrom
-from manifoldry.extension.geodesic import GeodesicExtension
+from manifoldry.extension.from_distances import GeodesicExtension
 from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.spectral.spectral_clustering import UnitRows
 

@@ -10,10 +10,9 @@ import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry.neighbors.approximate import ApproximateIndex
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex
-from manifoldry.neighbors.general import GeneralIndex
+from manifoldry.neighbors.choose import ApproximateIndex, GeneralIndex
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 

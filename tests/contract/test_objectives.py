@@ -29,9 +29,8 @@ from manifoldry.objectives import (
     symmetric_sne,
     tsne,
 )
-from manifoldry.objectives.unfolding import Unfolding
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
-from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Unfolding
 
 N = 14
 RNG = np.random.default_rng(0)

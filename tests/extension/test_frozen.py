@@ -14,8 +14,7 @@ from scipy.spatial.distance import cdist
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import frozen as module
 from manifoldry.extension.frozen import FrozenExtension, FrozenMap
-from manifoldry.extension.newton import minimize_each
-from manifoldry.extension.placement import Local, RowObjective
+from manifoldry.extension.placement import Local, RowObjective, minimize_each
 from manifoldry.objectives import Exact, elastic, sne, symmetric_sne, tsne
 
 METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")

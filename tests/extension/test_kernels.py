@@ -11,7 +11,7 @@ from manifoldry.affinity.dense import RBF, Centered, GivenKernel, PairwiseKernel
 from manifoldry.eigen import Spectrum
 from manifoldry.extension import base
 from manifoldry.extension.base import Nystrom
-from manifoldry.extension.gower import DistancesTo, Gower
+from manifoldry.extension.from_distances import DistancesTo, Gower
 from manifoldry.neighbors import distances
 from manifoldry.neighbors.distances import Frame, squared_distances
 

@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from manifoldry.affinity import Binary, Gaussian, SelfTuning
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.laplacian import GivenWeights, GraphWeights, LaplacianExtension
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.layout import Pieces
 from manifoldry.neighbors import NeighborGraph
 
 N_COMPONENTS = 3

@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 from manifoldry.extension import pieces as pieces_module
-from manifoldry.extension.pieces import Geometry, Pieces, piece_rows
+from manifoldry.extension.layout import Geometry, Pieces, piece_rows
 
 SIZES = [20, 12, 7, 4, 1]
 

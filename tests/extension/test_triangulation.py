@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from manifoldry import NeighborGraph
-from manifoldry.extension.triangulation import Triangulation
+from manifoldry.extension.from_distances import Triangulation
 
 RNG = np.random.default_rng(0)
 FLAT = RNG.uniform(size=(80, 2))

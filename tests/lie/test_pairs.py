@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from manifoldry.lie.alternation import alternate, best_amounts, best_generators
 from manifoldry.lie.amounts import AmountSearch
+from manifoldry.lie.fitting import Units, alternate, best_amounts, best_generators, midpoints
 from manifoldry.lie.pairs import Pairs, normalised
-from manifoldry.lie.refinement import Units, midpoints
 
 
 @pytest.fixture(params=[1, 2, 3])

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from manifoldry.neighbors import choose_index
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex
-from manifoldry.neighbors.general import GeneralIndex
+from manifoldry.neighbors.choose import GeneralIndex
 from manifoldry.neighbors.kdtree import KDTreeIndex
 
 

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from manifoldry.objectives.unfolding import Unfolding
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.landmarks import LandmarkUnfolding
-from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Unfolding
 
 N = 14
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.transformed import Boxed, Resized
 from manifoldry.optimize import LBFGS, Homotopy, Path, PathStep, Stopping, Walk
-from manifoldry.optimize.path import rank
+from manifoldry.optimize.homotopy import rank
 from manifoldry.optimize.saddle import smallest_curvature
 
 N = 12

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from manifoldry.optimize.evaluator import Evaluator
 from manifoldry.optimize.line_search import Armijo, Ray, StrongWolfe
+from manifoldry.optimize.optimizer import Evaluator
 
 SEEDS = range(40)
 

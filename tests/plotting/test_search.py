@@ -8,7 +8,7 @@ import pytest
 
 import manifoldry as mf
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.optimize.path import Path, PathStep
+from manifoldry.optimize.homotopy import Path, PathStep
 from manifoldry.plotting import plot_path, plot_trace
 
 FIELDS = [("evaluations", int), ("value", float), ("parameter", float)]

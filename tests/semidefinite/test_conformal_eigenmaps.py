@@ -19,10 +19,10 @@ from manifoldry.datasets import make_hemisphere, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import procrustes
 from manifoldry.neighbors.neighborhoods import with_itself
-from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
-from manifoldry.optimize.conic.symmetric import svec
-from manifoldry.semidefinite.conformal import NeighborhoodPairs, conformal_form, conformal_map
+from manifoldry.optimize.interior_point import svec
+from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
 from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps
+from manifoldry.semidefinite.conformal_map import NeighborhoodPairs, conformal_form, conformal_map
 
 
 def parts(n=120, m=6, seed=0, k=8):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from manifoldry.optimize.conic.quadratic import Face, FixedRank, SemidefiniteQuadratic
-from manifoldry.optimize.conic.symmetric import congruence, smat, squares, svec
+from manifoldry.optimize.interior_point import congruence, smat, squares, svec
+from manifoldry.optimize.semidefinite import Face, FixedRank, SemidefiniteQuadratic
 
 KINDS = ("well", "ill", "rank-deficient", "graded")
 

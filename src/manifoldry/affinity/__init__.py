@@ -1,9 +1,7 @@
 """Affinities: rules that turn a neighbour graph into weights, for training and new points."""
 
 from manifoldry.affinity.base import Affinity, Weights
-from manifoldry.affinity.binary import Binary
 from manifoldry.affinity.entropic import Entropic
-from manifoldry.affinity.gaussian import Gaussian
-from manifoldry.affinity.self_tuning import SelfTuning
+from manifoldry.affinity.gaussian import Binary, Gaussian, SelfTuning
 
 __all__ = ["Affinity", "Binary", "Entropic", "Gaussian", "SelfTuning", "Weights"]

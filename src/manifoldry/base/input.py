@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from scipy import sparse
 
-from manifoldry.extension.pieces import Geometry
+from manifoldry.extension.layout import Geometry
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 from manifoldry.util.checks import check_count

@@ -7,7 +7,7 @@ by the environment variable ``MANIFOLDRY_DATA`` and then in `data_home`.
 
 from manifoldry.datasets.curved import make_hemisphere, make_ring
 from manifoldry.datasets.curves import make_helix, make_partitioned_circle
-from manifoldry.datasets.dataset import Dataset
+from manifoldry.datasets.dataset import Dataset, ManifoldSample
 from manifoldry.datasets.digits import load_mnist, load_usps
 from manifoldry.datasets.images import (
     load_coil20,
@@ -16,7 +16,6 @@ from manifoldry.datasets.images import (
     load_photographs,
     load_rotating_monkey,
 )
-from manifoldry.datasets.sample import ManifoldSample
 from manifoldry.datasets.sheets import make_s_curve, make_strip, make_swiss_roll
 from manifoldry.datasets.storage import DataFormatError, DataNotFoundError, data_home, find_data
 from manifoldry.datasets.tables import load_glove, load_pbmc

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from manifoldry.datasets.sample import ManifoldSample, sample_of
+from manifoldry.datasets.dataset import ManifoldSample, sample_of
 from manifoldry.util.checks import (
     as_generator,
     check_below,

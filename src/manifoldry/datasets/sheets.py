@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.datasets.sample import ManifoldSample, sample_of
+from manifoldry.datasets.dataset import ManifoldSample, sample_of
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,

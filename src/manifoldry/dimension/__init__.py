@@ -1,17 +1,14 @@
 """How many dimensions data have, by distances, variances and unrolling, and why those differ."""
 
-from manifoldry.dimension.correlation import correlation_dimension
-from manifoldry.dimension.diffusion import diffusion_slope
 from manifoldry.dimension.estimate import estimate_dimension
-from manifoldry.dimension.gram_rank import gram_rank
 from manifoldry.dimension.local_pca import local_pca
-from manifoldry.dimension.maximum_likelihood import maximum_likelihood
-from manifoldry.dimension.pca import pca_dimension
+from manifoldry.dimension.neighbor_distances import maximum_likelihood, two_nn
+from manifoldry.dimension.pair_counts import correlation_dimension, diffusion_slope
 from manifoldry.dimension.profile import Profile, scale_profile
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.dimension.residual_variance_elbow import ElbowOptions, residual_variance_elbow
 from manifoldry.dimension.result import Dimension
-from manifoldry.dimension.two_nn import two_nn
+from manifoldry.dimension.spectra import gram_rank, pca_dimension
 
 __all__ = [
     "Dimension",

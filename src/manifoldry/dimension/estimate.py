@@ -3,20 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from manifoldry.dimension.correlation import correlation_dimension
-from manifoldry.dimension.diffusion import diffusion_slope
 from manifoldry.dimension.evidence import Evidence
 from manifoldry.dimension.explain import explain
-from manifoldry.dimension.gram_rank import gram_rank
 from manifoldry.dimension.local_pca import local_pca
-from manifoldry.dimension.maximum_likelihood import maximum_likelihood
-from manifoldry.dimension.pca import pca_dimension
+from manifoldry.dimension.neighbor_distances import maximum_likelihood, two_nn
+from manifoldry.dimension.pair_counts import correlation_dimension, diffusion_slope
 from manifoldry.dimension.profile import scale_profile
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
-from manifoldry.dimension.two_nn import two_nn
+from manifoldry.dimension.spectra import gram_rank, pca_dimension
 from manifoldry.util.checks import as_generator
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import threads_allowed

@@ -10,7 +10,7 @@ from manifoldry.affinity.dense import GivenKernel
 from manifoldry.dimension.result import Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.eigen import resolve_solver
-from manifoldry.extension.geodesic import squares
+from manifoldry.extension.from_distances import squares
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
 from manifoldry.spectral.gram import KernelGram

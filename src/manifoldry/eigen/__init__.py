@@ -5,11 +5,11 @@ A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it int
 """
 
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
+from manifoldry.eigen.components import PieceSolver, Spectra
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.lanczos import Crowd, Lanczos
 from manifoldry.eigen.lobpcg import Lobpcg
-from manifoldry.eigen.pieces import PieceSolver, Spectra
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
 from manifoldry.eigen.shift_invert import ShiftInvertLanczos

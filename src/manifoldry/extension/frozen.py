@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from manifoldry.extension.base import EquivalentKernel, Extension, warn_of_unsettled
-from manifoldry.extension.newton import minimize_each
-from manifoldry.extension.placement import RowObjective
+from manifoldry.extension.placement import RowObjective, minimize_each
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.new_points import NewPoints
+from manifoldry.objectives.pairwise import NewPoints
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, row_blocks

@@ -12,7 +12,7 @@ from manifoldry.affinity.base import Weights
 from manifoldry.affinity.dense import RBF
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.base import KernelExtension, with_training_rows
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.layout import Pieces
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix

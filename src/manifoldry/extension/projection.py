@@ -6,15 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.linalg import qr
 
 from manifoldry.extension.base import Extension, warn_of_unsettled
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
+from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import power_of_two_scale, row_blocks
+from manifoldry.util.validation import plan_memory, power_of_two_scale, row_blocks
 
 _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
@@ -260,3 +262,43 @@ def _steps(local: _Local, damping: Array, Z: Array, low: Array, high: Array) -> 
     size += damping[:, None] * size.max(axis=1, keepdims=True)
     along = np.einsum("nlm,nl->nm", U, g) / np.maximum(size, _TINY)
     return np.asarray(-np.einsum("nlm,nm->nl", U, along))
+
+
+@dataclass(frozen=True, eq=False)
+class FramedProjection(Extension):
+    """Orthogonal projection of data in their own units."""
+
+    frame: Frame
+    projection: OrthogonalProjection
+
+    def transform(self, X: Matrix) -> Array:
+        return self.projection.transform(_dense(self.frame.apply(X)))
+
+
+@dataclass(frozen=True, eq=False)
+class FramedRegression:
+    """The data at map positions, in their own units."""
+
+    frame: Frame
+    surface: KernelRegressionMap
+
+    def predict(self, Z: Array) -> Array:
+        """Data at map positions `Z`, (n_new, n_features)."""
+        return self.frame.origin + self.frame.unit * self.surface.predict(Z)
+
+    def jacobian(self, Z: Array) -> Array:
+        """Derivatives of the data by the map positions, (n_new, n_features, n_components)."""
+        return self.frame.unit * self.surface.jacobian(Z)
+
+
+def in_frame(points: Matrix) -> tuple[Frame, Array]:
+    """The data as a dense array, in units in which squares neither overflow nor vanish."""
+    if sparse.issparse(points):
+        plan_memory(8.0 * np.prod(points.shape), "sparse data as a dense array", "use fewer rows")
+    frame = Frame.of(points)
+    check_range(frame.unit)
+    return frame, _dense(frame.apply(points))
+
+
+def _dense(X: Matrix) -> Array:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

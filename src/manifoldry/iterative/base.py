@@ -14,9 +14,8 @@ from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.homotopy import Homotopy, Path, rank
 from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution
-from manifoldry.optimize.path import Path, rank
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
 from manifoldry.util.progress import Ticker

@@ -5,16 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input, Lookup, Points
-from manifoldry.extension.framed import FramedProjection, FramedRegression, in_frame
 from manifoldry.extension.kernel_regression import KernelRegressionMap
-from manifoldry.extension.projection import OrthogonalProjection
+from manifoldry.extension.projection import (
+    FramedProjection,
+    FramedRegression,
+    OrthogonalProjection,
+    in_frame,
+)
 from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch, check_homotopy
-from manifoldry.iterative.growing_box import extent, grow_box, search_in_box
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
-from manifoldry.iterative.ukr_start import StartSearch
+from manifoldry.iterative.ukr_start import StartSearch, extent, grow_box, search_in_box
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
@@ -22,10 +25,9 @@ from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
 from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.homotopy import Homotopy, Path
 from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Optimizer, Solution
-from manifoldry.optimize.path import Path
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.posed import all_coincide

@@ -3,12 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.linalg import qr, svd
+from sklearn.utils.extmath import randomized_svd
 
 from manifoldry.lie.flow import flow_of
 from manifoldry.util.typing import Array
+from manifoldry.util.validation import power_of_two_scale
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Orthonormal directions, (r, n_features), about the origin: a linear map keeps that fixed."""
+
+    directions: Array
+    energy: float  # share of the sum of squares they hold
+
+    @classmethod
+    def of(
+        cls, X: Array, Y: Array, most: int, rng: np.random.Generator, exact_up_to: int = 4096
+    ) -> Basis:
+        """The leading directions of both sides of the pairs, `most` at most.
+
+        The decomposition is exact up to this smaller side of the data, beyond it randomised.
+        """
+        rows = np.vstack([X, Y])
+        if min(rows.shape) <= exact_up_to:
+            _, S, Vt = svd(rows, full_matrices=False)
+        else:
+            seed = int(rng.integers(2**31))
+            _, S, Vt = randomized_svd(rows, most, random_state=seed)
+        kept = min(most, int((S / S[0] > max(rows.shape) * np.finfo(float).eps).sum()))
+        energy = float((S[:kept] ** 2).sum() / (rows**2).sum())
+        return cls(Vt[:kept].copy(), min(1.0, energy))
+
+    def shrink(self, X: Array) -> Array:
+        """Coordinates of rows in the basis."""
+        return X @ self.directions.T
+
+    def change(self, X: Array, before: Array, after: Array) -> Array:
+        """Rows `X` whose coordinates move; whatever of them lies outside the basis stays."""
+        return X + (after - before) @ self.directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,3 +111,43 @@ def normalised(G: Array, amounts: Array) -> tuple[Array, Array]:
     largest = np.take_along_axis(amounts, np.abs(amounts).argmax(axis=0)[None], axis=0)[0]
     signs = np.where(largest < 0, -1.0, 1.0)
     return (signs[:, None] * flat).reshape(G.shape), amounts * signs
+
+
+def common_unit(X: Array, Y: Array) -> float:
+    """A power of two of the size of the entries, so that squares neither overflow nor vanish."""
+    return max(power_of_two_scale(X), power_of_two_scale(Y))
+
+
+def refuse_still(X: Array, Y: Array) -> None:
+    """Refuse pairs from which nothing can be learned."""
+    if not X.any():
+        raise ValueError(
+            "all rows of X are zero, which no linear transformation moves; pass others"
+        )
+    if not ((Y - X) ** 2).any():
+        raise ValueError(
+            "X and Y are equal: nothing moves, so there is nothing to learn; pass as Y the rows of "
+            "X after some of the transformation"
+        )
+
+
+def explained(X: Array, Y: Array, moved: Array) -> float:
+    """Share of Σ‖y − x‖² that moving the rows accounts for."""
+    change = float(((Y - X) ** 2).sum())
+    left = float(((Y - moved) ** 2).sum())
+    return 1.0 - left / change if change else 1.0
+
+
+def as_amounts(amount: Any, n: int, q: int) -> Array:
+    """Amounts of all rows, (n, q)."""
+    given = np.asarray(amount, dtype=np.float64)
+    if not np.isfinite(given).all():
+        raise ValueError("amount contains NaN or infinity; pass finite numbers")
+    if q == 1 and given.ndim == 1 and len(given) == n:
+        given = given[:, None]  # of one generator, a list has one number per row
+    if given.shape in ((q,), (1, q), (n, q)) or (q == 1 and given.size == 1):
+        return np.broadcast_to(given, (n, q))
+    raise ValueError(
+        f"amount has shape {given.shape}; pass one number per generator ({q}), or shape ({n}, {q}) "
+        "with one row of amounts for every row of X"
+    )

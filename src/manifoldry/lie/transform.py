@@ -10,13 +10,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
-from manifoldry.lie.alternation import Solution, alternate
 from manifoldry.lie.amounts import AmountSearch
-from manifoldry.lie.basis import Basis
+from manifoldry.lie.fitting import Solution, alternate, midpoint_start, refine
 from manifoldry.lie.flow import flow_of
-from manifoldry.lie.pairs import Pairs
-from manifoldry.lie.reading import as_amounts, common_unit, explained, refuse_still
-from manifoldry.lie.refinement import midpoint_start, refine
+from manifoldry.lie.pairs import Basis, Pairs, as_amounts, common_unit, explained, refuse_still
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,

@@ -5,9 +5,8 @@ from manifoldry.metrics.coranking import CoRanking, coranking, coranking_matrix
 from manifoldry.metrics.distortion import LocalDistortion, local_distortion
 from manifoldry.metrics.held_out import KernelLoss, kernel_loss, reconstruction
 from manifoldry.metrics.labels import knn_accuracy, silhouette
-from manifoldry.metrics.motion import Motion
 from manifoldry.metrics.preservation import continuity, neighbor_preservation, trustworthiness
-from manifoldry.metrics.procrustes import Procrustes, procrustes
+from manifoldry.metrics.procrustes import Motion, Procrustes, procrustes
 from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.sensitivity import Sensitivity, sensitivity
 from manifoldry.metrics.shepard import Shepard, shepard

@@ -10,10 +10,10 @@ from manifoldry.metrics.coranking import Comparison, CoRanking, compare
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
 from manifoldry.metrics.pair import NEIGHBORHOOD, Pair, described, sample_points
-from manifoldry.metrics.ranks import NeighborRanks
+from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.shepard import Shepard, shepard_of
-from manifoldry.metrics.verdict import (
+from manifoldry.metrics.summary import (
     DEFAULT_BOUNDS,
     Findings,
     VerdictBounds,

@@ -7,7 +7,7 @@ import numpy as np
 
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
 from manifoldry.metrics.pair import Pair, sample_points
-from manifoldry.metrics.ranks import NeighborRanks
+from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import plan_memory

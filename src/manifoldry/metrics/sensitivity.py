@@ -8,15 +8,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manifoldry.metrics.displacement import (
+from manifoldry.metrics.procrustes import (
+    MOTIONS,
     distances,
     mean_estimate,
     motion_between,
     spread_of,
 )
-from manifoldry.metrics.motion import MOTIONS
-from manifoldry.metrics.outcomes import Outcome, run, settle
-from manifoldry.metrics.refits import Refitter
+from manifoldry.metrics.refits import Outcome, Refitter, run, settle
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.metrics.displacement import (
+from manifoldry.metrics.procrustes import (
+    MOTIONS,
     distances,
     mean_estimate,
     motion_between,
     spread_of,
 )
-from manifoldry.metrics.motion import MOTIONS
-from manifoldry.metrics.outcomes import Outcome, describe, run, settle
-from manifoldry.metrics.refits import Refitter
+from manifoldry.metrics.refits import Outcome, Refitter, describe, run, settle
 from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.threads import one_blas_thread

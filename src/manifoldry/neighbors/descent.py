@@ -116,7 +116,7 @@ class _Forest:
 
     @classmethod
     def grow(cls, X: Array, trees: int, leaf: int) -> "_Forest":
-        from manifoldry.neighbors.kernels import grow_tree
+        from manifoldry.neighbors.compiled import grow_tree
 
         n = len(X)
         orders, leaves = np.empty((2, trees, n), dtype=np.int32)
@@ -142,7 +142,7 @@ class _Neighbors:
     @classmethod
     def in_leaves(cls, X: Array, K: int, forest: _Forest) -> "_Neighbors":
         """The nearest among those that share a leaf of some tree."""
-        from manifoldry.neighbors.kernels import search_leaves
+        from manifoldry.neighbors.compiled import search_leaves
 
         indices, distances = _nobody(len(X), K)
         scratch = _Scratch(len(X))
@@ -164,7 +164,7 @@ class _Neighbors:
 
     def improve(self, passes: int, follow: int, still: float) -> "_Neighbors":
         """Follow the neighbours of neighbours, in place, until they stop changing."""
-        from manifoldry.neighbors.kernels import link
+        from manifoldry.neighbors.compiled import link
 
         n, K = self.indices.shape
         width = min(follow, K)
@@ -181,7 +181,7 @@ class _Neighbors:
     def _follow(
         self, links: IntArray, n_new: IntArray, n_links: IntArray, mark: int, scratch: "_Scratch"
     ) -> int:
-        from manifoldry.neighbors.kernels import search_links
+        from manifoldry.neighbors.compiled import search_links
 
         found = self.indices, self.distances, self.is_new
         changed = map_threads(
@@ -218,7 +218,7 @@ def _ranked(X: Array, candidates: IntArray, k: int) -> IntArray:
 
 
 def _rank(X: Array, candidates: IntArray, indices: IntArray, distances: Array) -> None:
-    from manifoldry.neighbors.kernels import rank_again
+    from manifoldry.neighbors.compiled import rank_again
 
     candidates = candidates.astype(np.int32, copy=False)
     map_threads(lambda rows: rank_again(X, candidates, indices, distances, *rows), _chunks(len(X)))

@@ -55,7 +55,7 @@ def _among_others(
     row_blocks: list[slice],
     column_blocks: list[slice],
 ) -> None:
-    from manifoldry.neighbors.kernels import keep_smallest
+    from manifoldry.neighbors.compiled import keep_smallest
 
     for rows in row_blocks:
         mine = indices[rows], values[rows]
@@ -67,7 +67,7 @@ def _among_others(
 def _among_themselves(
     X: Array, squares: Array, indices: IntArray, values: Array, blocks: list[slice]
 ) -> None:
-    from manifoldry.neighbors.kernels import keep_smallest, keep_smallest_across
+    from manifoldry.neighbors.compiled import keep_smallest, keep_smallest_across
 
     for number, rows in enumerate(blocks):
         mine = indices[rows], values[rows]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.regression import unpredictable
 from manifoldry.neighbors.graph import NeighborGraph

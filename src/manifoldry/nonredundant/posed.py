@@ -11,7 +11,7 @@ import numpy as np
 from manifoldry.base.input import Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.layout import Pieces
 from manifoldry.extension.regression import regression
 from manifoldry.nonredundant.criteria import Coordinate
 from manifoldry.nonredundant.extension import (

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
-from manifoldry.eigen.pieces import plan_pairs
+from manifoldry.eigen.components import plan_pairs
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,

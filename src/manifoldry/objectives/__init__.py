@@ -12,11 +12,10 @@ from manifoldry.objectives.exact import Exact
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.losses import elastic, sne, symmetric_sne, tsne
-from manifoldry.objectives.new_points import NewPoints
 from manifoldry.objectives.normalizers import Joint, Normalizer, PerPoint, Unnormalized
 from manifoldry.objectives.pair_kernel import Complement, Gaussian, Kernel, Student
 from manifoldry.objectives.pair_sums import PairSums
-from manifoldry.objectives.pairwise import Pairwise
+from manifoldry.objectives.pairwise import NewPoints, Pairwise
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.objectives.squared_distance import squared_distance_weights

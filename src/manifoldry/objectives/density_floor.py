@@ -7,8 +7,13 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
-from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.objectives.regression_kernels import (
+    RegressionKernel,
+    as_kernel,
+    centred_map,
+    gradient_part,
+    over_pairs,
+)
 from manifoldry.util.checks import check_nonnegative, check_positive
 from manifoldry.util.typing import Array
 

@@ -9,8 +9,13 @@ from scipy import sparse
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import Fit, centred, check_dense, fit, isometric
-from manifoldry.objectives.map_pairs import centred_map, gradient_part, over_pairs
-from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.objectives.regression_kernels import (
+    RegressionKernel,
+    as_kernel,
+    centred_map,
+    gradient_part,
+    over_pairs,
+)
 from manifoldry.util.typing import Array
 
 

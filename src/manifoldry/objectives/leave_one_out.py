@@ -9,8 +9,12 @@ from scipy.linalg import qr
 from scipy.optimize import minimize_scalar
 
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.map_pairs import centred_map, over_pairs
-from manifoldry.objectives.regression_kernels import RegressionKernel, as_kernel
+from manifoldry.objectives.regression_kernels import (
+    RegressionKernel,
+    as_kernel,
+    centred_map,
+    over_pairs,
+)
 from manifoldry.util.typing import Array, Matrix
 
 

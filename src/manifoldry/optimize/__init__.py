@@ -65,11 +65,10 @@ from manifoldry.optimize.filter import DiagonalHessian, Filter, Identity, Jacobi
 from manifoldry.optimize.guidance import EveryStep, Guidance, Never, OnSlowProgress, Schedule
 from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, kernel_pca_matrix
-from manifoldry.optimize.homotopy import Homotopy, Walk
+from manifoldry.optimize.homotopy import Homotopy, Path, PathStep, Walk
 from manifoldry.optimize.line_search import Armijo, StrongWolfe
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution, Step
-from manifoldry.optimize.path import Path, PathStep
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping

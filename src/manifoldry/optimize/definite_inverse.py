@@ -8,7 +8,7 @@ from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse, estimated_fill
-from manifoldry.eigen.preconditioner import Preconditioner, inverse_diagonal, multigrid
+from manifoldry.eigen.lobpcg import Preconditioner, inverse_diagonal, multigrid
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import available_memory

@@ -9,10 +9,17 @@ from math import nan
 from typing import Any, ClassVar, NamedTuple, Self
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
 from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
-from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution, Step, Watcher
+from manifoldry.optimize.optimizer import (
+    Evaluator,
+    Iterate,
+    Optimizer,
+    Point,
+    Solution,
+    Step,
+    Watcher,
+)
 from manifoldry.optimize.stopping import Judge, Stopping, Verdict
 from manifoldry.util.arrays import (
     all_finite,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry.optimize.evaluator import Evaluator, Point
+from manifoldry.optimize.optimizer import Evaluator, Point
 from manifoldry.util.arrays import inner, largest, precision
 from manifoldry.util.checks import check_below, check_count, check_nonnegative, check_positive
 from manifoldry.util.typing import Array

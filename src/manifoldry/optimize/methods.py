@@ -12,9 +12,9 @@ from manifoldry.optimize.descent import (
     Stepper,
     Stuck,
 )
-from manifoldry.optimize.evaluator import Evaluator, Point
 from manifoldry.optimize.filter import BoundFilter
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
+from manifoldry.optimize.optimizer import Evaluator, Point
 from manifoldry.util.arrays import beside, cast, inner, namespace, norm
 from manifoldry.util.checks import (
     check_below,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from manifoldry.optimize.evaluator import Point
+from manifoldry.optimize.optimizer import Point
 from manifoldry.util.arrays import extent, norm, precision
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 

@@ -9,12 +9,12 @@ from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
-from manifoldry.extension.mixture import Mixture
-from manifoldry.extension.pieces import Pieces, piece_rows
+from manifoldry.extension.affine import Mixture
+from manifoldry.extension.layout import Pieces, piece_rows
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import with_itself
-from manifoldry.semidefinite.conformal import Conformal, NeighborhoodPairs, conformal_map
+from manifoldry.semidefinite.conformal_map import Conformal, NeighborhoodPairs, conformal_map
 from manifoldry.spectral.base import SpectralEmbedder, eigengap
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.lle import LLE

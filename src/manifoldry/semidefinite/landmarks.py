@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from manifoldry.eigen.inverse import ShiftedInverse
-from manifoldry.extension.pieces import piece_rows
+from manifoldry.extension.layout import piece_rows
 from manifoldry.neighbors.geodesics import farthest_points
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity

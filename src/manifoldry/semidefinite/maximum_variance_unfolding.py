@@ -10,9 +10,9 @@ from manifoldry.eigen import Spectra
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension
+from manifoldry.extension.from_distances import Triangulation
+from manifoldry.extension.layout import Pieces, piece_labels, piece_rows
 from manifoldry.extension.local import Barycentric
-from manifoldry.extension.pieces import Pieces, piece_labels, piece_rows
-from manifoldry.extension.triangulation import Triangulation
 from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.distances import check_range

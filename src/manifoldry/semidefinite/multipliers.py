@@ -71,7 +71,7 @@ class Unfolded:
 class MethodOfMultipliers:
     """Unfold by rounds of search (Burer and Monteiro's method on relative lengths).
 
-    In each round the map minimizes an :class:`~manifoldry.objectives.unfolding.Unfolding`, and the
+    In each round the map minimizes an :class:`~manifoldry.semidefinite.unfolding_problem.Unfolding`, and the
     tensions it ends with are those from which the next one's springs pull. Stiffness grows as
     long as lengths do not come right by themselves. Once they are, calm rounds let tensions
     settle, which proves how far the variance is from the largest possible, and stiff ones restore

@@ -9,8 +9,8 @@ from manifoldry.base.input import Input
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import check_init, starting_map
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
-from manifoldry.optimize.conic.symmetric import squares, svec
+from manifoldry.optimize.interior_point import squares, svec
+from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 from manifoldry.spectral.isomap import Isomap
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps

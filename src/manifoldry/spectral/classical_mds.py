@@ -7,7 +7,7 @@ from scipy.linalg import eigvals, eigvalsh
 
 from manifoldry.base.input import AllDistances, Input, Points
 from manifoldry.eigen import EigenSolver
-from manifoldry.extension.gower import DistancesTo, Gower
+from manifoldry.extension.from_distances import DistancesTo, Gower
 from manifoldry.neighbors.distances import check_range
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, plan_gram

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.affinity import Affinity, Gaussian
-from manifoldry.affinity.growth import kernel_growth
+from manifoldry.affinity.bandwidths import kernel_growth
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.exceptions import RankWarning

@@ -8,13 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.affinity.dense import Centered, RawKernel
-from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
-from manifoldry.extension.affine import AffineMap
+from manifoldry.extension.affine import AffineMap, Mixture
 from manifoldry.extension.base import Extension, Nystrom
-from manifoldry.extension.mixture import Mixture
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.layout import Pieces
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.posed import Posed

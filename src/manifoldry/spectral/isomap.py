@@ -8,12 +8,12 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from manifoldry.affinity.dense import GivenKernel
-from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import Extension
-from manifoldry.extension.geodesic import GeodesicExtension, squares
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.from_distances import GeodesicExtension, squares
+from manifoldry.extension.layout import Pieces
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.affinity.entropic import EntropicWeights
-from manifoldry.affinity.self_tuning import SelfTuningWeights
+from manifoldry.affinity.gaussian import SelfTuningWeights
 from manifoldry.base.input import Affinities, Input, Lookup
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import KernelExtension
@@ -19,7 +19,7 @@ from manifoldry.extension.laplacian import (
     Normalization,
     WeightRows,
 )
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.layout import Pieces
 from manifoldry.neighbors.disconnected import (
     GIVEN_WEIGHTS,
     GRAPH,

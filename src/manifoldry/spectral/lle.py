@@ -9,8 +9,8 @@ from scipy import sparse
 
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
+from manifoldry.extension.layout import Pieces
 from manifoldry.extension.local import Barycentric
-from manifoldry.extension.pieces import Pieces
 from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension

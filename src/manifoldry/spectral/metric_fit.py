@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
-from manifoldry.optimize.conic.symmetric import smat, squares
+from manifoldry.optimize.interior_point import smat, squares
+from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import power_of_two_scale
 

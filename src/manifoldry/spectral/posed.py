@@ -13,7 +13,7 @@ from manifoldry.base.input import Input, Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.pieces import Pieces, piece_labels
+from manifoldry.extension.layout import Pieces, piece_labels
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.disconnected import GRAPH, Cause, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph

@@ -12,7 +12,7 @@ from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import Normalization
-from manifoldry.extension.pieces import Pieces
+from manifoldry.extension.layout import Pieces
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, PosedLaplacian, Weighted
 from manifoldry.spectral.posed import Posed, coupled_components
 from manifoldry.util.checks import as_generator

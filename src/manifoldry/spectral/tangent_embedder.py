@@ -11,8 +11,8 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.base import Inverse
+from manifoldry.extension.layout import Pieces
 from manifoldry.extension.local import LocalAffine, TangentInverse
-from manifoldry.extension.pieces import Pieces
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself

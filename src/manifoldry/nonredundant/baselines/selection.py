@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.utils import check_array
 
-from manifoldry.nonredundant.baselines.common import degrees, kernel_rows
+from manifoldry.nonredundant.baselines.weights import degrees, kernel_rows
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import (

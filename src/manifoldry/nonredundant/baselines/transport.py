@@ -13,8 +13,8 @@ from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import resolve_neighbors
 from manifoldry.neighbors.neighborhoods import gathered
-from manifoldry.nonredundant.baselines.common import graph_weights
 from manifoldry.nonredundant.baselines.selection import standardized
+from manifoldry.nonredundant.baselines.weights import graph_weights
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array

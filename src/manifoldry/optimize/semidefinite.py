@@ -7,8 +7,14 @@ import numpy as np
 from scipy.linalg import LinAlgError, lstsq
 from scipy.optimize import minimize
 
-from manifoldry.optimize.conic.interior import InteriorPoint, Iterate
-from manifoldry.optimize.conic.symmetric import order_of, smat, svec, triangle
+from manifoldry.optimize.interior_point import (
+    InteriorPoint,
+    Iterate,
+    order_of,
+    smat,
+    svec,
+    triangle,
+)
 from manifoldry.util.typing import Array
 
 
@@ -64,7 +70,7 @@ class SemidefiniteQuadratic:
     The matrix nearest to one that is not positive semidefinite:
 
     >>> import numpy as np
-    >>> from manifoldry.optimize.conic.quadratic import SemidefiniteQuadratic
+    >>> from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
     >>> problem = SemidefiniteQuadratic(np.eye(3), np.array([1.0, 0.0, -2.0]))
     >>> solution = problem.solve()
     >>> solution.P.round(6), solution.converged

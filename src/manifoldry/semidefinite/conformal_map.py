@@ -9,12 +9,12 @@ import numpy as np
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.neighborhoods import gathered
-from manifoldry.optimize.conic.quadratic import (
+from manifoldry.optimize.interior_point import squares, svec
+from manifoldry.optimize.semidefinite import (
     FixedRank,
     SemidefiniteQuadratic,
     SemidefiniteSolution,
 )
-from manifoldry.optimize.conic.symmetric import squares, svec
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import power_of_two_scale, row_blocks
 

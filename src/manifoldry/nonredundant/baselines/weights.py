@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry.affinity.self_tuning import local_weights
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.posed import coupled_components
 from manifoldry.util.typing import Array, Matrix

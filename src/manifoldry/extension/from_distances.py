@@ -1,0 +1,207 @@
+"""Classical scaling's kernel, −½·d², as a function of new points."""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from manifoldry.affinity.dense import UNKNOWN_AMONG
+from manifoldry.extension.base import Extension, KernelExtension, Nystrom
+from manifoldry.extension.layout import Pieces
+from manifoldry.neighbors.distances import Frame, squared_distances
+from manifoldry.neighbors.geodesics import Geodesics
+from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.typing import Array, IntArray, Matrix
+from manifoldry.util.validation import row_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class DistancesTo:
+    """Distances from new points to training points, computed or given by the user."""
+
+    n_train: int
+    X: Matrix | None
+    metric: Any
+    metric_params: dict[str, Any] = field(default_factory=dict)
+
+    def matrix(self, X: Matrix) -> Array:
+        """Distances, (n_new, n_train)."""
+        if self.X is None:
+            return np.array(X, dtype=np.float64)
+        from sklearn.metrics import pairwise_distances
+
+        if isinstance(self.metric, str) and self.metric == "euclidean":
+            D2 = squared_distances(X, self.X, self._frame, accuracy=1e-12)
+            return np.sqrt(D2, out=D2) * self._frame.unit
+        D = pairwise_distances(X, self.X, metric=self.metric, **self.metric_params)
+        return np.asarray(D, dtype=np.float64)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        return Frame.of(self.X)
+
+    def identical(self, X: Matrix) -> IntArray:
+        """Training point at distance zero from each row of given distances, or -1."""
+        zero = X == 0
+        return np.where(zero.any(axis=1), zero.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Gower:
+    """−½·d² in units of `unit`, with classical scaling's additive constant if there is one."""
+
+    distances: DistancesTo
+    unit: float
+    constant: float = 0.0
+
+    @property
+    def n_train(self) -> int:
+        """Number of training points."""
+        return self.distances.n_train
+
+    def matrix(self, X: Matrix) -> Array:
+        """Uncentred kernel, (n_new, n_train)."""
+        D = self.distances.matrix(X)
+        if not np.isfinite(D).all():
+            row = int(np.argmin(np.isfinite(D).all(axis=1)))
+            raise ValueError(
+                f"distances from row {row} to the training points are NaN or infinite; the metric "
+                "is not defined there, or the row's magnitude overflows"
+            )
+        if self.constant:
+            itself = self.distances.identical(D)
+            D += self.constant
+            known = np.flatnonzero(itself >= 0)
+            D[known, itself[known]] = 0.0  # the constant separates different points only
+        return -0.5 * (D / self.unit) ** 2
+
+    def among(self, X: Matrix) -> Array:
+        """Uncentred kernel of new points with each other, (n_new, n_new)."""
+        if self.distances.X is None:
+            raise ValueError(UNKNOWN_AMONG)
+        among = replace(self.distances, X=X, n_train=X.shape[0])
+        return replace(self, distances=among).matrix(X)
+
+
+@dataclass(frozen=True, eq=False)
+class GeodesicExtension(KernelExtension):
+    """Gower's formula on the distances that a new point has through its neighbours.
+
+    With landmarks it is the triangulation of landmark scaling: the two differ only by terms that
+    the eigenvectors, which sum to zero, do not see.
+    """
+
+    geodesics: Geodesics
+    columns: list[IntArray]  # targets of each piece, by position among all targets
+    maps: list[Nystrom]  # from −½·d² to those targets to coordinates on the piece
+    unit: float
+    pieces: Pieces
+
+    def rows(self, X: Matrix) -> Array:
+        out = np.zeros((X.shape[0], len(self.geodesics.targets)))
+        for number, rows, kernel in self._by_piece(X):
+            out[np.ix_(rows, self.columns[number])] = self.maps[number].rows(kernel)
+        return out
+
+    @property
+    def numbers_per_row(self) -> int:
+        return 4 * len(self.geodesics.targets)
+
+    def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        return self.matrix(X) * self.unit**2
+
+    def transform(self, X: Matrix) -> Array:
+        out = np.empty((X.shape[0], self.pieces.offset.shape[1]))
+        for block in row_blocks(X.shape[0], self.numbers_per_row):
+            out[block] = self.place(*self.within(X[block]))
+        return out
+
+    def place(self, Y: Array, piece: IntArray) -> Array:
+        return self.pieces.place(Y, piece)
+
+    def within(self, X: Matrix) -> tuple[Array, IntArray]:
+        inside = np.zeros((X.shape[0], self.pieces.offset.shape[1]))
+        piece = np.full(X.shape[0], -1)
+        for number, rows, kernel in self._by_piece(X):
+            inside[rows] = self.maps[number].transform(kernel)
+            piece[rows] = number
+        return inside, piece
+
+    def _by_piece(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
+        """For each piece that some rows belong to: which rows, and their uncentred kernel."""
+        index = self.geodesics.graph.index
+        near = index.nearest(index.read(X), 1)[0][:, 0]
+        D = self.geodesics.from_new(X)
+        if not np.isfinite(D).any(axis=1).all():
+            raise ValueError(
+                "some rows have no training point within reach, so they cannot be placed; use "
+                "n_neighbors or a larger radius"
+            )
+        piece = self.pieces.labels[near]
+        found: list[tuple[int, IntArray, Array]] = []
+        for number in np.unique(piece[piece >= 0]):
+            rows = np.flatnonzero(piece == number)
+            found.append(
+                (int(number), rows, squares(D[np.ix_(rows, self.columns[number])], self.unit))
+            )
+        return found
+
+
+def squares(D: Array, unit: float) -> Array:
+    """Classical scaling's uncentred kernel −½·d², in units of `unit`."""
+    return np.asarray(-0.5 * (D / unit) ** 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Triangulation(Extension):
+    """The place whose squared distances from neighbours on the map fit those in the data best.
+
+    For maps that keep the lengths of short edges. It needs distances only; where coordinates are
+    known, :class:`~manifoldry.extension.local.Barycentric` is exact at training points.
+    """
+
+    graph: NeighborGraph
+    embedding: Array  # (n_train, n_components)
+    labels: IntArray  # piece of every training point
+    # Directions in which neighbours extend less than this share of the most are rounding or folds.
+    flat: float = 0.05
+    # What is added to squared distances in weights, as a share of that of the second nearest.
+    softening: float = 0.05
+
+    def transform(self, X: Matrix) -> Array:
+        out = np.empty((X.shape[0], self.embedding.shape[1]))
+        index = self.graph.index
+        for block in row_blocks(X.shape[0], max(self._k**2, index.n_reference)):
+            indices, distances = index.nearest(index.read(X[block]), self._k)
+            piece = self.labels[indices[:, :1]]
+            same = self.labels[indices] == piece
+            # Those elsewhere do not count; some may not even be on the map.
+            Y = np.where(same[:, :, None], self.embedding[indices], self.embedding[indices[:, :1]])
+            out[block] = self._triangulated(np.nan_to_num(Y), distances, same)
+            out[block][piece[:, 0] < 0] = np.nan
+        return out
+
+    @property
+    def _k(self) -> int:
+        few = self.graph.n_neighbors or 2 * self.embedding.shape[1] + 1
+        return min(few + 1, self.graph.n_reference)
+
+    def _triangulated(self, Y: Array, distances: Array, counted: Array) -> Array:
+        """Least-squares places (n, d) from places (n, k, d) and distances (n, k) of neighbours.
+
+        With weights that favour the nearest: at y about their mean, |x|² − 2x·y + |y|² = d² is
+        linear in x once the mean over neighbours is taken out.
+        """
+        Y = Y.astype(np.float64)
+        unit = np.where(distances[:, -1:] > 0, distances[:, -1:], 1.0)
+        d = distances / unit
+        w = counted / (d**2 + d[:, 1:2] ** 2 * self.softening + 1e-12)
+        w /= w.sum(axis=1, keepdims=True)
+        mean = np.einsum("nk,nkd->nd", w, Y)
+        offsets = (Y - mean[:, None]) / unit[:, :, None]
+        target = np.einsum("nkd,nkd->nk", offsets, offsets) - d**2
+        target -= np.einsum("nk,nk->n", w, target)[:, None]
+        root = np.sqrt(w)[:, :, None]
+        step = np.linalg.pinv(root * offsets, rcond=self.flat) @ (root * target[:, :, None])
+        return np.asarray(mean + unit * step[:, :, 0] / 2)

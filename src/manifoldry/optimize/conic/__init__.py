@@ -1,1 +1,0 @@
-"""Small convex problems in positive semidefinite matrices."""
