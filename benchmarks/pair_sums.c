@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stddef.h>
 
-/* Where eᵗ underflows, vectorised exp and expf fall back to slow code: stop just before. */
+/* Where eᵗ underflows, vectorized exp and expf fall back to slow code: stop just before. */
 #define GAUSSIAN_FLOAT const float K = expf(-fminf(D, 87.0f)), w = K
 #define GAUSSIAN_DOUBLE const double K = exp(-fmin(D, 708.0)), w = K
 #define STUDENT_FLOAT const float K = 1.0f / (1.0f + D), w = K * K

@@ -203,7 +203,7 @@ def _lines(rows, path):
     for axes, key, label in panels:
         for i, series in enumerate(dict.fromkeys(r["series"] for r in rows)):
             done = [r for r in rows if r["series"] == series and key in r]
-            line = "o-" if i < 10 else "s--"  # the colours repeat after ten
+            line = "o-" if i < 10 else "s--"  # the colors repeat after ten
             axes.loglog([r["size"] for r in done], [r[key] for r in done], line, label=series)
         axes.set(xlabel="n", ylabel=label)
     axes.legend(fontsize=7)

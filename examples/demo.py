@@ -59,7 +59,7 @@ COLUMNS = 4
 
 
 def describe(model, X, y, X_new, y_new):
-    """Quality of a map: neighbours kept, labels of unseen points, data recovered from the map."""
+    """Quality of a map: neighbors kept, labels of unseen points, data recovered from the map."""
     start = perf_counter()
     Y = model.fit_transform(X)
     seconds = perf_counter() - start
@@ -120,8 +120,8 @@ def main():
             f"{quality['recovered']:>11.1%}{quality['seconds']:>8.2f}"
         )
     print(
-        "\ntrustworthiness: do neighbours on the map deserve it? kept: neighbours kept beyond "
-        "chance.\nunseen labels: 5-nearest-neighbour accuracy of digits placed by transform. "
+        "\ntrustworthiness: do neighbors on the map deserve it? kept: neighbors kept beyond "
+        "chance.\nunseen labels: 5-nearest-neighbor accuracy of digits placed by transform. "
         "recovered: variance\nof unseen digits that two coordinates bring back through "
         "inverse_transform."
     )

@@ -47,7 +47,7 @@ def _stored(load, **options):
 def trust(arrays, result, k=12, n_sample=1000):
     """Trustworthiness of a map, over a sample of its points.
 
-    One minus the penalty for points that are neighbours on the map and not in the data (Venna and
+    One minus the penalty for points that are neighbors on the map and not in the data (Venna and
     Kaski 2001), with ranks among all points.
     """
     import numpy as np

@@ -8,7 +8,7 @@ from benchmarks.workloads.laplacian import (
     entries,
     largest_component,
     matrix,
-    normalised,
+    normalized,
     ours,
     over_gaps,
 )
@@ -49,7 +49,7 @@ def excluded(W, *columns):
 
 
 def reference(W, Q, inverse):
-    """The smallest eigenvalues of the normalised Laplacian on the complement of Q, by scipy.
+    """The smallest eigenvalues of the normalized Laplacian on the complement of Q, by scipy.
 
     With `inverse` through A⁻¹ − A⁻¹Q(QᵀA⁻¹Q)⁻¹QᵀA⁻¹, the inverse of a shifted A on the complement.
     """
@@ -57,7 +57,7 @@ def reference(W, Q, inverse):
     from scipy.sparse import csc_array, eye_array
     from scipy.sparse.linalg import LinearOperator, eigsh, splu
 
-    A, n, shift = normalised(W), W.shape[0], 1e-6
+    A, n, shift = normalized(W), W.shape[0], 1e-6
     if inverse:
         symmetric = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
         factor = splu(csc_array((1 + shift) * eye_array(n) - A), diag_pivot_thresh=0, **symmetric)
@@ -86,7 +86,7 @@ def solve(data, indices, indptr, C, constrained):
 
 
 def accuracy(arrays, result):
-    """Largest residual over its gap on the complement, or share of what is excluded."""
+    """Largest residual over its gap on the complement, or fraction of what is excluded."""
     import numpy as np
 
     W = matrix(arrays["data"], arrays["indices"], arrays["indptr"])
@@ -94,7 +94,7 @@ def accuracy(arrays, result):
     true = arrays["_constrained" if result["constrained"] else "_plain"]
     G = result["embedding"] * np.sqrt(W.sum(axis=1))[:, None]
     G = G / np.linalg.norm(G, axis=0)
-    LG = G - normalised(W) @ G
+    LG = G - normalized(W) @ G
     ratios = over_gaps(G, LG - Q @ (Q.T @ LG), np.append(-np.inf, true))
     return {"residual/gap": max(ratios.max(), np.abs(Q.T @ G).max())}
 

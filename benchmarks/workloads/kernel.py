@@ -9,7 +9,7 @@ GAMMA = 0.01  # of exp(−gamma·d²): a width of ten, against a sheet of about 
 
 
 def with_kernel(n):
-    """A roll, and the two leading eigenvalues of its centred kernel matrix by scipy."""
+    """A roll, and the two leading eigenvalues of its centered kernel matrix by scipy."""
     import numpy as np
     from scipy.sparse.linalg import eigsh
     from scipy.spatial.distance import cdist

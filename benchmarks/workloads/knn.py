@@ -1,4 +1,4 @@
-"""The neighbour graph: 15 nearest neighbours of every point."""
+"""The neighbor graph: 15 nearest neighbors of every point."""
 
 from functools import partial
 
@@ -9,7 +9,7 @@ K, N_SAMPLE = 15, 1000
 
 
 def with_exact(make, n):
-    """The data, and the exact neighbours of a sample by a search in double precision."""
+    """The data, and the exact neighbors of a sample by a search in double precision."""
     import numpy as np
     from scipy.spatial.distance import cdist
 
@@ -24,7 +24,7 @@ def with_exact(make, n):
 
 
 def recall(arrays, result):
-    """Share of the neighbours found that are as near as the true k-th one, ties included."""
+    """Fraction of the neighbors found that are as near as the true k-th one, ties included."""
     import numpy as np
 
     if "indices" not in result:
@@ -38,7 +38,7 @@ def recall(arrays, result):
 
 
 def _rows(found, sample):
-    """K neighbours of the sample from an answer of K + 1 or more, which may hold the point."""
+    """K neighbors of the sample from an answer of K + 1 or more, which may hold the point."""
     import numpy as np
 
     return {"indices": np.array([
@@ -162,7 +162,7 @@ FLOORS = ("recall >= 0.9", "recall >= 0.98", "recall >= 0.999")
 
 def _workload(name, what, make, n, contestants, **options):
     data = partial(with_exact, make, n)
-    return Workload(name, f"15 neighbours of {what}", data, contestants, recall, FLOORS, **options)
+    return Workload(name, f"15 neighbors of {what}", data, contestants, recall, FLOORS, **options)
 
 
 WORKLOADS = [

@@ -37,12 +37,12 @@ def largest_component(X, k):
 
 
 def reference(W, inverse):
-    """The MOST + 2 smallest eigenvalues of the normalised Laplacian, to machine precision."""
+    """The MOST + 2 smallest eigenvalues of the normalized Laplacian, to machine precision."""
     import numpy as np
     from scipy.sparse import eye_array
     from scipy.sparse.linalg import eigsh
 
-    A, n = normalised(W), W.shape[0]
+    A, n = normalized(W), W.shape[0]
     start = np.random.default_rng(0).normal(size=n)
     options = {"k": MOST + 2, "v0": start, "tol": 0, "return_eigenvectors": False}
     if n <= 2000:
@@ -52,7 +52,7 @@ def reference(W, inverse):
     return np.sort(1 - eigsh(A, which="LA", ncv=100, maxiter=10_000, **options))
 
 
-def normalised(W):
+def normalized(W):
     """D^-½ W D^-½."""
     import numpy as np
     from scipy.sparse import diags_array
@@ -82,7 +82,7 @@ def accuracy(arrays, result):
     W = matrix(arrays["data"], arrays["indices"], arrays["indptr"])
     G = result["embedding"] * np.sqrt(W.sum(axis=1))[:, None]
     G = G / np.linalg.norm(G, axis=0)
-    LG, true = G - normalised(W) @ G, arrays["_values"]
+    LG, true = G - normalized(W) @ G, arrays["_values"]
     error = abs(G[:, 0] @ LG[:, 0] - true[1]) / true[1]
     return {"residual/gap": over_gaps(G, LG, true).max(), "λ₂-error": error}
 
@@ -138,7 +138,7 @@ FLOORS = ("residual/gap <= 1e-3", "λ₂-error <= 1e-2")
 
 
 def contestants(k, large):
-    """Every solver; the dense and the randomised one where they can get anywhere."""
+    """Every solver; the dense and the randomized one where they can get anywhere."""
     for solver in OURS[: -2 if large else None]:
         yield Contestant(solver, ours, options={"k": k, "solver": solver})
     for solver in THEIRS:

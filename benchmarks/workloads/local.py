@@ -64,7 +64,7 @@ def _workload(method, n, **options):
         sklearn_contestant(sklearn, method),
         Contestant("tapkee", tapkee, "tapkee", {"method": method}),
     )
-    what = f"{method} of a Swiss roll of {n}, {K} neighbours"
+    what = f"{method} of a Swiss roll of {n}, {K} neighbors"
     return Workload(
         f"local-{method.lower()}-{n // 1000}k", what, partial(roll, n), contestants, sheet_error,
         ("error <= best + 0.02",), dataset=f"roll-{n}", **options,

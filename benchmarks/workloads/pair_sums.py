@@ -1,4 +1,4 @@
-"""Sums over all pairs of points on a map, beside plain C with vectorised loops and OpenMP."""
+"""Sums over all pairs of points on a map, beside plain C with vectorized loops and OpenMP."""
 
 import time
 from functools import partial

@@ -14,9 +14,9 @@ def mapped(n):
 
     arrays = mnist(n)
     X = arrays["X"].astype(np.float32)
-    centred = X - X.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, -2:]
-    return {"X": X, "Y": np.ascontiguousarray(centred @ axes)}
+    centered = X - X.mean(axis=0)
+    axes = np.linalg.eigh(centered.T @ centered)[1][:, -2:]
+    return {"X": X, "Y": np.ascontiguousarray(centered @ axes)}
 
 
 def ours(X, Y, sample):

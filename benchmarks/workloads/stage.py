@@ -1,4 +1,4 @@
-"""From neighbours to the matrix of the eigenproblem: the local fits of LLE, LTSA, Hessian LLE."""
+"""From neighbors to the matrix of the eigenproblem: the local fits of LLE, LTSA, Hessian LLE."""
 
 from functools import partial
 from unittest.mock import patch
@@ -72,7 +72,7 @@ def _workload(method, n, **options):
         Contestant(method, ours, options={"method": method}),
         sklearn_contestant(sklearn, method),
     )
-    what = f"The matrix of {method} of a Swiss roll of {n}, given {K} neighbours"
+    what = f"The matrix of {method} of a Swiss roll of {n}, given {K} neighbors"
     return Workload(
         f"stage-{method.lower()}-{n // 1000}k", what, partial(roll, n), contestants, roughness,
         ("log-roughness <= best + 0.3",), dataset=f"roll-{n}", **options,

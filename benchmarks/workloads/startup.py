@@ -48,7 +48,7 @@ GRAPHS = (
 
 
 def _first(name, n, **options):
-    what = f"the first neighbour graph of a fresh process, import included, {n or 70_000} × 784"
+    what = f"the first neighbor graph of a fresh process, import included, {n or 70_000} × 784"
     return Workload(name, what, partial(mnist, n), GRAPHS, **options)
 
 

@@ -9,7 +9,7 @@ PERPLEXITY, COMPONENTS = 30, 50
 FLOORS = ("KL <= best + 0.05", "area >= best - 0.01")
 
 
-def labelled_digits():
+def labeled_digits():
     """scikit-learn's 1797 digits."""
     from sklearn.datasets import load_digits
 
@@ -79,7 +79,7 @@ def _workload(name, data, what, contestants, **options):
 
 
 WORKLOADS = [
-    _workload("digits", labelled_digits, "1797 digits", (OURS, EXACT, *APPROXIMATE), quick=True),
+    _workload("digits", labeled_digits, "1797 digits", (OURS, EXACT, *APPROXIMATE), quick=True),
     _workload(
         "mnist-2k", partial(components, 2000), "2000 of MNIST in 50 principal components",
         (OURS, EXACT, *APPROXIMATE),

@@ -8,9 +8,9 @@ from benchmarks.workloads.common import few, roll, timing
 TOLERANCE = 0.005  # share by which lengths may be off, our default
 TURNS = 0.5  # of the roll: at 30 points, too, no edge leads from one layer to another
 CASES = {
-    "cliques": ({}, "cliques of 6 neighbours"),
-    "plain": ({"cliques": False}, "6 neighbours without cliques"),
-    "at-most": ({"constraint": "at_most"}, "cliques of 6 neighbours that may come closer"),
+    "cliques": ({}, "cliques of 6 neighbors"),
+    "plain": ({"cliques": False}, "6 neighbors without cliques"),
+    "at-most": ({"constraint": "at_most"}, "cliques of 6 neighbors that may come closer"),
 }
 FLOORS = ("violation <= 0.01", "net >= 0.99")
 
@@ -55,7 +55,7 @@ def _proof(X, options):
 
 
 def limits(options):
-    """Least and largest squared length of an edge, as shares of the one in the data."""
+    """Least and largest squared length of an edge, as fractions of the one in the data."""
     low = -float("inf") if options.get("constraint") == "at_most" else (1 - TOLERANCE) ** 2
     return low, (1 + TOLERANCE) ** 2
 
@@ -80,7 +80,7 @@ def ours(X, ends, squares, **options):
 
 
 def cvxpy(X, ends, squares, solver, settings, **options):
-    """The program in the matrix of inner products, lengths as shares of those in the data."""
+    """The program in the matrix of inner products, lengths as fractions of those in the data."""
     _solve(3, [[0, 1], [1, 2]], [1.0, 1.0], options, solver, {})
     yield
     unit = squares.mean()
@@ -117,7 +117,7 @@ def driada(X, ends, squares, **_):
 
 
 def figures(arrays, result):
-    """Variance as a share of the bound, net of what violated lengths can have earned."""
+    """Variance as a fraction of the bound, net of what violated lengths can have earned."""
     import numpy as np
 
     R = result["map"] if "map" in result else _factor(result["gram"])

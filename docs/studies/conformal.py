@@ -1,10 +1,11 @@
 """How often the radii of ConformalInverse hold the truth: ``python docs/studies/conformal.py``.
 
 For every method and data set the data are split ten times. A model is fitted and calibrated on two
-thirds, with a coverage of 0.9, and judged on the rest, which it has not seen. The columns: share of
-points within the radius; median radius over the 0.9 quantile of the errors, which is what one
-radius for all points would have to be; share of unseen points that are flagged; share flagged of
-positions drawn at random from the box around the map; how much larger errors of flagged points are.
+thirds, with a coverage of 0.9, and judged on the rest, which it has not seen. The columns:
+fraction of points within the radius; median radius over the 0.9 quantile of the errors, which is
+what one radius for all points would have to be; fraction of unseen points that are flagged; share
+flagged of positions drawn at random from the box around the map; how much larger errors of flagged
+points are.
 """
 
 import warnings
@@ -31,7 +32,7 @@ def data_sets():
 
 
 def judged(estimator, X, seed):
-    """Share covered, relative radius, share flagged of points and of positions, error ratio."""
+    """Fraction covered, relative radius, share flagged of points and of positions, error ratio."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     seen, unseen = X[order[: 2 * len(X) // 3]], X[order[2 * len(X) // 3 :]]

@@ -1,7 +1,7 @@
 """What conformal eigenmaps gain: ``python docs/studies/conformal_eigenmaps.py``.
 
 For every surface, basis and number m of eigenvectors, as means over samples: the mean difference,
-in degrees, of angles between neighbours on the map and on the surface; and what is left of the map
+in degrees, of angles between neighbors on the map and on the surface; and what is left of the map
 after the best similarity. Both of the basis's own two coordinates, of the first two principal axes
 of the convex problem's optimum, as published, and of the map refined in two coordinates, the
 default. Then the share that two coordinates have in the variance of that optimum. Angles and
@@ -34,7 +34,7 @@ SURFACES = {
 
 
 def angle_differences(A, B, k=6):
-    """Mean difference in degrees of the angles at all points of `A` between its neighbours."""
+    """Mean difference in degrees of the angles at all points of `A` between its neighbors."""
     near = NeighborGraph.build(A, k).indices.reshape(-1, k)
     a, b = np.triu_indices(k, 1)
 

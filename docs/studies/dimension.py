@@ -31,7 +31,7 @@ METHODS = (
     "gram_rank",
 )
 CONTINUOUS = (two_nn, maximum_likelihood, correlation_dimension, local_pca, diffusion_slope)
-ROLL_NOISE = 0.4  # a fifth of the mean distance to the tenth neighbour of 1500 points
+ROLL_NOISE = 0.4  # a fifth of the mean distance to the tenth neighbor of 1500 points
 
 
 def cube(d):
@@ -97,7 +97,7 @@ def table(n, seeds):
 
 def coverage(n, seeds):
     """Print how often intervals hold the mean, and their width against the true spread."""
-    print(f"share of {seeds} intervals that hold the mean; standard error said over true")
+    print(f"fraction of {seeds} intervals that hold the mean; standard error said over true")
     print("| set | " + " | ".join(method.__name__ for method in CONTINUOUS) + " |")
     print("|---" * (len(CONTINUOUS) + 1) + "|")
     for name, (draw, _) in SETS.items():

@@ -12,8 +12,7 @@ from scipy.special import entr
 from sklearn.datasets import load_digits
 from sklearn.manifold._utils import _binary_search_perplexity
 
-from manifoldry.affinity.bandwidths import Bandwidths
-from manifoldry.affinity.bandwidths import solve
+from manifoldry.affinity.bandwidths import Bandwidths, solve
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.util.threads import threads_allowed
 

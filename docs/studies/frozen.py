@@ -34,7 +34,7 @@ from manifoldry.objectives import (
 
 
 def entropic(D, perplexity):
-    """Rows of given perplexity over the 3·perplexity nearest, their precisions and normalisers."""
+    """Rows of given perplexity over the 3·perplexity nearest, their precisions and normalizers."""
     k = int(3 * perplexity)
     nearest = np.argsort(D, axis=1)[:, :k]
     d = np.take_along_axis(D, nearest, axis=1)
@@ -84,7 +84,7 @@ def study_tsne(seed, perplexity=30):
         right = labels.score(placed.positions, y[new])
         print(
             f"{seed} {type(normalizer).__name__:8} labels {right:.3f}"
-            f"  from neighbours: mean {away.mean():.2f}, median {np.median(away):.2f}"
+            f"  from neighbors: mean {away.mean():.2f}, median {np.median(away):.2f}"
             f"  training points moved {np.quantile(np.linalg.norm(moved, axis=1), 0.9):.2f}"
             f" of {spacing:.2f}  steps {placed.n_iter.mean():.1f}, at most {placed.n_iter.max()}"
         )

@@ -23,18 +23,18 @@ SHEETS = {
         n, aspect=4.0, curl=np.pi, n_features=20, **kw
     ),
 }
-NOISE = (0.0, 0.1, 0.25, 0.5, 1.0)  # in units of the mean distance to the nearest neighbour
+NOISE = (0.0, 0.1, 0.25, 0.5, 1.0)  # in units of the mean distance to the nearest neighbor
 POINTS, SEEDS, NEIGHBORS = 1500, 3, 12
 
 
 def spacing(X):
-    """Mean distance to the nearest neighbour."""
+    """Mean distance to the nearest neighbor."""
     return cKDTree(X).query(X, 2)[0][:, 1].mean()
 
 
 def main():
     """Print the table of docs/decisions.md."""
-    print(f"median of {SEEDS} seeds, {POINTS} points, {NEIGHBORS} neighbours")
+    print(f"median of {SEEDS} seeds, {POINTS} points, {NEIGHBORS} neighbors")
     print("| sheet | method | map |" + "".join(f" {noise:g} |" for noise in NOISE))
     print("|---|---|---|" + "---|" * len(NOISE))
     for name, make in SHEETS.items():

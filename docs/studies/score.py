@@ -70,7 +70,7 @@ SETS: dict[str, tuple[Callable, int]] = {
 
 
 def of_graph(method):
-    """Candidates of a method whose setting is the number of neighbours."""
+    """Candidates of a method whose setting is the number of neighbors."""
     return lambda d, i, gamma: method(d, n_neighbors=NEIGHBORS[i])
 
 
@@ -110,7 +110,7 @@ class Figures:
     def __str__(self):
         if self.method == "kernel PCA":
             return f"{self.method}, {WIDTHS[self.setting]:g} × gamma"
-        return f"{self.method}, {NEIGHBORS[self.setting]} neighbours"
+        return f"{self.method}, {NEIGHBORS[self.setting]} neighbors"
 
 
 def judge(model, X, truth, seed, label):
@@ -187,19 +187,19 @@ def print_dimensions(results):
     print("\n### How many coordinates: times right\n")
     head("rule", *METHODS)
     for rule, choose in RULES.items():
-        row(rule, *(share(results, method, choose) for method in METHODS))
+        row(rule, *(fraction(results, method, choose) for method in METHODS))
     row(
         f"{PROPOSED}, fewer than features",
-        *(share(results, method, RULES[PROPOSED], short=True) for method in METHODS),
+        *(fraction(results, method, RULES[PROPOSED], short=True) for method in METHODS),
     )
     print(f"\n### The same by data, {PROPOSED}\n")
     head("data", *METHODS)
     for name in SETS:
         own = {key: value for key, value in results.items() if key[0] == name}
-        row(name, *(share(own, method, RULES[PROPOSED]) for method in METHODS))
+        row(name, *(fraction(own, method, RULES[PROPOSED]) for method in METHODS))
 
 
-def share(results, method, choose, short=False):
+def fraction(results, method, choose, short=False):
     """In how many samples a rule is right, of how many."""
     right = []
     for (name, _), figures in results.items():

@@ -1,7 +1,7 @@
 """Where the held-out score misleads, made on purpose: ``python docs/studies/score_failures.py``.
 
 Prints tables of docs/choosing.md: a map bent out of shape that scores as before; coordinates that
-repeat the length of a long roll and are preferred to its height; neighbours chosen on parts of the
+repeat the length of a long roll and are preferred to its height; neighbors chosen on parts of the
 data; and the kernel reconstruction loss, which widens every kernel.
 """
 
@@ -64,7 +64,7 @@ def print_bent(n):
 
 def print_long(n, seeds):
     """A coordinate that shows the height of a long roll is worth less than a second length."""
-    print("\n### The roll of aspect 8, two coordinates, 8 neighbours\n")
+    print("\n### The roll of aspect 8, two coordinates, 8 neighbors\n")
     head("method", "score", "R_NX", "redundancy of the second", "R² of the height")
     plain = LaplacianEigenmaps(2, n_neighbors=8)
     for model in (plain, NonRedundant(plain, 2), Isomap(2, n_neighbors=8)):
@@ -79,9 +79,9 @@ def print_long(n, seeds):
 
 
 def print_folds(n, seeds):
-    """Neighbours chosen on two thirds of the data are not those for all of them."""
+    """Neighbors chosen on two thirds of the data are not those for all of them."""
     print("\n### Isomap of the roll of aspect 4: three folds and ten\n")
-    head("neighbours", "score, 3 folds", "score, 10 folds", "R_NX", "affine error")
+    head("neighbors", "score, 3 folds", "score, 10 folds", "R_NX", "affine error")
     for k in (4, 5, 6, 7, 8, 10):
         figures = []
         for seed in seeds:
@@ -96,7 +96,7 @@ def print_folds(n, seeds):
 
 
 def print_kernel_loss(n, seeds):
-    """The loss falls with the width whatever the map; `best` counts what generalises."""
+    """The loss falls with the width whatever the map; `best` counts what generalizes."""
     print("\n### Kernel PCA by width: held-out kernel loss of 2 coordinates, best of 12, score\n")
     head("data", "gamma", "loss", "best", "score", "affine error")
     for name, draw in SHEETS.items():

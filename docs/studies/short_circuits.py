@@ -34,7 +34,7 @@ from manifoldry.neighbors.paths import PathTrees
 from manifoldry.neighbors.pruning import without_edges
 
 SEEDS = range(100, 110)
-ALARM = 0.1  # share of changed distances from which on Isomap warns
+ALARM = 0.1  # fraction of changed distances from which on Isomap warns
 NONE = np.empty((0, 2), dtype=int)
 
 
@@ -49,7 +49,7 @@ def crosses(ends, X, sheet):
 
 
 def wrong_distances(graph, sheet):
-    """Share of distances along the graph that are shorter than four fifths of the truth."""
+    """Fraction of distances along the graph that are shorter than four fifths of the truth."""
     targets = np.arange(0, len(sheet), max(1, len(sheet) // 50))
     truth = cdist(sheet, sheet[targets])
     short = Geodesics.of(graph, targets).distances < 0.8 * truth
@@ -165,7 +165,7 @@ def line(name, figures, recall=True):
 
 
 def rolls():
-    """Rolls that noise or too many neighbours short-circuit, and such as are sound."""
+    """Rolls that noise or too many neighbors short-circuit, and such as are sound."""
     settings = {
         "n = 400": [(400, noise, k) for noise in (0, 0.5) for k in (7, 10, 15)],
         "n = 800": [(800, noise, k) for noise in (0, 0.5) for k in (8, 15, 30)],
@@ -197,7 +197,7 @@ def strays():
 
 
 def sound_data(seed):
-    """Data without short circuits, by name, with numbers of neighbours."""
+    """Data without short circuits, by name, with numbers of neighbors."""
     rng = np.random.default_rng(seed)
     ball, plane = rng.normal(size=(800, 3)), rng.uniform(-1, 1, size=(1000, 2))
     outer, inner = rng.uniform(0, 2 * np.pi, (2, 1500))

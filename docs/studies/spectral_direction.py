@@ -64,7 +64,7 @@ def graphs(rng):
 
 
 def weights(X):
-    """Weights of the graph of 20 neighbours, of sum one."""
+    """Weights of the graph of 20 neighbors, of sum one."""
     graph = NeighborGraph.build(X, 20)
     W = SelfTuning().fit(graph).matrix(graph).toarray()
     return W / W.sum()

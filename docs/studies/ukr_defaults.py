@@ -1,7 +1,7 @@
 """Which defaults let UKR be trusted? ``python docs/studies/ukr_defaults.py``, ten minutes.
 
 Every row changes one thing about the defaults. Columns: trustworthiness and continuity (10
-neighbours), area under R_NX, accuracy of the nearest neighbour's label (where labels are known) or
+neighbors), area under R_NX, accuracy of the nearest neighbor's label (where labels are known) or
 the smallest R² of a true coordinate predicted from the map (where those are), leave-one-out error,
 steps, seconds. The last table says how far the defaults are from the best of all settings.
 Images are given as their first fifty principal components, to save time.
@@ -31,7 +31,7 @@ FEATURES = 50
 FIGURES = ("trust", "cont", "R_NX", "truth")
 
 
-def labelled(load):
+def labeled(load):
     """A way to draw points with labels."""
 
     def draw(n, seed):
@@ -61,7 +61,7 @@ def of_dataset(load):
         data = load()
         return data.X, data.labels
 
-    return labelled(read)
+    return labeled(read)
 
 
 SETS = {
@@ -69,7 +69,7 @@ SETS = {
     "roll, aspect 4": manifold(make_swiss_roll, aspect=4),
     "roll, aspect 8": manifold(make_swiss_roll, aspect=8),
     "noisy helix": manifold(make_helix),
-    "digits": labelled(lambda: load_digits(return_X_y=True)),
+    "digits": labeled(lambda: load_digits(return_X_y=True)),
     "USPS": of_dataset(load_usps),
     "COIL-20": of_dataset(load_coil20),
     "PBMC": of_dataset(load_pbmc),
@@ -82,7 +82,7 @@ SETTINGS = {
     "floor 3": {"density_floor": 3},
     "floor 20": {"density_floor": 20},
     "start: Laplacian eigenmaps": {"init": "spectral"},
-    "start: the same, 20 neighbours": {"init": "spectral", "n_neighbors": 20},
+    "start: the same, 20 neighbors": {"init": "spectral", "n_neighbors": 20},
     "start: non-redundant": {"init": NonRedundant(LaplacianEigenmaps(n_neighbors=10))},
     "start: principal components": {"init": "pca"},
     "start: Isomap": {"init": Isomap(n_neighbors=6)},
@@ -145,7 +145,7 @@ def study(name, n, seeds):
 
 def transforms(names, n, seeds):
     """How far training rows are from their place when `transform` does not look them up."""
-    print("\nlargest error of the bare extension, as a share of the map")
+    print("\nlargest error of the bare extension, as a fraction of the map")
     for name in names:
         d = 1 if name == "noisy helix" else 2
         errors = []

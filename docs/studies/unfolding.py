@@ -1,8 +1,8 @@
 """Which defaults unfold best? ``python docs/studies/unfolding.py``, an hour on one core.
 
 Every row changes one thing about the defaults of maximum variance unfolding. Sheets are judged by
-what is left of the map after the best rigid motion onto the true sheet, as a share of it, beside
-Isomap's with as many neighbours; images by their dimension hint, the variance of the first two
+what is left of the map after the best rigid motion onto the true sheet, as a fraction of it, beside
+Isomap's with as many neighbors; images by their dimension hint, the variance of the first two
 coordinates, trustworthiness and the area under R_NX, beside Isomap's. Further columns: mean error
 of the lengths of edges, the gap to the largest variance possible, steps, seconds, and how many of
 the fits converged. Figures are medians over samples.
@@ -28,10 +28,10 @@ from manifoldry.metrics import coranking, procrustes, trustworthiness
 
 SETTINGS = {
     "default": {},
-    "4 neighbours": {"n_neighbors": 4},
-    "8 neighbours": {"n_neighbors": 8},
+    "4 neighbors": {"n_neighbors": 4},
+    "8 neighbors": {"n_neighbors": 8},
     "no cliques": {"cliques": False},
-    "no cliques, 10 neighbours": {"cliques": False, "n_neighbors": 10},
+    "no cliques, 10 neighbors": {"cliques": False, "n_neighbors": 10},
     "tolerance .0025": {"tolerance": 0.0025},
     "tolerance .01": {"tolerance": 0.01},
     "tolerance .02": {"tolerance": 0.02},
@@ -111,7 +111,7 @@ def judged(name, setting, seed):
         **other,
         "edges": model.mean_edge_error_,
         "gap": model.gap_,
-        "share": model.eigenvalue_shares_[:2].sum(),
+        "fraction": model.explained_variance_ratio_[:2].sum(),
         "dimension": model.dimension_hint_,
         "steps": model.n_iter_,
         "seconds": seconds,

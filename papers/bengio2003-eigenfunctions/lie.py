@@ -219,7 +219,7 @@ def curved(lab: Lab) -> Iterator[Criterion]:
             "E1.10",
             f"the bar moved by {shifts[0]}…{shifts[-1]} pixels: exp(αG), learned from rectangles "
             f"moved by up to one, against {name}",
-            "global parameters generalise far",
+            "global parameters generalize far",
             "more than 5 dB higher PSNR",
             f"{gain.min():+.1f}…{gain.max():+.1f} dB ({lie.mean():.1f} on average, worst of "
             f"{len(seeds)} seeds)",
@@ -235,11 +235,11 @@ def curved(lab: Lab) -> Iterator[Criterion]:
 
 
 def local_tangents(path: Any) -> Iterator[Criterion]:
-    """What neighbours tell about the direction in which the bar moves."""
+    """What neighbors tell about the direction in which the bar moves."""
     ahead = rolled_rows(path, 1) - path
     yield Criterion(
         "E1.10",
-        f"bar image of {SIDE} × {SIDE}, one pixel per step: angle between neighbouring chords",
+        f"bar image of {SIDE} × {SIDE}, one pixel per step: angle between neighboring chords",
         "highly curved",
         "> 45°",
         f"{angle(ahead[0], ahead[1]):.0f}°",
@@ -256,7 +256,7 @@ def local_tangents(path: Any) -> Iterator[Criterion]:
         misses.append(np.linalg.norm(lle_residual(offsets)) / distances[nearest[0]])
     yield Criterion(
         "E1.10",
-        f"tangent of manifold Parzen windows, {NEIGHBORS} neighbours: angle to the central "
+        f"tangent of manifold Parzen windows, {NEIGHBORS} neighbors: angle to the central "
         "difference",
         "local methods fail",
         "> 45° everywhere",
@@ -266,8 +266,8 @@ def local_tangents(path: Any) -> Iterator[Criterion]:
     )
     yield Criterion(
         "E1.10",
-        f"LLE, {NEIGHBORS} neighbours: distance of an image from its reconstruction, over that of "
-        "its nearest neighbour",
+        f"LLE, {NEIGHBORS} neighbors: distance of an image from its reconstruction, over that of "
+        "its nearest neighbor",
         "local methods fail",
         "> .5 everywhere",
         f"{min(misses):.2f}…{max(misses):.2f}",
@@ -541,11 +541,11 @@ def together(lab: Lab) -> Iterator[Criterion]:
     inside = np.linalg.norm(span.T @ np.array(singles).T, axis=0)
     yield Criterion(
         "E5.10",
-        "rotation and both translations learned at once: share of each generator, learned alone, "
+        "rotation and both translations learned at once: fraction of each generator, learned alone, "
         "in the span of the three",
         "Σᵢ αᵢGᵢ",
         "> .9",
-        ", ".join(f"{share:.3f}" for share in inside) + f"; loss {model.loss_:.1e}",
+        ", ".join(f"{fraction:.3f}" for fraction in inside) + f"; loss {model.loss_:.1e}",
         inside.min() > 0.9,
         seeds=1,
     )

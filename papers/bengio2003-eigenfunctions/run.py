@@ -59,12 +59,12 @@ def gaussian(A, B):
     return np.exp(-GAMMA * cdist(A, B, "sqeuclidean"))
 
 
-def centred_kernel(k, A, B, X):
+def centered_kernel(k, A, B, X):
     """MDS and kernel PCA: subtract means over the training set X, whatever A and B are."""
     return k(A, B) - k(A, X).mean(1)[:, None] - k(B, X).mean(1) + k(X, X).mean()
 
 
-def normalised_kernel(k, A, B, X):
+def normalized_kernel(k, A, B, X):
     """Laplacian eigenmaps: divide by the roots of both degrees, to which no point adds itself."""
 
     def w(P, Q):
@@ -87,11 +87,11 @@ class Method:
     def eigenvalues(self):
         """Eigenvalues ℓ of the equivalent kernel; eigenmaps report the Laplacian's, 1 − ℓ."""
         values = self.model.eigenvalues_
-        return 1 - values if self.equivalent is normalised_kernel else values
+        return 1 - values if self.equivalent is normalized_kernel else values
 
     def factors(self, X):
         """Coordinates whose inner products approximate the equivalent kernel."""
-        if self.equivalent is not normalised_kernel:
+        if self.equivalent is not normalized_kernel:
             return self.model.embedding_
         # Eigenmaps leave out the constant (ℓ = 1, v ∝ √degree); the kernel has it.
         degree = self.k(X, X).sum(axis=1) - 1
@@ -112,14 +112,14 @@ def digits(n, seed):
 
 
 METHODS = {
-    "classical MDS": Method(ClassicalMDS(2), centred_kernel, euclidean),
+    "classical MDS": Method(ClassicalMDS(2), centered_kernel, euclidean),
     "classical MDS, city-block": Method(
-        ClassicalMDS(2, metric="cityblock"), centred_kernel, city_block
+        ClassicalMDS(2, metric="cityblock"), centered_kernel, city_block
     ),
-    "kernel PCA": Method(KernelPCA(2, gamma=GAMMA), centred_kernel, gaussian),
+    "kernel PCA": Method(KernelPCA(2, gamma=GAMMA), centered_kernel, gaussian),
     "Laplacian eigenmaps, all pairs": Method(
         LaplacianEigenmaps(2, radius=1e3, affinity="gaussian", gamma=GAMMA, normalization="sym"),
-        normalised_kernel,
+        normalized_kernel,
         gaussian,
     ),
 }
@@ -145,7 +145,7 @@ def nystrom_at_training_points(lab: Lab) -> Iterator[Criterion]:
 
 LLE_SELF = (
     "by definition: the published kernel gives a training point all its own weight; our formula "
-    "for new points, never used by `transform` for training rows, averages the neighbours it finds"
+    "for new points, never used by `transform` for training rows, averages the neighbors it finds"
 )
 
 
@@ -226,7 +226,7 @@ N_FUNCTIONS = 4
 
 
 def reference_eigenfunctions(n_nodes=200):
-    """Eigenfunctions of the centred Gaussian kernel under the uniform density, by quadrature."""
+    """Eigenfunctions of the centered Gaussian kernel under the uniform density, by quadrature."""
     x, w = leggauss(n_nodes)
     w = w / 2  # the density is ½ on [−1, 1]
     K = np.exp(-WIDTH * (x[:, None] - x) ** 2)
@@ -324,7 +324,7 @@ def label_ticks(ax, x, y=None) -> None:
         ax.set_yticks(y, [f"{value:g}" for value in y])
 
 
-# ── E1.5: what the methods minimize, and how it generalises ──────────────────────────────────
+# ── E1.5: what the methods minimize, and how it generalizes ──────────────────────────────────
 
 
 def loss(K, Y):
@@ -362,7 +362,7 @@ SELF_PAIRS = (
 )
 
 
-def generalisation(lab: Lab) -> Iterator[Criterion]:
+def generalization(lab: Lab) -> Iterator[Criterion]:
     seeds, sizes = lab.seeds(40), lab.choose([50, 100, 200, 400], [50, 100, 200])
     curves = {}
     for name in ("kernel PCA", "classical MDS, city-block"):
@@ -370,7 +370,7 @@ def generalisation(lab: Lab) -> Iterator[Criterion]:
         curves[name] = dict(zip(LOSSES, np.moveaxis(found, 2, 0), strict=True))
         for training in LOSSES[1:]:
             yield gap_criterion(name, sizes, curves[name], training)
-    draw_generalisation(lab, sizes, curves)
+    draw_generalization(lab, sizes, curves)
 
 
 LOSSES = ("held out", "training, all pairs", "training, without self-pairs")
@@ -393,7 +393,7 @@ def gap_criterion(name, sizes, curves, training):
     return Criterion(
         "E1.5",
         f"{name}: held-out loss minus that of {training}, n = {', '.join(map(str, sizes))}",
-        "expected loss is the generalisation error",
+        "expected loss is the generalization error",
         "≥ 0 on average, shrinking with n",
         ", ".join(f"{gap:+.0%}" for gap in gaps),
         passed,
@@ -402,7 +402,7 @@ def gap_criterion(name, sizes, curves, training):
     )
 
 
-def draw_generalisation(lab: Lab, sizes, curves) -> None:
+def draw_generalization(lab: Lab, sizes, curves) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.4), layout="constrained")
     for ax, (name, losses) in zip(axes, curves.items(), strict=True):
         unit = losses["held out"][:, -1].mean()
@@ -414,7 +414,7 @@ def draw_generalisation(lab: Lab, sizes, curves) -> None:
             lines, ax=ax, log="x", xlabel="n", ylabel="loss, held out at largest n = 1", title=name
         )
         label_ticks(ax, sizes)
-    lab.save(figure, "generalisation")
+    lab.save(figure, "generalization")
 
 
 def standard_error(found):
@@ -485,7 +485,7 @@ def pictures(lab: Lab) -> Iterator[Criterion]:
     explained = 1 - residual.var(axis=0) / truth.var(axis=0)
     yield Criterion(
         "E1.8",
-        "LLE of the roll, 12 neighbours: R² of an affine fit to arc length and height",
+        "LLE of the roll, 12 neighbors: R² of an affine fit to arc length and height",
         "shape only",
         "both > .9",
         f"{explained[0]:.3f}, {explained[1]:.3f}",
@@ -514,7 +514,7 @@ if __name__ == "__main__":
             published_formula,
             convergence,
             training_loss,
-            generalisation,
+            generalization,
             landmarks,
             clustering,
             pictures,

@@ -1,6 +1,6 @@
-"""E5.9: classification from 300 labels, with coordinates that unlabelled points helped to find.
+"""E5.9: classification from 300 labels, with coordinates that unlabeled points helped to find.
 
-The talk says that unlabelled data "can be used to discover the lower-dimensional representation",
+The talk says that unlabeled data "can be used to discover the lower-dimensional representation",
 and names semi-supervised learning as a use. E3.9 has Blau & Michaeli's table of that kind. Here
 every embedding sees all points and no label; then 300 labels, drawn anew ten times, train
 classifiers whose parameters are chosen by cross-validation among those 300, and all other points
@@ -82,7 +82,7 @@ def semisupervised(lab: Lab) -> Iterator[Criterion]:
     for name, found in errors.items():
         for method in list(found)[len(BASELINES) :]:
             yield method_row(f"{name}, {len(sets[name][1])} points", method, found)
-    by_points = unlabelled_errors(lab, X, y)
+    by_points = unlabeled_errors(lab, X, y)
     yield points_row(by_points)
     by_labels = label_errors(lab, *sets["MNIST"])
     yield labels_row(by_labels)
@@ -109,14 +109,14 @@ def embedded(model, X):
         return model.fit_transform(X)
 
 
-def split_errors(Z, y, kinds, labelled, tested):
-    """Errors in per cent of classifiers trained on the labelled rows alone."""
+def split_errors(Z, y, kinds, labeled, tested):
+    """Errors in per cent of classifiers trained on the labeled rows alone."""
     found = []
     for classifier in (CLASSIFIERS[kind] for kind in kinds):
         with warnings.catch_warnings():
             # Of 100 labels drawn at random some digit may have fewer than the five folds.
             warnings.simplefilter("ignore", UserWarning)
-            classifier.fit(Z[labelled], y[labelled])
+            classifier.fit(Z[labeled], y[labeled])
         found.append(100 * (1 - classifier.score(Z[tested], y[tested])))
     return found
 
@@ -150,7 +150,7 @@ NOTES = {
     "LTSA": "digits are no sheet of 16 dimensions: 1 % of the points have 99.9 % of the map's "
     "spread on MNIST (of eigenmaps' 5 %)",
     "Hessian LLE, 5 coordinates": "digits are no sheet of 5 dimensions: 1 % of the points have "
-    "99.9 % of the map's spread on MNIST; 16 coordinates would take over 150 neighbours",
+    "99.9 % of the map's spread on MNIST; 16 coordinates would take over 150 neighbors",
 }
 TOO_FEW = "too few points"  # as in a quick run
 
@@ -162,7 +162,7 @@ def method_row(data, method, found):
     return Criterion(
         "E5.9",
         f"{data}, {LABELS} labels: errors in % of kNN and SVM on {method}",
-        "unlabelled data help",
+        "unlabeled data help",
         "below pixels and PCA with both classifiers (95 % interval of paired differences)",
         listed,
         passed,
@@ -182,7 +182,7 @@ def both(errors):
     return " and ".join(f"{e:.1f}" for e in errors.mean(axis=0))
 
 
-def unlabelled_errors(lab: Lab, X, y):
+def unlabeled_errors(lab: Lab, X, y):
     """Errors on the first 1000 points alone, the more of the others the map has seen."""
     inside, found = lab.choose(1000, 400), {}
     for n in lab.choose((1000, 2500, 5000, 10_000), (400, 600)):
@@ -198,7 +198,7 @@ def points_row(found):
         "E5.9",
         f"MNIST, {LABELS} labels, the same {min(found)} points: errors in % of kNN and SVM on "
         f"eigenmaps of {', '.join(map(str, found))} points",
-        "unlabelled data help",
+        "unlabeled data help",
         "both fall by 2 percentage points or more from the first to the last",
         "; ".join(both(e) for e in found.values()),
         passed,
@@ -231,7 +231,7 @@ def labels_row(found):
         "E5.9",
         f"MNIST: what eigenmaps gain over PCA with {', '.join(map(str, plain))} labels, kNN, in "
         "percentage points",
-        "unlabelled data help",
+        "unlabeled data help",
         "more with the fewest labels than with the most",
         ", ".join(f"{gain:.1f}" for gain in gains),
         passed,
@@ -247,7 +247,7 @@ def draw(lab: Lab, errors, by_points, by_labels) -> None:
     lines = {name: (points, means[:, i]) for i, name in enumerate(CLASSIFIERS)}
     labels = {"ylabel": "test error in %", "log": "x"}
     plot_learning_curve(
-        lines, ax=axes[1], xlabel="points that eigenmaps saw", title="unlabelled points", **labels
+        lines, ax=axes[1], xlabel="points that eigenmaps saw", title="unlabeled points", **labels
     )
     curves = {
         name: (np.array(list(e)), np.array(list(e.values()))) for name, e in by_labels.items()

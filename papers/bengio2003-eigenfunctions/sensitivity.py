@@ -72,7 +72,7 @@ def faces_or_digits(lab: Lab):
 
 
 def swiss_roll(lab: Lab):
-    """A sample in which ten neighbours nowhere join two windings."""
+    """A sample in which ten neighbors nowhere join two windings."""
     return make_swiss_roll(lab.choose(500, 120), random_state=1).X
 
 
@@ -120,8 +120,8 @@ def crosses(what, result, surrogate, latest):
     )
 
 
-def percent(share):
-    return f"{100 * share:.2g} %" if np.isfinite(share) else "beyond the last"
+def percent(fraction):
+    return f"{100 * fraction:.2g} %" if np.isfinite(fraction) else "beyond the last"
 
 
 def draw(lab: Lab, found) -> None:

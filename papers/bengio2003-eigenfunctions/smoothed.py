@@ -50,7 +50,7 @@ def stand_ins(train, seed):
         SAMPLE: train,
         PARZEN: ManifoldParzen().fit(train).sample(count, random_state=seed),
         "round windows": ManifoldParzen(n_components=0).fit(train).sample(count, seed),
-        "factor analysers": factors.sample(count, random_state=seed)[0],
+        "factor analyzers": factors.sample(count, random_state=seed)[0],
     }
 
 
@@ -71,8 +71,8 @@ def plain_losses(S, gamma, A, B):
     return ((paired(gamma, A, B)[:, None] - products) ** 2).mean(axis=0)
 
 
-def centred_losses(S, gamma, A, B):
-    """The same for kernel PCA, whose kernel is centred by means over S itself."""
+def centered_losses(S, gamma, A, B):
+    """The same for kernel PCA, whose kernel is centered by means over S itself."""
     model = KernelPCA(max(DIMENSIONS), gamma=gamma).fit(S)
     products = np.cumsum(model.transform(A) * model.transform(B), axis=1)
     means = kernel(gamma, A, S).mean(axis=1) + kernel(gamma, B, S).mean(axis=1)
@@ -83,18 +83,20 @@ def centred_losses(S, gamma, A, B):
 def smoothed_density(lab: Lab) -> Iterator[Criterion]:
     curves = {}
     for name in DATA:
-        plain, centred, wider = measured(lab, name)
+        plain, centered, wider = measured(lab, name)
         note = f"draws have {wider:.1f} times the variance of the sample"
         if name == "digits":
-            yield improvement("digits, kernel centred by its own means", centred, f"{note}; {OWN}")
+            yield improvement(
+                "digits, kernel centered by its own means", centered, f"{note}; {OWN}"
+            )
         more = WIDE if name == "digits" else OTHERS
-        yield improvement(f"{name}, kernel not centred", plain, f"{note}; {more}")
+        yield improvement(f"{name}, kernel not centered", plain, f"{note}; {more}")
         curves[name] = plain
     draw_losses(lab, curves)
 
 
 OWN = (
-    "the criterion as worded. It favours the sample: under wider draws the means that are "
+    "the criterion as worded. It favors the sample: under wider draws the means that are "
     "subtracted are smaller, so that what has to be approximated is larger"
 )
 WIDE = (
@@ -107,19 +109,19 @@ OTHERS = "not in the criterion: added after it had failed on digits, with nothin
 
 
 def measured(lab: Lab, name):
-    """Losses of all stand-ins, plain and centred, and how much wider the draws are."""
+    """Losses of all stand-ins, plain and centered, and how much wider the draws are."""
     seeds, n, pairs = lab.seeds(30), lab.choose(100, 50), lab.choose(1000, 300)
-    X, plain, centred, wider = DATA[name](), {}, {}, []
+    X, plain, centered, wider = DATA[name](), {}, {}, []
     for seed in seeds:
         train, A, B = split(X, seed, n, pairs)
         gamma = 1 / np.median(pdist(train, "sqeuclidean"))
         for kind, S in stand_ins(train, seed).items():
             plain.setdefault(kind, []).append(plain_losses(S, gamma, A, B))
             if kind in (SAMPLE, PARZEN) and name == "digits":
-                centred.setdefault(kind, []).append(centred_losses(S, gamma, A, B))
+                centered.setdefault(kind, []).append(centered_losses(S, gamma, A, B))
             if kind == PARZEN:
                 wider.append(S.var(axis=0).sum() / train.var(axis=0).sum())
-    return stacked(plain), stacked(centred), np.mean(wider)
+    return stacked(plain), stacked(centered), np.mean(wider)
 
 
 def stacked(losses):

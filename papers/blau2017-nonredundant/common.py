@@ -63,7 +63,7 @@ def needs(name: str, ids: Iterable[str], figures: Iterable[str]) -> Callable[...
     return with_data
 
 
-def standardised(Y: Any) -> Any:
+def standardized(Y: Any) -> Any:
     return (Y - Y.mean(axis=0)) / Y.std(axis=0)
 
 
@@ -71,7 +71,7 @@ def correlation(a: Any, b: Any) -> float:
     return float(abs(np.corrcoef(a, b)[0, 1]))
 
 
-def linear_share(f: Any, columns: Any) -> float:
+def linear_fraction(f: Any, columns: Any) -> float:
     """R² of f in the span of some columns and the constant."""
     A = np.column_stack([np.ones(len(f)), columns])
     rest = f - A @ np.linalg.lstsq(A, f, rcond=None)[0]
@@ -98,7 +98,7 @@ def left_out_means(Z: Any, X: Any, width: float, rows: Any = None) -> Any:
 def explained(f: Any, predictors: Any) -> float:
     """R² of f regressed on predictors by local means, leaving each point out; 0 if negative."""
     Z = np.asarray(predictors, dtype=float).reshape(len(f), -1)
-    Z, f = standardised(Z), standardised(np.asarray(f)).reshape(-1, 1)
+    Z, f = standardized(Z), standardized(np.asarray(f)).reshape(-1, 1)
     rows = np.arange(min(len(f), 1000))  # of a sample in random order
     errors = [((f[rows] - left_out_means(Z, f, width, rows)) ** 2).mean() for width in WIDTHS]
     return max(0.0, 1 - min(errors))

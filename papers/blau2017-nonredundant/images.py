@@ -13,7 +13,7 @@ from common import (
     left_out_means,
     needs,
     published,
-    standardised,
+    standardized,
 )
 from matplotlib import pyplot as plt
 
@@ -27,7 +27,7 @@ WIDTHS = np.geomspace(0.02, 1.0, 12)  # of the regression, in standard deviation
 
 def rebuilt(Y: Any, X: Any, score: Any) -> tuple[float, Any]:
     """The best score of images predicted from the map, each left out, over bandwidths."""
-    Z, images = standardised(Y), X.astype(float)
+    Z, images = standardized(Y), X.astype(float)
     tries = [left_out_means(Z, images, width) for width in WIDTHS]
     scores = [score(images, guess) for guess in tries]
     return max(scores), tries[int(np.argmax(scores))]
@@ -40,7 +40,7 @@ def mean_psnr(images: Any, guess: Any) -> float:
 
 # ── E3.6: heads ──────────────────────────────────────────────────────────────────────────────
 
-FACES = "faces of 32 × 32 pixels for 64 × 64, the subset cut by standardised pose and light"
+FACES = "faces of 32 × 32 pixels for 64 × 64, the subset cut by standardized pose and light"
 NEIGHBORS = (6, 8, 10, 12, 15, 20)  # the best by leave-one-out, for every method
 PRINTED = {"eigenmaps": (18.0, 19.2, 0.8), "LTSA": (18.2, 19.9, 1.2)}
 KINDS = ("original", "prediction α = .3", "prediction, best α", "gradient")
@@ -142,7 +142,7 @@ def pose_row(method: str, kind: str, found: Any, pose: Any) -> Criterion:
 
 NOTES = {
     "gain": "the bandwidth: with α chosen by leave-one-out, as in the next row, the gain is larger",
-    "original": "the number of neighbours: with 8 instead of the best 6 it is .24",
+    "original": "the number of neighbors: with 8 instead of the best 6 it is .24",
     "pose": "unpredictable is not yet pure; at k = 6, α = .3 the vertical angle explains "
     ".26 (eigenmaps) and .47 (LTSA) of f₂, its products with powers of the horizontal one .59 and "
     ".75",

@@ -15,7 +15,7 @@ from common import (
     in_pairs,
     needs,
     published,
-    standardised,
+    standardized,
     within,
 )
 from matplotlib import pyplot as plt
@@ -34,7 +34,7 @@ from manifoldry.nonredundant.baselines import (
 )
 from manifoldry.plotting import plot_learning_curve
 
-# The graph is not in print. Of eight that were tried (6, 10, 12, 15, 25 neighbours; binary or
+# The graph is not in print. Of eight that were tried (6, 10, 12, 15, 25 neighbors; binary or
 # self-tuning) this one brings eigenmaps nearest to their printed errors. So the row of eigenmaps
 # was fitted, on one of the splits used below, and that of the other methods was not.
 BASE = LaplacianEigenmaps(11, n_neighbors=12, affinity="binary")
@@ -96,7 +96,7 @@ def nonredundant(lab: Lab, alpha: float | str, d: int, smoother: str = "nadaraya
 
 MEASURES = {"Dsilva's regression error": regression_errors, "metrics.redundancy": redundancy}
 NOTE_LOCAL = (
-    "the measure: `redundancy` chooses its bandwidth among a few neighbours, and predicts more "
+    "the measure: `redundancy` chooses its bandwidth among a few neighbors, and predicts more "
     "than Dsilva's fixed, wide regression, with which the publication measured"
 )
 
@@ -175,7 +175,7 @@ def singular_values(lab: Lab) -> Iterator[Criterion]:
         curves[f"α = {alpha}"] = (np.arange(1, 101), sigma / sigma[0])
         yield Criterion(
             "E3.5",
-            f"P₂ of {len(P)} digits, α = {alpha}: share of its norm in {count} singular values",
+            f"P₂ of {len(P)} digits, α = {alpha}: fraction of its norm in {count} singular values",
             "0.1 % hold over 99.9 %",
             "√Σσ² over the Frobenius norm > .999",
             f"{100 * min(1, square) ** 0.5:.3f} % (of the square: {100 * min(1, square):.3f} %)",
@@ -202,7 +202,7 @@ def split(y: Any, seed: int) -> tuple[Any, Any, Any]:
 
 def svm_errors(Z: Any, y: Any, train: Any, tune: Any, test: Any, grid: Any) -> tuple[float, float]:
     """Errors in per cent on tune and test set, at the parameters best on the tune set."""
-    Z, found = standardised(Z), []
+    Z, found = standardized(Z), []
     for C, gamma in grid:
         model = SVC(C=C, gamma=gamma, kernel="poly", degree=3, coef0=1.0, cache_size=500)
         model.fit(Z[train], y[train])
@@ -335,7 +335,7 @@ NOTES = {
     "gradient": "another criterion than the publication's, meant for manifolds; on these clusters "
     "its first coordinates are worse features",
     "gain": UNKNOWN,
-    "PCA": "the protocol: coordinates are standardised before the SVM, which makes ICA a rotation "
+    "PCA": "the protocol: coordinates are standardized before the SVM, which makes ICA a rotation "
     "of PCA with the same kernel; in print the two columns differ, so there they were scaled "
     "otherwise",
     "order": "how Dsilva's selection was made is not in print (here of 20 candidates), nor the "
@@ -459,7 +459,7 @@ def draw_few(lab: Lab, errors: Any, many: Any) -> None:
 
 @needs("mnist", ["E3.10"], [])
 def run_time(lab: Lab) -> Iterator[Criterion]:
-    """Seconds for 11 coordinates, the search for neighbours included, on one core."""
+    """Seconds for 11 coordinates, the search for neighbors included, on one core."""
     data, start = digits(lab), perf_counter()
     BASE.fit(data.graph)
     base = data.seconds + perf_counter() - start

@@ -13,7 +13,7 @@ from common import (
     explained,
     in_pairs,
     left_out_means,
-    linear_share,
+    linear_fraction,
     published,
     span,
     variants,
@@ -220,14 +220,14 @@ def eigenvalue_row(aspect: float, models: list[Any], count: int = 6) -> Criterio
 
 
 def square_row(aspect: float, models: list[Any]) -> Criterion:
-    shares = [linear_share(m.embedding_[:, 1], m.embedding_[:, :1] ** 2) for m in models]
-    passed = min(shares) > 0.97
+    fractions = [linear_fraction(m.embedding_[:, 1], m.embedding_[:, :1] ** 2) for m in models]
+    passed = min(fractions) > 0.97
     return Criterion(
         "E3.2",
         f"strip {aspect} × 1: f₂ against a + b·f₁²",
         "f₂ = 2f₁² − 1",
         "R² > .97",
-        span(shares, 3),
+        span(fractions, 3),
         passed,
         note="" if passed else FEW_POINTS,
         seeds=len(models),
@@ -275,9 +275,9 @@ def harmonics(name: str, samples: list[ManifoldSample]) -> Iterator[Criterion]:
     first, third = [], []
     for s in samples:
         Y, theta = LaplacianEigenmaps(3).fit_transform(s.X), s.coordinates[:, 0]
-        first.append(min(linear_share(Y[:, j], circle(theta)) for j in (0, 1)))
-        third.append(linear_share(Y[:, 2], circle(2 * theta)))
-    for what, printed, shares, least in (
+        first.append(min(linear_fraction(Y[:, j], circle(theta)) for j in (0, 1)))
+        third.append(linear_fraction(Y[:, 2], circle(2 * theta)))
+    for what, printed, fractions, least in (
         ("f₁, f₂ in the span of cos θ, sin θ", "cos θ, sin θ", first, 0.98),
         ("f₃ in the span of cos 2θ, sin 2θ", "sin(2θ + c)", third, 0.95),
     ):
@@ -286,10 +286,10 @@ def harmonics(name: str, samples: list[ManifoldSample]) -> Iterator[Criterion]:
             f"{name}, eigenmaps: {what}",
             printed,
             f"R² > {least}",
-            span(shares, 3),
-            min(shares) > least,
-            note="" if min(shares) > least else RING_NOTES["harmonics"],
-            seeds=len(shares),
+            span(fractions, 3),
+            min(fractions) > least,
+            note="" if min(fractions) > least else RING_NOTES["harmonics"],
+            seeds=len(fractions),
         )
 
 
@@ -323,17 +323,17 @@ def ring_rivals(name: str, samples: list[ManifoldSample]) -> Iterator[Criterion]
             seeds=len(r),
         )
     ends = [advection(s.X, 2) for s in samples]
-    pieces = [end.n_pieces for end in ends]
-    passed = all(p == 2 for p in pieces) and all(e.embedding.shape[1] == 1 for e in ends)
+    components = [end.n_components for end in ends]
+    passed = all(p == 2 for p in components) and all(e.embedding.shape[1] == 1 for e in ends)
     yield Criterion(
         "E3.4",
-        f"{name}, advection along f₁ (Gerber et al.): pieces of the graph",
+        f"{name}, advection along f₁ (Gerber et al.): components of the graph",
         "halts after one, two clusters",
-        "2 pieces, one coordinate",
-        f"pieces {', '.join(map(str, pieces))}",
+        "2 components, one coordinate",
+        f"components {', '.join(map(str, components))}",
         passed,
         note="" if passed else RING_NOTES["advection"],
-        seeds=len(pieces),
+        seeds=len(components),
     )
 
 
@@ -343,7 +343,7 @@ def ring_row(name: str, which: str, model: Any, samples: list[ManifoldSample]) -
         f, (theta, phi) = model.fit_transform(s.X)[:, 2], s.coordinates.T
         outer.append(explained(f, circle(theta)))
         inner.append(explained(f, circle(phi)))
-        mixed.append(linear_share(f, products(theta, phi, BANDS[name])))
+        mixed.append(linear_fraction(f, products(theta, phi, BANDS[name])))
     passed = max(outer) < 0.1 and min(inner) > 0.8
     return Criterion(
         "E3.4",

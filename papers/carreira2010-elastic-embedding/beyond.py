@@ -158,7 +158,7 @@ def projection_rows(weight: float, reached: list[dict[str, Any]]) -> Iterator[Cr
 
 WITHIN = (
     "of the method: attraction, whose weights sum to one however far a point is, holds it near its "
-    "neighbours, and repulsion lifts it past them only where it is strong or they are few"
+    "neighbors, and repulsion lifts it past them only where it is strong or they are few"
 )
 
 

@@ -114,7 +114,7 @@ def separated(name: str, nearest: dict[str, list[float]]) -> Criterion:
     rest = ", ".join(f"{which} {span(nearest[which], 3)}" for which in ("SNE", "t-SNE"))
     return Criterion(
         "E2.7",
-        f"{name}: share of views whose nearest on the map shows the same object",
+        f"{name}: fraction of views whose nearest on the map shows the same object",
         "objects apart; eigenmaps collapse",
         "≥ .97, and .1 more than eigenmaps",
         f"{span(found, 3)}; eigenmaps {decimals([eigenmaps], 3)}, {rest}",
@@ -238,7 +238,7 @@ def between(
 
 
 def beside(split: Split, train: Any, new: Any) -> tuple[float, float]:
-    """Share of new views with both adjacent ones nearest, and with one of them nearest."""
+    """Fraction of new views with both adjacent ones nearest, and with one of them nearest."""
     two = choose_index(train).nearest(new, 2)[0]
     found = (two == split.before[:, None]) | (two == split.after[:, None])
     return float(found.all(axis=1).mean()), float(found[:, 0].mean())

@@ -49,14 +49,14 @@ EXACT = LBFGS(
 
 
 def elastic_on(X: Any, n_neighbors: int, repulsion: str) -> Pairwise:
-    """Gaussian weights of neighbours, σ = 5, against repulsion; both sum to one."""
+    """Gaussian weights of neighbors, σ = 5, against repulsion; both sum to one."""
     graph = NeighborGraph.build(X, n_neighbors)
     W = Gaussian(gamma=1 / (2 * WIDTH**2)).fit(graph).matrix(graph)
     return elastic(W / W.sum(), repulsive_weights(X, repulsion))
 
 
 def small_roll(lab: Lab, seed: int, repulsion: str) -> Pairwise:
-    """Ten neighbours: twenty would join windings of so few points."""
+    """Ten neighbors: twenty would join windings of so few points."""
     return elastic_on(small_sample(lab, seed).X, 10, repulsion)
 
 

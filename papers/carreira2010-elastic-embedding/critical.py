@@ -201,14 +201,14 @@ LATE = (
 
 
 def curvature_row(repulsion: str, paths: list[Any]) -> Criterion:
-    shares = [float((path.column("curvature") > -1e-6).mean()) for path in paths]
-    passed = min(shares) == 1
+    fractions = [float((path.column("curvature") > -1e-6).mean()) for path in paths]
+    passed = min(fractions) == 1
     return Criterion(
         "E5.5",
         f"roll, {repulsion}: smallest curvature along the path, but for rigid motions",
         "an eigenvalue becomes negative at bifurcations",
         "≥ 0 (to 1e-6) at every map of the path: it has left all saddles",
-        f"at {span(shares)} of the maps",
+        f"at {span(fractions)} of the maps",
         passed,
         note="" if passed else LATE,
         seeds=len(paths),

@@ -18,7 +18,7 @@ from manifoldry.optimize import Homotopy
 # ── E5.3 ─────────────────────────────────────────────────────────────────────────────────────
 
 WEIGHTS = (1.0, 100.0)  # λ at which affinities are learned
-PERPLEXITY = 10  # thirty neighbours do not join windings of 500 points
+PERPLEXITY = 10  # thirty neighbors do not join windings of 500 points
 
 
 class Data(NamedTuple):

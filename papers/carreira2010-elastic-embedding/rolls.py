@@ -165,7 +165,7 @@ def preserved(found: list[Followed], repulsion: str) -> Criterion:
     gaps = [ours - theirs for ours, theirs in zip(elastic_kept, sne, strict=True)]
     return Criterion(
         "E2.1",
-        f"{repulsion}: {FEW} neighbours that are kept, at that λ, less those that SNE keeps",
+        f"{repulsion}: {FEW} neighbors that are kept, at that λ, less those that SNE keeps",
         "EE better than SNE",
         "≥ −.02 in all seeds",
         f"{span(gaps)} (EE {span(elastic_kept)}, at the λ best for it {span(best)}; "
@@ -178,7 +178,7 @@ def preserved(found: list[Followed], repulsion: str) -> Criterion:
 
 CROWDED = (
     "the threshold: the λ that is best for the shape of the sheet is not the one that keeps most "
-    "neighbours, and this asks for both at once; as λ grows further points spread evenly, "
+    "neighbors, and this asks for both at once; as λ grows further points spread evenly, "
     "whatever their distances in the data"
 )
 
@@ -204,7 +204,7 @@ def learned(found: list[Followed], repulsion: str) -> Iterator[Criterion]:
     positive, ranks = zip(*(near_weights(f, 1e-2) for f in found), strict=True)
     yield Criterion(
         "E2.2",
-        f"{repulsion}, λ = .01: learned weights of neighbours against distance",
+        f"{repulsion}, λ = .01: learned weights of neighbors against distance",
         "Gaussian",
         "≥ 0 for 99 % of pairs, rank correlation < −.9",
         f"{span(positive, 3)} of pairs ≥ 0, correlation {span(ranks, 3)}",
@@ -212,10 +212,10 @@ def learned(found: list[Followed], repulsion: str) -> Iterator[Criterion]:
         seeds=len(found),
     )
     for value in (1e1, 1e3):
-        hats = [Hat.at_centre(f, value) for f in found]
+        hats = [Hat.at_center(f, value) for f in found]
         yield Criterion(
             "E2.2",
-            f"{repulsion}, λ = {value:g}: learned weights at the roll's centre",
+            f"{repulsion}, λ = {value:g}: learned weights at the roll's center",
             "Mexican hat" if value == 1e1 else "(λ not shown)",
             "positive near, then negative, far below 0 by less than 1 % of the lowest",
             f"lowest over nearest {span([h.lowest / h.near for h in hats], 3)}, at distance "
@@ -235,7 +235,7 @@ DIP = (
 
 
 def near_weights(f: Followed, value: float) -> tuple[float, float]:
-    """Share of neighbours with a weight that is not negative; rank correlation with distance."""
+    """Fraction of neighbors with a weight that is not negative; rank correlation with distance."""
     pattern = f.objective.affinity
     Y = f.path.embedding_at(value)
     W = f.objective.with_weight(value).learned_affinity_edges(Y, pattern).tocoo()
@@ -245,7 +245,7 @@ def near_weights(f: Followed, value: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Hat:
-    """Learned weights of one point: of its neighbours, the lowest, and far away."""
+    """Learned weights of one point: of its neighbors, the lowest, and far away."""
 
     near: float
     lowest: float
@@ -253,8 +253,8 @@ class Hat:
     far: float
 
     @classmethod
-    def at_centre(cls, f: Followed, value: float) -> "Hat":
-        distance, w = at_centre(f, value)
+    def at_center(cls, f: Followed, value: float) -> "Hat":
+        distance, w = at_center(f, value)
         order = np.argsort(distance)
         distance, w = distance[order], w[order]
         lowest = int(np.argmin(w))
@@ -266,22 +266,22 @@ class Hat:
         return self.near > 0 > self.lowest and 0 >= self.far > 0.01 * self.lowest
 
 
-def at_centre(f: Followed, value: float) -> tuple[Any, Any]:
+def at_center(f: Followed, value: float) -> tuple[Any, Any]:
     """Distances in the data and learned weights of the point in the middle of the sheet."""
     step = int(np.argmin(np.abs(np.log(f.path.column("parameter") / value))))
     objective = f.objective.with_weight(f.path.steps[step].parameter)
     C = f.sample.coordinates
-    centre = int(np.argmin(cdist(C, (C.min(axis=0) + C.max(axis=0))[None] / 2)))
-    w = np.delete(objective.learned_affinity(f.path.embeddings[step])[centre], centre)
-    distance = np.linalg.norm(f.sample.X - f.sample.X[centre], axis=1)
-    return np.delete(distance, centre), w
+    center = int(np.argmin(cdist(C, (C.min(axis=0) + C.max(axis=0))[None] / 2)))
+    w = np.delete(objective.learned_affinity(f.path.embeddings[step])[center], center)
+    distance = np.linalg.norm(f.sample.X - f.sample.X[center], axis=1)
+    return np.delete(distance, center), w
 
 
 def draw_affinities(lab: Lab, f: Followed) -> None:
     values = (1e-2, 1e1, 1e3)
     figure, axes = plt.subplots(2, 3, figsize=(9, 4.4), layout="constrained", sharex=True)
     for column, value in zip(axes.T, values, strict=True):
-        distance, w = at_centre(f, value)
+        distance, w = at_center(f, value)
         for ax in column:
             ax.axhline(0, color="0.7", linewidth=0.8)
             ax.plot(distance, w, ".", markersize=2, antialiased=False)

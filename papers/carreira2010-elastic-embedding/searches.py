@@ -213,7 +213,7 @@ def shortened_steps(
 ) -> Iterator[Criterion]:
     multiples = sorted({m for _, m in keys})
 
-    def shares(name: str) -> dict[float, float]:
+    def fractions(name: str) -> dict[float, float]:
         """Halvings per step, all seeds together."""
         out = {}
         for m in multiples:
@@ -221,9 +221,9 @@ def shortened_steps(
             out[m] = sum(r.shortened for r in some) / sum(r.steps for r in some)
         return out
 
-    fixed, diagonal = shares("fixed point"), shares("diagonal Hessian")
+    fixed, diagonal = fractions("fixed point"), fractions("diagonal Hessian")
     at = ", ".join(f"{m:g}" for m in multiples)
-    none = all(share == 0 for m, share in fixed.items() if m <= 100)
+    none = all(fraction == 0 for m, fraction in fixed.items() if m <= 100)
     yield Criterion(
         "E2.6",
         f"fixed point with η = 1, λ/λ₁ = {at}: halvings per step",
@@ -234,7 +234,7 @@ def shortened_steps(
         note="" if none else HALVED,
         seeds=seeds,
     )
-    few = all(share < 0.05 for share in diagonal.values())
+    few = all(fraction < 0.05 for fraction in diagonal.values())
     yield Criterion(
         "E2.6",
         f"diagonal of the Hessian with η = 1, λ/λ₁ = {at}: halvings per step",

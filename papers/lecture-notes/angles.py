@@ -1,6 +1,6 @@
 """E4.8: conformal eigenmaps preserve angles better than the coordinates they are made of.
 
-The notes mix eigenvectors of LLE, or of a graph Laplacian, so that all triangles in neighbourhoods
+The notes mix eigenvectors of LLE, or of a graph Laplacian, so that all triangles in neighborhoods
 keep their angles (Sha & Saul 2005). What counts are the angles on the surface itself, so they are
 compared with those of the coordinates each surface was made from: for the half sphere those of its
 stereographic projection, which is conformal; for all others arc lengths.
@@ -23,7 +23,7 @@ from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Lab
 
-K = 10  # neighbours of all methods
+K = 10  # neighbors of all methods
 SURFACES = {"half sphere": make_hemisphere, "S-curve": make_s_curve, "roll": make_swiss_roll}
 BASES = {"LLE": "lle", "Laplacian eigenmaps": "laplacian"}
 
@@ -47,7 +47,7 @@ def fit(X, basis, **parameters):
 
 
 def angle_differences(A, B, k=6):
-    """Mean difference in degrees of the angles at all points of A between its neighbours."""
+    """Mean difference in degrees of the angles at all points of A between its neighbors."""
     near = NeighborGraph.build(A, k).indices.reshape(-1, k)
     a, b = np.triu_indices(k, 1)
 
@@ -83,7 +83,7 @@ def angle_row(surface, basis, found):
 
 NOTE_BASIS = (
     "the basis, not the mixing, whose optimum is proven: eigenvectors of a graph Laplacian are "
-    "rough from neighbour to neighbour (angles are 16° off at the centre of a half sphere of 1000 "
+    "rough from neighbor to neighbor (angles are 16° off at the center of a half sphere of 1000 "
     "points) and level off towards the boundary (43° off in its outer tenth), and so does every "
     "mixture of a few; LLE's do not"
 )
@@ -133,7 +133,7 @@ def trace_row(lab):
 
 
 def draw(lab: Lab) -> None:
-    """Bases above, conformal maps below, coloured by the first true coordinate."""
+    """Bases above, conformal maps below, colored by the first true coordinate."""
     figure, axes = plt.subplots(2, 6, figsize=(10.5, 3.6), layout="constrained")
     columns = iter(axes.T)
     for surface, make in SURFACES.items():

@@ -1,7 +1,7 @@
 """E4.6 and E4.11 on images: faces by pose and light, objects on a turntable, faces in between.
 
 Unfolding and Isomap see pixels only; light and pose of the faces and the angle of the turntable
-are kept for checking. Both methods take the same number of neighbours.
+are kept for checking. Both methods take the same number of neighbors.
 """
 
 import sys
@@ -29,7 +29,7 @@ from manifoldry.plotting import plot_embedding
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Experiment, Lab, not_yet
 
-K = 6  # neighbours, the default of MaximumVarianceUnfolding and Isomap's own for these faces
+K = 6  # neighbors, the default of MaximumVarianceUnfolding and Isomap's own for these faces
 
 
 def needs(names: Iterable[str], id: str, figure: str) -> Callable[..., Experiment]:
@@ -78,13 +78,13 @@ def faces_and_maps(every):
 def faces(lab: Lab) -> Iterator[Criterion]:
     X, truth, models = faces_and_maps(lab.choose(1, 10))
     mvu = models["MVU"]
-    shares = ", ".join(f"{share:.3f}" for share in mvu.eigenvalue_shares_[:5])
+    fractions = ", ".join(f"{fraction:.3f}" for fraction in mvu.explained_variance_ratio_[:5])
     yield Criterion(
         "E4.6",
         f"MVU of {len(X)} faces: eigenvalues above 1 %",
         "rank reveals the dimension",
         "3: light and two of pose",
-        f"{mvu.dimension_hint_}; shares {shares}, …",
+        f"{mvu.dimension_hint_}; fractions {fractions}, …",
         mvu.dimension_hint_ == 3,
         note=f"variance within {mvu.gap_:.1%} of the largest possible, edges off by "
         f"{mvu.mean_edge_error_:.2%} in the mean",
@@ -104,7 +104,7 @@ def pose_row(truth, models):
         "E4.6",
         "faces: R² of light, pose left-right and pose up-down from three coordinates, mean (each)",
         "(ours)",
-        f"MVU's mean no less than that of Isomap with {K} neighbours",
+        f"MVU's mean no less than that of Isomap with {K} neighbors",
         shown,
         bool(R2["MVU"].mean() >= R2["Isomap"].mean()),
         note=f"affine Procrustes error {left['MVU']:.3f} against {left['Isomap']:.3f}",
@@ -142,12 +142,12 @@ def apart(Y, count):
 
 # ── E4.6: turning objects are rings ──────────────────────────────────────────────────────────
 
-BESIDE = 4  # neighbours of a view: two on either side
+BESIDE = 4  # neighbors of a view: two on either side
 
 
 @dataclass(frozen=True)
 class Ring:
-    """How a closed series of views lies around the centre of its map."""
+    """How a closed series of views lies around the center of its map."""
 
     turns: int
     onward: int  # steps from view to view that go the way of the whole
@@ -185,13 +185,13 @@ def rings(lab: Lab) -> Iterator[Criterion]:
 
 
 def duck_row(model):
-    ring, shares = Ring.of(model.embedding_), model.eigenvalue_shares_
+    ring, fractions = Ring.of(model.embedding_), model.explained_variance_ratio_
     return Criterion(
         "E4.6",
-        "MVU of the duck (COIL-20, object 1), 4 neighbours: eigenvalues above 1 %; steps onward",
+        "MVU of the duck (COIL-20, object 1), 4 neighbors: eigenvalues above 1 %; steps onward",
         "(ours)",
         "2; all 72, once around",
-        f"{model.dimension_hint_} (shares {shares[0]:.3f}, {shares[1]:.3f}, {shares[2]:.3f}, …); "
+        f"{model.dimension_hint_} (fractions {fractions[0]:.3f}, {fractions[1]:.3f}, {fractions[2]:.3f}, …); "
         f"{ring.onward}, around {ring.turns} time",
         model.dimension_hint_ == 2 and ring.in_order and ring.turns == 1,
     )
@@ -207,7 +207,7 @@ def objects_row(maps):
     passed = counts[0] >= counts[1]
     return Criterion(
         "E4.6",
-        f"{len(maps)} objects of COIL-20, 4 neighbours: with all 72 views in order (once around)",
+        f"{len(maps)} objects of COIL-20, 4 neighbors: with all 72 views in order (once around)",
         "(ours)",
         "no fewer than Isomap",
         f"MVU {counts[0]} ({once[0]}), Isomap {counts[1]} ({once[1]})",
@@ -217,11 +217,11 @@ def objects_row(maps):
 
 
 NOTE_OBJECT = (
-    "the graph of one object: four sides of object 14 are so alike that four neighbours join views "
+    "the graph of one object: four sides of object 14 are so alike that four neighbors join views "
     "90° (63 edges with the cliques) and 180° apart (124). Isomap goes around four times in order; "
     "unfolding has to keep those lengths, takes six directions for it, and two of them go around "
     "twice with 59 of 72 steps onward. Eight objects both get wrong: in the graphs of 3, 8, 12, 17 "
-    "and 18 some neighbours (3 to 14 of 288) are more than 30° apart, in those of 15, 16, 20 none"
+    "and 18 some neighbors (3 to 14 of 288) are more than 30° apart, in those of 15, 16, 20 none"
 )
 
 
@@ -229,9 +229,9 @@ def monkey_rows(lab: Lab) -> Iterator[Criterion]:
     frames = load_rotating_monkey().X
     turns = [frames[start : start + 40] for start in lab.choose((0, 40, 80), (0,))]
     models = [unfolded(X) for X in turns]
-    yield monkey_row("4 neighbours", models, [isomap(X) for X in turns], NOTE_MONKEY)
+    yield monkey_row("4 neighbors", models, [isomap(X) for X in turns], NOTE_MONKEY)
     models = [unfolded(X, 2, cliques=False) for X in turns]
-    yield monkey_row("2 neighbours, no cliques", models, [isomap(X, 2) for X in turns], "")
+    yield monkey_row("2 neighbors, no cliques", models, [isomap(X, 2) for X in turns], "")
 
 
 def monkey_row(how, models, others, note):
@@ -253,8 +253,8 @@ def monkey_row(how, models, others, note):
 
 NOTE_MONKEY = (
     "the data: steps of 9° are coarse (a chord over two steps is .62 to .66 of the two, in the "
-    "median, .8 for the duck), so the fourth neighbour may be the back of the head: frames "
-    "10 to 17 steps apart are joined. With two neighbours, tried after this, none is (next row)"
+    "median, .8 for the duck), so the fourth neighbor may be the back of the head: frames "
+    "10 to 17 steps apart are joined. With two neighbors, tried after this, none is (next row)"
 )
 
 
@@ -272,7 +272,7 @@ def draw_rings(lab: Lab, views, maps) -> None:
 
 
 def picture(ax, place, image):
-    """An image at a place in the frame, as a share of its sides."""
+    """An image at a place in the frame, as a fraction of its sides."""
     box = OffsetImage(image, zoom=0.9, cmap="gray")
     ax.add_artist(AnnotationBbox(box, place, xycoords="axes fraction", frameon=False))
 

@@ -42,8 +42,8 @@ from manifoldry.plotting import plot_embedding, plot_learning_curve
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Lab
 
-K = 12  # neighbours of all methods
-CENTRED = {
+K = 12  # neighbors of all methods
+CENTERED = {
     "classical MDS, city-block": ClassicalMDS(2, metric="cityblock"),
     "kernel PCA": KernelPCA(2),
     "Isomap": Isomap(2, n_neighbors=K),
@@ -71,7 +71,7 @@ def digits(n, seed):
 
 def fit(model, X):
     with warnings.catch_warnings():
-        # On few points the windings are as near as neighbours; kernels do not mind.
+        # On few points the windings are as near as neighbors; kernels do not mind.
         warnings.simplefilter("ignore", ShortCircuitWarning)
         return model.fit(X)
 
@@ -82,16 +82,16 @@ def fit(model, X):
 def data_driven_kernels(lab: Lab) -> Iterator[Criterion]:
     seeds, n = lab.seeds(5), lab.choose(400, 200)
     samples = [(data, seed) for data in (roll, digits) for seed in seeds]
-    for name, model in CENTRED.items():
+    for name, model in CENTERED.items():
         errors = [through_kernel_pca(model, data(n, seed), name) for data, seed in samples]
         yield kernel_row(f"{name}: kernel PCA of its kernel against its map", errors, len(seeds))
     for name, model in DIVIDED.items():
         found = [divided_errors(model, data(n, seed)) for data, seed in samples]
-        direct, centred = zip(*found, strict=True)
+        direct, centered = zip(*found, strict=True)
         yield kernel_row(f"{name}: eigenvectors 2, 3 over the first", direct, len(seeds))
-        yield centring_row(name, centred, len(seeds))
+        yield centering_row(name, centered, len(seeds))
     for name in (*LENGTHS, "LLE", "LTSA", "Hessian LLE"):
-        errors = [new_points_error(CENTRED[name], n, seed) for seed in seeds]
+        errors = [new_points_error(CENTERED[name], n, seed) for seed in seeds]
         yield new_points_row(name, errors)
     draw_kernels(lab, 300)
 
@@ -115,13 +115,13 @@ def difference(Y, target, in_length=False):
 
 
 def divided_errors(model, X):
-    """Without centring, after the first eigenvector; and with kernel PCA, up to an affine map."""
+    """Without centering, after the first eigenvector; and with kernel PCA, up to an affine map."""
     G = kernel_of(model, X)
     first, V = np.split(eigh(G)[1][:, :-4:-1], [1], axis=1)
     over = 1.0 if getattr(model, "normalization", "rw") == "sym" else first
-    centred = KernelPCA(2, kernel="precomputed").fit_transform(G)
+    centered = KernelPCA(2, kernel="precomputed").fit_transform(G)
     return difference(V / over, model.embedding_), procrustes(
-        centred, model.embedding_, "affine"
+        centered, model.embedding_, "affine"
     ).error
 
 
@@ -138,24 +138,24 @@ def kernel_row(what, errors, seeds):
     )
 
 
-NOTE_CENTRING = (
-    "mathematics, and as expected: kernel PCA centres, which removes the constant; the first "
+NOTE_CENTERING = (
+    "mathematics, and as expected: kernel PCA centers, which removes the constant; the first "
     "eigenvector of a kernel divided by degrees is √degree, and the others are orthogonal to that. "
-    "The row before, without centring, is the statement that holds; only where all degrees are "
+    "The row before, without centering, is the statement that holds; only where all degrees are "
     "equal do the two agree"
 )
 
 
-def centring_row(name, errors, seeds):
+def centering_row(name, errors, seeds):
     passed = max(errors) <= 1e-6
     return Criterion(
         "E5.7",
-        f"{name}: kernel PCA of its kernel, which centres it, against its map",
+        f"{name}: kernel PCA of its kernel, which centers it, against its map",
         "data-driven kernels",
         "what an affine map leaves ≤ 1e-6",
         f"{min(errors):.0e} to {max(errors):.0e} ({len(errors)} fits)",
         passed,
-        note="" if passed else NOTE_CENTRING,
+        note="" if passed else NOTE_CENTERING,
         seeds=seeds,
     )
 
@@ -194,7 +194,7 @@ def draw_kernels(lab: Lab, n) -> None:
     names = ("kernel PCA", "Isomap", "LLE", "LTSA", "Laplacian eigenmaps, none")
     figure, axes = plt.subplots(2, len(names), figsize=(10, 4.0), layout="constrained")
     for name, (above, below) in zip(names, axes.T, strict=True):
-        G = kernel_of(CENTRED[name], X)
+        G = kernel_of(CENTERED[name], X)
         off = np.abs(G - np.diag(np.diag(G)))
         reach = np.quantile(off[off > 1e-12], 0.95)  # the diagonal μ would hide all else
         shades = plt.get_cmap("RdBu_r", 15)  # few enough to keep the file small
@@ -329,8 +329,8 @@ def end_to_end_row(data, name, found):
 
 NOTE_END = {
     "s-curve": "too few points: the map of a fifth of them is folded",
-    "digits": "the data: weights of 12 neighbours leave 46 % of the distance to them (median; 2 % "
-    "on the S-curve), so digits are no sheet in which a point is a mean of its neighbours; errors "
+    "digits": "the data: weights of 12 neighbors leave 46 % of the distance to them (median; 2 % "
+    "on the S-curve), so digits are no sheet in which a point is a mean of its neighbors; errors "
     "of reproducing points become errors on the map, while `transform` solves its own equation",
 }
 

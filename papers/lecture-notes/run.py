@@ -34,7 +34,7 @@ SIZES = (300, 40)  # more and fewer points than the 64 pixels of a digit
 
 
 def digits(n, seed):
-    """Centre n digits, as the notes do before anything else."""
+    """Center n digits, as the notes do before anything else."""
     X = load_digits().data
     X = X[np.random.default_rng(seed).permutation(len(X))[:n]]
     return X - X.mean(axis=0)
@@ -69,7 +69,7 @@ def row(lab, id, what, published, errors, note=""):
 
 
 def gram_from_distances(delta):
-    """The notes' result: inner products of centred points from their distances alone."""
+    """The notes' result: inner products of centered points from their distances alone."""
     n, squares = len(delta), delta**2
     rows, columns = squares.sum(axis=1)[:, None], squares.sum(axis=0)[None, :]
     return rows / (2 * n) + columns / (2 * n) - squares.sum() / (2 * n**2) - squares / 2
@@ -115,7 +115,7 @@ SHARE = (
 def two_sides(lab: Lab) -> Iterator[Criterion]:
     found = [decomposition_errors(X) for X in samples(lab)]
     same, product, frames, factor = zip(*found, strict=True)
-    shares = [share_error(X, d) for X in samples(lab) for d in (2, 10)]
+    fractions = [fraction_error(X, d) for X in samples(lab) for d in (2, 10)]
     yield row(
         lab, "E4.3", "PCA of X against classical MDS of its distances", "closely related", same
     )
@@ -124,7 +124,7 @@ def two_sides(lab: Lab) -> Iterator[Criterion]:
     yield row(
         lab, "E4.3", "eigenvalues of G are N times those of K = XᵀX/N", "same", factor, FACTOR
     )
-    yield row(lab, "E4.3", "share kept: PCA Σλ/Σλ, MDS Σλ²/Σλ²", "Σλ²/Σλ² both", shares, SHARE)
+    yield row(lab, "E4.3", "share kept: PCA Σλ/Σλ, MDS Σλ²/Σλ²", "Σλ²/Σλ² both", fractions, SHARE)
     draw_scaling(lab)
 
 
@@ -144,7 +144,7 @@ def decomposition_errors(X):
     )
 
 
-def share_error(X, d):
+def fraction_error(X, d):
     """How far both estimators' shares are from those of what they in fact leave out."""
     pca, mds = PCA(d).fit(X), ClassicalMDS(d).fit(X)
     left_out = ((X - pca.inverse_transform(pca.embedding_)) ** 2).sum() / (X**2).sum()
@@ -165,8 +165,8 @@ def draw_scaling(lab: Lab) -> None:
     losses = [ClassicalMDS(k).fit(X).loss_ for k in d]
     axes[1].plot(d, losses, "o", color="#2b2b2b", markersize=3, label="ClassicalMDS.loss_")
     axes[1].legend(frameon=False, fontsize=9)
-    shares = {"Σλ²/Σλ² (printed)": (d, squared), "Σλ/Σλ (PCA's)": (d, plain)}
-    plot_learning_curve(shares, ax=axes[2], title="share kept", **look)
+    fractions = {"Σλ²/Σλ² (printed)": (d, squared), "Σλ/Σλ (PCA's)": (d, plain)}
+    plot_learning_curve(fractions, ax=axes[2], title="share kept", **look)
     lab.save(figure, "scaling")
 
 
@@ -237,8 +237,8 @@ def quantile_curve(t, ratio, n_bins=25):
     bins = np.digitize(t, np.geomspace(3e-3, t.max(), n_bins))
     inside = [bins == b for b in np.unique(bins)]
     low, middle, high = np.array([np.quantile(ratio[i], [0.1, 0.5, 0.9]) for i in inside]).T
-    centre = np.array([np.exp(np.log(t[i]).mean()) for i in inside])
-    return centre, middle, np.array([middle - low, high - middle])
+    center = np.array([np.exp(np.log(t[i]).mean()) for i in inside])
+    return center, middle, np.array([middle - low, high - middle])
 
 
 # ── E4.1, E4.5, E4.10: Isomap ────────────────────────────────────────────────────────────────
@@ -294,7 +294,7 @@ def dimension(lab: Lab) -> Iterator[Criterion]:
         "E4.5",
         "bottom eigenvalues of LLE",
         "do not show the dimension",
-        "largest ratio of neighbours not after the second",
+        "largest ratio of neighbors not after the second",
         ", ".join(f"{v:.1e}" for v in values),
         bool(np.argmax(values[1:] / values[:-1]) != 1),
     )
@@ -354,7 +354,7 @@ def invariance(lab: Lab) -> Iterator[Criterion]:
         errors.append(relative(barycentric_weights(turned, 1e-3), barycentric_weights(local, 1e-3)))
     yield Criterion(
         "E4.4",
-        "LLE's weights after rotation and scaling of neighbourhoods",
+        "LLE's weights after rotation and scaling of neighborhoods",
         "invariant",
         "relative error ≤ 1e-8",
         f"{max(errors):.0e}",

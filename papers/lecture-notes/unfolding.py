@@ -27,13 +27,13 @@ from manifoldry.plotting import plot_embedding, plot_learning_curve
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Lab, not_yet
 
-K = 6  # neighbours, the default of MaximumVarianceUnfolding
+K = 6  # neighbors, the default of MaximumVarianceUnfolding
 SEEDS = {400: 5, 1000: 3, 2000: 2}
 METHODS = {
     "MVU": MaximumVarianceUnfolding(2),
     "MVU, 100 landmarks": MaximumVarianceUnfolding(2, n_landmarks=100),
     "MVU, 50 landmarks": MaximumVarianceUnfolding(2, n_landmarks=50),
-    f"Isomap, {K} neighbours": Isomap(2, n_neighbors=K),
+    f"Isomap, {K} neighbors": Isomap(2, n_neighbors=K),
     "Isomap, its default": Isomap(2),
 }
 OURS = [name for name in METHODS if name.startswith("MVU")]
@@ -58,7 +58,7 @@ class Outcome:
     similar: float
     seconds: float
     processor: float  # seconds of processor time, which other programs do not lengthen
-    share: float = np.nan  # of the first two eigenvalues
+    fraction: float = np.nan  # of the first two eigenvalues
     gain: float = np.nan  # variance over that of the data
     edge_error: float = np.nan
     map_edge_error: float = np.nan
@@ -73,8 +73,8 @@ def outcome(name, X, truth):
     if name in ISOMAPS:
         return Outcome(*shown)
     gain = model.variance_ / ((X - X.mean(axis=0)) ** 2).sum()
-    share = model.eigenvalue_shares_[:2].sum()
-    return Outcome(*shown, share, gain, model.mean_edge_error_, model.map_edge_error_)
+    fraction = model.explained_variance_ratio_[:2].sum()
+    return Outcome(*shown, fraction, gain, model.mean_edge_error_, model.map_edge_error_)
 
 
 def study(lab):
@@ -105,9 +105,11 @@ def values(outcomes, field):
 
 def rank_rows(n, outcomes):
     """The criteria as they were set, for the default."""
-    share, gain, edge = (values(outcomes, f) for f in ("share", "gain", "edge_error"))
+    fraction, gain, edge = (values(outcomes, f) for f in ("fraction", "gain", "edge_error"))
     rank = "rank reveals the dimension"
-    yield rank_row(n, "share of the first two eigenvalues", rank, "> .98", share, share > 0.98)
+    yield rank_row(
+        n, "fraction of the first two eigenvalues", rank, "> .98", fraction, fraction > 0.98
+    )
     yield rank_row(n, "variance over that of the roll", "maximal", "> 1", gain, gain > 1)
     yield rank_row(n, "mean error of edge lengths", "kept", "< 1 %", edge, edge < 0.01)
 
@@ -132,7 +134,7 @@ def sheet_rows(found):
         yield Criterion(
             "E4.6",
             f"{name}, roll {'with a' if hole else 'without'} hole: mean rigid (similarity) error, "
-            f"against Isomap with {K} neighbours and with 10",
+            f"against Isomap with {K} neighbors and with 10",
             "(ours)",
             f"{'less' if hole else 'no more'} than either Isomap's in every fit, both errors",
             "; ".join(f"N = {n}: {beside(methods, name)}" for n, methods in cells.items()),
@@ -191,7 +193,7 @@ def landmark_rows(found):
         [each for hole in (False, True) for each in found[hole, n][name]] for name in OURS
     )
     for name, outcomes in zip(OURS[1:], others, strict=True):
-        share = values(outcomes, "share")
+        fraction = values(outcomes, "fraction")
         wall, processor = (
             values(full, clock) / values(outcomes, clock) for clock in ("seconds", "processor")
         )
@@ -199,12 +201,12 @@ def landmark_rows(found):
         yield Criterion(
             "E4.7",
             f"{name}, N = {n}: how many times as fast as without, median of {len(wall)} rolls; "
-            "share of the first two eigenvalues",
+            "fraction of the first two eigenvalues",
             "faster",
             "≥ 10 times, > .95",
             f"{np.median(wall):.1f} times ({wall.min():.1f} to {wall.max():.1f}; "
-            f"{seconds[0]:.1f} s to {seconds[1]:.2f} s), {share.min():.4f} or more",
-            bool(np.median(wall) >= 10 and share.min() > 0.95),
+            f"{seconds[0]:.1f} s to {seconds[1]:.2f} s), {fraction.min():.4f} or more",
+            bool(np.median(wall) >= 10 and fraction.min() > 0.95),
             note=f"by processor time {np.median(processor):.1f} times "
             f"({processor.min():.1f} to {processor.max():.1f})",
             seeds=len(wall) // 2,
@@ -244,7 +246,7 @@ def draw_curves(lab: Lab, found) -> None:
 # ── E4.6: the program itself, by an interior-point solver ────────────────────────────────────
 
 
-TOLERANCE = 0.005  # share by which lengths may be off, the default
+TOLERANCE = 0.005  # fraction by which lengths may be off, the default
 LIMITS = {"equal": "equal ± 0.5 %", "at_most": "at most + 0.5 %"}
 
 
@@ -335,11 +337,11 @@ def dimensions(lab: Lab) -> Iterator[Criterion]:
         found = [spectra(make(n, seed)) for seed in seeds]
         drawn[name] = found[0]
         yield dimension_row(name, dimension, found, n)
-    draw_shares(lab, drawn)
+    draw_fractions(lab, drawn)
 
 
 def spectra(X):
-    """Shares of the eigenvalues of three methods."""
+    """Fractions of the eigenvalues of three methods."""
     eigenvalues = {
         "MVU": fit(MaximumVarianceUnfolding(1), X).eigenvalues_,
         "Isomap": fit(Isomap(10, n_neighbors=K), X).eigenvalues_,
@@ -373,15 +375,15 @@ def counted(counts):
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def draw_shares(lab: Lab, drawn) -> None:
+def draw_fractions(lab: Lab, drawn) -> None:
     figure, axes = plt.subplots(1, len(drawn), figsize=(10, 3), layout="constrained", sharey=True)
-    for ax, (name, shares) in zip(axes, drawn.items(), strict=True):
-        for offset, (method, each) in enumerate(shares.items()):
+    for ax, (name, fractions) in zip(axes, drawn.items(), strict=True):
+        for offset, (method, each) in enumerate(fractions.items()):
             shown = each[:6]
             ax.bar(np.arange(1, len(shown) + 1) + 0.27 * (offset - 1), shown, 0.25, label=method)
         ax.axhline(0.01, color="#8a8a8a", linewidth=0.8, linestyle=":")
         ax.set(yscale="log", ylim=(1e-5, 1.3), xlabel="eigenvalue", title=name)
         ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("share")
+    axes[0].set_ylabel("fraction")
     axes[-1].legend(frameon=False, fontsize=9)
-    lab.save(figure, "shares")
+    lab.save(figure, "fractions")

@@ -84,7 +84,7 @@ def eigenvectors(lab: Lab) -> Iterator[Criterion]:
     ]
     yield checked(
         "E0.1",
-        "share of M, sorted by arc, outside its diagonal blocks",
+        "fraction of M, sorted by arc, outside its diagonal blocks",
         "block-diagonal",
         "below 5 %",
         f"{100 * max(outside):.2f} % (largest)",
@@ -109,7 +109,7 @@ def level_rows(samples: Any, matrices: Any, vectors: Any) -> Iterator[Criterion]
         f"v₂ {span(as_they_are[0])}, v₃ {span(as_they_are[1])}",
         max(map(max, as_they_are)) < 0.1,
         note="the claim: v = D^½·(a constant on each arc), and an arc's ends have fewer "
-        "neighbours; and λ₂ ≈ λ₃, so any rotation of the two is as good, also one in which two "
+        "neighbors; and λ₂ ≈ λ₃, so any rotation of the two is as good, also one in which two "
         "levels coincide",
         seeds=len(samples),
     )
@@ -126,11 +126,11 @@ def level_rows(samples: Any, matrices: Any, vectors: Any) -> Iterator[Criterion]
 
 
 def in_plane(V: Any, labels: Any) -> float:
-    """Root mean square distance from the arc's centre over the least between two centres."""
-    centres = np.array([V[labels == label].mean(axis=0) for label in np.unique(labels)])
-    within = np.sqrt(((V - centres[labels]) ** 2).sum(axis=1).mean())
-    between = cdist(centres, centres)
-    return float(within / between[~np.eye(len(centres), dtype=bool)].min())
+    """Root mean square distance from the arc's center over the least between two centers."""
+    centers = np.array([V[labels == label].mean(axis=0) for label in np.unique(labels)])
+    within = np.sqrt(((V - centers[labels]) ** 2).sum(axis=1).mean())
+    between = cdist(centers, centers)
+    return float(within / between[~np.eye(len(centers), dtype=bool)].min())
 
 
 # ── E0.2 ─────────────────────────────────────────────────────────────────────────────────────

@@ -35,7 +35,7 @@ class Problem:
 
 
 def gaussian_sne(X: Any, h: float) -> Pairwise:
-    """SNE with one bandwidth, a point counting among its own neighbours: eqs. 1 to 3."""
+    """SNE with one bandwidth, a point counting among its own neighbors: eqs. 1 to 3."""
     K = np.exp(-cdist(X, X, "sqeuclidean") / h)
     return sne(sparse.csr_array(K / K.sum(axis=1, keepdims=True)), include_self=True)
 

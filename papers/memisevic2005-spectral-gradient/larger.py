@@ -26,7 +26,7 @@ from manifoldry.util.estimate import Estimate
 
 
 def entropic_sne(X: Any, perplexity: float) -> Pairwise:
-    """SNE as it is used today: the same perplexity everywhere, few neighbours."""
+    """SNE as it is used today: the same perplexity everywhere, few neighbors."""
     return sne(probabilities(X, perplexity))
 
 
@@ -37,7 +37,7 @@ def probabilities(X: Any, perplexity: float) -> Any:
 
 # ── E5.1: sizes and bandwidths ───────────────────────────────────────────────────────────────
 
-WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # h over the squared distance to the tenth neighbour
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # h over the squared distance to the tenth neighbor
 RULE = 3.0
 NU = 20
 # Points, line searches, seeds and widths; the largest set takes the fewest.
@@ -81,7 +81,7 @@ def size_row(name: str, n: int, steps: int, seeds: int, ratios: dict[float, Any]
     return checked(
         "E5.1",
         f"SNE, {name}, {n} points: value with M^ν over plain, by h in units of the squared "
-        "distance to the tenth neighbour",
+        "distance to the tenth neighbor",
         "left open",
         f"with h = {RULE:g} units below 1, after 5 searches and after {steps}",
         f"after 5: {early}. After {steps}: {late}",
@@ -124,7 +124,7 @@ def draw_sizes(lab: Lab, tables: dict[str, dict[int, Any]]) -> None:
         for n, ratios in table.items():
             ax.plot(list(ratios), [r[1] for r in ratios.values()], "o-", ms=3, label=f"{n} points")
         ax.axhline(1, color="0.6", lw=0.8)
-        ax.set(xscale="log", yscale="log", xlabel="h / (distance to 10th neighbour)²")
+        ax.set(xscale="log", yscale="log", xlabel="h / (distance to 10th neighbor)²")
         ax.set_title(f"SNE, {name}: value over plain at the end", fontsize=8)
         ax.legend(fontsize=6)
     lab.save(figure, "bandwidths")

@@ -31,7 +31,7 @@ STARTS: dict[str, Any] = {
     "random": "random",
     "PCA": "pca",
     "eigenmaps": LaplacianEigenmaps(2),
-    "eigenmaps, 40 neighbours": LaplacianEigenmaps(2, n_neighbors=40),
+    "eigenmaps, 40 neighbors": LaplacianEigenmaps(2, n_neighbors=40),
     "eigenmaps, narrow kernel": LaplacianEigenmaps(2, gamma=1.0),
     "one eigenmap": OneEigenmap(),
     "non-redundant eigenmaps": NonRedundant(LaplacianEigenmaps(2), 2),
@@ -72,7 +72,7 @@ def guides(name: str) -> dict[str, Filter | None]:
     }
 
 
-def smooth_share(Y: Any, true: Any) -> float:
+def smooth_fraction(Y: Any, true: Any) -> float:
     """R² of a true coordinate as a cubic polynomial of the map: low where the map is folded."""
     A = PolynomialFeatures(3).fit_transform((Y - Y.mean(axis=0)) / Y.std(axis=0))
     rest = true - A @ np.linalg.lstsq(A, true, rcond=None)[0]
@@ -89,8 +89,8 @@ def fitted(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # 200 steps are what is compared
         Y = model.fit_transform(sample.X)
-    shares = (smooth_share(Y, true) for true in sample.coordinates.T)
-    return Found(model.loss_, *shares, model.n_evaluations_)
+    fractions = (smooth_fraction(Y, true) for true in sample.coordinates.T)
+    return Found(model.loss_, *fractions, model.n_evaluations_)
 
 
 def starts(lab: Lab) -> Iterator[Criterion]:

@@ -18,7 +18,7 @@ class DegenerateSpectrumWarning(ManifoldryWarning):
 
 
 class DisconnectedGraphWarning(ManifoldryWarning):
-    """The neighbour graph falls into several pieces."""
+    """The neighbor graph falls into several components."""
 
 
 class ExtensionWarning(ManifoldryWarning):
@@ -30,7 +30,7 @@ class RankWarning(ManifoldryWarning):
 
 
 class ShortCircuitWarning(ManifoldryWarning):
-    """A few edges of the neighbour graph carry many shortest paths across a gap."""
+    """A few edges of the neighbor graph carry many shortest paths across a gap."""
 
 
 class UniformAffinityWarning(ManifoldryWarning):
@@ -38,4 +38,4 @@ class UniformAffinityWarning(ManifoldryWarning):
 
 
 class DisconnectedGraphError(ValueError):
-    """The neighbour graph falls into several pieces and the policy is to refuse that."""
+    """The neighbor graph falls into several components and the policy is to refuse that."""

@@ -236,18 +236,18 @@ def test_outliers_have_the_perplexity_of_all(rng):
     np.testing.assert_allclose(perplexities(P), 10, atol=1e-6)
 
 
-def test_perplexity_one_is_the_nearest_neighbour(graph):
+def test_perplexity_one_is_the_nearest_neighbor(graph):
     P = Entropic(1).fit(graph).conditional(graph).toarray()
     nearest = graph.indices[graph.indptr[:-1]]
     np.testing.assert_array_equal(P, np.eye(110)[nearest])
 
 
-def test_as_many_neighbours_as_the_perplexity_count_the_same(graph):
+def test_as_many_neighbors_as_the_perplexity_count_the_same(graph):
     P = Entropic(45).fit(graph).conditional(graph)
     np.testing.assert_allclose(P.data, 1 / 45, rtol=1e-14)
 
 
-def test_too_few_neighbours_within_the_radius_count_the_same(X):
+def test_too_few_neighbors_within_the_radius_count_the_same(X):
     X = np.vstack([X, [[50.0, 0, 0, 0]], [[50.5, 0, 0, 0]], [[90.0, 0, 0, 0]]])
     graph = NeighborGraph.build(X, radius=2.5)
     counts = np.diff(graph.indptr)
@@ -291,7 +291,7 @@ def test_new_points_have_the_perplexity_and_training_points_keep_their_bandwidth
     reverse = np.zeros(forward.shape)
     totals = kernel.sum(axis=1)[back.indices]
     reverse[at] = np.exp(-weights.precisions[back.indices] * back.distances**2) / totals
-    # Nobody is nearer than the nearest neighbour.
+    # Nobody is nearer than the nearest neighbor.
     reverse = np.minimum(reverse, weights.conditional(graph).toarray().max(axis=1))
     rows, log_scale = weights.rows(own, back)
     ours = np.exp(log_scale)[:, None] * rows.toarray()
@@ -299,7 +299,7 @@ def test_new_points_have_the_perplexity_and_training_points_keep_their_bandwidth
     assert ours.max() <= 1
 
 
-# How many neighbours, and which perplexity
+# How many neighbors, and which perplexity
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_laplacian_eigenmaps_takes_it_and_places_new_points(rng):
     assert np.abs(placed - training[nearest]).max() < 0.1 * spread
 
 
-def test_estimators_ask_for_the_neighbours_it_wants(rng):
+def test_estimators_ask_for_the_neighbors_it_wants(rng):
     X = rng.normal(size=(100, 3))
     for model in (
         LaplacianEigenmaps(affinity=Entropic(15)),

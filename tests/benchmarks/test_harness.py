@@ -423,7 +423,7 @@ def small():
 
 def test_reference_of_the_constrained_problem(small):
     W = constraint.matrix(*(small[k] for k in ("data", "indices", "indptr")))
-    L = np.eye(W.shape[0]) - constraint.normalised(W).toarray()
+    L = np.eye(W.shape[0]) - constraint.normalized(W).toarray()
     for name, columns in (("_plain", []), ("_constrained", [small["C"]])):
         Q = constraint.excluded(W, *columns)
         P = np.eye(len(L)) - Q @ Q.T

@@ -33,14 +33,14 @@ class Configuration:
     linear: bool = False
     """Whether the map is affine: constant data are then a right, if dull, input."""
     on_graph: bool = False
-    """Whether neighbours matter: disconnected data are then laid out in pieces."""
+    """Whether neighbors matter: disconnected data are then laid out in components."""
     on_sheet: bool = False
-    """Whether it recovers the metric of a sheet: pieces keep the sheet's size, the number of
+    """Whether it recovers the metric of a sheet: components keep the sheet's size, the number of
     coordinates is the sheet's dimension, so that fewer of them are another problem."""
     counted_by: str = "n_components"
     """The parameter that says how many coordinates there are."""
     keeps_pairs: bool = False
-    """Whether the model keeps a share of all pairs of points, as its documentation says."""
+    """Whether the model keeps a fraction of all pairs of points, as its documentation says."""
     iterative: bool = False
     """Whether the map is found step by step; it is the end of a search, not an eigenvector."""
     mixed: bool = False
@@ -88,7 +88,7 @@ class Configuration:
         if self.takes == "distances":
             return D
         K = np.exp(-((D / np.median(pdist(X))) ** 2))
-        # A point is not its own neighbour.
+        # A point is not its own neighbor.
         return K if self.takes == "kernel" else np.where(D == 0, 0.0, K)
 
     def __repr__(self):
@@ -388,7 +388,7 @@ def table(cases):
 
 
 def cloud(n=60, seed=0):
-    """Points in general position in a box of distinct sides: one piece, no symmetry."""
+    """Points in general position in a box of distinct sides: one component, no symmetry."""
     return np.random.default_rng(seed).uniform(size=(n, 5)) * [8.0, 4.0, 1.0, 0.7, 0.5]
 
 

@@ -12,11 +12,11 @@ from scipy.special import entr, softmax
 from manifoldry.affinity import Binary, Entropic, Gaussian, SelfTuning
 from manifoldry.neighbors import NeighborGraph
 
-K = 8  # neighbours of every point in the graphs here
+K = 8  # neighbors of every point in the graphs here
 
 
 def gaussian_oracle(D, chosen):
-    """exp(−d²/h²), h the median distance to the farthest neighbour."""
+    """exp(−d²/h²), h the median distance to the farthest neighbor."""
     farthest = np.where(chosen, D, 0).max(axis=1)
     return np.exp(-((D / np.median(farthest)) ** 2))
 
@@ -26,7 +26,7 @@ def fixed_gaussian_oracle(D, chosen):
 
 
 def self_tuning_oracle(D, chosen):
-    """exp(−d²/(s_i·s_j)), s the distance to the third neighbour."""
+    """exp(−d²/(s_i·s_j)), s the distance to the third neighbor."""
     s = np.sort(np.where(chosen, D, np.inf), axis=1)[:, 2]
     return np.exp(-(D**2) / np.outer(s, s))
 
@@ -57,7 +57,7 @@ AFFINITIES = {
     "binary": (Binary, {}, binary_oracle, True),
     "entropic": (Entropic, {"perplexity": 4}, entropic_oracle, True),
 }
-NORMALISED = ("entropic",)  # weights are shares of what a point has to give
+NORMALizED = ("entropic",)  # weights are fractions of what a point has to give
 SYMMETRIZATIONS = {
     "or": np.maximum,
     "and": np.minimum,
@@ -178,14 +178,14 @@ def test_far_from_all_data_ratios_of_weights_remain(name, symmetrize, distance, 
 
 
 @every_affinity
-def test_far_from_all_data_nobody_is_a_mutual_neighbour(name, X):
+def test_far_from_all_data_nobody_is_a_mutual_neighbor(name, X):
     graph = graph_of(X)
     rows, log_scale = make(name, "and").fit(graph).rows(*graph.query(np.array([[1e5, 0.0, 0.0]])))
     assert rows.sum() == 0
     np.testing.assert_array_equal(log_scale, 0)
 
 
-def test_far_mutual_neighbours_do_not_underflow_because_of_nearer_one_sided_ones():
+def test_far_mutual_neighbors_do_not_underflow_because_of_nearer_one_sided_ones():
     """The point at 0 is near 10 and 12, which ignore it, and mutual with −15 alone."""
     line = np.array([-15.0, 10.0, 12.0, 13.0, 16.0, 17.0])[:, None]
     graph = NeighborGraph.build(line, 4)
@@ -207,7 +207,7 @@ def test_duplicated_points(name, symmetrize, rng):
     assert abs(W - W.T).max() == 0
     zero_length = graph.rows[graph.distances == 0], graph.indices[graph.distances == 0]
     assert len(zero_length[0]) > 50
-    if symmetrize == "or" and name not in NORMALISED:
+    if symmetrize == "or" and name not in NORMALizED:
         np.testing.assert_array_equal(W[zero_length], 1.0)  # coinciding points are fully alike
     rows, log_scale = weights.rows(*graph.query(np.vstack([base, base + 0.01])))
     assert np.isfinite(rows.data).all()
@@ -251,7 +251,7 @@ def test_pickled_and_unpickled(name, X):
 
 
 def test_most_points_duplicated_leaves_the_width_of_the_others(rng):
-    """Where even the median farthest neighbour coincides, the positive lengths decide."""
+    """Where even the median farthest neighbor coincides, the positive lengths decide."""
     X = np.vstack([np.zeros((30, 2)), rng.normal(size=(15, 2))])
     graph = NeighborGraph.build(X, 4)
     assert np.median(graph.reach) == np.median(graph.distances) == 0
@@ -259,7 +259,7 @@ def test_most_points_duplicated_leaves_the_width_of_the_others(rng):
     assert width == np.median(graph.distances[graph.distances > 0])
 
 
-def test_self_tuning_takes_the_farthest_neighbour_where_there_are_fewer_than_k(X):
+def test_self_tuning_takes_the_farthest_neighbor_where_there_are_fewer_than_k(X):
     graph = NeighborGraph.build(X, 3)
     np.testing.assert_array_equal(SelfTuning(k=7).fit(graph).scales, graph.reach)
 

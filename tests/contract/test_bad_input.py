@@ -333,7 +333,7 @@ SPARSE = [
         f"sparse {name}",
         lambda m, X, make=make: make(mostly_zero(X)),
         anyone(Right(dense_twin_of_sparse)),
-        # Five neighbours among such data do not make a second smooth coordinate.
+        # Five neighbors among such data do not make a second smooth coordinate.
         lambda m: {"n_components": 1 if m.id == "SpectralEmbedding" else 2},
         takes_data,
     )
@@ -365,7 +365,7 @@ SPARSE += [
 # ---------------------------------------------------------------- shapes of data
 
 ONE_PLACE = Refused(
-    ValueError, "each of the 60 rows coincides with all its neighbours.*drop duplicated rows"
+    ValueError, "each of the 60 rows coincides with all its neighbors.*drop duplicated rows"
 )
 
 
@@ -463,14 +463,14 @@ def blobs_apart(method, model, X):
         return
     joined = method.id.startswith("Isomap")  # geodesic methods bridge the gap, others embed apart
     labels = np.zeros(60) if joined else np.repeat([0, 1], [40, 20])
-    assert np.array_equal(model.piece_labels_, labels)
+    assert np.array_equal(model.component_labels_, labels)
     true = np.linalg.norm(two_blobs(X)[:40].mean(axis=0) - two_blobs(X)[40:].mean(axis=0))
     apart = np.linalg.norm(Y[:40].mean(axis=0) - Y[40:].mean(axis=0))
     assert np.isclose(apart, true, rtol=0.05 if joined else 1e-6)
 
 
 def on_map_neighbors(Y):
-    """The nearest neighbour of every point."""
+    """The nearest neighbor of every point."""
     D = cdist(Y, Y)
     np.fill_diagonal(D, np.inf)
     return D.argmin(axis=1)
@@ -494,9 +494,9 @@ def identical_rows_together(method, model, X):
     finite(method, model, X)
     Y = model.embedding_
     # In UKR, where a floor of density spreads points, copies predict each other wherever they are.
-    share = 0.6 if method.id == "UKR" else 0.5
-    share = share if method.iterative else 0.3 if method.on_graph else 1e-6
-    assert rms_radius(Y[30:]) <= share * rms_radius(Y)
+    fraction = 0.6 if method.id == "UKR" else 0.5
+    fraction = fraction if method.iterative else 0.3 if method.on_graph else 1e-6
+    assert rms_radius(Y[30:]) <= fraction * rms_radius(Y)
 
 
 def one_outlier(X):
@@ -506,11 +506,11 @@ def one_outlier(X):
 
 
 def others_not_crushed(method, model, X):
-    """Everybody finite; an outlier out of reach is a piece by itself, and the others keep size."""
+    """Everybody finite; an outlier out of reach is a component by itself, and the others keep size."""
     finite(method, model, X)
     keeps_size = method.scale_power != 1  # else the map is as large as the sheet rolled up
-    if method.on_graph and model.piece_labels_.max() > 0 and keeps_size:
-        assert np.flatnonzero(model.piece_labels_).tolist() == [7]
+    if method.on_graph and model.component_labels_.max() > 0 and keeps_size:
+        assert np.flatnonzero(model.component_labels_).tolist() == [7]
         others = np.arange(60) != 7
         size = [rms_radius(A[others]) for A in (model.embedding_, X)]
         assert np.isclose(*size, rtol=1e-6)
@@ -600,7 +600,7 @@ SHAPES = [
         ),
         lambda m: settles(m),
         # Weights of exactly zero between the blobs, and nothing known about where they lie; for a
-        # clustering the blobs are not pieces but its answer.
+        # clustering the blobs are not components but its answer.
         applies=lambda m: m.takes != "affinity" and m.id != "SpectralClustering",
     ),
     Case(
@@ -627,7 +627,7 @@ SHAPES = [
     ),
 ]
 
-# ---------------------------------------------------------------- neighbours
+# ---------------------------------------------------------------- neighbors
 
 
 def too_many_neighbors(method):
@@ -653,7 +653,7 @@ def bad_count(value, error, what):
 
 NEIGHBORS = [
     Case(
-        "too many neighbours",
+        "too many neighbors",
         SAME,
         too_many_neighbors,
         lambda m: {"n_neighbors": 61 if "SpectralEmbedding" in m.id else 60},
@@ -690,7 +690,7 @@ NEIGHBORS = [
         ]
     ),
     Case(
-        "neighbours and a radius",
+        "neighbors and a radius",
         SAME,
         anyone(Refused(ValueError, r"pass n_neighbors=5 or radius=2.5, not both")),
         anyone({"n_neighbors": 5}),
@@ -803,7 +803,7 @@ def with_all_pairs(method):
 
 def alone(method, model, X):
     finite(method, model, X)
-    assert (model.piece_labels_ == np.where(np.arange(60) == 5, 1, 0)).all()
+    assert (model.component_labels_ == np.where(np.arange(60) == 5, 1, 0)).all()
 
 
 MATRICES = [
@@ -991,7 +991,7 @@ SEARCHES = [
         ELASTIC,
     ),
     Case(
-        "everybody a neighbour",
+        "everybody a neighbor",
         SAME,
         anyone(Right(finite)),
         anyone({"perplexity": 59}),

@@ -80,7 +80,7 @@ def indefinite(n, rng):
 
 
 def oracle(problem):
-    """All eigenpairs by LAPACK's generalised solver on an explicit basis of the constraints."""
+    """All eigenpairs by LAPACK's generalized solver on an explicit basis of the constraints."""
     A = problem.operator
     A = A.toarray() if hasattr(A, "toarray") else A @ np.eye(problem.n)
     B = np.eye(problem.n) if problem.mass is None else np.diag(problem.mass)

@@ -49,7 +49,7 @@ def as_eigenvectors(model):
         return Y * roots_of_degrees(model), 1
     if hasattr(model, "landmarks_"):
         return Y[model.landmarks_], 0
-    return Y, int(hasattr(model, "piece_labels_"))
+    return Y, int(hasattr(model, "component_labels_"))
 
 
 class TestEveryMethod:
@@ -100,7 +100,7 @@ class TestEveryMethod:
         np.testing.assert_allclose(dense(scaled) / unit, dense(K), atol=1e-8 * abs(K).max())
 
 
-CENTRED = {
+CENTERED = {
     "city block": partial(mf.ClassicalMDS, metric="cityblock"),
     "kernel PCA": mf.KernelPCA,
     "Isomap": mf.Isomap,
@@ -111,19 +111,19 @@ CENTRED = {
 }
 
 
-@pytest.mark.parametrize("make", CENTRED.values(), ids=list(CENTRED))
+@pytest.mark.parametrize("make", CENTERED.values(), ids=list(CENTERED))
 def test_kernel_pca_of_scikit_learn_gives_the_map(make, X, same_up_to_sign):
     """Up to the length of columns, where the method sets that otherwise."""
     model = make(2).fit(X)
     K = dense(model.equivalent_kernel(X))
     Y = ReferenceKernelPCA(2, kernel="precomputed", eigen_solver="dense").fit_transform(K)
-    if not hasattr(model, "negative_share_") and not hasattr(model, "landmarks_"):
+    if not hasattr(model, "negative_fraction_") and not hasattr(model, "landmarks_"):
         Y = Y / np.linalg.norm(Y, axis=0) * np.linalg.norm(model.embedding_, axis=0)
     same_up_to_sign(Y, model.embedding_, 1e-8)
 
 
 class TestNewPoints:
-    @pytest.mark.parametrize("make", list(CENTRED.values())[:3], ids=list(CENTRED)[:3])
+    @pytest.mark.parametrize("make", list(CENTERED.values())[:3], ids=list(CENTERED)[:3])
     def test_nystrom_is_transform(self, make, X, X_new):
         model = make(2).fit(X)
         placed = model.equivalent_kernel(X_new) @ (model.embedding_ / model.eigenvalues_)
@@ -138,7 +138,7 @@ class TestNewPoints:
         np.testing.assert_allclose(placed, model.transform(X_new), atol=1e-10)
 
     @pytest.mark.parametrize("make", [mf.LLE, mf.LTSA, mf.HessianLLE])
-    def test_local_kernels_are_weights_on_neighbours(self, make, X, X_new):
+    def test_local_kernels_are_weights_on_neighbors(self, make, X, X_new):
         model = make(2).fit(X)
         K = model.equivalent_kernel(X_new)
         weights = K / K.sum(axis=1)[:, None]
@@ -168,7 +168,7 @@ def test_kernel_of_lle_written_out(X):
 
 
 def test_a_given_diagonal_counts_for_nothing(X):
-    """It says nothing about neighbours, so the fit leaves it out."""
+    """It says nothing about neighbors, so the fit leaves it out."""
     W = np.exp(-cdist(X, X, "sqeuclidean") / np.median(pdist(X)) ** 2)
     K = LE(2, affinity="precomputed").fit(W).equivalent_kernel(W).toarray()
     assert np.diag(K).max() == 0
@@ -177,7 +177,7 @@ def test_a_given_diagonal_counts_for_nothing(X):
     np.testing.assert_allclose(K, W / np.sqrt(np.outer(d, d)), atol=1e-14)
 
 
-def test_pieces_do_not_know_each_other(make_cloud):
+def test_components_do_not_know_each_other(make_cloud):
     X = np.vstack([make_cloud(40), make_cloud(30, seed=3) + 1e3])
     for model in (mf.Isomap(2, disconnected="separate"), LE(2), mf.LLE(2)):
         with pytest.warns(DisconnectedGraphWarning):
@@ -188,7 +188,7 @@ def test_pieces_do_not_know_each_other(make_cloud):
 class TestRefused:
     def test_linear_maps(self, X):
         for model in (mf.PCA(2), mf.ClassicalMDS(2), mf.KernelPCA(2, kernel="linear")):
-            with pytest.raises(ValueError, match="inner product of centred rows"):
+            with pytest.raises(ValueError, match="inner product of centered rows"):
                 model.fit(X).equivalent_kernel(X)
 
     def test_maps_that_are_no_eigenvectors(self, iterative_method):

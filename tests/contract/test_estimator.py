@@ -46,7 +46,7 @@ class TestScikitLearn:
     @pytest.mark.once_per_class
     def test_its_checks_pass(self, method):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the checks fit data of rank one, in pieces, ...
+            warnings.simplefilter("ignore")  # the checks fit data of rank one, in components, ...
             outcomes = check_estimator(
                 method.make(),
                 on_fail=None,
@@ -185,7 +185,7 @@ class TestState:
 
     def test_models_grow_with_points_not_with_pairs(self, method, make_cloud):
         if method.keeps_pairs:
-            pytest.skip("keeps a share of all pairs, and says so")
+            pytest.skip("keeps a fraction of all pairs, and says so")
 
         def size(n):
             X = make_cloud(n)
@@ -330,7 +330,7 @@ class TestTransform:
             fitted(method).extension_error(training[:4])
 
     def test_the_map_is_continuous_between_training_points(self, data_method, fitted, X):
-        """Half-way between a point and its nearest neighbour lies between their images."""
+        """Half-way between a point and its nearest neighbor lies between their images."""
         model = fitted(data_method)
         D = np.linalg.norm(X[:, None] - X[None], axis=2) + np.diag(np.full(len(X), np.inf))
         near = D.argmin(axis=1)

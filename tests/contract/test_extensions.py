@@ -68,11 +68,11 @@ def test_no_rows_have_no_places(model, extension):
     assert extension.transform(NEW[:0]).shape == (0, model.embedding_.shape[1])
 
 
-def test_the_piece_and_the_place_in_it_are_the_place_on_the_map(extension):
-    Y, piece = extension.within(NEW)
-    assert piece.shape == (len(NEW),)
-    assert (piece == 0).all()
-    np.testing.assert_array_equal(extension.place(Y, piece), extension.transform(NEW))
+def test_the_component_and_the_place_in_it_are_the_place_on_the_map(extension):
+    Y, component = extension.within(NEW)
+    assert component.shape == (len(NEW),)
+    assert (component == 0).all()
+    np.testing.assert_array_equal(extension.place(Y, component), extension.transform(NEW))
 
 
 def test_new_rows_are_not_written_to(extension):
@@ -126,12 +126,12 @@ def test_an_inverse_takes_every_position_by_itself(model):
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.DisconnectedGraphWarning")
-def test_a_new_point_belongs_to_the_piece_that_it_is_near(model):
+def test_a_new_point_belongs_to_the_component_that_it_is_near(model):
     apart = np.vstack([X[:100], X[100:] + 100])
     extension = model.fit(apart).extension_
-    Y, piece = extension.within(np.vstack([NEW, NEW + 100]))
-    np.testing.assert_array_equal(piece, np.repeat([0, 1], len(NEW)))
-    placed = extension.place(Y, piece)
+    Y, component = extension.within(np.vstack([NEW, NEW + 100]))
+    np.testing.assert_array_equal(component, np.repeat([0, 1], len(NEW)))
+    placed = extension.place(Y, component)
     np.testing.assert_array_equal(placed, extension.transform(np.vstack([NEW, NEW + 100])))
     known = extension.transform(apart)
     assert size(known - model.embedding_) < 1e-6 * size(model.embedding_)

@@ -47,7 +47,7 @@ class Elastic(Objective):
 
 
 def weights(X, k=5):
-    """Gaussian weights of the symmetrised graph of k nearest neighbours, without a diagonal."""
+    """Gaussian weights of the symmetrized graph of k nearest neighbors, without a diagonal."""
     D = cdist(X, X, "sqeuclidean")
     np.fill_diagonal(D, np.inf)
     near = np.sort(D, axis=1)[:, k - 1 : k] >= D
@@ -58,8 +58,8 @@ def connected(rng):
     return weights(rng.uniform(size=(N, 2)))
 
 
-def in_pieces(rng):
-    """Two pieces, two points without neighbours."""
+def in_components(rng):
+    """Two components, two points without neighbors."""
     W = np.zeros((N, N))
     for rows in (slice(0, 20), slice(20, N - 2)):
         W[rows, rows] = weights(rng.uniform(size=(W[rows].shape[0], 2)))
@@ -70,7 +70,7 @@ def without_edges(rng):
     return np.zeros((N, N))
 
 
-GRAPHS = {"connected": connected, "in_pieces": in_pieces, "without_edges": without_edges}
+GRAPHS = {"connected": connected, "in_components": in_components, "without_edges": without_edges}
 
 # A new filter joins with one line here.
 FILTERS = {

@@ -1,4 +1,4 @@
-"""What every neighbour index promises, checked against all distances and a stable sort."""
+"""What every neighbor index promises, checked against all distances and a stable sort."""
 
 import pickle
 from collections.abc import Callable
@@ -117,7 +117,7 @@ def nearest_oracle(D, k):
 
 
 def within_oracle(D, radius):
-    """Neighbours of every row as (indices, distances), sorted by distance, ties by index."""
+    """Neighbors of every row as (indices, distances), sorted by distance, ties by index."""
     order = np.argsort(D, axis=1, kind="stable")
     lists = [row[keep[row]] for row, keep in zip(order, radius >= D, strict=True)]
     return lists, [D[i, row] for i, row in enumerate(lists)]
@@ -160,7 +160,7 @@ def test_ties_go_to_the_lower_index(case, rng, k):
 
 
 @every_index
-def test_all_points_alike_are_neighbours_in_order(case):
+def test_all_points_alike_are_neighbors_in_order(case):
     X = np.ones((40, 3))
     indices, distances = case.of(X).nearest(case.rows(X, X), 7)
     np.testing.assert_array_equal(indices, np.tile(np.arange(7), (40, 1)))
@@ -199,8 +199,8 @@ def test_the_radius_itself_is_within(case, rng, copies):
 
 
 @every_index
-def test_reach_of_neighbours_includes_them(case, rng):
-    """The k-th distance, taken as a radius, finds the k-th neighbour again: no digit is lost."""
+def test_reach_of_neighbors_includes_them(case, rng):
+    """The k-th distance, taken as a radius, finds the k-th neighbor again: no digit is lost."""
     X = rng.normal(size=(80, 5))
     index, rows = case.of(X), case.rows(X, X)
     indices, distances = index.nearest(rows, 8)
@@ -257,7 +257,7 @@ def test_one_row_gets_what_it_gets_among_others(case, data):
 
 
 @every_index
-def test_no_rows_no_neighbours(case, data):
+def test_no_rows_no_neighbors(case, data):
     X, Q = data
     index, nobody = case.of(X), case.rows(Q[:0], X)
     indices, distances = index.nearest(nobody, 3)

@@ -70,7 +70,7 @@ class Case:
     bounds: bool = False
     """Whether `diagonal_curvature` is at least the diagonal of the Hessian."""
     graph: bool = True
-    """Whether it has attraction, or was given a neighbour graph."""
+    """Whether it has attraction, or was given a neighbor graph."""
     far: bool = True
     """Whether maps far from the origin are centered before anything is squared."""
 
@@ -231,7 +231,7 @@ def test_products_with_the_hessian(objective, plane):
 
 def test_attraction_is_symmetric_and_not_negative(case):
     if not case.graph:
-        with pytest.raises(ValueError, match="needs a neighbour graph"):
+        with pytest.raises(ValueError, match="needs a neighbor graph"):
             _ = case.objective.attraction
         return
     W = case.objective.attraction.toarray()
@@ -242,7 +242,7 @@ def test_attraction_is_symmetric_and_not_negative(case):
 
 def test_a_search_goes_on_from_a_map_of_the_same_value(objective, plane):
     value, G = objective.value_and_gradient(plane)
-    Z, H = objective.normalised(plane, G)
+    Z, H = objective.normalized(plane, G)
     there, expected = objective.value_and_gradient(Z)
     assert there == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(H, expected, atol=1e-12 * abs(G).max() + 1e-13)

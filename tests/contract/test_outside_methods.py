@@ -14,7 +14,7 @@ import manifoldry as mf
 from manifoldry.affinity import Binary
 from manifoldry.affinity.dense import PairwiseKernel
 from manifoldry.datasets import make_strip
-from manifoldry.eigen import PieceSolver, SpectralProblem
+from manifoldry.eigen import ComponentSolver, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
@@ -24,7 +24,7 @@ from manifoldry.objectives import Pairwise, Student, Unnormalized
 from manifoldry.optimize import Homotopy
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, PosedKernel
-from manifoldry.spectral.posed import Posed, PosedOnGraph, connected_graph, operator_pieces
+from manifoldry.spectral.posed import Posed, PosedOnGraph, connected_graph, operator_components
 
 
 class CommuteTime(SpectralEmbedder):
@@ -48,10 +48,10 @@ class CommuteTime(SpectralEmbedder):
         degree = np.asarray(W.sum(axis=1)).ravel()
         ones = np.ones(len(degree))
         problem = SpectralProblem(sparse.diags_array(degree) - W, "smallest", deflate=ones)
-        pieces = operator_pieces(
+        components = operator_components(
             problem.operator, self._policy(), graph, VANISHING_WEIGHTS, "raise n_neighbors"
         )
-        return PosedCommute(data, problem, pieces, GraphWeights(graph, weights), W, degree)
+        return PosedCommute(data, problem, components, GraphWeights(graph, weights), W, degree)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ class PosedCommute(PosedOnGraph):
     degree: np.ndarray
 
     def coordinates(self, spectra):
-        Y = spectra.vectors(self.pieces, self.data.n_samples)
-        for rows, values in zip(self.pieces, spectra.values, strict=True):
+        Y = spectra.vectors(self.components, self.data.n_samples)
+        for rows, values in zip(self.components, spectra.values, strict=True):
             Y[rows] *= np.sqrt(self.W.sum() / np.where(values > 0, values, np.inf))
         return Y
 
@@ -154,7 +154,7 @@ def test_commute_times_are_those_of_the_pseudo_inverse():
     X = STRIP[:40]
     model = CommuteTime(39, n_neighbors=6, eigen_solver="dense").fit(X)
     posed = CommuteTime(39, n_neighbors=6).pose(X)
-    assert len(posed.pieces) == 1
+    assert len(posed.components) == 1
     W = posed.W.toarray()
     L = np.linalg.pinv(np.diag(W.sum(axis=1)) - W)
     own = np.diag(L)
@@ -214,7 +214,7 @@ class Apart(Least):
         return [SpectralProblem(sparse.csr_array(L), "smallest", deflate=np.ones(40))]
 
 
-def test_a_method_that_does_not_embed_pieces_apart_is_warned_of_them(monkeypatch):
+def test_a_method_that_does_not_embed_components_apart_is_warned_of_them(monkeypatch):
     model = LeastPosed()
     monkeypatch.setattr(model, "_pose", Apart)
     with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
@@ -225,7 +225,7 @@ def test_what_was_posed_and_adopted_is_a_model_like_any_other():
     """A failed attempt at another leaves it as it was, and a fit replaces all of it."""
     model = mf.LaplacianEigenmaps()
     posed = model.pose(STRIP)
-    model.adopt(posed, PieceSolver().solve(posed.problems, 2, np.random.default_rng(0)))
+    model.adopt(posed, ComponentSolver().solve(posed.problems, 2, np.random.default_rng(0)))
     placed = model.transform(NEW)
     for attempt in (model.pose, model.fit):
         with pytest.raises(ValueError, match="n_neighbors=500"):

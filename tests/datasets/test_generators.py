@@ -30,7 +30,7 @@ GENERATORS = [
 SHEETS = {
     "roll": lambda **kw: make_swiss_roll(200, random_state=0, **kw),
     "long roll": lambda **kw: make_swiss_roll(200, turns=3, aspect=6, random_state=0, **kw),
-    "roll from the centre": lambda **kw: make_swiss_roll(200, start=0, random_state=0, **kw),
+    "roll from the center": lambda **kw: make_swiss_roll(200, start=0, random_state=0, **kw),
     "s-curve": lambda **kw: make_s_curve(200, random_state=0, **kw),
     "strip": lambda **kw: make_strip(200, random_state=0, **kw),
     "curled strip": lambda **kw: make_strip(200, curl=5, n_features=7, random_state=0, **kw),
@@ -166,7 +166,7 @@ def test_sheets_are_isometric(name):
 def test_local_distances_equal_coordinate_distances(name):
     sample = SHEETS[name]()
     moved = sample.coordinates + 1e-4 * np.random.default_rng(0).standard_normal((200, 2))
-    moved = np.abs(moved)  # the spiral has no points before its centre
+    moved = np.abs(moved)  # the spiral has no points before its center
     ambient = np.linalg.norm(sample.embed(moved) - sample.X, axis=1)
     intrinsic = np.linalg.norm(moved - sample.coordinates, axis=1)
     assert ambient == pytest.approx(intrinsic, rel=1e-6)
@@ -217,10 +217,10 @@ def test_swiss_roll_aspect(aspect):
 def test_hole_is_empty_and_the_rim_is_full(hole, fractions):
     length = spiral_length(4.5 * np.pi) - spiral_length(1.5 * np.pi)
     sample = make_swiss_roll(4000, hole=hole, random_state=0)
-    centred = np.abs(sample.coordinates / [length, 21.0] - 0.5)
-    assert not (centred < np.array(fractions) / 2).all(axis=1).any()
+    centered = np.abs(sample.coordinates / [length, 21.0] - 0.5)
+    assert not (centered < np.array(fractions) / 2).all(axis=1).any()
     # Above and below the hole the sheet is as dense as elsewhere.
-    beside = (centred[:, 0] < fractions[0] / 2).mean()
+    beside = (centered[:, 0] < fractions[0] / 2).mean()
     area = 1 - fractions[0] * fractions[1]
     assert beside == pytest.approx(fractions[0] * (1 - fractions[1]) / area, abs=0.03)
 
@@ -228,8 +228,8 @@ def test_hole_is_empty_and_the_rim_is_full(hole, fractions):
 def test_s_curve_has_length_three_pi_and_unit_radius():
     X, coordinates = make_s_curve(3000, random_state=0)
     assert np.ptp(coordinates, axis=0) == pytest.approx([3 * np.pi, 2], rel=0.01)
-    centre = np.where(coordinates[:, 0] < 1.5 * np.pi, 1.0, -1.0)  # of the two circles
-    assert np.hypot(X[:, 0], X[:, 2] - centre) == pytest.approx(1)
+    center = np.where(coordinates[:, 0] < 1.5 * np.pi, 1.0, -1.0)  # of the two circles
+    assert np.hypot(X[:, 0], X[:, 2] - center) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("aspect", [1.5, 2.5, 3.5, 0.5])

@@ -157,10 +157,10 @@ def test_isomap_faces_in_both_resolutions(fake):
     bits = np.zeros((698, 4096), np.uint8)
     bits[5, 64] = 1  # row 1, column 0
     fake("isomap_faces32", images64_binary_packed=np.packbits(bits, axis=1))
-    grey, binary = load_isomap_faces(), load_isomap_faces(resolution=64)
-    assert grey.images.shape == (698, 32, 32)
-    assert grey.coordinates.shape == (698, 3)
-    assert grey.y is None
+    gray, binary = load_isomap_faces(), load_isomap_faces(resolution=64)
+    assert gray.images.shape == (698, 32, 32)
+    assert gray.coordinates.shape == (698, 3)
+    assert gray.y is None
     assert binary.images.shape == (698, 64, 64)
     assert np.argwhere(binary.images).tolist() == [[5, 1, 0]]
     with pytest.raises(ValueError, match="resolution=48 is not stored; pass 32"):
@@ -233,7 +233,7 @@ def test_real_usps_has_the_known_class_counts():
     assert counts.tolist() == [1553, 1269, 929, 824, 852, 716, 834, 792, 708, 821]
 
 
-def test_real_coil20_views_are_neighbours():
+def test_real_coil20_views_are_neighbors():
     real("coil20")
     coil = load_coil20(objects=2)
     assert np.array_equal(np.unique(coil.coordinates), np.arange(0, 360, 5))
@@ -244,8 +244,8 @@ def test_real_coil20_views_are_neighbours():
 
 def test_real_faces_agree_between_resolutions():
     real("isomap_faces32")
-    grey, binary = load_isomap_faces(), load_isomap_faces(resolution=64)
+    gray, binary = load_isomap_faces(), load_isomap_faces(resolution=64)
     blocks = binary.images.reshape(698, 32, 2, 32, 2).sum(axis=(2, 4))
-    assert not ((blocks == 0) & (grey.images >= 0.5)).any()
-    assert not ((blocks == 4) & (grey.images < 0.5)).any()
-    assert grey.coordinates.mean(axis=0) == pytest.approx(0, abs=1e-3)
+    assert not ((blocks == 0) & (gray.images >= 0.5)).any()
+    assert not ((blocks == 4) & (gray.images < 0.5)).any()
+    assert gray.coordinates.mean(axis=0) == pytest.approx(0, abs=1e-3)

@@ -18,7 +18,7 @@ TOY = DataFile(
     arrays=(ArraySpec("X", (4, 3), "integer"), ArraySpec("words", (4,), "text")),
     sha256="0123abcd",
     source="made up",
-    licence="none needed",
+    license="none needed",
 )
 REMOTE = DataFile("remote", TOY.arrays, "4567", "a server", "free", downloadable=True)
 
@@ -251,7 +251,7 @@ def test_registry_is_complete():
         assert len(file.sha256) == 64
         assert file.arrays
         assert file.source
-        assert file.licence
+        assert file.license
     assert [name for name, file in REGISTRY.items() if file.downloadable] == ["mnist"]
     assert list(storage._DOWNLOADS) == ["mnist"]
 

@@ -40,7 +40,7 @@ def by_definition(X, points, d, k, noise, n_nearest=None):
 
 
 def left_out_by_definition(X, d, k, noise):
-    """Mean log density of every point under the others, none of which has it for a neighbour."""
+    """Mean log density of every point under the others, none of which has it for a neighbor."""
     N, found = nearest(X, k), []
     for i in range(len(X)):
         rest = [j for j in range(len(X)) if j != i]
@@ -141,8 +141,8 @@ def test_likelihood_foretells_that_of_new_points(followed, fresh_helix):
     assert model.loglikelihood_ == pytest.approx(model.score(fresh_helix), abs=0.15)
 
 
-def test_as_many_axes_as_neighbours_do_not_make_the_noise_vanish(rng):
-    """Windows that kept a left-out point as neighbour would contain it exactly."""
+def test_as_many_axes_as_neighbors_do_not_make_the_noise_vanish(rng):
+    """Windows that kept a left-out point as neighbor would contain it exactly."""
     X = rng.normal(size=(80, 6))
     assert ManifoldParzen(3, 3).fit(X).noise_ > 0.1
 

@@ -1,4 +1,4 @@
-"""Mixtures of factor analysers against FactorAnalysis, GaussianMixture and plain Gaussians."""
+"""Mixtures of factor analyzers against FactorAnalysis, GaussianMixture and plain Gaussians."""
 
 import warnings
 

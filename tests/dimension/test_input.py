@@ -83,7 +83,7 @@ def test_rounded_values_and_a_lattice(method):
     side = np.arange(15.0)
     X = np.column_stack([g.ravel() for g in np.meshgrid(side, side)])
     if method is two_nn:
-        with pytest.raises(ValueError, match="neighbours of 100% of the points are equally far"):
+        with pytest.raises(ValueError, match="neighbors of 100% of the points are equally far"):
             method(X)
     else:
         assert 1.2 < float(method(X)) < (5 if method is correlation_dimension else 3)
@@ -128,10 +128,10 @@ def test_options_out_of_range(sheet):
         maximum_likelihood(sheet, n_neighbors=(9, 5))
     with pytest.raises(ValueError, match="must ascend"):
         correlation_dimension(sheet, n_neighbors=(9, 9))
-    with pytest.raises(ValueError, match=r"share=1\.5 must be at most 1"):
-        pca_dimension(sheet, share=1.5)
-    with pytest.raises(ValueError, match="share=0 must be greater than 0"):
-        local_pca(sheet, share=0)
+    with pytest.raises(ValueError, match=r"fraction=1\.5 must be at most 1"):
+        pca_dimension(sheet, fraction=1.5)
+    with pytest.raises(ValueError, match="fraction=0 must be greater than 0"):
+        local_pca(sheet, fraction=0)
     with pytest.raises(ValueError, match="n_components=300 must be at most 299"):
         residual_variance_elbow(sheet, n_components=300)
     with pytest.raises(TypeError, match="LaplacianEigenmaps has no computed_eigenvalues_"):
@@ -156,7 +156,7 @@ def test_a_graph_with_too_few_neighbors(sheet):
 
 
 def test_a_graph_whose_neighbors_are_mostly_copies(sheet):
-    """Of 20 neighbours 3 are copies of the point, and the others 5 points: what those tell."""
+    """Of 20 neighbors 3 are copies of the point, and the others 5 points: what those tell."""
     graph = NeighborGraph.build(np.repeat(sheet, 4, axis=0), 20)
     five = maximum_likelihood(sheet, n_neighbors=(3, 5))
     assert float(maximum_likelihood(graph)) == pytest.approx(float(five), rel=1e-9)
@@ -173,7 +173,7 @@ def test_neighbors_that_only_some_points_have(sheet):
 
 
 def test_a_simplex_has_no_finite_dimension():
-    with pytest.raises(ValueError, match="all 20 nearest neighbours of every point are equally"):
+    with pytest.raises(ValueError, match="all 20 nearest neighbors of every point are equally"):
         maximum_likelihood(np.eye(50))
 
 
@@ -190,7 +190,7 @@ def test_ratios_that_are_one_but_for_rounding():
 
 
 def test_distances_alone(sheet):
-    """What needs neighbours only works; what needs points says so."""
+    """What needs neighbors only works; what needs points says so."""
     D = np.linalg.norm(sheet[:, None] - sheet[None], axis=2)
     graph = NeighborGraph.build(D, 20, metric="precomputed")
     for method in (two_nn, maximum_likelihood, residual_variance_elbow):
@@ -204,7 +204,7 @@ def test_distances_alone(sheet):
     assert "needs the points" in str(report)
     with pytest.raises(KeyError, match="local_pca had nothing to say"):
         report["local_pca"]
-    assert len(scale_profile(graph).values) == 4  # k = 1, 2, 4, 8 of 20 neighbours
+    assert len(scale_profile(graph).values) == 4  # k = 1, 2, 4, 8 of 20 neighbors
 
 
 def test_a_radius_graph(sheet):

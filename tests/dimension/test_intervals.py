@@ -44,7 +44,7 @@ def test_coverage(method, name):
 
 
 def test_ratios_of_neighbors_are_not_independent():
-    """Estimates from n points scatter by more than 1/√n, since neighbours share their distance."""
+    """Estimates from n points scatter by more than 1/√n, since neighbors share their distance."""
     found = [two_nn(cube(2, 400, seed), fit="likelihood").value for seed in range(150)]
     spread = np.log(found).std()
     said = np.mean([np.log(value.high / value.low) / 2 / 1.96 for value in found])

@@ -53,7 +53,7 @@ def test_one_point_by_itself_takes_k_minus_2():
 
 
 def test_local_pca_is_hardly_lowered_by_high_dimensions():
-    """Ten and twenty dimensions, from twenty neighbours."""
+    """Ten and twenty dimensions, from twenty neighbors."""
     assert abs(float(local_pca(cube(10, 1000))) - 10) < 0.5
     normal = np.random.default_rng(0).normal(size=(1000, 20))
     assert abs(float(local_pca(normal)) - 20) < 1.5
@@ -84,7 +84,7 @@ def test_a_closed_surface_takes_one_more_coordinate():
 
 
 def test_digits_lie_between_what_has_been_published():
-    """Around ten: 8 to 11 by neighbours, far fewer than the 64 pixels."""
+    """Around ten: 8 to 11 by neighbors, far fewer than the 64 pixels."""
     X = load_digits().data
     assert 8 < float(two_nn(X)) < 10.5
     assert 6 < float(maximum_likelihood(X)) < 10

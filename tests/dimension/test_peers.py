@@ -75,7 +75,7 @@ def test_correlation_dimension(X, ranks):
 
 @sets
 def test_local_pca(X):
-    """Their neighbourhoods leave the point itself out, so theirs are given with it.
+    """Their neighborhoods leave the point itself out, so theirs are given with it.
 
     Their participation ratio is that of the sample; ours is corrected for its size, which is
     undone here: Σλ²/(Σλ)² of a sample is (f − 1)(f + 2)/f² / (d + 2/f) + 1/f.
@@ -87,20 +87,20 @@ def test_local_pca(X):
     sample = 1 / ((f - 1) * (f + 2) / f**2 / (ours + 2 / f) + 1 / f)
     inside = ours > 1.01  # where the correction was not cut off
     np.testing.assert_allclose(sample[inside], ratio.dimension_pw_[inside], rtol=1e-7)
-    share = skdim.id.lPCA(ver="ratio", alphaRatio=0.9).fit_pw(X, neighbors, n_neighbors=k)
-    counted = local_pca(X, n_neighbors=k, share=0.9)
-    assert np.array_equal(counted.per_point, share.dimension_pw_)
-    assert float(counted) == pytest.approx(np.mean(share.dimension_pw_))
+    fraction = skdim.id.lPCA(ver="ratio", alphaRatio=0.9).fit_pw(X, neighbors, n_neighbors=k)
+    counted = local_pca(X, n_neighbors=k, fraction=0.9)
+    assert np.array_equal(counted.per_point, fraction.dimension_pw_)
+    assert float(counted) == pytest.approx(np.mean(fraction.dimension_pw_))
 
 
 @sets
 def test_pca(X):
     X = X * np.arange(1, X.shape[1] + 1)  # directions of different size
     variances = PCA().fit(X).explained_variance_ratio_
-    for share in (0.5, 0.8, 0.95):
-        expected = int((np.cumsum(variances) < share).sum()) + 1
-        assert float(pca_dimension(X, share=share)) == expected
-        assert float(gram_rank(X, share=1 - share)) == (variances > 1 - share).sum()
+    for fraction in (0.5, 0.8, 0.95):
+        expected = int((np.cumsum(variances) < fraction).sum()) + 1
+        assert float(pca_dimension(X, fraction=fraction)) == expected
+        assert float(gram_rank(X, fraction=1 - fraction)) == (variances > 1 - fraction).sum()
 
 
 def test_residual_variance_elbow():

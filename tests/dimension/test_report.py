@@ -70,7 +70,7 @@ def test_clusters_of_different_dimension():
     report, text = said(X)
     assert (report.low, report.high) == (2, 5)
     assert "The dimension varies from" in text
-    assert "the neighbour graph falls into 2 pieces" in text
+    assert "the neighbor graph falls into 2 components" in text
     assert np.median(report.per_point[:500]) < 2.5
     assert np.median(report.per_point[500:]) > 4
 

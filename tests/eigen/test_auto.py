@@ -101,7 +101,7 @@ def test_reasons_name_the_decisive_numbers():
     assert "short side 3 (of 50000 rows)" in Auto().choose(gram, 2)[0].reason
 
 
-def test_too_much_fill_in_is_not_factorised():
+def test_too_much_fill_in_is_not_factorized():
     problem = sparse(20_000, "smallest")
     afterwards = [Lanczos, ShiftInvertLanczos, Lobpcg]
     assert solvers(problem, probe_up_to=1) == [Lanczos, *afterwards]

@@ -28,7 +28,7 @@ def arc(rng, n=80):
 
 
 def energy(inverse, x, y):
-    """Half of E′(x, y), ALGORITHMS.md §18.7, with w⁻ = ‖y − yₙ‖² that sum to one over all pairs."""
+    """Energy of docs/mathematics.md, Elastic embedding; Σ ‖yₘ − yₙ‖² is scaled to one."""
     X = inverse.X
     a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
     attraction = np.exp(inverse.log_scale - inverse.precision * b)
@@ -37,7 +37,7 @@ def energy(inverse, x, y):
 
 
 def zeta_gradient(inverse, x, y):
-    """Σ ζₙ(y − yₙ), twice: the formula of §18.7."""
+    """2·Σ ζₙ(y − yₙ): docs/mathematics.md, Elastic embedding."""
     X = inverse.X
     a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
     attraction = np.exp(inverse.log_scale - inverse.precision * b)

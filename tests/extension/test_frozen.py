@@ -135,7 +135,7 @@ def rng():
 
 
 def local_spacing(Y):
-    """Distance of every map point to its fifth neighbour."""
+    """Distance of every map point to its fifth neighbor."""
     return np.sort(cdist(Y, Y), axis=1)[:, 5]
 
 
@@ -143,7 +143,7 @@ def local_spacing(Y):
 
 
 def written_out(fitted, x, p, a):
-    """The row objective of ALGORITHMS.md §14–16, §18.7, in the units of the code, for one point."""
+    """The objective of one new point: docs/mathematics.md, Pairwise objectives."""
     D = ((x - fitted.Y) ** 2).sum(axis=1)
     K = similarities(fitted.method, D)
     if fitted.method == "sne":
@@ -187,7 +187,7 @@ def test_derivatives_by_central_differences(fitted, rng):
 
 
 def test_one_block_and_many_blocks_are_the_same(fitted, rng):
-    X, rows, blocks = sheet(rng, 10), np.arange(10), {"cached": 3 * N, "share": 5 * N}
+    X, rows, blocks = sheet(rng, 10), np.arange(10), {"cached": 3 * N, "fraction": 5 * N}
     whole = fitted.objective(X).at(fitted.Y[:10], rows)
     some = fitted.objective(X, **blocks).at(fitted.Y[:10], rows)
     for part, expected in zip(some, whole, strict=True):
@@ -254,7 +254,7 @@ def test_sne_matches_the_means_of_both_kinds_of_affinity(rng):
 
 
 def test_training_points_are_placed_where_they_are(fitted):
-    """A new point sees the training point in its stead as one neighbour more, and the nearest.
+    """A new point sees the training point in its stead as one neighbor more, and the nearest.
 
     Tolerance: 0.6 of the local spacing for the median point, the whole of it for nine in ten.
     """
@@ -264,7 +264,7 @@ def test_training_points_are_placed_where_they_are(fitted):
     assert np.quantile(relative, 0.9) < 1
 
 
-def test_a_new_point_lands_among_its_neighbours(fitted, rng):
+def test_a_new_point_lands_among_its_neighbors(fitted, rng):
     X = sheet(rng, 60)
     P = fitted.rows(X)
     mean = P @ fitted.Y
@@ -283,13 +283,13 @@ def test_points_far_from_all_data_land_on_the_map(fitted, rng, distance):
         placed = fitted.place(X)
     assert placed.converged.all()
     allowed = 8.0 if fitted.method == "weighted elastic" else 3.0
-    centre, extent = fitted.Y.mean(axis=0), np.ptp(fitted.Y, axis=0) / 2
-    assert (np.abs(placed.positions - centre) < extent * 1.5 + allowed).all()
+    center, extent = fitted.Y.mean(axis=0), np.ptp(fitted.Y, axis=0) / 2
+    assert (np.abs(placed.positions - center) < extent * 1.5 + allowed).all()
 
 
 @pytest.mark.parametrize("strength", [1.0, 10.0, 100.0])
 def test_strong_repulsion_puts_a_point_outside_the_map(strength):
-    """Its only neighbour is near the middle of a row; by scanning the line."""
+    """Its only neighbor is near the middle of a row; by scanning the line."""
     Y, P = np.linspace(-3, 3, 13)[:, None], np.eye(13)[[5]]
     line = np.linspace(-8, 8, 16001)
     values = (line - Y[5]) ** 2 + strength * np.exp(-((line - Y) ** 2)).sum(axis=0)
@@ -335,7 +335,7 @@ def test_clusters_that_do_not_see_each_other(method, rng):
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])
-def test_a_single_neighbour(method, rng):
+def test_a_single_neighbor(method, rng):
     """SNE then has no minimizer but infinity: flat ground is where it stops."""
     Y = rng.normal(size=(30, 2))
     placed = frozen(method, Y).place(np.eye(30)[:5])
@@ -343,7 +343,7 @@ def test_a_single_neighbour(method, rng):
     assert (np.linalg.norm(placed.positions - Y[:5], axis=1) < 40).all()
 
 
-def test_rows_with_fewer_neighbours_than_starts(rng):
+def test_rows_with_fewer_neighbors_than_starts(rng):
     """What fills the row up must not become a start: it would depend on the batch."""
     Y = 5 * rng.normal(size=(30, 2))
     P = np.vstack([np.eye(30)[7], rng.dirichlet(np.ones(30), size=3)])

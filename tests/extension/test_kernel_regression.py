@@ -118,8 +118,8 @@ def test_density_and_its_derivatives(rng, kernel):
 def test_derivatives_on_a_plateau_keep_their_digits():
     Z, X = np.array([[0.0], [12.0], [20.0]]), np.array([[1.0], [5.0], [9.0]])
     z = np.array([[4.0]])  # f is x₀ to 1e-20
-    share = np.exp(-((z[0] - Z[:, 0]) ** 2) + 16)  # of the others
-    expected = 2 * (share[1] * 12 * 4 + share[2] * 20 * 8)
+    fraction = np.exp(-((z[0] - Z[:, 0]) ** 2) + 16)  # of the others
+    expected = 2 * (fraction[1] * 12 * 4 + fraction[2] * 20 * 8)
     found = KernelRegressionMap(Z, X).jacobian(z)[0, 0, 0]
     assert found == pytest.approx(expected, rel=1e-12)
     assert found < 1e-15

@@ -1,4 +1,4 @@
-"""Nyström's formula, centring, and kernels that keep their digits."""
+"""Nyström's formula, centering, and kernels that keep their digits."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def test_directions_without_an_eigenvalue_get_no_dual_vector():
     np.testing.assert_array_equal(spectrum_of([0.0, 0.0], np.eye(2)).dual_vectors, 0)
 
 
-def test_centring_is_multiplication_by_h_on_both_sides(rng):
+def test_centering_is_multiplication_by_h_on_both_sides(rng):
     K = positive_kernel(rng, 30)
     H = centering(30)
     centered, C = Centered.of(GivenKernel(30), K.copy())
@@ -84,9 +84,9 @@ def test_centring_is_multiplication_by_h_on_both_sides(rng):
     np.testing.assert_allclose(centered.rows(K), H @ K @ H, atol=1e-12)
 
 
-def test_centring_new_rows_uses_training_means_only(rng):
+def test_centering_new_rows_uses_training_means_only(rng):
     X, new = rng.normal(size=(30, 4)), rng.normal(size=(7, 4))
-    features = np.hstack([X, X**2])  # an explicit feature map: centring is subtraction there
+    features = np.hstack([X, X**2])  # an explicit feature map: centering is subtraction there
     new_features = np.hstack([new, new**2])
     centered, _ = Centered.of(GivenKernel(30), features @ features.T)
     mean = features.mean(axis=0)

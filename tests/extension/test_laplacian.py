@@ -8,7 +8,7 @@ from scipy.linalg import eigh
 from manifoldry.affinity import Binary, Gaussian, SelfTuning
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.laplacian import GivenWeights, GraphWeights, LaplacianExtension
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors import NeighborGraph
 
 N_COMPONENTS = 3
@@ -38,8 +38,10 @@ def solve(W, normalization):
 
 def extension(source, W, normalization):
     values, F, Y = solve(W, normalization)
-    pieces = Pieces.single(np.zeros(len(W), dtype=int), N_COMPONENTS)
-    return LaplacianExtension(source, W, W.sum(axis=1), F, values[None], normalization, pieces), Y
+    components = Layout.single(np.zeros(len(W), dtype=int), N_COMPONENTS)
+    return LaplacianExtension(
+        source, W, W.sum(axis=1), F, values[None], normalization, components
+    ), Y
 
 
 AFFINITIES = [Gaussian(), Gaussian(symmetrize="mean"), SelfTuning(), Binary()]
@@ -57,7 +59,7 @@ def test_training_points_return_to_their_place(X, normalization, affinity):
 
 
 @pytest.mark.parametrize("normalization", ["rw", "sym"])
-def test_rows_are_the_normalised_kernel_whose_eigenvectors_are_the_map(X, normalization):
+def test_rows_are_the_normalized_kernel_whose_eigenvectors_are_the_map(X, normalization):
     graph = NeighborGraph.build(X, 9)
     weights = Gaussian().fit(graph)
     W = weights.matrix(graph).toarray()
@@ -99,12 +101,12 @@ def test_nobody_within_reach_is_an_error_with_a_remedy(X):
         extended.transform(np.vstack([X[:2] + 0.01, [[99.0, 99.0]]]))
 
 
-def test_functions_that_oscillate_get_the_mean_of_the_neighbours(X):
+def test_functions_that_oscillate_get_the_mean_of_the_neighbors(X):
     """Nyström would divide by 1 − 0.995; the mean of a function that is 1 everywhere is 1."""
     graph = NeighborGraph.build(X, 9)
     weights = Gaussian().fit(graph)
     W = weights.matrix(graph).toarray()
-    pieces = Pieces.single(np.zeros(len(X), dtype=int), 1)
+    components = Layout.single(np.zeros(len(X), dtype=int), 1)
     extended = LaplacianExtension(
         GraphWeights(graph, weights),
         W,
@@ -112,7 +114,7 @@ def test_functions_that_oscillate_get_the_mean_of_the_neighbours(X):
         np.ones((len(X), 1)),
         np.array([[0.995]]),
         "rw",
-        pieces,
+        components,
     )
     with pytest.warns(ExtensionWarning, match="coordinates 0 oscillate.*2 new points"):
         placed = extended.transform(X[:2] + 0.01)

@@ -10,8 +10,8 @@ from manifoldry.extension.local import LocalAffine
 
 
 @pytest.mark.parametrize("method", [LLE, LTSA])
-def test_a_new_point_stays_with_its_piece(method):
-    """The small piece has fewer points than a new one has neighbours."""
+def test_a_new_point_stays_with_its_component(method):
+    """The small component has fewer points than a new one has neighbors."""
     X = np.vstack([make_strip(120, random_state=0).X, make_strip(11, random_state=1).X + 40.0])
     with pytest.warns(DisconnectedGraphWarning):
         model = method(n_neighbors=10).fit(X)
@@ -20,12 +20,12 @@ def test_a_new_point_stays_with_its_piece(method):
     assert np.abs(placed - small).max() < 0.05 * np.ptp(model.embedding_, axis=0).max()
     with_more = model.extension_
     if method is LLE:
-        rows = with_more.rows(X[120:] + 30.0)  # now most neighbours would be on neither side
+        rows = with_more.rows(X[120:] + 30.0)  # now most neighbors would be on neither side
         assert not rows[:, :120].toarray()[rows[:, 120:].sum(axis=1) > 0.5].any()
 
 
-def test_a_new_point_between_pieces_belongs_to_the_nearer_one():
-    """It has neighbours on both, of which those on the other piece must not count."""
+def test_a_new_point_between_components_belongs_to_the_nearer_one():
+    """It has neighbors on both, of which those on the other component must not count."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.uniform(size=(12, 2)), rng.uniform(size=(12, 2)) + np.array([3, 0])])
     with pytest.warns(DisconnectedGraphWarning):

@@ -91,7 +91,7 @@ def test_units_of_the_data_do_not_choose_the_ridge(rng, scale):
 
 
 @pytest.mark.parametrize("ridge", [None, 1e-300, 1e-16])
-def test_coinciding_positions_and_tiny_ridges_do_not_break_the_factorisation(rng, ridge):
+def test_coinciding_positions_and_tiny_ridges_do_not_break_the_factorization(rng, ridge):
     Z = np.repeat(rng.normal(size=(100, 2)), 5, axis=0)
     X = np.repeat(rng.normal(size=(100, 3)), 5, axis=0)
     predicted = KernelRidge(Z, X, ridge).predict(np.vstack([Z[:9], [[1e3, 0.0]]]))

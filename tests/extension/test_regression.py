@@ -63,7 +63,7 @@ def test_linear_weights_are_weighted_least_squares(rng):
 
 
 def test_linear_weights_fade_to_constant_where_there_is_no_spread(rng):
-    """Neighbours on a line: the direction across it has no slope to estimate."""
+    """Neighbors on a line: the direction across it has no slope to estimate."""
     t = rng.normal(size=(1, 10, 1))
     neighbors = np.concatenate([t, 2 * t], axis=2)
     weights = np.full((1, 10), 0.1)
@@ -73,7 +73,7 @@ def test_linear_weights_fade_to_constant_where_there_is_no_spread(rng):
     np.testing.assert_allclose(off_line, on_line, atol=1e-8)
 
 
-def test_far_positions_get_what_the_edge_of_the_neighbours_supports(rng):
+def test_far_positions_get_what_the_edge_of_the_neighbors_supports(rng):
     """A line runs away with distance; the prediction must not."""
     neighbors = rng.uniform(size=(1, 30, 2))
     X = neighbors[0] @ np.array([3.0, -2.0])
@@ -85,7 +85,7 @@ def test_far_positions_get_what_the_edge_of_the_neighbours_supports(rng):
     assert abs(far - X.mean()) <= 5 * np.sqrt(2) * X.std()
 
 
-def test_between_neighbours_a_fit_stays_near_those_that_have_the_weight(rng):
+def test_between_neighbors_a_fit_stays_near_those_that_have_the_weight(rng):
     """A steep line through the few that count must not be followed as far as all of them reach."""
     neighbors, X = rng.normal(size=(200, 48, 2)), rng.normal(size=(200, 48))
     neighbors[:, :3] *= [0.1, 1e-3]  # three of weight, nearly on a line
@@ -99,7 +99,7 @@ def test_between_neighbours_a_fit_stays_near_those_that_have_the_weight(rng):
     assert (abs(value - mean) <= 5 * np.sqrt(2) * spread).all()
 
 
-def test_linear_weights_of_coinciding_neighbours_are_the_kernel_weights():
+def test_linear_weights_of_coinciding_neighbors_are_the_kernel_weights():
     weights = np.array([[0.2, 0.3, 0.5]])
     np.testing.assert_array_equal(
         linear_weights(weights, np.ones((1, 3, 2)), np.zeros((1, 2))), weights
@@ -111,7 +111,7 @@ def test_linear_weights_of_coinciding_neighbours_are_the_kernel_weights():
 
 @pytest.mark.parametrize(
     ("n_components", "bandwidth"),
-    # A narrower window has fewer neighbours of weight than unknowns, and is not followed far.
+    # A narrower window has fewer neighbors of weight than unknowns, and is not followed far.
     [(1, 0.5), (1, 1.0), (1, 8.0), (2, 0.5), (2, 1.0), (2, 8.0), (4, 2.0), (4, 8.0)],
 )
 @pytest.mark.parametrize("offset", [0.0, 1e6])
@@ -311,7 +311,7 @@ def test_remoteness_where_most_positions_coincide_has_no_unit_either(rng):
     np.testing.assert_allclose(MapSpacing(Z * 1e6).remoteness(new * 1e6), remote)
 
 
-def test_sampled_neighbours_leave_the_point_itself_out(rng):
+def test_sampled_neighbors_leave_the_point_itself_out(rng):
     Z = np.repeat(rng.normal(size=(30, 2)), 2, axis=0)
     indices, distances = MapSpacing(Z).sample_neighbors
     assert not (indices == np.arange(60)[:, None]).any()

@@ -1,4 +1,4 @@
-"""Places from distances to neighbours: exact on a plane, in any unit, whatever the piece."""
+"""Places from distances to neighbors: exact on a plane, in any unit, whatever the component."""
 
 import numpy as np
 import pytest
@@ -39,14 +39,14 @@ def test_training_points_return():
 
 
 def test_a_fold_does_not_blow_up():
-    """Neighbours on a line say nothing about the side, so nothing is said."""
+    """Neighbors on a line say nothing about the side, so nothing is said."""
     Y = np.column_stack([FLAT[:, 0], 1e-4 * RNG.standard_normal(80)])
     found = triangulation(FLAT, Y).transform(NEW)
     assert np.abs(found).max() < 2.0
 
 
-def test_only_the_nearest_ones_piece_counts():
-    """Between two pieces that lie far apart on the map, a point goes to the nearer one."""
+def test_only_the_nearest_ones_component_counts():
+    """Between two components that lie far apart on the map, a point goes to the nearer one."""
     X = np.vstack([FLAT, FLAT + np.array([1.2, 0.0])])
     labels = np.repeat([0, 1], 80)
     Y = X + np.where(labels[:, None] == 1, [100.0, 0.0], 0.0)
@@ -73,7 +73,7 @@ def test_a_radius_graph():
     np.testing.assert_allclose(found, NEW @ TURN, atol=1e-9)
 
 
-def test_neighbours_that_are_not_on_the_map():
+def test_neighbors_that_are_not_on_the_map():
     """Beside points that were left out others keep their place; next to them there is none."""
     labels = np.where(FLAT[:, 0] > 0.7, -1, 0)
     Y = np.where(labels[:, None] < 0, np.nan, FLAT)

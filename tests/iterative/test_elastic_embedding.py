@@ -69,7 +69,7 @@ class TestWeight:
         assert np.ptp(list(weights)) < 1e-6 * max(weights)
 
     def test_sparse_data(self, X):
-        """They are not made dense, and not centred, which prediction does not need."""
+        """They are not made dense, and not centered, which prediction does not need."""
         X = np.where(np.abs(X) < 3, 0.0, X)
         dense, thin = (mf.ElasticEmbedding().fit(A) for A in (X, sparse.csr_array(X)))
         assert np.isclose(thin.weight_, dense.weight_, rtol=1e-6)
@@ -181,11 +181,11 @@ def test_the_path_shows_coarse_structure_first(X):
     assert errors[0] > 3 * min(errors)
 
 
-def test_clusters_smaller_than_their_neighbourhoods_stay_in_sight():
+def test_clusters_smaller_than_their_neighborhoods_stay_in_sight():
     """Their graph is connected, by edges whose weights are zero but for rounding."""
     rng = np.random.default_rng(0)
-    X = np.vstack([rng.normal(size=(40, 5)) + 30 * centre for centre in np.eye(5)[:3]])
-    with pytest.warns(DisconnectedGraphWarning, match="3 pieces"):
+    X = np.vstack([rng.normal(size=(40, 5)) + 30 * center for center in np.eye(5)[:3]])
+    with pytest.warns(DisconnectedGraphWarning, match="3 components"):
         Y = mf.ElasticEmbedding().fit_transform(X)
     within = max(np.ptp(Y[i : i + 40], axis=0).max() for i in (0, 40, 80))
     assert np.ptp(Y, axis=0).max() < 10 * within

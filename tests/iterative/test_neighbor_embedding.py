@@ -55,7 +55,7 @@ def divergence(P, Q):
 
 @pytest.fixture(scope="module")
 def few(X):
-    """So few points that a perplexity of twelve makes neighbours of all."""
+    """So few points that a perplexity of twelve makes neighbors of all."""
     return X[:36]
 
 
@@ -126,7 +126,7 @@ class TestTSNE:
         assert divergence_of(model.embedding_) < 1.01 * reference.kl_divergence_
 
     def test_heavier_tails_part_clusters_further(self, X):
-        """Relative to the nearest neighbours, the map of one degree of freedom is wider."""
+        """Relative to the nearest neighbors, the map of one degree of freedom is wider."""
 
         def width(dof):
             model = mf.TSNE(perplexity=10, degrees_of_freedom=dof, optimizer="lbfgs", max_iter=200)
@@ -206,7 +206,7 @@ class TestLearnedAffinity:
 class TestBifurcation:
     @pytest.mark.parametrize("method", METHODS)
     def test_it_is_the_first_eigenvalue(self, few, method):
-        """Of attraction against uniform repulsion: λ·lap(W⁻) = λ/(n−1)·I on centred vectors."""
+        """Of attraction against uniform repulsion: λ·lap(W⁻) = λ/(n−1)·I on centered vectors."""
         model = method(perplexity=8, **SHORT.get(method, {})).fit(few)
         values = np.linalg.eigvalsh(lap(model.affinity_.toarray()))
         assert np.isclose(model.bifurcation_.weight, (len(few) - 1) * values[1], rtol=1e-6)
@@ -294,11 +294,13 @@ class TestHomotopy:
         assert np.array_equal(models[0].embedding_, models[1].embedding_)
         assert rotated(models[2].embedding_, models[0].embedding_) < 0.01
 
-    def test_pieces_that_nothing_holds_together(self, X):
+    def test_components_that_nothing_holds_together(self, X):
         """No weight is critical: they part at any, and the path begins at a faint one."""
         apart, rule = np.vstack([X, X + 1e4]), Homotopy(n_steps=5)
         model = mf.SNE(perplexity=5, homotopy=rule)
-        with pytest.warns(DisconnectedGraphWarning, match="falls into 2 pieces.*raise perplexity"):
+        with pytest.warns(
+            DisconnectedGraphWarning, match="falls into 2 components.*raise perplexity"
+        ):
             model.fit(apart)
         assert model.bifurcation_.weight == 0
         assert np.isfinite(model.embedding_).all()
@@ -326,7 +328,7 @@ class TestInput:
 
     @pytest.mark.parametrize("method", METHODS)
     def test_a_sparse_graph_of_distances(self, X, method, rotated):
-        """Thirty neighbours are what a perplexity of ten takes."""
+        """Thirty neighbors are what a perplexity of ten takes."""
         parameters = {"perplexity": 10, "init": "spectral", **SHORT.get(method, {})}
         data = method(**parameters).fit(X)
         graph = kneighbors_graph(X, 40, mode="distance")
@@ -353,7 +355,7 @@ class TestInput:
             plain.inverse_transform(plain.embedding_[:3]),
         )
 
-    def test_a_ready_graph_of_few_neighbours(self, X):
+    def test_a_ready_graph_of_few_neighbors(self, X):
         graph = NeighborGraph.build(X, n_neighbors=12)
         assert mf.SNE().fit(graph).perplexity_ == 4
         with pytest.raises(ValueError, match=r"perplexity=20 must be at most 12.*n_neighbors=60"):
@@ -370,15 +372,15 @@ class TestInput:
             model.set_params(init="pca").fit(graph)
 
     @pytest.mark.parametrize("method", METHODS)
-    def test_a_perplexity_that_makes_all_points_neighbours_alike(self, few, method):
+    def test_a_perplexity_that_makes_all_points_neighbors_alike(self, few, method):
         """Affinities are uniform at n - 1, where any data have the same map."""
         others, short = len(few) - 1, SHORT.get(method, {})
-        for share in (0.95, 1.0):
-            words = rf"perplexity={share * others:g} exceeds {0.9 * others:g}.*pass perplexity="
+        for fraction in (0.95, 1.0):
+            words = rf"perplexity={fraction * others:g} exceeds {0.9 * others:g}.*pass perplexity="
             with pytest.warns(UniformAffinityWarning, match=words):
-                method(perplexity=share * others, **short).fit(few)
+                method(perplexity=fraction * others, **short).fit(few)
 
-    def test_most_points_as_neighbours_are_no_reason_to_warn(self, few, recwarn):
+    def test_most_points_as_neighbors_are_no_reason_to_warn(self, few, recwarn):
         mf.SNE(perplexity=0.8 * (len(few) - 1)).fit(few)
         mf.SNE(1).fit(few[:3])
         # Repulsion by squared distances tells points apart where attraction does not.
@@ -388,14 +390,14 @@ class TestInput:
         assert not [w for w in recwarn if w.category is UniformAffinityWarning]
 
     @pytest.mark.parametrize("method", METHODS)
-    def test_more_copies_than_neighbours(self, X, method):
+    def test_more_copies_than_neighbors(self, X, method):
         copies = np.repeat(X[:3], 40, axis=0)
         with pytest.raises(ValueError, match="drop duplicated rows or raise perplexity"):
             method(perplexity=10).fit(copies)
 
     def test_a_graph_without_edges(self, X):
         graph = NeighborGraph.build(X, radius=1e-6)
-        with pytest.raises(ValueError, match="no two of the 90 points are neighbours"):
+        with pytest.raises(ValueError, match="no two of the 90 points are neighbors"):
             mf.SNE().fit(graph)
 
     def test_the_perplexity_that_data_allow(self, X):

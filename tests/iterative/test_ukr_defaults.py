@@ -68,7 +68,7 @@ def test_a_roll_is_unrolled(roll, unrolled):
     assert coranking(X, Y).area > 0.65  # 0.50 from Laplacian eigenmaps and without a floor
 
 
-def test_digits_keep_their_neighbours(digits, written):
+def test_digits_keep_their_neighbors(digits, written):
     X = digits[0][:300]
     assert written.converged_
     assert trustworthiness(X, written.embedding_, n_neighbors=10) > 0.93

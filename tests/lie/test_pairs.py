@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 
 from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.fitting import Units, alternate, best_amounts, best_generators, midpoints
-from manifoldry.lie.pairs import Pairs, normalised
+from manifoldry.lie.pairs import Pairs, normalized
 
 
 @pytest.fixture(params=[1, 2, 3])
@@ -58,9 +58,9 @@ def test_objective_does_not_see_scale_or_mixture(problem):
         assert objective(mixed, unmixed) == pytest.approx(objective(G, amounts), rel=1e-9)
 
 
-def test_normalised_keeps_operators_and_fixes_the_rest(problem):
+def test_normalized_keeps_operators_and_fixes_the_rest(problem):
     _, G, amounts = problem
-    H, a = normalised(G, amounts)
+    H, a = normalized(G, amounts)
     operators = [np.tensordot(*each, axes=1) for each in ((amounts, G), (a, H))]
     np.testing.assert_allclose(*operators, atol=1e-12)
     flat = H.reshape(len(H), -1)

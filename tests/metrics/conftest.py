@@ -41,7 +41,7 @@ def data():
 
 @pytest.fixture(scope="session")
 def ranks():
-    """Rank of every point among the neighbours of every other, 0 for itself, by sorting."""
+    """Rank of every point among the neighbors of every other, 0 for itself, by sorting."""
 
     def of(X):
         return np.argsort(np.argsort(cdist(X, X), axis=1), axis=1)

@@ -40,14 +40,14 @@ def test_values_per_point_average_to_the_figures(found):
 
 
 def test_the_verdict_prefers_pca_where_it_is_better(found):
-    assert "A linear map (PCA) keeps more neighbours" in found.verdict
+    assert "A linear map (PCA) keeps more neighbors" in found.verdict
     assert "A linear map (PCA)" in str(found)
     assert found.gains["rnx_area"].high < 0
 
 
-def test_pca_keeps_as_many_neighbours_as_itself():
+def test_pca_keeps_as_many_neighbors_as_itself():
     same = PCA(2).fit_transform(X)[:, ::-1]
-    assert "as many neighbours as a linear map" in assess(X, same).verdict
+    assert "as many neighbors as a linear map" in assess(X, same).verdict
 
 
 def test_the_verdict_of_good_and_random_maps():
@@ -55,7 +55,7 @@ def test_the_verdict_of_good_and_random_maps():
     data, labels = digits.data[:600], digits.target[:600]
     good = assess(data, TSNE(2, random_state=0).fit_transform(data), labels)
     assert "Points that are close on this map are close in the data." in good.verdict
-    assert "keeps more neighbours than a linear map" in good.verdict
+    assert "keeps more neighbors than a linear map" in good.verdict
     assert "Labels are as well apart as in the data" in good.verdict
     noise = assess(data, np.random.default_rng(0).normal(size=(600, 2)), labels)
     assert "no better than a random one" in noise.verdict

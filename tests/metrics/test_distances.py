@@ -92,8 +92,8 @@ def test_strain_is_what_classical_mds_leaves(data):
     assert strain(sparse.csr_array(X), Y) == pytest.approx(expected)
     assert strain(X, ClassicalMDS(2).fit(X)) ** 2 == pytest.approx(ClassicalMDS(2).fit(X).loss_)
     wide = X.T.copy()
-    centred = wide - wide.mean(axis=0)
-    values = np.linalg.svd(centred, compute_uv=False) ** 2
+    centered = wide - wide.mean(axis=0)
+    values = np.linalg.svd(centered, compute_uv=False) ** 2
     left = np.sqrt((values[2:] ** 2).sum() / (values**2).sum())
     assert strain(wide, PCA(2).fit(wide)) == pytest.approx(left)
 
@@ -112,7 +112,7 @@ def test_residual_variance_along_the_manifold():
     assert residual_variance(graph, unrolled) < 0.01 < residual_variance(X, unrolled)
 
 
-def test_pieces_of_a_graph_are_compared_within():
+def test_components_of_a_graph_are_compared_within():
     X = np.vstack([np.arange(10.0)[:, None], np.arange(10.0)[:, None] + 1e3])
     graph = NeighborGraph.build(X, 2)
     assert shepard(graph, X).pearson == pytest.approx(1)

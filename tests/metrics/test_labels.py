@@ -19,7 +19,7 @@ def test_accuracy_is_that_of_leaving_one_out(k):
     assert knn_accuracy(X, y, n_neighbors=k) == pytest.approx((voted == y).mean())
 
 
-def test_share_of_neighbours_is_zadus_hit():
+def test_share_of_neighbors_is_zadus_hit():
     hit = neighborhood_hit.measure(X, y, 7)["neighborhood_hit"]
     assert knn_accuracy(X, y, n_neighbors=7, per_point=True).mean() == pytest.approx(hit)
 
@@ -60,7 +60,7 @@ def test_bad_labels_are_named(labels, message):
         silhouette(X, labels)
 
 
-def test_too_many_neighbours():
+def test_too_many_neighbors():
     with pytest.raises(ValueError, match="n_neighbors=150 must be less than the 150"):
         knn_accuracy(X, y, n_neighbors=150)
 

@@ -28,7 +28,7 @@ def test_both_are_those_of_zadu(data, k):
     assert continuity(X, Y, n_neighbors=k) == pytest.approx(theirs["continuity"])
 
 
-def test_preservation_counts_common_neighbours(data, ranks):
+def test_preservation_counts_common_neighbors(data, ranks):
     X, Y = data
     common = ((ranks(X) <= 7) & (ranks(Y) <= 7)).sum(axis=1) - 1  # a point itself has rank 0
     values = neighbor_preservation(X, Y, n_neighbors=7, per_point=True)
@@ -115,9 +115,9 @@ def test_whole_numbers_have_exact_ties():
         assert trustworthiness(X + 0.1, X[:, :3]) == trustworthiness(X, X[:, :3])
 
 
-def test_pieces_of_a_graph_have_no_ranks():
+def test_components_of_a_graph_have_no_ranks():
     Z = np.vstack([np.random.default_rng(0).normal(size=(20, 2)) + far for far in (0, 100)])
-    with pytest.raises(ValueError, match="several pieces"):
+    with pytest.raises(ValueError, match="several components"):
         trustworthiness(NeighborGraph.build(Z, 4), Z)
 
 
@@ -125,7 +125,7 @@ def test_along_a_graph():
     X = np.linspace(0, 1.9 * np.pi, 60)
     ring = np.column_stack([np.cos(X), np.sin(X)])
     graph = NeighborGraph.build(ring, 2)
-    assert trustworthiness(graph, X) > 0.998  # both neighbours of a point are equally far
+    assert trustworthiness(graph, X) > 0.998  # both neighbors of a point are equally far
     assert trustworthiness(ring, X, n_neighbors=20) < 1  # its ends are close in the plane
 
 

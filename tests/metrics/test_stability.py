@@ -344,7 +344,7 @@ def test_an_offset_does_not_matter():
 
 
 def test_points_off_the_map_are_not_measured():
-    two = np.vstack([X, X[:10] + 1e4])  # the larger piece has 100 points, the other ten
+    two = np.vstack([X, X[:10] + 1e4])  # the larger component has 100 points, the other ten
     model = LaplacianEigenmaps(2, n_neighbors=6, disconnected="largest")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DisconnectedGraphWarning)

@@ -48,9 +48,9 @@ def approximate(X):
         (load_digits().data, 10),
         (np.random.default_rng(0).normal(size=(3000, 15)), 15),  # no projection helps here
     ],
-    ids=["bent", "many neighbours", "digits", "cloud"],
+    ids=["bent", "many neighbors", "digits", "cloud"],
 )
-def test_nearly_all_neighbours_are_found_and_the_figure_is_true(data, k):
+def test_nearly_all_neighbors_are_found_and_the_figure_is_true(data, k):
     graph = NeighborGraph.build(data, k, search="approximate")
     exact = NeighborGraph.build(data, k, search="exact")
     true = recall(graph, exact)
@@ -135,7 +135,7 @@ def test_the_choice_explains_itself():
     X = bent_cloud(200)
     assert "blocked matrix products" in NeighborGraph.build(X, 5).index.reason
     index = choose_index(X, exact_work=1e5)
-    assert index.reason == "neighbours of neighbours: 40 features, exact takes 2e+06 products"
+    assert index.reason == "neighbors of neighbors: 40 features, exact takes 2e+06 products"
     assert "as asked" in NeighborGraph.build(X, 5, search="approximate").index.reason
     with pytest.raises(ValueError, match="search='fast' must be one of 'auto', 'exact'"):
         NeighborGraph.build(X, 5, search="fast")
@@ -148,8 +148,8 @@ def test_the_map_is_that_of_the_exact_graph(X, graph):
 
 
 @pytest.mark.parametrize(("size", "count"), [(8, 25), (15, 40), (5, 60)])
-def test_clusters_no_larger_than_the_neighbourhoods(size, count):
-    """Nobody is his own neighbour, or anybody's twice, where a cluster has too few to offer."""
+def test_clusters_no_larger_than_the_neighborhoods(size, count):
+    """Nobody is his own neighbor, or anybody's twice, where a cluster has too few to offer."""
     rng = np.random.default_rng(0)
     X = np.repeat(100 * rng.normal(size=(count, 40)), size, axis=0)
     X = X + rng.normal(size=X.shape)
@@ -159,7 +159,7 @@ def test_clusters_no_larger_than_the_neighbourhoods(size, count):
     assert recall(graph, NeighborGraph.build(X, 15, search="exact")) > 0.95
 
 
-def test_a_projection_that_loses_neighbours_is_not_used():
+def test_a_projection_that_loses_neighbors_is_not_used():
     """One column in another unit, or one outlier, has nearly all of the variance."""
     X = bent_cloud(4000)
     column = np.column_stack([X, 100 * np.random.default_rng(0).normal(size=len(X))])

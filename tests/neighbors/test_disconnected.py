@@ -1,4 +1,4 @@
-"""The policy for graphs that fall into pieces."""
+"""The policy for graphs that fall into components."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from manifoldry.neighbors.disconnected import GRAPH, VANISHING_WEIGHTS
 
 
 def clusters(sizes, n_features=3, seed=0, apart=40.0):
-    """Clusters whose centres lie far apart, in directions of their own."""
+    """Clusters whose centers lie far apart, in directions of their own."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(len(sizes), n_features)) * apart
     return np.repeat(centers, sizes, axis=0) + rng.normal(size=(sum(sizes), n_features))
@@ -69,8 +69,8 @@ def test_bridges_between_components_of_more_points_than_a_search_goes_deep(sizes
     assert_minimum_spanning(graph, join(graph), cdist(X, X))
 
 
-def test_a_chain_of_pieces_needs_several_rounds():
-    """Pairs, pairs of pairs, ...: at every level the nearest piece is a different one."""
+def test_a_chain_of_components_needs_several_rounds():
+    """Pairs, pairs of pairs, ...: at every level the nearest component is a different one."""
     position = np.zeros(1)
     for level in range(5):
         position = np.concatenate([position, position + 10.0**level])
@@ -140,7 +140,7 @@ def test_bridges_from_dense_distances(sizes):
 
 
 def test_equal_bridges_make_no_cycle():
-    """Corners of a cube of little clusters: all neighbours are equally far."""
+    """Corners of a cube of little clusters: all neighbors are equally far."""
     corners = np.array([[x, y, z] for x in (0, 9) for y in (0, 9) for z in (0, 9)], float)
     X = np.repeat(corners, 4, axis=0)  # each of four coinciding points
     graph = NeighborGraph.build(X, 3)
@@ -166,7 +166,7 @@ def test_nothing_happens_to_a_connected_graph(choice):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert policy.connect(graph) is graph
-        (rows,) = policy.pieces(graph.components()[1])
+        (rows,) = policy.components(graph.components()[1])
     np.testing.assert_array_equal(rows, np.arange(30))
 
 
@@ -179,17 +179,17 @@ def test_only_join_touches_the_graph(choice):
 LABELS = np.array([2, 0, 2, 1, 0, 2, 3, 2, 1])
 
 
-def test_separate_returns_all_pieces_largest_first():
+def test_separate_returns_all_components_largest_first():
     message = r"4 connected components \(of 4, 2, 2, 1 points\); each was embedded by itself"
     with pytest.warns(DisconnectedGraphWarning, match=message):
-        pieces = DisconnectedPolicy("separate").pieces(LABELS)
-    assert [piece.tolist() for piece in pieces] == [[0, 2, 5, 7], [1, 4], [3, 8], [6]]
+        components = DisconnectedPolicy("separate").components(LABELS)
+    assert [component.tolist() for component in components] == [[0, 2, 5, 7], [1, 4], [3, 8], [6]]
 
 
 def test_largest_returns_the_largest():
     with pytest.warns(DisconnectedGraphWarning, match="only the largest was embedded"):
-        (piece,) = DisconnectedPolicy("largest").pieces(LABELS)
-    assert piece.tolist() == [0, 2, 5, 7]
+        (component,) = DisconnectedPolicy("largest").components(LABELS)
+    assert component.tolist() == [0, 2, 5, 7]
 
 
 @pytest.mark.parametrize(
@@ -199,13 +199,13 @@ def test_largest_returns_the_largest():
 @pytest.mark.parametrize("choice", ["error", "join"])
 def test_refusals_say_what_to_do(choice, cause, remedy):
     with pytest.raises(DisconnectedGraphError, match=rf"4 connected components.*{remedy}"):
-        DisconnectedPolicy(choice).pieces(LABELS, cause)
+        DisconnectedPolicy(choice).components(LABELS, cause)
 
 
 def test_many_components_are_not_all_listed():
     with pytest.warns(DisconnectedGraphWarning, match=r"\(of 1, 1, 1, 1, 1, \.\.\. points\)"):
-        pieces = DisconnectedPolicy("separate").pieces(np.arange(5000))
-    assert len(pieces) == 5000
+        components = DisconnectedPolicy("separate").components(np.arange(5000))
+    assert len(components) == 5000
 
 
 def test_there_is_no_other_choice():

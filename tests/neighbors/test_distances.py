@@ -71,7 +71,7 @@ def test_expanded_squares_are_right_to_the_bound(rng, kind):
         assert bound.max() < 300 * error.max()  # and the bound says something
 
 
-def test_frame_is_centred_and_its_unit_is_a_power_of_two(rng):
+def test_frame_is_centered_and_its_unit_is_a_power_of_two(rng):
     X = rng.normal(size=(50, 3)) * [1, 5, 0.1] + [7, -3, 1e6]
     frame = Frame.of(X)
     np.testing.assert_allclose(frame.origin, X.mean(axis=0), rtol=1e-14)

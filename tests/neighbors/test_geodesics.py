@@ -55,7 +55,7 @@ def test_training_rows_have_their_own_distances(X):
     np.testing.assert_allclose(geodesics.from_new(X[:20]), geodesics.distances[:20], rtol=1e-14)
 
 
-def test_a_new_point_enters_through_its_best_neighbour(X):
+def test_a_new_point_enters_through_its_best_neighbor(X):
     graph = NeighborGraph.build(X, 6)
     geodesics = Geodesics.of(graph)
     new = X[:10] + 0.05

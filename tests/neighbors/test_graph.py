@@ -1,4 +1,4 @@
-"""Neighbour graphs: what is in them, and the rule for new points."""
+"""Neighbor graphs: what is in them, and the rule for new points."""
 
 import pickle
 
@@ -109,7 +109,7 @@ def test_metric_parameters_are_never_ignored(X):
         NeighborGraph.build(X, 5, metric="euclidean", metric_params={"nonsense": 1})
 
 
-def test_no_point_is_its_own_neighbour(X):
+def test_no_point_is_its_own_neighbor(X):
     for graph in (NeighborGraph.build(X, 59), NeighborGraph.build(X, radius=1e9)):
         assert not (graph.rows == graph.indices).any()
         assert len(graph.indices) == 60 * 59
@@ -240,7 +240,7 @@ def test_stored_zeros_are_edges_and_a_stored_diagonal_is_not(rng):
     np.testing.assert_array_equal(graph.indices[:2], [1, 2])
 
 
-def test_too_few_stored_neighbours(X):
+def test_too_few_stored_neighbors(X):
     S = stored(cdist(X, X), 6, diagonal=True)
     with pytest.raises(ValueError, match=r"n_neighbors=7 needs 7 .* row 0 has 6; store more"):
         NeighborGraph.build(S, 7, metric="precomputed")
@@ -302,7 +302,7 @@ def test_zero_length_edges_survive(rng):
 
 @pytest.mark.parametrize("n_features", [3, 14])
 def test_a_crowd_at_one_place_costs_no_time(rng, n_features, monkeypatch):
-    """Of a thousand identical points only the first few can be anybody's neighbours."""
+    """Of a thousand identical points only the first few can be anybody's neighbors."""
     from manifoldry.neighbors import brute, kdtree
 
     X = np.vstack([rng.normal(size=(300, n_features)), np.zeros((1000, n_features))])
@@ -333,7 +333,7 @@ def whole(rng, n, d):
 @pytest.mark.parametrize("n_features", [2, 5, 12, 13, 30])
 @pytest.mark.parametrize("offset", [2.0**27, -(2.0**27)])
 def test_close_points_far_from_the_origin(rng, n_features, offset):
-    """At 1e8 ± 1e-3 neighbours and distances are those at the origin, to the last digit."""
+    """At 1e8 ± 1e-3 neighbors and distances are those at the origin, to the last digit."""
     X = whole(rng, 60, n_features)
     expected, graph = NeighborGraph.build(X, 7), NeighborGraph.build(X + offset, 7)
     np.testing.assert_array_equal(graph.indices, expected.indices)
@@ -342,7 +342,7 @@ def test_close_points_far_from_the_origin(rng, n_features, offset):
 
 @pytest.mark.parametrize("n_features", [2, 12, 13, 30])
 def test_two_such_clusters_at_opposite_ends(rng, n_features):
-    """No one origin suits both: centring would round half the digits away."""
+    """No one origin suits both: centering would round half the digits away."""
     A, B = whole(rng, 40, n_features), whole(rng, 40, n_features)
     graph = NeighborGraph.build(np.vstack([A + 2.0**27, B - 2.0**27]), 7)
     for part, cluster in enumerate((A, B)):
@@ -357,7 +357,7 @@ def test_two_such_clusters_at_opposite_ends(rng, n_features):
 def test_clusters_at_opposite_ends_a_few_roundings_wide(rng, n_features):
     """A hundred steps of rounding wide and full of ties: any further rounding would show.
 
-    Centring would move the first cluster beyond 2²⁶ and halve its resolution.
+    Centering would move the first cluster beyond 2²⁶ and halve its resolution.
     """
     centers = np.repeat([6e7, -1.2e8], [41, 29])[:, None]
     X = centers + 1e-6 * rng.uniform(-1, 1, size=(70, n_features))
@@ -491,7 +491,7 @@ def test_a_training_point_among_new_ones_changes_nothing_for_them(X, rng):
         np.testing.assert_array_equal(a.distances, b.distances[:cut])
 
 
-def test_every_other_point_can_be_a_neighbour_also_of_a_new_one(rng):
+def test_every_other_point_can_be_a_neighbor_also_of_a_new_one(rng):
     X = rng.normal(size=(6, 2))
     graph = NeighborGraph.build(X, 5)
     own, _ = graph.query(np.vstack([X[2], [[0.1, 0.2]]]))
@@ -561,7 +561,7 @@ def test_truncated_is_what_would_have_been_built(X):
 @pytest.mark.parametrize(
     ("n_neighbors", "error", "message"),
     [
-        (9, ValueError, "n_neighbors=9 cannot be cut from a graph built with 8 neighbours; build"),
+        (9, ValueError, "n_neighbors=9 cannot be cut from a graph built with 8 neighbors; build"),
         (0, ValueError, "n_neighbors=0 must be at least 1"),
         (2.5, TypeError, "n_neighbors=2.5 must be a whole number"),
     ],
@@ -647,7 +647,7 @@ def test_a_direction_is_needed_for_cosine():
 
 
 @pytest.mark.parametrize(("n", "expected"), [(2, 1), (3, 2), (5, 2), (10, 5), (20, 10), (999, 10)])
-def test_neighbours_by_default(n, expected):
+def test_neighbors_by_default(n, expected):
     assert resolve_neighbors(None, n) == expected
     assert NeighborGraph.build(np.arange(float(n))[:, None]).n_neighbors == expected
 

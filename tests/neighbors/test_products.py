@@ -15,7 +15,7 @@ def cloud():
 
 @pytest.mark.parametrize("rows", [7, 64, 1000])
 def test_among_themselves(X, rows):
-    """Every block serves its rows and its columns; nobody is his own neighbour."""
+    """Every block serves its rows and its columns; nobody is his own neighbor."""
     indices, squares = nearest_by_products(X, X, 9, block_rows=rows)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)

@@ -101,7 +101,7 @@ def test_the_point_that_closes_a_horseshoe(k):
 
 
 def test_evidence_against_its_definition():
-    """Ways round and the effect, from all shortest paths; loads are shares of them."""
+    """Ways round and the effect, from all shortest paths; loads are fractions of them."""
     X, _ = stray_roll(300, 1, [(0.5, 0.0), (0.5, 1.0)])
     graph = NeighborGraph.build(X, 8)
     found = ShortCircuits.of(graph)
@@ -156,15 +156,15 @@ def test_most_harmful_first():
         "roll",
         "hole",
         "noise",
-        "many neighbours",
+        "many neighbors",
         "s-curve",
         "strip",
         "ring",
-        "ring, many neighbours",
+        "ring, many neighbors",
         "density falling off",
         "heavy tails",
         "cloud",
-        "cloud, many neighbours",
+        "cloud, many neighbors",
         "digits",
     ],
 )
@@ -225,7 +225,7 @@ def test_every_estimator_takes_the_pruned_graph(estimator):
 
 
 def test_pruning_takes_out_those_edges_and_no_path():
-    """Every other path is as it was, and every point has its k neighbours, nearest first."""
+    """Every other path is as it was, and every point has its k neighbors, nearest first."""
     X, _ = stray_roll(400, 1, [(0.5, 0.0), (0.5, 1.0)])
     graph = NeighborGraph.build(X, 9)
     found = ShortCircuits.of(graph)
@@ -281,7 +281,7 @@ def test_words_name_edges_effect_and_remedy():
     assert "prune" in words
 
 
-def test_fewer_neighbours_are_advised_where_they_help():
+def test_fewer_neighbors_are_advised_where_they_help():
     X, coordinates = make_swiss_roll(800, random_state=11)
     found = find_short_circuits(X, 30)
     k = found.fewer_neighbors
@@ -329,7 +329,7 @@ def test_units_do_not_matter(scale):
 
 @pytest.mark.parametrize("copies", [2, 5, 12])
 def test_copies_of_points(copies):
-    """They change nothing but the number of neighbours; edges of no length are sound."""
+    """They change nothing but the number of neighbors; edges of no length are sound."""
     rng = np.random.default_rng(0)
     X = np.repeat(np.column_stack([rng.uniform(0, 3, 60), rng.uniform(size=60)]), copies, axis=0)
     assert len(find_short_circuits(X, 10)) == 0
@@ -349,7 +349,7 @@ def test_tiny_graphs(n):
     assert len(find_short_circuits(np.ones((n, 2)))) == 0
 
 
-def test_a_ready_graph_is_cut_to_fewer_neighbours():
+def test_a_ready_graph_is_cut_to_fewer_neighbors():
     X, _ = stray_roll(400, 1)
     graph = NeighborGraph.build(X, 12)
     found = find_short_circuits(graph, 9)

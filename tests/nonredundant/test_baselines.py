@@ -154,7 +154,7 @@ def naive_scores(Y, W, count, dimension, zeta):
 @pytest.mark.parametrize(
     ("count", "dimension", "zeta"), [(2, 2, 0.0), (2, 2, 0.3), (3, 2, 0.01), (3, 3, 0.01)]
 )
-def test_the_best_set_maximises_the_objective(count, dimension, zeta):
+def test_the_best_set_maximizes_the_objective(count, dimension, zeta):
     Y = np.column_stack([FEW, FEW[:, 0] * FEW[:, 1]])
     scores = naive_scores(Y, WEIGHTS, count, dimension, zeta)
     chosen = select_independent(Y, WEIGHTS, count, dimension=dimension, zeta=zeta)
@@ -223,7 +223,7 @@ def test_the_remainder_is_that_of_nadaraya_and_watson():
 def test_a_strip_collapses_to_its_width(seed):
     X, across = strip(2.5, seed)
     found = advection(X, 2)
-    assert found.n_pieces == 1
+    assert found.n_components == 1
     assert not found.disconnected
     np.testing.assert_allclose(found.embedding[:, 0], LaplacianEigenmaps(1).fit_transform(X)[:, 0])
     assert correlation(found.embedding[:, 1], across) > 0.9
@@ -237,7 +237,7 @@ def test_a_ring_falls_into_two(band, seed):
     """Experiment E3.4: points gather where cos θ is zero, at two ends of a diameter."""
     found = advection(make_ring(600, band=band, random_state=seed).X, 2, dimension=2)
     assert found.disconnected
-    assert found.n_pieces == 2
+    assert found.n_components == 2
     assert found.embedding.shape == (600, 1)
     side = found.points[:, :2] @ found.points[0, :2] > 0
     assert 200 < side.sum() < 400
@@ -248,7 +248,7 @@ def test_a_ring_falls_into_two(band, seed):
 def test_a_box_loses_one_dimension_at_a_time():
     X = np.random.default_rng(0).uniform(size=(800, 3)) * [4, 2, 1]
     found = advection(X, 2, n_neighbors=12, dimension=3)
-    assert found.n_pieces == 1
+    assert found.n_components == 1
     assert found.points[:, 0].std() < 0.15 * X[:, 0].std()
     assert correlation(found.embedding[:, 1], np.cos(np.pi * X[:, 1] / 2)) > 0.9
 
@@ -258,7 +258,7 @@ def test_what_was_never_connected_has_no_coordinate():
     X[30:] += 50
     found = advection(X, 2, n_neighbors=5)
     assert found.embedding.shape == (60, 0)
-    assert found.n_pieces == 2
+    assert found.n_components == 2
 
 
 def test_one_coordinate_moves_nothing():

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from manifoldry.eigen import Dense, SpectralProblem
-from manifoldry.nonredundant.criteria import Gradient, Landscape, Prediction, penalised
+from manifoldry.nonredundant.criteria import Gradient, Landscape, Prediction, penalized
 
 N = 40
 
@@ -32,6 +32,6 @@ def test_penalties_count_against_a_function(end, sign, chosen):
     """Where much is wanted they are taken away, where little is they are added."""
     A, R = (M @ M.T for M in np.random.default_rng(0).normal(size=(2, 12, 12)))
     values, V = np.linalg.eigh(A + sign * R)
-    found = first(penalised(SpectralProblem(A, end), sparse.csr_array(R)))
+    found = first(penalized(SpectralProblem(A, end), sparse.csr_array(R)))
     assert found.values[0] == pytest.approx(values[chosen])
     assert abs(found.vectors[:, 0] @ V[:, chosen]) == pytest.approx(1)

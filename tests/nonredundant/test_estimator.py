@@ -32,7 +32,7 @@ from manifoldry.nonredundant.criteria import Landscape, Prediction, mass_of
 from manifoldry.nonredundant.smoother import FactorOptions, smoother_functions
 
 LE = LaplacianEigenmaps(n_neighbors=12)
-CUT = 0.03  # share of the largest singular value below which functions are left out
+CUT = 0.03  # fraction of the largest singular value below which functions are left out
 CRITERIA = ("gradient", "prediction")
 
 
@@ -268,7 +268,7 @@ def test_in_pipelines_and_grids():
     assert grid.best_score_ > 0.8
 
 
-def test_pieces_are_embedded_apart():
+def test_components_are_embedded_apart():
     X, _ = make_strip(300, aspect=3, random_state=0)
     far = np.vstack([X, X[:100] + 100])
     with pytest.warns(DisconnectedGraphWarning):
@@ -336,10 +336,10 @@ def test_unfolded_components_have_coordinates_apart():
     X[70:, 0] += 50
     model = NonRedundant(MVU(max_iter=2000)).fit(X)
     for label in (0, 1):
-        rows = model.piece_labels_ == label
+        rows = model.component_labels_ == label
         along = np.abs(np.corrcoef(model.embedding_[rows].T, X[rows].T)[:2, 2:])
         assert along[0, 0] > 0.99
-        assert along[1, 1] > 0.9  # of a piece of 50 points
+        assert along[1, 1] > 0.9  # of a component of 50 points
 
 
 def test_what_the_method_warns_of_is_told():
@@ -384,7 +384,7 @@ def test_auto_does_not_count_rounding(estimator):
 @pytest.mark.parametrize(
     "method", [LaplacianEigenmaps, partial(DiffusionMaps, gamma=20.0), LLE, Isomap]
 )
-def test_only_the_largest_piece(method, criterion):
+def test_only_the_largest_component(method, criterion):
     X, _ = make_strip(150, aspect=3, random_state=0)
     both = np.vstack([X, X[:40] + 100])
     with pytest.warns(DisconnectedGraphWarning):
@@ -398,7 +398,7 @@ def test_only_the_largest_piece(method, criterion):
     assert np.isfinite(model.transform(X[:5] + 1e-3)).all()
 
 
-def test_small_pieces_bound_auto():
+def test_small_components_bound_auto():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(6, 3)) + 50 * i for i in range(12)])
     with pytest.warns(DisconnectedGraphWarning):
@@ -437,7 +437,7 @@ def test_parameters_of_the_estimator_are_its_own():
 
 
 @pytest.mark.parametrize("normalization", ["sym", "none"])
-def test_other_normalisations_are_refused(normalization):
+def test_other_normalizations_are_refused(normalization):
     X, _ = make_strip(100, random_state=0)
     with pytest.raises(ValueError, match="normalization='rw' has"):
         NonRedundant(LaplacianEigenmaps(normalization=normalization)).fit(X)

@@ -59,10 +59,10 @@ def test_shares_tell_directions_apart():
     W = LaplacianEigenmaps(n_neighbors=12).fit(X).affinity_
     along, across = coordinates.T
     old = OldGradients(W, along[:, None])
-    assert old.share(along) > 0.9
-    assert old.share(along**3) > 0.7
-    assert old.share(across) < 0.1
-    assert 0.2 < old.share(along + across) < 0.8
+    assert old.fraction(along) > 0.9
+    assert old.fraction(along**3) > 0.7
+    assert old.fraction(across) < 0.1
+    assert 0.2 < old.fraction(along + across) < 0.8
 
 
 def test_quadratics(rng):

@@ -6,7 +6,7 @@ from scipy.linalg import subspace_angles
 
 from manifoldry.nonredundant.smoother import smoother_functions
 
-CUT = 0.03  # share of the largest singular value below which functions are left out
+CUT = 0.03  # fraction of the largest singular value below which functions are left out
 
 
 @pytest.fixture

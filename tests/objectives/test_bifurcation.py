@@ -43,7 +43,7 @@ def lap(W):
 
 
 def exact(objective):
-    """All generalised eigenpairs on vectors that sum to zero."""
+    """All generalized eigenpairs on vectors that sum to zero."""
     basis = linalg.null_space(np.ones((1, N)))
     plus = lap(objective.attraction.toarray())
     minus = objective.collapsed_repulsion.laplacian()
@@ -108,7 +108,7 @@ def test_maps_collapse_below_and_open_in_one_direction_above(name):
 
 @pytest.mark.parametrize("repulsion", ["uniform", "dense", "sparse"])
 @pytest.mark.parametrize("dense_up_to", [2000, 10])
-def test_pieces_that_repel_each_other_open_at_once(repulsion, dense_up_to):
+def test_components_that_repel_each_other_open_at_once(repulsion, dense_up_to):
     half = np.kron(np.eye(2), 1 - np.eye(12))
     weights = {"uniform": "uniform", "dense": SQUARES[:24, :24]}
     given = weights.get(repulsion, sparse.csr_array(GRAPH[:24, :24]))
@@ -122,12 +122,12 @@ def test_pieces_that_repel_each_other_open_at_once(repulsion, dense_up_to):
     np.testing.assert_allclose(first[12:], -first[0], atol=1e-6)
 
 
-def test_pieces_that_do_not_repel_each_other():
-    """Each piece opens by itself: the smaller of their critical weights counts."""
+def test_components_that_do_not_repel_each_other():
+    """Each component opens by itself: the smaller of their critical weights counts."""
     half = np.kron(np.diag([2.0, 1.0]), 1 - np.eye(6))
     repulsion = np.kron(np.eye(2), 1 - np.eye(6))
     found = Bifurcation.of(elastic(half / half.sum(), repulsion), n_components=1)
-    # Within a piece attraction is c times repulsion: c = (1/90)/(1/60) in the weaker one.
+    # Within a component attraction is c times repulsion: c = (1/90)/(1/60) in the weaker one.
     assert found.weight == pytest.approx(2 / 3, rel=1e-6)
 
 

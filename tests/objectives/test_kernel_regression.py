@@ -207,7 +207,7 @@ def test_refusals(X, Y):
         best_scale(np.ones((14, 2)), X)
 
 
-def test_the_neighbour_graph_is_passed_on_in_units_of_the_error(X):
+def test_the_neighbor_graph_is_passed_on_in_units_of_the_error(X):
     W = sparse.csr_array(np.eye(14)[::-1])
     objective = Boxed(DensityFloor(UKRObjective(X, W)), 2.0)
     variance = ((X - X.mean(axis=0)) ** 2).sum() / 14
@@ -257,8 +257,8 @@ def test_derivatives_of_kernels(kernel):
 def test_shares_are_ratios_of_the_kernel(kernel, nearest):
     D = nearest + np.array([[0.0, 0.2, 1.5], [0.1, 3.0, np.inf]])
     kappa, K = as_kernel(kernel), PLAIN[kernel](D)
-    share, slope, log_mass = kappa.shares(D)
-    np.testing.assert_allclose(share, K / K.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-300)
+    fraction, slope, log_mass = kappa.fractions(D)
+    np.testing.assert_allclose(fraction, K / K.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-300)
     np.testing.assert_allclose(log_mass, np.log(K.sum(axis=1)), rtol=1e-12, atol=1e-15)
     tail = 1e-6 * np.exp(-D) if kernel in ("quartic", "triweight") else 0
     mass = K.sum(axis=1)[:, None]
@@ -298,9 +298,9 @@ def test_curvature_of_the_penalty(X, Y):
         return np.maximum(np.log(8.0 / (K.sum(axis=1) - 1)), 0)
 
     plain = UKRObjective(X)
-    penalised = DensityFloor(plain, 8.0, weight=2.0)
+    penalized = DensityFloor(plain, 8.0, weight=2.0)
     expected = 2 * 2 / 14 * (central_differences(lack, Y) ** 2).sum(axis=0)
-    found = penalised.diagonal_curvature(Y) - plain.diagonal_curvature(Y)
+    found = penalized.diagonal_curvature(Y) - plain.diagonal_curvature(Y)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 

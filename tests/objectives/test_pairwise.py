@@ -130,7 +130,7 @@ def test_repulsion_does_not_attract():
 
 
 def test_learned_affinity_of_a_map_with_a_lost_point_is_quiet():
-    """Its row's normaliser is e^(-3600) or so; only the diagonal would overflow."""
+    """Its row's normalizer is e^(-3600) or so; only the diagonal would overflow."""
     P = (1 - np.eye(6)) / 5
     Y = np.arange(12.0).reshape(6, 2) / 10
     Y[0] += 60

@@ -43,12 +43,12 @@ def test_no_map_that_keeps_the_constraint_is_nearer(Z, mass):
     """Against the polar factor by the matrix square root, and against turned maps."""
     b, size = diagonal(mass), 0.7
     Y = Whitened(ELASTIC, mass, size).nearest(Z)
-    centred = Z - b @ Z
-    polar = size * centred @ np.linalg.inv(sqrtm(centred.T * b @ centred).real)
+    centered = Z - b @ Z
+    polar = size * centered @ np.linalg.inv(sqrtm(centered.T * b @ centered).real)
     assert np.allclose(Y, polar, atol=1e-10)
     for seed in range(20):
         Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(D, D)))[0]
-        assert b @ (Y - centred) ** 2 @ np.ones(D) <= b @ (Y @ Q - centred) ** 2 @ np.ones(D)
+        assert b @ (Y - centered) ** 2 @ np.ones(D) <= b @ (Y @ Q - centered) ** 2 @ np.ones(D)
 
 
 def test_a_map_that_keeps_the_constraint_is_its_own(Z):
@@ -86,7 +86,7 @@ def test_value_is_that_of_all_maps_of_one_subspace(Z, mass):
 @masses
 def test_a_search_goes_on_from_the_nearest_map(objective, Z, mass):
     whitened = Whitened(objective, mass, size=1.5)
-    Y, G = whitened.normalised(Z, whitened.value_and_gradient(Z)[1])
+    Y, G = whitened.normalized(Z, whitened.value_and_gradient(Z)[1])
     assert np.array_equal(Y, whitened.nearest(Z))
     assert np.allclose(G, whitened.value_and_gradient(Y)[1], atol=1e-12)
 

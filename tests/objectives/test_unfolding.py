@@ -54,7 +54,7 @@ def test_gradient(band, slack, more):
 
 @pytest.mark.parametrize("band", BANDS)
 @pytest.mark.parametrize("slack", [0.0, 0.1])
-def test_a_spring_maximises_over_its_tension(band, slack):
+def test_a_spring_maximizes_over_its_tension(band, slack):
     """The formula in the documentation, by search over a grid of tensions."""
     problem = posed(BANDS[band], slack)
     low, high = problem.band

@@ -135,7 +135,7 @@ def test_stopped_under_the_constraint():
         1e-150 * X[:60],
         X[:60].astype(np.float32),
     ],
-    ids=["ten points", "repeated", "two pieces", "tiny", "single precision"],
+    ids=["ten points", "repeated", "two components", "tiny", "single precision"],
 )
 def test_difficult_data(data):
     model = ElasticEmbedding(weight=WEIGHT, homotopy=ConstrainedHomotopy(n_steps=5)).fit(data)

@@ -48,7 +48,7 @@ def laplacian(W):
 
 
 def neighbor_weights(X, k):
-    """Gaussian weights of the symmetrised graph of k nearest neighbours."""
+    """Gaussian weights of the symmetrized graph of k nearest neighbors."""
     D = cdist(X, X, "sqeuclidean")
     np.fill_diagonal(D, np.inf)
     near = np.sort(D, axis=1)[:, k - 1 : k] >= D
@@ -86,7 +86,10 @@ def at_stage(chosen, objective, stage):
 
 
 def test_jacobi_is_the_fixed_point_of_the_elastic_embedding(rng):
-    """P = −A⁻¹BX − X where 4(L⁺ − λL̃⁻) = A + B with A = 4D⁺ (ALGORITHMS.md, 18.4)."""
+    """P = −A⁻¹BX − X where 4(L⁺ − λL̃⁻) = A + B with A = 4D⁺.
+
+    docs/mathematics.md, Gradient filters.
+    """
     W = neighbor_weights(rng.uniform(size=(30, 2)), 5).toarray()
     X = rng.normal(size=(30, 2))
     K = 0.3 * (np.exp(-cdist(X, X, "sqeuclidean")) - np.eye(30))
@@ -96,7 +99,7 @@ def test_jacobi_is_the_fixed_point_of_the_elastic_embedding(rng):
     np.testing.assert_allclose(-Jacobi().bind(Springs(W)).apply(total @ X, X), P, rtol=1e-10)
 
 
-def test_points_without_neighbours_take_bounded_steps():
+def test_points_without_neighbors_take_bounded_steps():
     W = np.zeros((4, 4))
     W[0, 1] = W[1, 0] = 1.0
     P = Jacobi().bind(Springs(W)).apply(np.ones((4, 2)), np.zeros((4, 2)))
@@ -132,18 +135,18 @@ def cloud_weights(n, rng):
     return neighbor_weights(rng.normal(size=(n, 20)), 8)
 
 
-def in_pieces(n, rng):
-    """Two strips, two points without neighbours."""
+def in_components(n, rng):
+    """Two strips, two points without neighbors."""
     half = n // 2 - 1
     parts = [roll_weights(half, rng), roll_weights(n - 2 - half, rng), sparse.csr_array((2, 2))]
     return sparse.csr_array(sparse.block_diag(parts))
 
 
-GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "pieces": in_pieces}
+GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "components": in_components}
 # Which route is taken follows from these bounds; each is opened or shut to reach all of them.
 ROUTES = {
-    "dense factor": {"factor_up_to": 5000, "dense_share": 0.0},
-    "sparse factor": {"factor_up_to": 5000, "dense_share": 2.0},
+    "dense factor": {"factor_up_to": 5000, "dense_fraction": 0.0},
+    "sparse factor": {"factor_up_to": 5000, "dense_fraction": 2.0},
     "dense factor: 300 points of many": {"factor_up_to": 0, "quick": 20_000},
     "conjugate gradients: ": {
         "factor_up_to": 0,
@@ -180,9 +183,9 @@ def test_one_step_solves_the_springs(rng):
     assert springs.value(Y - SpectralDirection().bind(springs).apply(G, Y)) <= 1e-9 * E
 
 
-def test_pieces_take_bounded_steps(rng):
+def test_components_take_bounded_steps(rng):
     """Where nothing pulls back, the step is the gradient over μ, not over rounding."""
-    W = in_pieces(100, rng)
+    W = in_components(100, rng)
     G = np.zeros((100, 1))
     G[:49], G[49:98] = 1.0, -1.0
     P = SpectralDirection(shift=1e-4).bind(Springs(W)).apply(G, G)
@@ -191,7 +194,7 @@ def test_pieces_take_bounded_steps(rng):
 
 @pytest.mark.parametrize(
     ("graph", "route"),
-    [("roll", "sparse factor"), ("cloud", "dense factor"), ("pieces", "sparse factor")],
+    [("roll", "sparse factor"), ("cloud", "dense factor"), ("components", "sparse factor")],
 )
 def test_the_route_is_chosen_by_the_graph(graph, route, rng):
     bound = SpectralDirection().bind(Springs(GRAPHS[graph](1600, rng)))
@@ -307,7 +310,7 @@ def test_the_end_of_the_power_is_the_gradient_itself(M, G, springs):
 
 
 def test_heat_tends_to_the_gradient_linearly_in_time(M, G, springs):
-    """The limit ν → 0 of ALGORITHMS.md 19.2, for the filter whose exponent is real."""
+    """The limit ν → 0 for real exponents: docs/mathematics.md, Spectral gradient descent."""
     errors = [
         np.linalg.norm(Heat(s, end=s / 2, matrix=M).bind(springs).apply(G, G) - G)
         for s in (1e-3, 1e-6)
@@ -324,7 +327,7 @@ def test_heat_is_the_exponential(s, M, G, springs):
     np.testing.assert_allclose(by_graph, sla.expm(-s * L) @ G, atol=1e-12)
 
 
-def test_heat_leaves_points_without_neighbours_alone():
+def test_heat_leaves_points_without_neighbors_alone():
     W = np.zeros((3, 3))
     W[0, 1] = W[1, 0] = 2.0
     G = np.array([[1.0], [0.0], [3.0]])

@@ -35,7 +35,7 @@ def test_kernel_pca_matrix(X):
     np.testing.assert_allclose(kernel_pca_matrix(X, gamma=0.7), H @ K @ H, atol=1e-13)
 
 
-def test_graph_matrix_is_one_minus_the_normalised_laplacian(X):
+def test_graph_matrix_is_one_minus_the_normalized_laplacian(X):
     W = np.exp(-cdist(X, X))
     np.fill_diagonal(W, 0)
     W[W < 0.2] = 0
@@ -50,7 +50,7 @@ def test_graph_matrix_is_one_minus_the_normalised_laplacian(X):
         assert values[-1] == pytest.approx(1)
 
 
-def test_the_default_bandwidth_is_the_distance_of_the_tenth_neighbour(X):
+def test_the_default_bandwidth_is_the_distance_of_the_tenth_neighbor(X):
     tenth = np.sort(cdist(X, X), axis=1)[:, 10]
     assert neighborhood_gamma(X) == pytest.approx(1 / np.median(tenth) ** 2)
     np.testing.assert_array_equal(
@@ -106,7 +106,7 @@ def test_coinciding_points_are_no_trouble_once_gamma_is_given():
     np.testing.assert_allclose(M, np.full((5, 5), 0.2))
 
 
-def test_the_default_sees_a_neighbourhood_of_the_roll():
+def test_the_default_sees_a_neighborhood_of_the_roll():
     """Not the whole: points of other turns have next to no weight."""
     X, _ = make_swiss_roll(500, random_state=0)
     weights = np.exp(-neighborhood_gamma(X) * cdist(X, X, "sqeuclidean"))

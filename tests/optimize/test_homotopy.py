@@ -56,9 +56,9 @@ def without_rigid_motions(H, Y):
     """Eigenvalues on the complement of translations and, for two columns, the rotation."""
     n, d = Y.shape
     motions = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
-    centred = Y - Y.mean(axis=0)
+    centered = Y - Y.mean(axis=0)
     if d == 2:
-        motions.append((centred @ [[0, 1], [-1, 0]]).ravel())
+        motions.append((centered @ [[0, 1], [-1, 0]]).ravel())
     complement = np.linalg.svd(np.array(motions))[2][len(motions) :]
     return np.linalg.eigvalsh(complement @ H @ complement.T)
 

@@ -115,7 +115,7 @@ every_search = pytest.mark.parametrize("method", [GradientDescent, ConjugateGrad
 
 @every_search
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_minimizer_as_the_start_is_recognised(bowl, start, method, dtype):
+def test_a_minimizer_as_the_start_is_recognized(bowl, start, method, dtype):
     solution = method(stopping=Stopping(**OFF)).minimize(bowl, start.astype(dtype))
     again = method().minimize(bowl, solution.embedding)
     assert solution.converged

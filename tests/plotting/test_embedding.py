@@ -40,7 +40,7 @@ def test_a_new_figure_is_made_otherwise():
 
 @pytest.mark.parametrize("color", [None, CLASSES, Y[:, 0]])
 @pytest.mark.parametrize("columns", [1, 2, 3])
-def test_all_dimensions_and_colours_draw(columns, color):
+def test_all_dimensions_and_colors_draw(columns, color):
     ax = plot_embedding(Y[:, :columns], color, title="map", color_label="what")
     draw(ax)
     assert ax.name == ("3d" if columns == 3 else "rectilinear")
@@ -144,11 +144,11 @@ def test_wrong_components_are_named(components):
         plot_embedding(Y, components=components)
 
 
-# Colours
+# Colors
 
 
 @pytest.mark.parametrize("order", [CLASSES, CLASSES[::-1], np.tile([0, 1, 2], 20)])
-def test_classes_get_their_colours(order):
+def test_classes_get_their_colors(order):
     ax = plot_embedding(Y[:, :2], order)
     [collection] = ax.collections
     offsets, colors = np.asarray(collection.get_offsets()), collection.get_facecolors()
@@ -166,7 +166,7 @@ def test_values_are_mapped_point_by_point():
     assert collection.get_clim() == (Y[:, 2].min(), Y[:, 2].max())
 
 
-def test_one_colour_for_all():
+def test_one_color_for_all():
     [collection] = plot_embedding(Y[:, :2], "black", alpha=1).collections
     assert np.array_equal(np.unique(collection.get_facecolors(), axis=0), [[0, 0, 0, 1]])
 
@@ -210,10 +210,10 @@ def test_classes_are_in_natural_order():
         (CLASSES[:-1], r"color has shape \(59,\), expected \(60,\)"),
         (np.ones((60, 2)), r"color has shape \(60, 2\)"),
         (np.r_[np.nan, np.ones(59)], r"NaN or infinity in 1 of 60 entries \(first: 0\)"),
-        ("blurple", "color='blurple' is not a colour"),
+        ("blurple", "color='blurple' is not a color"),
     ],
 )
-def test_wrong_colours_are_named(color, words):
+def test_wrong_colors_are_named(color, words):
     with pytest.raises(ValueError, match=words):
         plot_embedding(Y, color)
     assert not plt.get_fignums()
@@ -222,7 +222,7 @@ def test_wrong_colours_are_named(color, words):
 # Legends
 
 
-def test_legend_lists_the_classes_with_their_colours():
+def test_legend_lists_the_classes_with_their_colors():
     labels = np.array(["cat", "dog", "eel"])[CLASSES]
     legend = plot_embedding(Y[:, :2], labels, color_label="animal").get_legend()
     assert [text.get_text() for text in legend.get_texts()] == ["cat", "dog", "eel"]
@@ -230,7 +230,7 @@ def test_legend_lists_the_classes_with_their_colours():
     assert legend.get_title().get_text() == "animal"
 
 
-def test_twenty_classes_differ_by_colour_or_marker():
+def test_twenty_classes_differ_by_color_or_marker():
     ax = plot_embedding(Y[:40, :2], np.arange(40) % 20)
     looks = {(line.get_color(), line.get_marker()) for line in ax.get_legend().get_lines()}
     assert len(looks) == 20
@@ -245,7 +245,7 @@ def test_legend_can_be_left_out_or_forced():
     assert len(plot_embedding(Y[:, :2], Y[:, 0], legend=False).figure.axes) == 1
 
 
-def test_values_get_a_colour_bar():
+def test_values_get_a_color_bar():
     figure = plot_embedding(Y[:, :2], Y[:, 0], color_label="height").figure
     assert len(figure.axes) == 2
     assert figure.axes[1].get_ylabel() == "height"
@@ -280,7 +280,7 @@ def test_grid_has_one_titled_panel_per_embedding_and_one_legend():
     draw(axes[0])
 
 
-def test_grid_has_one_colour_bar():
+def test_grid_has_one_color_bar():
     axes = plot_grid({"a": Y[:, :2], "b": Y[:, 1:]}, Y[:, 0], color_label="height")
     assert len(axes[0].figure.axes) == 3
     assert axes[0].figure.axes[-1].get_ylabel() == "height"
@@ -307,7 +307,7 @@ def test_grid_draws_on_given_axes_and_leaves_the_legend_to_the_user():
     assert len(figure.legends) == 1
 
 
-def test_grid_with_a_colour_per_panel():
+def test_grid_with_a_color_per_panel():
     axes = plot_grid({"a": Y[:, :2], "b": Y[:, :2]}, {"a": CLASSES, "b": Y[:, 0]})
     assert len(axes[0].get_legend().get_texts()) == 3
     assert len(axes[0].figure.axes) == 3
@@ -345,7 +345,7 @@ def test_rows_left_off_the_map_are_left_out():
         plot_embedding(np.full((3, 2), np.nan))
 
 
-def test_points_left_off_the_map_need_no_colour():
+def test_points_left_off_the_map_need_no_color():
     Y = np.random.default_rng(0).normal(size=(20, 2))
     values = np.linspace(0, 1, 20)
     Y[3], values[3] = np.nan, np.nan

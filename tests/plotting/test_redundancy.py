@@ -74,7 +74,7 @@ def test_every_pair_is_drawn_once():
         np.testing.assert_array_equal(drawn, Y[:, [j, i]])
 
 
-def test_new_panels_form_a_triangle_labelled_at_its_edges():
+def test_new_panels_form_a_triangle_labeled_at_its_edges():
     axes = plot_dependence(np.column_stack([Y, Y[:, :1]]), title="pairs")
     places = [ax.get_subplotspec() for ax in axes]
     assert [(place.rowspan.start, place.colspan.start) for place in places] == [
@@ -86,7 +86,7 @@ def test_new_panels_form_a_triangle_labelled_at_its_edges():
     axes[0].figure.canvas.draw()
 
 
-def test_given_axes_are_used_and_all_labelled():
+def test_given_axes_are_used_and_all_labeled():
     figure, given = plt.subplots(2, 2)
     axes = plot_dependence(Y, axes=given)
     assert list(axes) == list(given.ravel()[:3])

@@ -69,7 +69,7 @@ def test_titles_belong_to_the_maps_that_were_kept():
         assert ax.get_title(loc="left").startswith(f"step {number + 1}: λ={10.0**number:.3g}")
 
 
-def test_colours_are_shared_and_explained_once():
+def test_colors_are_shared_and_explained_once():
     axes = plot_path(path_of(3), np.repeat(["a", "b"], 6))
     (legend,) = axes[0].figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]

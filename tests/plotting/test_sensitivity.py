@@ -13,8 +13,8 @@ from manifoldry.util.estimate import Estimate
 
 def result(difference, crossing):
     nothing = np.zeros((len(difference), 2))
-    share = np.linspace(0.1, 0.3, len(difference))
-    return Sensitivity(share, (), (), tuple(difference), crossing, nothing, nothing, ())
+    fraction = np.linspace(0.1, 0.3, len(difference))
+    return Sensitivity(fraction, (), (), tuple(difference), crossing, nothing, nothing, ())
 
 
 RISING = result(
@@ -47,7 +47,7 @@ def test_bands_are_the_intervals():
         assert (heights.min(), heights.max()) == (low, high)
 
 
-def test_several_with_their_colours_on_given_axes():
+def test_several_with_their_colors_on_given_axes():
     _, ax = plt.subplots()
     assert plot_sensitivity({"one": RISING, "other": NEVER}, ax=ax) is ax
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "other"]

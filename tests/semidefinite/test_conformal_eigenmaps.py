@@ -26,7 +26,7 @@ from manifoldry.semidefinite.conformal_map import NeighborhoodPairs, conformal_f
 
 
 def parts(n=120, m=6, seed=0, k=8):
-    """Orthonormal functions on a half sphere, the pairs of its neighbourhoods, their members."""
+    """Orthonormal functions on a half sphere, the pairs of its neighborhoods, their members."""
     X, _ = make_hemisphere(n, random_state=seed)
     graph = NeighborGraph.build(X, k)
     Y = LaplacianEigenmaps(m).fit(graph).embedding_
@@ -35,7 +35,7 @@ def parts(n=120, m=6, seed=0, k=8):
 
 
 def objective(Z, X, members):
-    """The sum over neighbourhoods as the paper has it, and its best scales."""
+    """The sum over neighborhoods as the paper has it, and its best scales."""
     total, scales = 0.0, []
     for hood in members:
         found, lengths = (pdist(A[hood], "sqeuclidean") for A in (Z, X))
@@ -46,7 +46,7 @@ def objective(Z, X, members):
 
 
 def angle_difference(A, B, k=6):
-    """Mean difference of angles at all points of `A` between its neighbours, in degrees."""
+    """Mean difference of angles at all points of `A` between its neighbors, in degrees."""
     near = NeighborGraph.build(A, k).indices.reshape(-1, k)
     a, b = np.triu_indices(k, 1)
 
@@ -74,7 +74,7 @@ class TestObjective:
         np.testing.assert_allclose(conformal_form(U, again), conformal_form(U, pairs), atol=1e-15)
 
     def test_members_elsewhere_do_not_count(self):
-        """As if each neighbourhood had only the others."""
+        """As if each neighborhood had only the others."""
         U, pairs = parts()
         members = pairs.members.copy()
         members[:, 3::2] = -1
@@ -217,7 +217,7 @@ class TestKnownMaps:
             assert (after < 0.7 * before).all()
 
     def test_scales_are_those_of_the_stereographic_projection(self):
-        """(1 + r²)/2 times a constant, r being the distance from the centre of the projection."""
+        """(1 + r²)/2 times a constant, r being the distance from the center of the projection."""
         X, truth = make_hemisphere(600, random_state=0)
         model = ConformalEigenmaps(n_basis=15).fit(X)
         factor = 1 + np.square(truth / np.abs(truth).max()).sum(axis=1)
@@ -271,11 +271,11 @@ class TestBases:
 
     def test_radius_graphs_are_refused(self):
         X, _ = make_hemisphere(60, random_state=0)
-        with pytest.raises(ValueError, match="needs the same number of neighbours everywhere"):
+        with pytest.raises(ValueError, match="needs the same number of neighbors everywhere"):
             ConformalEigenmaps().fit(NeighborGraph.build(X, radius=1.0))
 
 
-class TestPieces:
+class TestLayout:
     def two(self):
         X, _ = make_strip(150, random_state=0)
         Y, _ = make_strip(100, random_state=1)
@@ -291,7 +291,7 @@ class TestPieces:
         apart = np.linalg.norm(X[:150].mean(axis=0) - X[150:].mean(axis=0))
         assert np.linalg.norm(centers[0] - centers[1]) == pytest.approx(apart)
 
-    def test_new_points_find_their_piece(self):
+    def test_new_points_find_their_component(self):
         X = self.two()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DisconnectedGraphWarning)

@@ -22,7 +22,7 @@ def pairs(ends):
 
 
 class TestPairs:
-    def test_neighbours(self):
+    def test_neighbors(self):
         graph, _, edges = edges_of(X, cliques=False)
         near = graph.indices.reshape(-1, 4)
         expected = {(min(i, j), max(i, j)) for i in range(40) for j in near[i].tolist()}

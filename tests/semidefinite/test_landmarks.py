@@ -15,10 +15,10 @@ from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 
 def posed(X, k=8, slack=0.0):
     graph = NeighborGraph.build(X, k)
-    piece = graph.components()[1]
+    component = graph.components()[1]
     places = Places.of(graph, np.ones(len(X), dtype=bool))
     edges = EdgeLengths.of(graph, places, True)
-    return FreeUnfolding(edges, (-0.01, 0.01), slack, places.mass, piece)
+    return FreeUnfolding(edges, (-0.01, 0.01), slack, places.mass, component)
 
 
 FLAT = np.random.default_rng(0).uniform(size=(90, 2))
@@ -48,7 +48,7 @@ class TestMeans:
         assert np.array_equal(np.sort(Q, axis=1)[:, -1], np.ones(90))
         assert np.array_equal(Q.sum(axis=0), np.ones(90))
 
-    def test_every_piece_has_some(self):
+    def test_every_component_has_some(self):
         X = np.vstack([FLAT, FLAT[:8] + 50.0])
         Q = landmark_means(X, posed(X, k=5), 20, np.random.default_rng(0))
         elsewhere = np.abs(Q[:90]).max(axis=0) == 0
@@ -108,7 +108,7 @@ class TestEstimator:
         assert few.variance_ == pytest.approx(full.variance_, rel=0.02)
         assert procrustes(few.embedding_, full.embedding_, "rigid").error < 0.03
         assert procrustes(few.embedding_, self.coordinates, "rigid").error < 0.05
-        assert few.tensions_.shape == (len(few.edges_),)
+        assert few.multipliers_.shape == (len(few.edges_),)
 
     def test_without_slack_all_edges_are_kept(self):
         """Not only those that were sampled at first."""
@@ -122,11 +122,11 @@ class TestEstimator:
         )
         assert (lengths <= true * (1 + 0.005 + 6e-4)).all()
 
-    def test_pieces(self):
+    def test_components(self):
         X = np.vstack([self.X[:100], self.X[:60] + 500.0])
         with pytest.warns(DisconnectedGraphWarning):
             model = MVU(n_landmarks=40).fit(X)
-        assert np.array_equal(model.piece_labels_, np.repeat([0, 1], [100, 60]))
+        assert np.array_equal(model.component_labels_, np.repeat([0, 1], [100, 60]))
         assert np.isfinite(model.embedding_).all()
 
     def test_copies(self):
@@ -144,14 +144,14 @@ class TestEstimator:
         assert not np.array_equal(one, two)
 
 
-def test_every_piece_has_landmarks_enough():
+def test_every_component_has_landmarks_enough():
     """So that a small one is no point, and no line."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 3)), rng.normal(size=(20, 3)) + 50])
     with pytest.warns(DisconnectedGraphWarning):
         model = MVU(n_landmarks=4).fit(X)
-    for piece in (0, 1):
-        assert np.ptp(model.embedding_[model.piece_labels_ == piece], axis=0).min() > 0.1
+    for component in (0, 1):
+        assert np.ptp(model.embedding_[model.component_labels_ == component], axis=0).min() > 0.1
 
 
 def test_what_is_said_of_lengths():

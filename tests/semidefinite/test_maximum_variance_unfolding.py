@@ -34,11 +34,11 @@ def optimum(model, X):
     above, below = changes - high, low - changes
     constraints, price = [cvxpy.sum(K) == 0], 0.0
     if model.slack:
-        share = model.variance_ / len(model.edges_)
+        fraction = model.variance_ / len(model.edges_)
         off = cvxpy.sum_squares(cvxpy.pos(above))
         if model.constraint == "equal":
             off += cvxpy.sum_squares(cvxpy.pos(below))
-        price = share / (2 * model.slack) * off
+        price = fraction / (2 * model.slack) * off
     else:
         constraints += [above <= 0]
         constraints += [below <= 0] if model.constraint == "equal" else []
@@ -111,8 +111,8 @@ class TestOptimum:
         X = make_swiss_roll(150, random_state=0).X
         model = MVU(constraint=constraint, cliques=cliques, n_neighbors=8).fit(X)
         assert np.abs(model.embedding_.mean(axis=0)).max() < 1e-9 * np.abs(X).max()
-        centred = X - X.mean(axis=0)
-        assert model.variance_ >= (centred**2).sum()
+        centered = X - X.mean(axis=0)
+        assert model.variance_ >= (centered**2).sum()
         assert model.eigenvalues_.sum() == pytest.approx(model.variance_, rel=1e-5)
         assert (model.embedding_**2).sum(axis=0) == pytest.approx(model.eigenvalues_[:2])
         assert model.variance_bound_ >= model.variance_ * (1 - 5e-3)
@@ -143,7 +143,7 @@ class TestKnownMaps:
         along = np.abs(model.embedding_[:, 0] - model.embedding_[0, 0])
         expected = (1 + tolerance) * np.r_[0.0, np.cumsum(lengths)]
         np.testing.assert_allclose(along, expected, atol=1e-4 * expected[-1])
-        assert model.eigenvalue_shares_[0] > 1 - 1e-6
+        assert model.explained_variance_ratio_[0] > 1 - 1e-6
         assert model.variance_ == pytest.approx(((expected - expected.mean()) ** 2).sum(), rel=1e-4)
 
     @pytest.mark.parametrize("n", [10, 40])
@@ -165,7 +165,7 @@ class TestKnownMaps:
         model = MVU(1, radius=1.1, cliques=False, tolerance=0.0, gap_tol=1e-4, tol=1e-5).fit(X)
         i = model.edges_.min(axis=1)
         expected = (i + 1.0) * (n - 1 - i)
-        np.testing.assert_allclose(model.tensions_, expected / expected.mean(), rtol=0.01)
+        np.testing.assert_allclose(model.multipliers_, expected / expected.mean(), rtol=0.01)
 
     def test_a_roll_with_a_hole(self):
         """Isomap stretches the map around it."""
@@ -177,7 +177,7 @@ class TestKnownMaps:
         )
         assert ours < 0.05
         assert ours < 0.5 * theirs
-        assert model.eigenvalue_shares_[:2].sum() > 0.99
+        assert model.explained_variance_ratio_[:2].sum() > 0.99
         assert model.dimension_hint_ == 2
         assert model.gap_ <= 0.01
         assert model.converged_
@@ -202,9 +202,9 @@ class TestKnownMaps:
         clean, firm, soft = MVU().fit(X), MVU().fit(bridged), MVU(slack=0.01).fit(bridged)
         assert clean.variance_ > soft.variance_ > 1.05 * firm.variance_
         for model in (firm, soft):
-            hardest = model.edges_[np.argsort(-np.abs(model.tensions_))[:3]]
+            hardest = model.edges_[np.argsort(-np.abs(model.multipliers_))[:3]]
             assert between_layers(hardest, coordinates, X).all()
-        assert np.abs(firm.tensions_).max() > 2 * np.abs(clean.tensions_).max()
+        assert np.abs(firm.multipliers_).max() > 2 * np.abs(clean.multipliers_).max()
         assert soft.max_edge_error_ > 0.1 > firm.max_edge_error_
         assert soft.mean_edge_error_ < 0.02
 
@@ -301,7 +301,7 @@ class TestSearch:
         assert procrustes(seen[0], start, "similarity").error < 0.01
 
     def test_a_start_that_says_nothing(self):
-        """One place per piece."""
+        """One place per component."""
         X = np.vstack([self.X[:25], self.X[:20] + 1000.0])
         start = np.repeat([[0.0, 1.0], [5.0, 2.0]], [25, 20], axis=0)
         with pytest.warns(DisconnectedGraphWarning):
@@ -316,14 +316,14 @@ class TestSearch:
         assert "violation" in err
 
 
-def two_pieces():
+def two_components():
     """Sheets of different size, far apart."""
     one, two = (make_swiss_roll(n, height=4, random_state=n).X for n in (50, 40))
     return np.vstack([one, two + np.array([200.0, 0.0, 0.0])])
 
 
-class TestPieces:
-    X = two_pieces()
+class TestLayout:
+    X = two_components()
 
     def test_refused(self):
         with pytest.raises(ValueError, match=r"2 connected components.*raise n_neighbors"):
@@ -333,7 +333,7 @@ class TestPieces:
         options = {"tolerance": 0.01}
         with pytest.warns(DisconnectedGraphWarning):
             model = MVU(**options).fit(self.X)
-        assert np.array_equal(model.piece_labels_, np.repeat([0, 1], [50, 40]))
+        assert np.array_equal(model.component_labels_, np.repeat([0, 1], [50, 40]))
         variance = 0.0
         for rows in (slice(50), slice(50, None)):
             alone = MVU(**options).fit(self.X[rows])
@@ -348,7 +348,7 @@ class TestPieces:
     def test_joined(self):
         with pytest.warns(DisconnectedGraphWarning):
             model = MVU(disconnected="join").fit(self.X)
-        assert not model.piece_labels_.any()
+        assert not model.component_labels_.any()
         assert model.converged_
         # held together by a bridge as long as the gap
         gap = cdist(self.X[:50], self.X[50:]).min()
@@ -440,9 +440,9 @@ class TestEvidence:
 
     def test_the_rank_does_not_count_noise(self):
         X = make_swiss_roll(150, random_state=0).X
-        shares = MVU().fit(X).eigenvalue_shares_
-        assert (shares > 1e-7).all()
-        assert shares.sum() == pytest.approx(1.0)
+        fractions = MVU().fit(X).explained_variance_ratio_
+        assert (fractions > 1e-7).all()
+        assert fractions.sum() == pytest.approx(1.0)
 
     def test_more_coordinates_show_more(self):
         X = make_swiss_roll(60, height=6, random_state=0).X

@@ -52,8 +52,8 @@ def test_optimality(posed):
     assert (u[changes < high - 1e-3] <= 1e-2).all()
     assert (u[changes > low + 1e-3] >= -1e-2).all()
     # stationary: forces at every point balance the spread of the variance
-    share = found.variance / edges.count
-    forces = share * (edges.laplacian(u / edges.scales) @ found.map)
+    fraction = found.variance / edges.count
+    forces = fraction * (edges.laplacian(u / edges.scales) @ found.map)
     spread = posed.mass[:, None] * found.map
     assert np.linalg.norm(forces - spread) <= 0.05 * np.linalg.norm(spread)
     # dual: no variance beyond what is proved

@@ -53,11 +53,11 @@ def test_with_slack_it_bounds_the_variance_less_its_price(seed):
     """Of any map at all."""
     rng = np.random.default_rng(seed)
     posed = problem((-0.01, 0.01), slack=0.1)
-    share = 3.0
-    bound = VarianceBound.of(posed, rng.normal(1, 0.5, len(ENDS)), share, rng).value
+    fraction = 3.0
+    bound = VarianceBound.of(posed, rng.normal(1, 0.5, len(ENDS)), fraction, rng).value
     for size in (0.5, 1.0, 1.1, 2.0):
         R = size * (POINTS + 0.1 * rng.standard_normal(POINTS.shape))
-        price = share * posed.price(posed.changes(R))
+        price = fraction * posed.price(posed.changes(R))
         assert posed.variance(R) - price <= bound
 
 

@@ -1,4 +1,4 @@
-"""Classical scaling: the properties of ALGORITHMS.md §2, and §22 for its kernel."""
+"""Classical scaling: properties of docs/mathematics.md, Classical MDS and Mean squared error."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def precomputed(k=2, **params):
     return ClassicalMDS(k, metric="precomputed", **params)
 
 
-def double_centred(D):
+def double_centered(D):
     H = np.eye(len(D)) - 1 / len(D)
     return -0.5 * H @ D**2 @ H
 
@@ -46,7 +46,7 @@ def test_too_many_components_are_zero():
 
 def test_strain_is_the_sum_of_the_other_squared_eigenvalues(dissimilarities):
     model = precomputed(3).fit(dissimilarities)
-    B, Y = double_centred(dissimilarities), model.embedding_
+    B, Y = double_centered(dissimilarities), model.embedding_
     values = np.linalg.eigvalsh(B)[::-1]
     strain = sum((B[i, j] - Y[i] @ Y[j]) ** 2 for i in range(20) for j in range(20))
     assert np.isclose(strain, (values[3:] ** 2).sum())
@@ -57,7 +57,7 @@ def test_strain_is_the_sum_of_the_other_squared_eigenvalues(dissimilarities):
 def test_strain_cannot_be_improved(dissimilarities):
     """Any other three columns explain B worse."""
     model = precomputed(3).fit(dissimilarities)
-    B, rng = double_centred(dissimilarities), np.random.default_rng(0)
+    B, rng = double_centered(dissimilarities), np.random.default_rng(0)
     best = np.square(B - model.embedding_ @ model.embedding_.T).sum()
     for size in (1e-3, 1e-1, 1.0):
         Y = model.embedding_ + size * rng.normal(size=(20, 3))
@@ -65,18 +65,18 @@ def test_strain_cannot_be_improved(dissimilarities):
 
 
 def test_negative_share(dissimilarities):
-    values = np.linalg.eigvalsh(double_centred(dissimilarities))
+    values = np.linalg.eigvalsh(double_centered(dissimilarities))
     model = precomputed().fit(dissimilarities)
-    assert np.isclose(model.negative_share_, -values[values < 0].sum() / np.abs(values).sum())
+    assert np.isclose(model.negative_fraction_, -values[values < 0].sum() / np.abs(values).sum())
     X = np.random.default_rng(0).normal(size=(20, 3))
-    assert precomputed().fit(cdist(X, X)).negative_share_ < 1e-14
-    assert ClassicalMDS().fit(X).negative_share_ == 0
+    assert precomputed().fit(cdist(X, X)).negative_fraction_ < 1e-14
+    assert ClassicalMDS().fit(X).negative_fraction_ == 0
 
 
 def test_coordinates_of_negative_eigenvalue_are_zero():
     """On a cycle of four points at steps 1 and 1 two eigenvalues are positive and one negative."""
     D = np.array([[0.0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 2], [1, 1, 2, 0]]) ** 1.5
-    values = np.linalg.eigvalsh(double_centred(D))[::-1]
+    values = np.linalg.eigvalsh(double_centered(D))[::-1]
     positive = int((values > 1e-9).sum())
     assert (values < -1e-9).any()
     with pytest.warns(RankWarning, match=f"have {positive} directions of positive eigenvalue"):
@@ -92,7 +92,7 @@ def smallest_constant_by_bisection(D):
     off = 1 - np.eye(len(D))
 
     def euclidean(c):
-        values = np.linalg.eigvalsh(double_centred(D + c * off))
+        values = np.linalg.eigvalsh(double_centered(D + c * off))
         return values[0] >= -1e-13 * values[-1]
 
     low, high = 0.0, 10 * D.max()
@@ -108,11 +108,11 @@ def test_additive_constant_is_the_smallest(dissimilarities):
     c = model.additive_constant_
     assert np.isclose(c, smallest_constant_by_bisection(dissimilarities), rtol=1e-5)
     off = 1 - np.eye(20)
-    with_it = np.linalg.eigvalsh(double_centred(dissimilarities + c * off))
-    with_less = np.linalg.eigvalsh(double_centred(dissimilarities + 0.99 * c * off))
+    with_it = np.linalg.eigvalsh(double_centered(dissimilarities + c * off))
+    with_less = np.linalg.eigvalsh(double_centered(dissimilarities + 0.99 * c * off))
     assert with_it[0] > -1e-10 * with_it[-1]
     assert with_less[0] < -1e-4 * with_less[-1]
-    assert model.negative_share_ < 1e-10
+    assert model.negative_fraction_ < 1e-10
     reference = precomputed(3).fit(dissimilarities + c * off)
     assert np.allclose(model.embedding_, reference.embedding_, atol=1e-9)
 
@@ -135,7 +135,7 @@ def test_new_points_by_gowers_formula(dissimilarities):
     """½·(mean of row squares − row squares), in the basis of the map: Gower 1968."""
     model = precomputed(3).fit(dissimilarities)
     new = np.random.default_rng(9).uniform(1, 3, size=(4, 20))
-    B = double_centred(dissimilarities)
+    B = double_centered(dissimilarities)
     squares = (dissimilarities**2).mean(axis=1)
     expected = [0.5 * (squares - row**2) @ model.embedding_ / model.eigenvalues_ for row in new]
     assert np.allclose(model.transform(new), expected)
@@ -151,11 +151,14 @@ def test_new_points_of_euclidean_distances_land_where_they_belong():
 
 
 def test_training_loss_identity_of_the_kernel(dissimilarities):
-    """§22: mean over pairs of (K − Σ ℓ v v)² is the sum of the dropped ℓ², over n²."""
+    """The mean over pairs of (K − Σ ℓ v v)² is the sum of the dropped ℓ², over n².
+
+    docs/mathematics.md, Mean squared error.
+    """
     model = precomputed(3).fit(dissimilarities)
     K = model.extension_.rows(dissimilarities)
     mean = np.square(K * model.extension_.unit**2 - model.embedding_ @ model.embedding_.T).mean()
-    values = np.linalg.eigvalsh(double_centred(dissimilarities))[::-1]
+    values = np.linalg.eigvalsh(double_centered(dissimilarities))[::-1]
     assert np.isclose(mean, (values[3:] ** 2).sum() / 20**2)
 
 

@@ -116,7 +116,7 @@ def test_new_points_on_the_circle():
 
 
 def test_the_bandwidth_does_not_depend_on_how_edges_are_sampled():
-    """Every twentieth edge of twenty neighbours would be the nearest one each time."""
+    """Every twentieth edge of twenty neighbors would be the nearest one each time."""
     X = np.random.default_rng(0).uniform(size=(4000, 2))
     graph = NeighborGraph.build(X, 20)
     whole = fastest_growth(graph)

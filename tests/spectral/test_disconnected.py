@@ -1,4 +1,4 @@
-"""Graphs that fall into pieces: where the pieces go, and the points that come later."""
+"""Graphs that fall into components: where the components go, and the points that come later."""
 
 import warnings
 from itertools import pairwise
@@ -35,7 +35,7 @@ def fitted(X, **params):
         return LaplacianEigenmaps(**params).fit(X)
 
 
-def centres(Y, labels):
+def centers(Y, labels):
     return np.array([Y[labels == c].mean(axis=0) for c in range(labels.max() + 1)])
 
 
@@ -46,23 +46,23 @@ def test_separate_keeps_positions_and_sizes(normalization):
     with pytest.warns(DisconnectedGraphWarning, match=pattern):
         model = LaplacianEigenmaps(normalization=normalization).fit(X)
     Y = model.embedding_
-    assert np.array_equal(model.piece_labels_, labels)
-    # Three centres lie in a plane, so two coordinates hold their distances exactly.
-    assert np.allclose(cdist(*[centres(Y, labels)] * 2), cdist(*[centres(X, labels)] * 2))
+    assert np.array_equal(model.component_labels_, labels)
+    # Three centers lie in a plane, so two coordinates hold their distances exactly.
+    assert np.allclose(cdist(*[centers(Y, labels)] * 2), cdist(*[centers(X, labels)] * 2))
     for c in range(3):
         assert np.isclose(rms_radius(Y[labels == c]), rms_radius(X[labels == c]))
 
 
-def test_pieces_are_embedded_as_if_alone():
+def test_components_are_embedded_as_if_alone():
     X, labels = blobs()
     model = fitted(X, n_neighbors=8, gamma=0.3)
     for c in range(3):
         part = X[labels == c]
         alone = LaplacianEigenmaps(n_neighbors=8, gamma=0.3).fit(part).embedding_
-        piece = model.embedding_[labels == c]
-        piece = (piece - piece.mean(axis=0)) / rms_radius(piece)
+        component = model.embedding_[labels == c]
+        component = (component - component.mean(axis=0)) / rms_radius(component)
         alone = (alone - alone.mean(axis=0)) / rms_radius(alone)
-        assert np.allclose(np.abs(piece), np.abs(alone), atol=1e-8)
+        assert np.allclose(np.abs(component), np.abs(alone), atol=1e-8)
     largest = LaplacianEigenmaps(n_neighbors=8, gamma=0.3).fit(X[labels == 0])
     assert np.allclose(model.eigenvalues_, largest.eigenvalues_)
     losses = [
@@ -71,7 +71,7 @@ def test_pieces_are_embedded_as_if_alone():
     assert np.isclose(model.loss_, sum(losses))
 
 
-def test_two_concentric_rings_share_their_centre():
+def test_two_concentric_rings_share_their_center():
     t = np.linspace(0, 2 * np.pi, 80, endpoint=False)
     ring = np.column_stack([np.cos(t), np.sin(t)])
     model = fitted(np.vstack([ring, 5 * ring]), n_neighbors=4)
@@ -79,18 +79,18 @@ def test_two_concentric_rings_share_their_centre():
     assert np.allclose(inner.mean(axis=0), outer.mean(axis=0), atol=1e-9)
     assert np.isclose(rms_radius(inner), 1)
     assert np.isclose(rms_radius(outer), 5)
-    # Each is a ring again, all points at one distance from the centre.
+    # Each is a ring again, all points at one distance from the center.
     for part in (inner, outer):
         radii = np.linalg.norm(part - part.mean(axis=0), axis=1)
         assert radii.std() < 1e-6 * radii.mean()
 
 
-def test_new_points_go_to_the_right_piece():
+def test_new_points_go_to_the_right_component():
     X, labels = blobs()
     model = fitted(X)
     new, truth = blobs(seed=5)
     placed = model.transform(new)
-    homes = centres(model.embedding_, labels)
+    homes = centers(model.embedding_, labels)
     assert np.array_equal(cdist(placed, homes).argmin(axis=1), truth)
     for c in range(3):
         nearest = cdist(new[truth == c], X[labels == c]).argmin(axis=1)
@@ -106,16 +106,16 @@ def test_the_way_back():
     back = model.inverse_transform(model.embedding_)
     assert np.array_equal(cdist(back, AT).argmin(axis=1), labels)
     _, remoteness = model.inverse_transform(
-        centres(model.embedding_, labels).mean(axis=0)[None], return_distance=True
+        centers(model.embedding_, labels).mean(axis=0)[None], return_distance=True
     )
-    assert remoteness[0] > 3  # in the middle between pieces there are no data
+    assert remoteness[0] > 3  # in the middle between components there are no data
 
 
 def test_the_same_layout_from_distances_alone():
     X, labels = blobs()
     model = fitted(cdist(X, X), metric="precomputed")
     Y = model.embedding_
-    assert np.allclose(cdist(*[centres(Y, labels)] * 2), cdist(*[centres(X, labels)] * 2))
+    assert np.allclose(cdist(*[centers(Y, labels)] * 2), cdist(*[centers(X, labels)] * 2))
     for c in range(3):
         assert np.isclose(rms_radius(Y[labels == c]), rms_radius(X[labels == c]))
 
@@ -131,7 +131,7 @@ def test_largest_leaves_the_others_out():
     with pytest.warns(DisconnectedGraphWarning, match="only the largest was embedded.*are NaN"):
         model = LaplacianEigenmaps(disconnected="largest").fit(X)
     assert np.array_equal(np.isnan(model.embedding_).all(axis=1), labels > 0)
-    assert np.array_equal(model.piece_labels_, np.where(labels == 0, 0, -1))
+    assert np.array_equal(model.component_labels_, np.where(labels == 0, 0, -1))
     placed = model.transform(X + 1e-3)
     assert np.array_equal(np.isnan(placed).any(axis=1), labels > 0)
     assert np.array_equal(model.transform(X), model.embedding_, equal_nan=True)
@@ -140,14 +140,14 @@ def test_largest_leaves_the_others_out():
     assert model.extension_error(X) < 1e-12
 
 
-def test_join_makes_one_piece():
+def test_join_makes_one_component():
     X, labels = blobs()
     with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest bridges"):
         model = LaplacianEigenmaps(disconnected="join", affinity="binary").fit(X)
-    assert not model.piece_labels_.any()
+    assert not model.component_labels_.any()
     extra = model.affinity_.toarray() * (labels[:, None] != labels[None])
     bridges = np.argwhere(np.triu(extra))
-    assert len(bridges) == 2  # a tree over three pieces
+    assert len(bridges) == 2  # a tree over three components
     D = cdist(X, X)
     for pair in {tuple(sorted(labels[b])) for b in bridges}:
         a, b = (labels == c for c in pair)
@@ -177,7 +177,7 @@ def test_isolated_points_of_a_radius_graph():
     X = np.vstack([X[:60], [[0.0, 0, 50]]])
     with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
         model = LaplacianEigenmaps(radius=4.0).fit(X)
-    assert model.piece_labels_[60] == 1
+    assert model.component_labels_[60] == 1
     apart = np.linalg.norm(model.embedding_[60] - model.embedding_[:60].mean(axis=0))
     assert np.isclose(apart, np.linalg.norm(X[60] - X[:60].mean(axis=0)))
     beside = model.transform(X[60:] + 0.1)
@@ -186,26 +186,26 @@ def test_isolated_points_of_a_radius_graph():
         model.transform(np.full((1, 3), 500.0))
 
 
-def test_small_pieces_have_fewer_coordinates():
-    """Pieces of two points in a map of three coordinates: what they lack is zero, and said."""
+def test_small_components_have_fewer_coordinates():
+    """Components of two points in a map of three coordinates: what they lack is zero, and said."""
     pairs = np.repeat(np.arange(4)[:, None] * 100.0, 2, axis=0) + np.tile([[0.0], [1.0]], (4, 1))
     with pytest.warns(RankWarning, match="the largest component has 2 points and so 1 coord"):
         model = fitted(np.hstack([pairs, pairs**2 / 100]), n_components=3, n_neighbors=1)
     assert np.isfinite(model.embedding_).all()
-    assert np.array_equal(model.piece_labels_, np.repeat(np.arange(4), 2))
+    assert np.array_equal(model.component_labels_, np.repeat(np.arange(4), 2))
     assert (model.residuals_ <= 1e-3 * model.gaps_).all()
 
 
 def test_affinities_that_fall_apart():
-    """Where nothing is known about distances pieces lie side by side without overlap."""
+    """Where nothing is known about distances components lie side by side without overlap."""
     W = sparse.block_diag([np.ones((6, 6)), np.ones((5, 5)), [[0.0]]]).toarray()
     W += np.random.default_rng(0).uniform(size=W.shape) * (W > 0)
     W = (W + W.T) / 2
     model = fitted(W, n_components=2, affinity="precomputed")
     first = model.embedding_[:, 0]
-    assert np.array_equal(model.piece_labels_, np.repeat([0, 1, 2], [6, 5, 1]))
+    assert np.array_equal(model.component_labels_, np.repeat([0, 1, 2], [6, 5, 1]))
     spans = [
-        (first[model.piece_labels_ == c].min(), first[model.piece_labels_ == c].max())
+        (first[model.component_labels_ == c].min(), first[model.component_labels_ == c].max())
         for c in range(3)
     ]
     spans.sort()
@@ -213,13 +213,13 @@ def test_affinities_that_fall_apart():
 
 
 def test_weak_links_are_links():
-    """Blobs joined by weights that are small but above rounding are one piece."""
+    """Blobs joined by weights that are small but above rounding are one component."""
     X, labels = blobs()
     W = np.exp(-(cdist(X, X) ** 2)) * (labels[:, None] == labels[None])
     np.fill_diagonal(W, 0)
     W[0, 60] = W[60, 0] = W[60, 100] = W[100, 60] = 1e-6
     model = LaplacianEigenmaps(2, affinity="precomputed").fit(W)
-    assert not model.piece_labels_.any()
+    assert not model.component_labels_.any()
     # The two smooth coordinates then tell the blobs apart.
     Y = model.embedding_
     for c in range(3):
@@ -228,17 +228,17 @@ def test_weak_links_are_links():
 
 @pytest.mark.parametrize("affinity", ["gaussian", "binary", "self_tuning"])
 def test_identical_points_invent_no_structure(affinity):
-    with pytest.raises(ValueError, match=r"rows coincides with all its neighbours.*drop dup"):
+    with pytest.raises(ValueError, match=r"rows coincides with all its neighbors.*drop dup"):
         LaplacianEigenmaps(affinity=affinity).fit(np.ones((30, 3)))
 
 
 def test_identical_points_with_a_given_width():
-    with pytest.raises(ValueError, match="rows coincides with all its neighbours"):
+    with pytest.raises(ValueError, match="rows coincides with all its neighbors"):
         LaplacianEigenmaps(gamma=1.0).fit(np.ones((30, 3)))
 
 
 def test_groups_of_copies_are_points():
-    """Many copies of three points are three pieces of no size, at the places of the points."""
+    """Many copies of three points are three components of no size, at the places of the points."""
     X = np.repeat([[0.0, 0], [3, 0], [0, 4]], 20, axis=0)
     X[0, 0] -= 1e-9  # one that is not a copy, so that there is a length at all
     model = fitted(X, affinity="binary", n_neighbors=5)

@@ -24,7 +24,7 @@ def test_agrees_with_scikit_learn():
     )
 
 
-def test_all_neighbours_give_classical_scaling():
+def test_all_neighbors_give_classical_scaling():
     X = np.random.default_rng(0).normal(size=(40, 5))
     ours = Isomap(3, n_neighbors=39).fit_transform(X)
     np.testing.assert_allclose(ours, ClassicalMDS(3).fit_transform(X), atol=1e-9)
@@ -118,7 +118,7 @@ def test_policies_for_disconnected_graphs():
     X = np.vstack([rng.normal(size=(60, 2)), rng.normal(size=(40, 2)) + 30.0])
     with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest bridges"):
         joined = Isomap(n_neighbors=8).fit(X)
-    assert (joined.piece_labels_ == 0).all()
+    assert (joined.component_labels_ == 0).all()
     with pytest.warns(DisconnectedGraphWarning, match="each was embedded by itself"):
         apart = Isomap(n_neighbors=8, disconnected="separate").fit(X)
     for model in (joined, apart):
@@ -156,20 +156,20 @@ def test_bad_landmarks():
 
 @pytest.mark.parametrize("landmarks", ["maxmin", "random"])
 @pytest.mark.parametrize("count", [3, 4, 6])
-def test_every_piece_has_landmarks_enough(landmarks, count):
-    """A piece with fewer landmarks than a triangle would be squeezed to a line or a point."""
+def test_every_component_has_landmarks_enough(landmarks, count):
+    """A component with fewer landmarks than a triangle would be squeezed to a line or a point."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(200, 2)), rng.normal(size=(100, 2)) + 50.0])
     model = Isomap(n_landmarks=count, landmarks=landmarks, disconnected="separate")
     with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
         Y = model.fit_transform(X)
-    for piece in (slice(0, 200), slice(200, 300)):
-        assert Y[piece].std(axis=0).min() > 0.3
+    for component in (slice(0, 200), slice(200, 300)):
+        assert Y[component].std(axis=0).min() > 0.3
     assert len(model.landmarks_) >= 6
 
 
 @pytest.mark.parametrize("landmarks", ["maxmin", "random"])
-def test_every_piece_has_its_share_of_the_landmarks(landmarks):
+def test_every_component_has_its_share_of_the_landmarks(landmarks):
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(100, 2)), rng.normal(size=(200, 2)) + 50.0])
     model = Isomap(n_landmarks=30, landmarks=landmarks, disconnected="separate")

@@ -1,4 +1,4 @@
-"""Kernel PCA: the properties of ALGORITHMS.md §3, 21 and 22."""
+"""Properties of docs/mathematics.md: Kernel PCA, Equivalent kernels, Mean squared error."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ X = np.random.default_rng(0).normal(size=(50, 4)) * [2, 1.5, 1, 0.7]
 NEW = np.random.default_rng(1).normal(size=(10, 4))
 
 
-def centred_kernel(K):
+def centered_kernel(K):
     H = np.eye(len(K)) - 1 / len(K)
     return H @ K @ H
 
@@ -65,7 +65,7 @@ def test_linear_kernel_is_pca(offset):
 
 
 def test_a_linear_kernel_by_the_other_route_is_pca():
-    """The inner products as a kernel, which then is centred and decomposed as any other."""
+    """The inner products as a kernel, which then is centered and decomposed as any other."""
     model = KernelPCA(3, kernel="precomputed").fit(X @ X.T)
     assert np.allclose(np.abs(model.embedding_), np.abs(PCA(3).fit_transform(X)), atol=1e-10)
 
@@ -103,14 +103,17 @@ def test_projection_by_its_formula():
     """x_k(y) = Σ α_ki k_c(y, x_i), every mean over the training set only."""
     model = KernelPCA(3, gamma=0.3).fit(X)
     K, rows = (pairwise_kernels(A, X, metric="rbf", gamma=0.3) for A in (X, NEW))
-    values, V = np.linalg.eigh(centred_kernel(K))
+    values, V = np.linalg.eigh(centered_kernel(K))
     values, V = values[::-1][:3], V[:, ::-1][:, :3]
     kc = rows - rows.mean(axis=1, keepdims=True) - K.mean(axis=0) + K.mean()
     assert np.allclose(np.abs(model.transform(NEW)), np.abs(kc @ V / np.sqrt(values)))
 
 
 def test_nystroms_functions_are_eigenfunctions():
-    """§21: applying the kernel to the extended function at new points returns ℓ times it."""
+    """Applying the kernel to the extended function returns ℓ times it.
+
+    docs/mathematics.md, Equivalent kernels.
+    """
     model = KernelPCA(3, gamma=0.3).fit(X)
     rows = model.extension_.rows(NEW)
     assert np.allclose(rows @ model.embedding_ / model.eigenvalues_, model.transform(NEW))
@@ -118,8 +121,11 @@ def test_nystroms_functions_are_eigenfunctions():
 
 
 def test_training_loss_identity():
-    """§22: the mean squared error of the kernel over all pairs is Σ_{k>d} ℓ_k² / n²."""
-    values = np.linalg.eigvalsh(centred_kernel(pairwise_kernels(X, metric="rbf", gamma=0.3)))
+    """The mean squared error over all pairs is Σ_{k>d} ℓ_k² / n².
+
+    docs/mathematics.md, Mean squared error.
+    """
+    values = np.linalg.eigvalsh(centered_kernel(pairwise_kernels(X, metric="rbf", gamma=0.3)))
     for k in (1, 3, 7):
         model = KernelPCA(k, gamma=0.3).fit(X)
         K = model.extension_.rows(X)
@@ -157,7 +163,10 @@ def test_preimages_denoise(inverse):
 
 
 def test_a_fixed_point_is_one():
-    """z = Σ c k(z, x) x / Σ c k(z, x), with the coefficients of ALGORITHMS.md §3."""
+    """z = Σ c k(z, x) x / Σ c k(z, x).
+
+    The coefficients c are those of docs/mathematics.md, Kernel PCA.
+    """
     model = KernelPCA(3, gamma=0.3, inverse="fixed_point").fit(X)
     Z = model.transform(NEW)
     back = model.inverse_transform(Z)
@@ -169,8 +178,8 @@ def test_a_fixed_point_is_one():
     assert np.allclose(again, back, atol=1e-6)
 
 
-def test_a_fixed_point_maximises_the_similarity_to_the_map_position():
-    """No point in its neighbourhood has an image nearer to the position in feature space."""
+def test_a_fixed_point_maximizes_the_similarity_to_the_map_position():
+    """No point in its neighborhood has an image nearer to the position in feature space."""
     model = KernelPCA(3, gamma=0.3, inverse="fixed_point").fit(X)
     Z = model.transform(NEW[:4])
     back = model.inverse_transform(Z)

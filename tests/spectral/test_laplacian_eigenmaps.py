@@ -1,4 +1,4 @@
-"""Laplacian eigenmaps: the properties of ALGORITHMS.md §9, 21 and 22."""
+"""See docs/mathematics.md: Laplacian eigenmaps, Equivalent kernels, Mean squared error."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def weights():
 
 
 @every_normalization
-def test_agrees_with_a_dense_generalised_solver(weights, normalization):
+def test_agrees_with_a_dense_generalized_solver(weights, normalization):
     L, degree = laplacian(weights)
     mass = np.eye(25) if normalization == "none" else np.diag(degree)
     values, F = eigh(L, mass)
@@ -176,7 +176,7 @@ def test_the_extension_solves_the_eigenvalue_equation(normalization):
 
 
 def test_rows_of_the_equivalent_kernel_at_training_points():
-    """§21.2: they are D^-½ W D^-½, whose eigenvalues are 1 − λ."""
+    """They are D^-½ W D^-½ with eigenvalues 1 − λ (docs/mathematics.md, Equivalent kernels)."""
     X = strip(80)
     model = LaplacianEigenmaps(2, normalization="sym").fit(X)
     W = model.affinity_.toarray()
@@ -187,7 +187,7 @@ def test_rows_of_the_equivalent_kernel_at_training_points():
 
 
 def test_training_loss_identity():
-    """§22 with the trivial pair among those kept."""
+    """docs/mathematics.md, Mean squared error, with the trivial pair among those kept."""
     X = strip(60)
     model = LaplacianEigenmaps(3, normalization="sym").fit(X)
     K = model.extension_.rows(X).toarray()
@@ -219,17 +219,17 @@ def test_weights_of_the_graph():
         gaussian.affinity_.toarray(), np.exp(-(D**2) / np.median(reach) ** 2) * either
     )
     default = LaplacianEigenmaps(n_neighbors=6).fit(X)
-    scales = np.outer(reach, reach)  # six neighbours, fewer than seven: the farthest counts
+    scales = np.outer(reach, reach)  # six neighbors, fewer than seven: the farthest counts
     assert np.allclose(default.affinity_.toarray(), np.exp(-(D**2) / scales) * either)
 
 
 def test_the_default_keeps_outliers_on_the_map():
-    """One width for all makes an outlier a piece of its own; a local width does not."""
+    """One width for all makes an outlier a component of its own; a local width does not."""
     X = strip(200)
     X = np.vstack([X, X.max(axis=0) + 2.0, X.min(axis=0) - 2.0])
     model = LaplacianEigenmaps(n_neighbors=8).fit(X)
-    assert (model.piece_labels_ == 0).all()
-    with pytest.warns(DisconnectedGraphWarning, match="affinity, though not the neighbour graph"):
+    assert (model.component_labels_ == 0).all()
+    with pytest.warns(DisconnectedGraphWarning, match="affinity, though not the neighbor graph"):
         LaplacianEigenmaps(n_neighbors=8, affinity="gaussian").fit(X)
 
 
@@ -296,7 +296,7 @@ class TestReadyGraph:
         assert on_graph.n_features_in_ == 2
         assert on_graph.extension_error(self.X) < 1e-12
 
-    def test_is_cut_to_fewer_neighbours(self):
+    def test_is_cut_to_fewer_neighbors(self):
         graph = NeighborGraph.build(self.X, n_neighbors=15)
         for k in (5, 9, 15):
             on_graph = LaplacianEigenmaps(n_neighbors=k).fit(graph)
@@ -309,7 +309,7 @@ class TestReadyGraph:
     @pytest.mark.parametrize(
         ("params", "error", "match"),
         [
-            ({"n_neighbors": 16}, ValueError, "n_neighbors=16 cannot be cut from .* 15 neighbours"),
+            ({"n_neighbors": 16}, ValueError, "n_neighbors=16 cannot be cut from .* 15 neighbors"),
             ({"n_neighbors": 0}, ValueError, "n_neighbors=0 must be at least 1"),
             ({"n_neighbors": "all"}, TypeError, "n_neighbors='all' must be a whole number"),
             ({"radius": 0.3}, ValueError, "radius=0.3 was asked for.*built with radius=None"),
@@ -362,7 +362,7 @@ class TestReadyGraph:
         assert not hasattr(model, "feature_names_in_")
 
 
-def test_sparse_neighbour_graph_of_distances():
+def test_sparse_neighbor_graph_of_distances():
     """A sparse matrix of distances, as scikit-learn's transformers make it."""
     from sklearn.neighbors import kneighbors_graph
 

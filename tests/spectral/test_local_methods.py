@@ -34,7 +34,7 @@ def operator(estimator, X):
 # --- local problems ------------------------------------------------------------------------------
 
 
-def test_weights_reproduce_a_point_inside_its_neighbours():
+def test_weights_reproduce_a_point_inside_its_neighbors():
     rng = np.random.default_rng(0)
     differences = rng.normal(size=(20, 8, 3))
     weights = barycentric_weights(differences, 1e-9)
@@ -43,7 +43,7 @@ def test_weights_reproduce_a_point_inside_its_neighbours():
 
 
 def test_weights_do_not_change_under_rotation_translation_and_scale():
-    """E4.4: exact because the ridge is a share of the local trace."""
+    """E4.4: exact because the ridge is a fraction of the local trace."""
     rng = np.random.default_rng(0)
     differences = rng.normal(size=(10, 7, 4))
     turned = 37.0 * differences @ ortho_group.rvs(4, random_state=0)
@@ -52,7 +52,7 @@ def test_weights_do_not_change_under_rotation_translation_and_scale():
     )
 
 
-def test_excluded_neighbours_get_no_weight():
+def test_excluded_neighbors_get_no_weight():
     rng = np.random.default_rng(0)
     differences = rng.normal(size=(5, 6, 3))
     excluded = np.zeros((5, 6), dtype=bool)
@@ -180,7 +180,7 @@ def test_new_points_land_where_they_belong(method, bare):
 
 
 def recovered(X, X_new):
-    """Whether LTSA goes back along tangents, and the share of variance that comes back."""
+    """Whether LTSA goes back along tangents, and the fraction of variance that comes back."""
     model = LTSA(n_neighbors=12).fit(X)
     back = model.inverse_transform(model.transform(X_new))
     lost = ((back - X_new) ** 2).sum() / ((X_new - X_new.mean(axis=0)) ** 2).sum()
@@ -189,17 +189,17 @@ def recovered(X, X_new):
 
 def test_ltsa_goes_back_along_its_own_tangents():
     X, _ = make_strip(400, n_features=10, random_state=0)
-    along_tangents, share = recovered(X[::2], X[1::2])
+    along_tangents, fraction = recovered(X[::2], X[1::2])
     assert along_tangents
-    assert 1 - share < 1e-12
+    assert 1 - fraction < 1e-12
 
 
 def test_ltsa_goes_back_by_regression_where_data_are_no_sheet():
     """Along the tangents of digits one ends farther from them than at their mean."""
     X = load_digits().data
-    along_tangents, share = recovered(X[::2], X[1::2])
+    along_tangents, fraction = recovered(X[::2], X[1::2])
     assert not along_tangents
-    assert share > 0.3
+    assert fraction > 0.3
 
 
 @pytest.mark.parametrize("method", LOCAL)
@@ -229,7 +229,7 @@ def test_what_they_cannot_use_is_refused(method):
         method(metric="precomputed").fit(np.linalg.norm(X[:, None] - X[None], axis=2))
 
 
-def test_too_few_neighbours_for_the_dimension():
+def test_too_few_neighbors_for_the_dimension():
     X = make_swiss_roll(60, random_state=0).X
     with pytest.raises(ValueError, match=r"n_neighbors=4 must be at least 5 for n_components=2"):
         HessianLLE(2, n_neighbors=4).fit(X)
@@ -248,8 +248,8 @@ def test_copies_of_a_point_stay_together_and_do_no_harm(method):
     assert procrustes(Y, truth[copies], "affine").error < plain + 0.05
 
 
-def test_a_point_that_nobody_has_as_neighbour_is_placed_by_its_own():
-    """Without its own neighbourhood it would be a piece by itself, anywhere at all."""
+def test_a_point_that_nobody_has_as_neighbor_is_placed_by_its_own():
+    """Without its own neighborhood it would be a component by itself, anywhere at all."""
     for seed in range(5):
         X, _ = make_strip(300, aspect=2.0, width=2.0, random_state=seed)
         X = np.vstack([X, [X[:, 0].max() + 0.6, 1.0]])
@@ -262,8 +262,8 @@ def test_a_point_that_nobody_has_as_neighbour_is_placed_by_its_own():
         assert np.linalg.norm(moved[300] - X[300]) < 0.1
 
 
-def test_hessian_of_neighbourhoods_whose_quadratic_forms_depend_on_each_other():
-    """Two columns of five points: against a pivoted factorisation of each design."""
+def test_hessian_of_neighborhoods_whose_quadratic_forms_depend_on_each_other():
+    """Two columns of five points: against a pivoted factorization of each design."""
     a, b = np.meshgrid([-10.0, 10.0], np.arange(-2.0, 3.0))
     X = np.column_stack([a.ravel(), b.ravel()])
     H = operator(HessianLLE(2, n_neighbors=9), X).toarray()
@@ -274,11 +274,11 @@ def test_hessian_of_neighbourhoods_whose_quadratic_forms_depend_on_each_other():
     rest = design[:, 3:] - linear @ (linear.T @ design[:, 3:])
     Q, R, _ = qr(rest, mode="economic", pivoting=True)
     Q = Q[:, np.abs(np.diag(R)) > 1e-10]
-    np.testing.assert_allclose(H, 10 * Q @ Q.T, atol=1e-10)  # all ten neighbourhoods are the same
+    np.testing.assert_allclose(H, 10 * Q @ Q.T, atol=1e-10)  # all ten neighborhoods are the same
 
 
 def test_hessian_of_points_on_a_line():
-    """No neighbourhood spans a plane, so they are aligned; nothing else than a line comes out."""
+    """No neighborhood spans a plane, so they are aligned; nothing else than a line comes out."""
     X = np.column_stack([np.sort(np.random.default_rng(0).uniform(size=60)), np.zeros(60)])
     with pytest.warns(RankWarning, match="1 of n_components=2 coordinates are zero"):
         Y = HessianLLE(2, n_neighbors=8).fit_transform(X)
@@ -286,7 +286,7 @@ def test_hessian_of_points_on_a_line():
 
 
 @pytest.mark.parametrize("method", SHEET)
-def test_pieces_keep_the_size_they_have_in_the_data(method):
+def test_components_keep_the_size_they_have_in_the_data(method):
     small, large = make_strip(200, random_state=0).X, make_strip(200, random_state=1).X
     X = np.vstack([large * 5, small + 100.0])
     with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
@@ -332,8 +332,8 @@ def test_scikit_learns_checks_pass_under_its_name():
 
 @pytest.mark.parametrize("method", SHEET)
 @pytest.mark.parametrize("copies", [12, 40])
-def test_neighbourhoods_of_one_point_are_refused(method, copies):
-    """Their tangent planes are arbitrary; eleven copies leave a neighbour at another place."""
+def test_neighborhoods_of_one_point_are_refused(method, copies):
+    """Their tangent planes are arbitrary; eleven copies leave a neighbor at another place."""
     X, coordinates = make_swiss_roll(1000, random_state=0)
     X = np.vstack([X, np.repeat(X[:1], copies - 1, axis=0)])
     with pytest.raises(ValueError, match=f"row 0 occurs {copies} times.*raise n_neighbors"):

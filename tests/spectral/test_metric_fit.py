@@ -43,7 +43,7 @@ def test_misplaced_points_do_not_decide():
 
 
 def test_no_map_is_wider_than_the_paths_on_it():
-    """Nearest neighbours almost coincide on this map, so edges alone would blow it up."""
+    """Nearest neighbors almost coincide on this map, so edges alone would blow it up."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
     graph = NeighborGraph.build(X, 8)

@@ -1,4 +1,4 @@
-"""Principal component analysis: the properties of ALGORITHMS.md §1."""
+"""Principal component analysis: the properties of docs/mathematics.md, PCA."""
 
 import warnings
 
@@ -22,12 +22,12 @@ def data(request):
     return rng.normal(size=(n, d)) * np.linspace(3, 0.5, d) + 5
 
 
-def centred(X):
+def centered(X):
     return X - X.mean(axis=0)
 
 
 def test_agrees_with_singular_values(data):
-    U, s, Vt = np.linalg.svd(centred(data), full_matrices=False)
+    U, s, Vt = np.linalg.svd(centered(data), full_matrices=False)
     model = PCA(3).fit(data)
     assert np.allclose(model.eigenvalues_, s[:3] ** 2)
     assert np.allclose(np.abs(model.embedding_), np.abs(U[:, :3] * s[:3]))
@@ -68,11 +68,11 @@ def test_projecting_twice_is_projecting_once(data):
 
 
 def test_residual_is_the_sum_of_the_other_eigenvalues(data):
-    s = np.linalg.svd(centred(data), compute_uv=False)
+    s = np.linalg.svd(centered(data), compute_uv=False)
     model = PCA(3).fit(data)
     residual = np.square(data - model.inverse_transform(model.embedding_)).sum()
     assert np.isclose(residual, (s[3:] ** 2).sum())
-    assert np.isclose(model.loss_, residual / np.square(centred(data)).sum())
+    assert np.isclose(model.loss_, residual / np.square(centered(data)).sum())
 
 
 def test_the_route_through_rows_and_that_through_columns_agree():
@@ -128,7 +128,7 @@ def test_sparse_data_stay_sparse():
     faint = sparse.random(2000, 2998, density=1e-3, random_state=0, format="csr")
     X = sparse.csr_array(sparse.hstack([strong, faint]))
     model = PCA(2, eigen_solver="lanczos").fit(X)
-    U, s, _ = np.linalg.svd(centred(strong.toarray()), full_matrices=False)
+    U, s, _ = np.linalg.svd(centered(strong.toarray()), full_matrices=False)
     assert subspace_angles(model.embedding_, U * s).max() < 0.05  # the rest is faint noise
     assert np.allclose(model.transform(X[:7]), model.embedding_[:7])
     assert model.components_.shape == (2, 3000)

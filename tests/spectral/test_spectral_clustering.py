@@ -1,4 +1,4 @@
-"""Spectral clustering: exact on separate pieces, shapes k-means cannot cut, new points."""
+"""Spectral clustering: exact on separate components, shapes k-means cannot cut, new points."""
 
 import warnings
 
@@ -25,7 +25,7 @@ def test_scikit_learns_checks_pass(options):
     assert not [o for o in outcomes if o["status"] == "xfail"]
 
 
-def test_pieces_of_the_graph_are_clusters():
+def test_components_of_the_graph_are_clusters():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(n, 2)) + 40 * i for i, n in enumerate((50, 30, 70))])
     y = np.repeat([0, 1, 2], [50, 30, 70])
@@ -107,9 +107,9 @@ def test_new_points_have_unit_rows_too():
     assert np.ptp(np.linalg.norm(plain.transform(X[150:]), axis=1)) > 1e-3
 
 
-def test_more_pieces_than_clusters_are_named():
+def test_more_components_than_clusters_are_named():
     X, _ = make_blobs(200, centers=[[0, 0], [50, 0], [0, 50], [50, 50]], random_state=0)
-    with pytest.warns(DisconnectedGraphWarning, match="4 pieces, more than n_clusters=2"):
+    with pytest.warns(DisconnectedGraphWarning, match="4 components, more than n_clusters=2"):
         SpectralClustering(2).fit(X)
 
 

@@ -104,13 +104,13 @@ def test_unknown_affinity():
 
 
 @pytest.mark.parametrize(("value", "bound"), [(1, "at least 2"), (201, "at most n_samples=200")])
-def test_neighbours_out_of_bounds(value, bound):
+def test_neighbors_out_of_bounds(value, bound):
     with pytest.raises(ValueError, match=f"n_neighbors={value} must be {bound}"):
         SpectralEmbedding(n_neighbors=value).fit(S_CURVE)
 
 
 @pytest.mark.parametrize("include_self", [False, True])
-def test_stored_neighbours_count_as_they_do_in_scikit_learn(include_self):
+def test_stored_neighbors_count_as_they_do_in_scikit_learn(include_self):
     X = np.random.default_rng(0).normal(size=(80, 3))
     stored = kneighbors_graph(X, 10, mode="distance", include_self=include_self)
     options = {"affinity": "precomputed_nearest_neighbors", "n_neighbors": 6, "random_state": 0}

@@ -58,15 +58,15 @@ def test_one_value_says_nothing_of_its_error():
 
 def test_what_was_sampled_is_never_exact():
     assert not Estimate.of_mean(np.zeros(2000), population=70_000).exact
-    assert not Estimate.of_share(np.zeros(2000, bool), population=70_000).exact
+    assert not Estimate.of_fraction(np.zeros(2000, bool), population=70_000).exact
     assert pickle.loads(pickle.dumps(Estimate(3.0))).exact
 
 
-@pytest.mark.parametrize("share", [0.001, 0.02, 0.5, 0.999])
-def test_intervals_of_shares_cover_the_truth_and_stay_inside(share):
+@pytest.mark.parametrize("fraction", [0.001, 0.02, 0.5, 0.999])
+def test_intervals_of_shares_cover_the_truth_and_stay_inside(fraction):
     rng = np.random.default_rng(0)
-    found = [Estimate.of_share(rng.random(2000) < share) for _ in range(400)]
-    assert 0.91 <= np.mean([each.low <= share <= each.high for each in found]) <= 1
+    found = [Estimate.of_fraction(rng.random(2000) < fraction) for _ in range(400)]
+    assert 0.91 <= np.mean([each.low <= fraction <= each.high for each in found]) <= 1
     assert all(0 <= each.low <= each <= each.high <= 1 for each in found)
 
 

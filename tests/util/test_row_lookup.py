@@ -75,7 +75,7 @@ def test_rows_that_share_a_key_are_told_apart(rng, kind, keys, monkeypatch):
 
 
 def test_numbers_of_few_digits_have_different_keys(rng):
-    """Grey levels fill only the high bits of a double, which a plain sum would lose."""
+    """Gray levels fill only the high bits of a double, which a plain sum would lose."""
     X = rng.integers(0, 256, size=(20_000, 20)).astype(float)
     keys = rows._row_keys(X)
     assert len(np.unique(keys)) == len(np.unique(X, axis=0))

@@ -34,7 +34,7 @@ def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     rng = np.random.default_rng(0)
-    # Neighbourhoods of this size are more numbers than one block holds, and are shared out.
+    # Neighborhoods of this size are more numbers than one block holds, and are shared out.
     X = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, n_features))
     LLE(n_neighbors=20, n_jobs=1).fit(X)
     assert started == []
@@ -44,7 +44,7 @@ def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
 
 @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("1,4", 1), ("none", CORES), ("0", 1)])
 def test_workers_share_the_cores(monkeypatch, limit, threads):
-    """joblib tells its workers their share by this variable."""
+    """joblib tells its workers their fraction by this variable."""
     monkeypatch.setenv("OMP_NUM_THREADS", limit)
     assert thread_count() == threads
 

@@ -46,8 +46,8 @@ def test_any_density_will_do(X, given):
 def test_it_is_the_estimator_on_draws_of_the_density(X):
     model = FromDensity(KernelPCA(2, gamma=0.02), PARZEN, n_draws=200).fit(X)
     # Those draws again: every one lies where the estimator's own embedding says.
-    centred = model.estimator_.embedding_ - model.estimator_.embedding_.mean(axis=0)
-    assert np.abs(centred - model.estimator_.embedding_).max() < 1e-9  # centred on the draws,
+    centered = model.estimator_.embedding_ - model.estimator_.embedding_.mean(axis=0)
+    assert np.abs(centered - model.estimator_.embedding_).max() < 1e-9  # centered on the draws,
     assert np.abs(model.embedding_.mean(axis=0)).max() > 1e-3  # not on the data
     assert np.array_equal(model.transform(X), model.embedding_)
     assert np.array_equal(model.transform(X), model.estimator_.transform(X))

@@ -1,4 +1,4 @@
-"""Affinities: rules that turn a neighbour graph into weights, for training and new points."""
+"""Affinities: rules that turn a neighbor graph into weights, for training and new points."""
 
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.affinity.entropic import Entropic

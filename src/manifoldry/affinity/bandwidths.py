@@ -86,8 +86,9 @@ def bracket(t: Array, perplexity: float) -> tuple[Array, Array]:
     excess = np.log(k / perplexity)
     # dH/dβ is −β·variance, and no variance on [0, t_k] exceeds t_k²/4: log k − H ≤ (β·t_k)²/8.
     low = np.log(max(np.sqrt(8 * excess), k * excess / (k - 1))) - np.log(t[:, -1])
-    # Of the share q of the weight that is not on the ties, H ≤ log ties + √q·c by Fano's inequality
-    # and −q·log q − (1 − q)·log(1 − q) ≤ 2·log 2·√q; and q/(1 − q) ≤ (k/ties − 1)·exp(−β·t_next).
+    # Of the fraction q of the weight that is not on the ties, H ≤ log ties + √q·c by Fano's
+    # inequality and −q·log q − (1 − q)·log(1 − q) ≤ 2·log 2·√q; and q/(1 − q) ≤ (k/ties −
+    # 1)·exp(−β·t_next).
     others = k / ties - 1
     c = 2 * np.log(2) + np.maximum(np.log(others), 0)
     q = (np.log(perplexity / ties) / c) ** 2
@@ -100,7 +101,7 @@ def solve(t: Array, perplexity: float, max_steps: int = 100) -> Roots:
     """The α at which the entropy of every row is log `perplexity`; see :func:`bracket` for `t`.
 
     Halley's steps, with bisection where they leave the bracket or do not halve the residual. They
-    start where it is for an even density on a plane: β·t_K = e for the neighbour of rank K. All
+    start where it is for an even density on a plane: β·t_K = e for the neighbor of rank K. All
     rows go in step, and those that have arrived drop out; bisection alone needs about 50 steps.
     """
     low, high = bracket(t, perplexity)
@@ -154,7 +155,7 @@ def _halley(residual: Array, at: Entropy) -> Array:
         return np.asarray(newton / (1 - newton * at.curvature / (2 * at.slope)))
 
 
-# Distances that differ by no more than this share are equal but for rounding.
+# Distances that differ by no more than this fraction are equal but for rounding.
 _TIED = 8 * float(np.finfo(float).eps)
 # Squared distances that are nothing, or without end, beside one that matters.
 _NOTHING, _EVERYTHING = 1e-300, 1e300
@@ -163,20 +164,20 @@ _BLOCK = 2**16  # numbers that fit the cache: four times as fast as large blocks
 
 @dataclass(frozen=True, eq=False)
 class Bandwidths:
-    """Conditional probabilities exp(−(d² − nearest²)/width²)/total of each point's neighbours."""
+    """Conditional probabilities exp(−(d² − nearest²)/width²)/total of each point's neighbors."""
 
     nearest: Array
-    """Distance to the nearest neighbour: with it taken off, nothing underflows or cancels."""
+    """Distance to the nearest neighbor: with it taken off, nothing underflows or cancels."""
     widths: Array
-    """1/√β; zero where only the nearest count, infinite where all neighbours count the same."""
+    """1/√β; zero where only the nearest count, infinite where all neighbors count the same."""
     log_totals: Array
 
     @classmethod
     def of(cls, graph: NeighborGraph, perplexity: float) -> "Bandwidths":
-        """Bandwidths at which the neighbours of every point have the `perplexity`.
+        """Bandwidths at which the neighbors of every point have the `perplexity`.
 
-        Points with no more neighbours than that give all of them the same probability, and so do
-        points with that many neighbours or more at the nearest distance, to those: no bandwidth
+        Points with no more neighbors than that give all of them the same probability, and so do
+        points with that many neighbors or more at the nearest distance, to those: no bandwidth
         comes nearer to the perplexity.
         """
         n = graph.n_query
@@ -197,7 +198,7 @@ class Bandwidths:
     def exponents(self, distances: Array, points: IntArray) -> Array:
         """−log probability that each of `points` gives to something at its distance.
 
-        Nearer than the nearest neighbour counts as nearest: the totals do not know of such a
+        Nearer than the nearest neighbor counts as nearest: the totals do not know of such a
         point, and without it in them its probability could be any number above one.
         """
         out = np.empty(len(distances))
@@ -236,9 +237,9 @@ def _settle(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
 
 
 def _relative_squares(D: Array, rank: int) -> tuple[Array, Array]:
-    """(d² − nearest²)/unit², and the unit that makes it one for the neighbour of this rank.
+    """(d² − nearest²)/unit², and the unit that makes it one for the neighbor of this rank.
 
-    The bandwidth is of that unit's size, so that neither data of any scale, nor neighbours of
+    The bandwidth is of that unit's size, so that neither data of any scale, nor neighbors of
     many scales, leave the range of numbers where it matters.
     """
     nearest = D[:, :1]

@@ -51,7 +51,7 @@ class Affinity(ABC):
         """Settle what depends on the training graph."""
 
     def neighbors(self, n: int) -> int | None:
-        """Neighbours that the rule wants in a graph of `n` points; None leaves it to the graph."""
+        """Neighbors that the rule wants in a graph of `n` points; None leaves it to the graph."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Kernels as functions of two sets of points, and their double centring."""
+"""Kernels as functions of two sets of points, and their double centering."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -30,11 +30,11 @@ class RawKernel(Protocol):
         ...
 
     def matrix(self, X: Matrix) -> Array:
-        """Uncentred kernel, (n_new, n_train)."""
+        """Uncentered kernel, (n_new, n_train)."""
         ...
 
     def among(self, X: Matrix) -> Array:
-        """Uncentred kernel of new points with each other, (n_new, n_new)."""
+        """Uncentered kernel of new points with each other, (n_new, n_new)."""
         ...
 
 
@@ -129,7 +129,7 @@ class Centered:
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array) -> tuple["Centered", Array]:
-        """The centred kernel and the centred training matrix, made from `K` in place."""
+        """The centered kernel and the centered training matrix, made from `K` in place."""
         means = K.mean(axis=0)
         centered = cls(raw, means, float(means.mean()))
         K -= means[:, None]
@@ -143,12 +143,12 @@ class Centered:
         return self.raw.n_train
 
     def rows(self, X: Matrix) -> Array:
-        """Centred kernel between new points and training points, (n_new, n_train)."""
+        """Centered kernel between new points and training points, (n_new, n_train)."""
         K = self.raw.matrix(X)
         return K - K.mean(axis=1, keepdims=True) - self.column_means + self.grand_mean
 
     def among(self, X: Matrix) -> Array:
-        """Centred kernel of new points with each other, (n_new, n_new)."""
+        """Centered kernel of new points with each other, (n_new, n_new)."""
         means = self.raw.matrix(X).mean(axis=1)
         return self.raw.among(X) - means[:, None] - means[None, :] + self.grand_mean
 

@@ -1,4 +1,4 @@
-"""Probabilities of neighbours whose perplexity is the same at every point."""
+"""Probabilities of neighbors whose perplexity is the same at every point."""
 
 from dataclasses import dataclass, field
 
@@ -17,22 +17,22 @@ _NEIGHBORS_PER_PERPLEXITY = 3  # beyond those, weights at the usual perplexities
 
 @dataclass(frozen=True)
 class Entropic(Affinity):
-    """Probabilities p(j|i) ∝ exp(−βᵢ·d²) of the neighbours j of i, each βᵢ set by the perplexity.
+    """Probabilities p(j|i) ∝ exp(−βᵢ·d²) of the neighbors j of i, each βᵢ set by the perplexity.
 
-    The perplexity, e to the entropy of p(·|i), is the number of neighbours that effectively
-    count. These are the affinities of stochastic neighbour embedding, t-SNE and the elastic
+    The perplexity, e to the entropy of p(·|i), is the number of neighbors that effectively
+    count. These are the affinities of stochastic neighbor embedding, t-SNE and the elastic
     embedding; use them elsewhere, too, where the density of the data varies.
 
-    Points that have no more neighbours than the perplexity, as may happen in a radius graph, give
+    Points that have no more neighbors than the perplexity, as may happen in a radius graph, give
     all of them the same probability. So do, among the nearest alone, points with that many
-    neighbours tied for the nearest place, such as copies.
+    neighbors tied for the nearest place, such as copies.
 
     Parameters
     ----------
     perplexity : float, default=None
-        Effective number of neighbours, at least one and at most those in the graph, which
+        Effective number of neighbors, at least one and at most those in the graph, which
         should have three times as many; see :func:`neighbors_for`. By default a third of the
-        neighbours in the graph, but no more than 30.
+        neighbors in the graph, but no more than 30.
     symmetrize : {"or", "and", "mean"}, default="mean"
         See :class:`Affinity`.
 
@@ -62,7 +62,7 @@ class Entropic(Affinity):
         else:
             perplexity = _check(self.perplexity)
             why = (
-                f"the neighbours of a point; build the graph with n_neighbors={_wanted(perplexity)}"
+                f"the neighbors of a point; build the graph with n_neighbors={_wanted(perplexity)}"
             )
             check_at_most("perplexity", perplexity, int(counts.max()), why)
         return EntropicWeights(self.symmetrize, perplexity, Bandwidths.of(graph, perplexity))
@@ -70,10 +70,10 @@ class Entropic(Affinity):
 
 @dataclass(frozen=True, eq=False)
 class EntropicWeights(Weights):
-    """Probabilities of neighbours with the training points' bandwidths settled.
+    """Probabilities of neighbors with the training points' bandwidths settled.
 
     New points get a bandwidth by the same rule, and so their own probabilities p(j|x). In p(x|j)
-    the bandwidth and the sum over the neighbours are those that the training point j has, so that
+    the bandwidth and the sum over the neighbors are those that the training point j has, so that
     a training point asked again has its training weights.
     """
 
@@ -94,7 +94,7 @@ class EntropicWeights(Weights):
     def conditional(self, own: NeighborGraph) -> sparse.csr_array:
         """Probabilities p(j|i), (n_query, n_reference), for training points or new ones.
 
-        Rows sum to one, save those of points without a neighbour.
+        Rows sum to one, save those of points without a neighbor.
         """
         return own.matrix(np.exp(-self.exponents(own, own)))
 
@@ -107,7 +107,7 @@ class EntropicWeights(Weights):
 
 
 def neighbors_for(perplexity: float | None, n: int) -> int:
-    """Neighbours that a graph of `n` points should have: three times the perplexity, or all others.
+    """Neighbors that a graph of `n` points should have: three times the perplexity, or all others.
 
     Parameters
     ----------
@@ -139,6 +139,6 @@ def _check(perplexity: float) -> float:
     value = check_positive("perplexity", perplexity)
     if value < 1:
         raise ValueError(
-            f"perplexity={perplexity} must be at least 1 (one neighbour); pass perplexity=1 or more"
+            f"perplexity={perplexity} must be at least 1 (one neighbor); pass perplexity=1 or more"
         )
     return value

@@ -19,7 +19,7 @@ class Gaussian(Affinity):
     ----------
     gamma : float, default=None
         Coefficient of the squared distance. By default one over the median squared distance to
-        the farthest neighbour, so that the weight of a typical farthest neighbour is 1/e and
+        the farthest neighbor, so that the weight of a typical farthest neighbor is 1/e and
         the units of the data do not matter.
     symmetrize : {"or", "and", "mean"}, default="or"
         See :class:`Affinity`.
@@ -64,7 +64,7 @@ def typical_length(graph: NeighborGraph) -> float:
     positive = graph.distances[graph.distances > 0]
     if len(positive) == 0:
         raise ValueError(
-            f"all {graph.n_query} rows coincide with their neighbours, so there is no length to "
+            f"all {graph.n_query} rows coincide with their neighbors, so there is no length to "
             "derive gamma from; drop duplicated rows or pass gamma"
         )
     return float(np.median(positive))
@@ -88,7 +88,7 @@ class BinaryWeights(Weights):
 
 @dataclass(frozen=True)
 class SelfTuning(Affinity):
-    """Weights exp(−d²/(s_i·s_j)), s_i being the distance from i to its k-th neighbour.
+    """Weights exp(−d²/(s_i·s_j)), s_i being the distance from i to its k-th neighbor.
 
     Use it where the density of the data varies: sparse regions get wide kernels, dense ones
     narrow kernels.
@@ -96,7 +96,7 @@ class SelfTuning(Affinity):
     Parameters
     ----------
     k : int, default=7
-        The neighbour whose distance is the local scale, or the farthest if the graph has fewer.
+        The neighbor whose distance is the local scale, or the farthest if the graph has fewer.
         Where points are repeated, each distance counts once.
     symmetrize : {"or", "and", "mean"}, default="or"
         See :class:`Affinity`.
@@ -110,7 +110,7 @@ class SelfTuning(Affinity):
         positive = scales[scales > 0]
         if len(positive) == 0:
             raise ValueError(
-                f"each of the {graph.n_query} rows coincides with its neighbours, so there is no "
+                f"each of the {graph.n_query} rows coincides with its neighbors, so there is no "
                 "local scale; drop duplicated rows or raise n_neighbors"
             )
         floor = float(positive.min())
@@ -123,7 +123,7 @@ class SelfTuningWeights(Weights):
 
     k: int
     scales: Array  # (n_reference,)
-    floor: float  # scale of points that coincide with their k nearest neighbours
+    floor: float  # scale of points that coincide with their k nearest neighbors
 
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
         query_scales = np.maximum(_kth_distance(own, self.k), self.floor)
@@ -138,7 +138,7 @@ def local_weights(graph: NeighborGraph) -> sparse.csr_array:
 
 
 def _kth_distance(graph: NeighborGraph, k: int) -> Array:
-    """Distance to the k-th neighbour, or to the farthest where there are fewer."""
+    """Distance to the k-th neighbor, or to the farthest where there are fewer."""
     counts = np.diff(graph.indptr)
     first = np.minimum(counts, k)
     if not graph.distances.all():
@@ -152,7 +152,7 @@ def _kth_distance(graph: NeighborGraph, k: int) -> Array:
 
 
 def _up_to_kth_place(graph: NeighborGraph, k: int) -> IntArray:
-    """Number of neighbours of every point up to its k-th positive distance."""
+    """Number of neighbors of every point up to its k-th positive distance."""
     rows, distances = graph.rows, graph.distances
     another = distances > 0
     another[1:] &= (distances[1:] != distances[:-1]) | (rows[1:] != rows[:-1])

@@ -45,7 +45,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _counted_by = "n_components"
     # What a user may pass as `disconnected`.
     _policies: tuple[str, ...] = OPTIONS
-    # Whether a neighbour graph may be passed in place of data.
+    # Whether a neighbor graph may be passed in place of data.
     _takes_graphs = False
     # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
     _learned: frozenset[str] = frozenset()
@@ -219,12 +219,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return data.graph(GraphOptions(**asked, default=default))
 
     def _policy(self) -> DisconnectedPolicy:
-        """What is to be done where the graph falls into pieces."""
+        """What is to be done where the graph falls into components."""
         disconnected: Any = getattr(self, "disconnected", OPTIONS[0])
         return DisconnectedPolicy(disconnected, self._policies)
 
     def _default_neighbors(self, n: int) -> int | None:
-        """Neighbours of `n` points where none were asked for; None leaves it to the graph."""
+        """Neighbors of `n` points where none were asked for; None leaves it to the graph."""
         return None
 
     def _forget_all_but(self, kept: set[str]) -> None:

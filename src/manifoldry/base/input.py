@@ -33,18 +33,18 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """What an estimator asks of a neighbour graph."""
+    """What an estimator asks of a neighbor graph."""
 
     n_neighbors: int | None
     radius: float | None
     metric: Any
     metric_params: dict[str, Any] | None
     n_jobs: int | None
-    default: int | None  # neighbours where none of this was asked for; None: the graph's own
+    default: int | None  # neighbors where none of this was asked for; None: the graph's own
 
     @property
     def count(self) -> int | None:
-        """Neighbours to take."""
+        """Neighbors to take."""
         free = self.n_neighbors is None and self.radius is None
         return self.default if free else self.n_neighbors
 
@@ -111,16 +111,16 @@ class Input(ABC):
 
     @abstractmethod
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        """The neighbour graph of the training points."""
+        """The neighbor graph of the training points."""
 
     @property
     def lookup(self) -> Lookup | None:
         """What finds training points among new rows; None where nobody can tell."""
         return RowLookup.of(self.rows)
 
-    def geometry(self, pieces: list[IntArray]) -> Geometry:
-        """Sizes and positions of pieces of the data, as far as they are known."""
-        return Geometry.unknown(pieces)
+    def geometry(self, components: list[IntArray]) -> Geometry:
+        """Sizes and positions of components of the data, as far as they are known."""
+        return Geometry.unknown(components)
 
 
 class Points(Input):
@@ -133,8 +133,8 @@ class Points(Input):
     def graph(self, options: GraphOptions) -> NeighborGraph:
         return _build(self.rows, options.count, options)
 
-    def geometry(self, pieces: list[IntArray]) -> Geometry:
-        return Geometry.of_points(self.rows, pieces)
+    def geometry(self, components: list[IntArray]) -> Geometry:
+        return Geometry.of_points(self.rows, components)
 
 
 class Distances(Input):
@@ -150,15 +150,15 @@ class Distances(Input):
     def graph(self, options: GraphOptions) -> NeighborGraph:
         count = options.count
         if options.radius is None and options.n_neighbors is None and sparse.issparse(self.rows):
-            check_square(self.rows, "distances")  # no more neighbours than a sparse graph has
+            check_square(self.rows, "distances")  # no more neighbors than a sparse graph has
             fewest = SparseDistances(self.n_samples).fewest_stored(self.rows)
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
 
-    def geometry(self, pieces: list[IntArray]) -> Geometry:
+    def geometry(self, components: list[IntArray]) -> Geometry:
         if self.distances is None:
-            return super().geometry(pieces)
-        return Geometry.of_distances(self.distances, pieces)
+            return super().geometry(components)
+        return Geometry.of_distances(self.distances, components)
 
 
 class AllDistances(Distances):
@@ -194,7 +194,7 @@ class KernelValues(Input):
         check_symmetric(self.rows, "kernel")
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        raise TypeError("kernel values have no neighbour graph; pass the data or distances")
+        raise TypeError("kernel values have no neighbor graph; pass the data or distances")
 
     @property
     def lookup(self) -> Lookup | None:
@@ -217,7 +217,7 @@ class Affinities(Input):
         check_symmetric(self.rows, "affinities")
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        raise TypeError("affinities have no neighbour graph; pass the data or distances")
+        raise TypeError("affinities have no neighbor graph; pass the data or distances")
 
     @property
     def lookup(self) -> Lookup:
@@ -225,7 +225,7 @@ class Affinities(Input):
 
 
 class ReadyGraph(Input):
-    """A neighbour graph that was built before, and remembers what it was built on."""
+    """A neighbor graph that was built before, and remembers what it was built on."""
 
     rows: NeighborGraph
 
@@ -263,7 +263,7 @@ class ReadyGraph(Input):
         return self.rows
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        """The graph, with fewer neighbours where they were asked for."""
+        """The graph, with fewer neighbors where they were asked for."""
         radius, metric = options.radius, options.metric
         if radius is not None and radius != self.rows.radius:
             raise ValueError(
@@ -280,10 +280,10 @@ class ReadyGraph(Input):
         k = check_count("n_neighbors", options.n_neighbors)
         return self.rows if k == self.rows.n_neighbors else self.rows.truncate(k)
 
-    def geometry(self, pieces: list[IntArray]) -> Geometry:
+    def geometry(self, components: list[IntArray]) -> Geometry:
         if self.points is None:
-            return super().geometry(pieces)
-        return Geometry.of_points(self.points, pieces)
+            return super().geometry(components)
+        return Geometry.of_points(self.points, components)
 
 
 def _build(rows: Matrix, count: int | None, options: GraphOptions) -> NeighborGraph:

@@ -38,11 +38,11 @@ def make_ring(
     n_samples : int, default=1000
         Number of points.
     radius : float, default=1.0
-        Distance from the centre of the ring to the centre of the tube.
+        Distance from the center of the ring to the center of the tube.
     tube : float, default=0.3
         Radius of the tube, below `radius`.
     band : float, default=2π
-        Range of the inner angle in radians, centred on the outermost circle: 2π closes the tube,
+        Range of the inner angle in radians, centered on the outermost circle: 2π closes the tube,
         less leaves a band.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise added to every feature.

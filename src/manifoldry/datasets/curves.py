@@ -28,9 +28,9 @@ def make_helix(
 ) -> ManifoldSample:
     """Sample a noisy helix, uniformly along its length.
 
-    The points are (r cos θ, r sin θ, rise · θ) plus noise. Neighbouring windings are closer than
+    The points are (r cos θ, r sin θ, rise · θ) plus noise. Neighboring windings are closer than
     the ends of one, so a method started badly jumps between windings: a good test of
-    initialisation for one-dimensional maps.
+    initialization for one-dimensional maps.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def make_partitioned_circle(
     n_samples = check_count("n_samples", n_samples, minimum=n_arcs)
     gap, noise = check_nonnegative("gap", gap), check_nonnegative("noise", noise)
     period = 2 * np.pi / n_arcs
-    check_below("gap", gap, period, f"the share of each of {n_arcs} arcs")
+    check_below("gap", gap, period, f"the fraction of each of {n_arcs} arcs")
     rng = as_generator(random_state)
     labels = np.arange(n_samples) * n_arcs // n_samples
     angle = labels * period + rng.uniform(0, period - gap, n_samples)

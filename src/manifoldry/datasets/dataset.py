@@ -47,7 +47,7 @@ class Dataset:
         A name for each row.
     image_shape : tuple of int or None
         Height and width, where rows are images.
-    source, licence : str
+    source, license : str
         Origin of the data and its terms as far as stated.
     """
 
@@ -62,7 +62,7 @@ class Dataset:
     image_shape: tuple[int, int] | None = None
     name: str = field(default="data", kw_only=True)
     source: str = field(default="", kw_only=True)
-    licence: str = field(default="", kw_only=True)
+    license: str = field(default="", kw_only=True)
 
     def __iter__(self) -> Iterator[Any]:
         yield self.X
@@ -108,7 +108,7 @@ def dataset_of(
         None if coordinates is None else _columns(coordinates[rows]),
         name=file.name,
         source=file.source,
-        licence=file.licence,
+        license=file.license,
         **more,
     )
 

@@ -55,13 +55,13 @@ def load_coil20(*, objects: int | Iterable[int] | None = None) -> Dataset:
 def load_isomap_faces(*, resolution: int = 32) -> Dataset:
     """Load the 698 rendered faces of the Isomap article, with light and pose.
 
-    This is a reduced copy: grey images of 32×32 pixels, or images of 64×64 pixels thresholded to
-    black and white. The parameters are standardised to mean 0 and deviation 1, not in degrees.
+    This is a reduced copy: gray images of 32×32 pixels, or images of 64×64 pixels thresholded to
+    black and white. The parameters are standardized to mean 0 and deviation 1, not in degrees.
 
     Parameters
     ----------
     resolution : {32, 64}, default=32
-        32 for the grey images, 64 for the black-and-white ones.
+        32 for the gray images, 64 for the black-and-white ones.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def load_isomap_faces(*, resolution: int = 32) -> Dataset:
     (698, 3)
     """
     if resolution not in (32, 64):
-        raise ValueError(f"resolution={resolution!r} is not stored; pass 32 (grey) or 64 (binary)")
+        raise ValueError(f"resolution={resolution!r} is not stored; pass 32 (gray) or 64 (binary)")
     file = REGISTRY["isomap_faces32"]
     arrays = fetch(file)
     return dataset_of(
@@ -90,7 +90,7 @@ def load_isomap_faces(*, resolution: int = 32) -> Dataset:
 def load_frey_faces() -> Dataset:
     """Load the Frey faces: 1965 frames of one face on video, 28×20 pixels.
 
-    Nothing is labelled; look for expression and pose in the map, and for the path of the video.
+    Nothing is labeled; look for expression and pose in the map, and for the path of the video.
 
     Returns
     -------
@@ -145,7 +145,7 @@ _PHOTOGRAPHS = {
 
 
 def load_photographs(*, names: Iterable[str] | None = None) -> dict[str, Array]:
-    """Load grey photographs, for experiments on image patches.
+    """Load gray photographs, for experiments on image patches.
 
     Parameters
     ----------

@@ -53,13 +53,13 @@ def make_swiss_roll(
     turns : float, default=1.5
         How many times the sheet winds around the axis.
     start : float, default=0.75
-        Where the spiral begins, in turns from its centre.
+        Where the spiral begins, in turns from its center.
     height : float, default=None
         Height of the sheet; 21 if neither it nor `aspect` is given.
     aspect : float, default=None
         Length divided by height, an alternative to `height`.
     hole : bool or pair of float, default=False
-        Cut out a centred rectangle of these fractions of length and height; True is (1/3, 1/3).
+        Cut out a centered rectangle of these fractions of length and height; True is (1/3, 1/3).
     noise : float, default=0.0
         Standard deviation of the Gaussian noise added to every feature.
     random_state : int, RandomState, Generator or None, default=None
@@ -191,7 +191,7 @@ def make_strip(
 
 
 def spiral_length(angle: Any) -> Any:
-    """Arc length of the spiral r = θ from its centre to `angle`: ∫ √(1 + θ²) dθ."""
+    """Arc length of the spiral r = θ from its center to `angle`: ∫ √(1 + θ²) dθ."""
     return 0.5 * (angle * np.sqrt(1 + np.square(angle)) + np.arcsinh(angle))
 
 

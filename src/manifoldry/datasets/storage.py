@@ -169,7 +169,7 @@ def _where_to_put(file: DataFile) -> str:
     return (
         f"{file.filename} was not found. Put it at {places}{hint}. It has to be written by "
         f"numpy.savez_compressed and hold {file.contents()}. Source: {file.source}. "
-        f"Licence: {file.licence}. The copy known to work has sha256 {file.sha256}."
+        f"License: {file.license}. The copy known to work has sha256 {file.sha256}."
     )
 
 

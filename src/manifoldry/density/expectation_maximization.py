@@ -1,4 +1,4 @@
-"""Fit a mixture of factor analysers by expectation and maximisation."""
+"""Fit a mixture of factor analyzers by expectation and maximization."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -147,7 +147,7 @@ def _local_pca(
 ) -> tuple[Array, Array, Array]:
     """Mean, scaled principal axes and variances left beside them of the points of one cluster.
 
-    Of standardised features: factors are what features share, and one feature of large variance
+    Of standardized features: factors are what features share, and one feature of large variance
     would take a factor for itself, from which the iteration does not come back.
     """
     from sklearn.utils.extmath import randomized_svd

@@ -1,4 +1,4 @@
-"""Factor analysers: Gaussians N(μ, ΛΛᵀ + Ψ) with few factors and diagonal noise, and mixtures."""
+"""Factor analyzers: Gaussians N(μ, ΛΛᵀ + Ψ) with few factors and diagonal noise, and mixtures."""
 
 from dataclasses import dataclass
 

@@ -40,12 +40,12 @@ class Trial(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Distinct points, how often each occurs, and an index to find their neighbours."""
+    """Distinct points, how often each occurs, and an index to find their neighbors."""
 
     X: Array
     counts: IntArray
     index: NeighborIndex
-    widest: int = 0  # neighbours that are searched for, once
+    widest: int = 0  # neighbors that are searched for, once
     options: ParzenOptions = DEFAULT_OPTIONS
 
     @property
@@ -75,8 +75,8 @@ class Points:
 class LeftOut:
     """Points left out one at a time, beside the windows that the other points then have.
 
-    A point that is left out is nobody's neighbour either: windows that were stretched towards it
-    are made again without it. Otherwise windows along as many axes as they have neighbours would
+    A point that is left out is nobody's neighbor either: windows that were stretched towards it
+    are made again without it. Otherwise windows along as many axes as they have neighbors would
     contain it exactly, and the likelihood would be best without any noise. All copies of a point
     are left out together, for the same reason.
     """
@@ -111,7 +111,7 @@ class LeftOut:
         return Estimate.of_mean(weighted, self.population)
 
     def best(self, d: int, k: int, noises: Array) -> Trial:
-        """The noise of highest likelihood: the best of several, refined between its neighbours."""
+        """The noise of highest likelihood: the best of several, refined between its neighbors."""
         scores = [self.loglikelihood(d, noise) for noise in noises]
         i = int(np.argmax(scores))
         best = Trial(d, k, float(noises[i]), scores[i])
@@ -134,7 +134,7 @@ class LeftOut:
 
 
 def search(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
-    """The best noise for every number of neighbours and the numbers of axes to try with it."""
+    """The best noise for every number of neighbors and the numbers of axes to try with it."""
     trials = []
     for k, dimensions in grid.items():
         left_out = LeftOut.of(points, points.neighbors(k), max(dimensions))
@@ -153,7 +153,7 @@ def _without_themselves(
     """Windows for every row, new ones in place of those stretched towards it.
 
     Returns the windows' numbers, those from n on being new; whose they are; and the place of the
-    neighbour that each of those is made without.
+    neighbor that each of those is made without.
     """
     n = len(neighbors)
     position = np.full(n, -1)

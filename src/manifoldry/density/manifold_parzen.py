@@ -22,10 +22,10 @@ _RANGE = 1e100  # of the noise relative to the data; its square must be a number
 
 
 class ManifoldParzen(DensityEstimator):
-    """A density that follows the data: a Gaussian on every point, stretched along its neighbours.
+    """A density that follows the data: a Gaussian on every point, stretched along its neighbors.
 
-    Maximises no likelihood but averages n Gaussians, N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I), whose axes V and
-    variances λ are those of the steps from xᵢ to its nearest neighbours (Vincent & Bengio 2003).
+    Maximizes no likelihood but averages n Gaussians, N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I), whose axes V and
+    variances λ are those of the steps from xᵢ to its nearest neighbors (Vincent & Bengio 2003).
     Where data lie near a curved sheet this needs far fewer points than round windows do. Use it to
     draw new points like the data, to tell outliers, or in :class:`FromDensity` to smooth an
     embedding; for a few plain clusters a :class:`MixtureOfFactorAnalyzers` is smaller and faster.
@@ -35,24 +35,24 @@ class ManifoldParzen(DensityEstimator):
     n_components : int, default=None
         Axes of every window: 0 for round ones, else about the dimension of the data.
     n_neighbors : int, default=None
-        Neighbours towards which windows are stretched, at least ``n_components``.
+        Neighbors towards which windows are stretched, at least ``n_components``.
     noise : float, default=None
         Standard deviation σ across the axes, in the units of the data; with ``n_components=0``
         the bandwidth of :class:`sklearn.neighbors.KernelDensity`.
         Of these three, what is not given is chosen by the likelihood of points left out: those
-        that are left out are neither windows nor anybody's neighbours.
+        that are left out are neither windows nor anybody's neighbors.
     n_nearest : int, default=None
         Windows, the nearest ones, that are summed for the density at a point. By default all of up
         to 2000; of more, as many as miss 0.001 of the log density on average, measured on draws.
     n_jobs : int, default=None
-        Threads of the neighbour search, by default one per core.
+        Threads of the neighbor search, by default one per core.
     options : ParzenOptions, default=None
         What is tried and on how many points it is measured; by default as it says.
 
     Attributes
     ----------
     n_components_, n_neighbors_ : int
-        Axes and neighbours in use; no axes have no neighbours.
+        Axes and neighbors in use; no axes have no neighbors.
     noise_ : float
         The noise in use.
     n_nearest_ : int
@@ -62,7 +62,7 @@ class ManifoldParzen(DensityEstimator):
     loglikelihood_ : Estimate
         Mean log density of points left out, with its confidence interval if not all were.
     trials_ : list of Trial
-        What was tried: axes, neighbours, the best noise for them, and its log-likelihood.
+        What was tried: axes, neighbors, the best noise for them, and its log-likelihood.
 
     Notes
     -----
@@ -139,7 +139,7 @@ class ManifoldParzen(DensityEstimator):
         return Points(X, counts, choose_index(X), options=self.options or DEFAULT_OPTIONS)
 
     def _grid(self, points: Points) -> dict[int, list[int]]:
-        """Numbers of axes to try for every number of neighbours."""
+        """Numbers of axes to try for every number of neighbors."""
         n_features = points.X.shape[1]
         d = None if self.n_components is None else self._given_components(points)
         if d == 0:
@@ -227,7 +227,7 @@ def _mixed(points: Points, best: Trial) -> WindowMixture:
 
 
 def _least_noise(points: Points) -> float:
-    """The smallest noise to try: far below what separates neighbours."""
+    """The smallest noise to try: far below what separates neighbors."""
     gaps = points.index.others(points.X, 1).distances
     return float(points.options.least_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
 
@@ -237,7 +237,7 @@ def _warn_of_a_plane(d: int, n_features: int) -> None:
         return
     warn(
         f"the data seem to lie exactly on a surface of {d} dimensions, on which the density is "
-        "infinite: the noise stopped at a thousandth of the distance between neighbours; pass "
+        "infinite: the noise stopped at a thousandth of the distance between neighbors; pass "
         "noise= to set it, or drop features that are functions of others",
         RankWarning,
     )

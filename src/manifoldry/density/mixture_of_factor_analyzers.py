@@ -1,4 +1,4 @@
-"""Mixture of factor analysers."""
+"""Mixture of factor analyzers."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ _TINY = float(np.finfo(float).eps)  # variance of a feature that counts as none,
 class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEstimator):
     """Flat pieces with noise: a mixture of Gaussians of few directions each.
 
-    Maximises the likelihood of y = μⱼ + Λⱼz + noise, with component j of probability πⱼ, z a few
-    normal factors and noise independent in every feature, by expectation and maximisation
+    Maximizes the likelihood of y = μⱼ + Λⱼz + noise, with component j of probability πⱼ, z a few
+    normal factors and noise independent in every feature, by expectation and maximization
     (Ghahramani & Hinton 1996). A curved sheet is tiled by tangent planes, which give local
     coordinates (`transform`) and a way back. Use it where features have noise of their own, or
     where a density with few parameters is wanted; :class:`ManifoldParzen` follows data more
@@ -43,7 +43,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     tied_noise : bool, default=True
         Whether all components share one noise; otherwise each has its own.
     reg : float, default=1e-6
-        The least noise of every feature, as a share of its variance.
+        The least noise of every feature, as a fraction of its variance.
     n_init : int, default=1
         Starts (k-means from several seeds), of which the likeliest result is kept.
     max_iter : int, default=500

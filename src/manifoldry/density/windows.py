@@ -14,7 +14,7 @@ from manifoldry.util.validation import row_blocks
 class Windows:
     """Gaussians N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I); the noise σ is given where it is needed.
 
-    Directions in which the neighbours of a point do not extend have a zero axis and variance.
+    Directions in which the neighbors of a point do not extend have a zero axis and variance.
     """
 
     centers: Array  # (n, n_features)
@@ -56,7 +56,7 @@ class Windows:
 
 
 def windows_around(X: Array, neighbors: IntArray, d: int) -> Iterator[tuple[slice, Windows]]:
-    """Windows along the `d` leading directions from points to their neighbours, block by block."""
+    """Windows along the `d` leading directions from points to their neighbors, block by block."""
     n, k = neighbors.shape
     for block in row_blocks(n, max(k, d) * X.shape[1], budget=2**21):
         steps = X[neighbors[block]] - X[block, None]
@@ -66,7 +66,7 @@ def windows_around(X: Array, neighbors: IntArray, d: int) -> Iterator[tuple[slic
 def windows_without(
     X: Array, neighbors: IntArray, owners: IntArray, dropped: IntArray, d: int
 ) -> Iterator[tuple[slice, Windows]]:
-    """Windows of some points, each without the neighbour in place ``dropped[i]`` of its list."""
+    """Windows of some points, each without the neighbor in place ``dropped[i]`` of its list."""
     k = neighbors.shape[1]
     for block in row_blocks(len(owners), max(k, d) * X.shape[1], budget=2**21):
         steps = X[neighbors[owners[block]]] - X[owners[block], None]
@@ -78,8 +78,8 @@ def windows_without(
 def principal_axes(steps: Array, d: int, no_extent: float = NO_EXTENT) -> tuple[Array, Array]:
     """Leading directions (n, d, n_features) of steps (n, k, n_features), and their mean squares.
 
-    Not centred: the plane goes through the point itself, not through the mean of its neighbours.
-    By way of the smaller of the two Gram matrices. Variance below the share `no_extent` of the
+    Not centered: the plane goes through the point itself, not through the mean of its neighbors.
+    By way of the smaller of the two Gram matrices. Variance below the fraction `no_extent` of the
     largest is rounding.
     """
     k, n_features = steps.shape[1:]

@@ -1,4 +1,4 @@
-"""One call that runs all estimators of dimension on one neighbour graph."""
+"""One call that runs all estimators of dimension on one neighbor graph."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,14 +42,14 @@ def estimate_dimension(
 ) -> DimensionReport:
     """Estimate the dimension of the data by all methods, and say why they differ.
 
-    Use it before choosing ``n_components``. All methods share one graph of 20 neighbours; those
+    Use it before choosing ``n_components``. All methods share one graph of 20 neighbors; those
     that look at all pairs look at those of a thousand points, so time grows as the search for
-    neighbours does.
+    neighbors does.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data, or their neighbour graph, of 20 neighbours or more if all methods are to have
+        The data, or their neighbor graph, of 20 neighbors or more if all methods are to have
         what they want. Where it knows no points, some methods are skipped.
     random_state : int, RandomState, Generator or None, default=None
         Seed of samples; ``None`` is a fixed seed.
@@ -71,7 +71,7 @@ def estimate_dimension(
     Dimension of 1000 points of 3 features: about 2
     ...
     >>> report.reasons[0]
-    'The methods that look at neighbourhoods agree on 2.'
+    'The methods that look at neighborhoods agree on 2.'
     """
     source = Source.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))

@@ -10,7 +10,7 @@ from manifoldry.dimension.result import MANY_TIED, Dimension
 from manifoldry.dimension.source import Source
 from manifoldry.util.typing import Array
 
-# Methods that look at small neighbourhoods, and can be expected to agree.
+# Methods that look at small neighborhoods, and can be expected to agree.
 NEAR = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")
 _DENSEST = "correlation_dimension"  # counts pairs, most of which are in the densest part
 
@@ -23,10 +23,10 @@ class Evidence:
     profile: Profile
     n: int
     n_samples: int
-    pieces: int
+    components: int
     local: Array  # inverse-averaged dimension around every point; empty where unknown
-    ties: float  # share of points whose two nearest neighbours are equally far
-    recall: float  # share of their neighbours that were found
+    ties: float  # fraction of points whose two nearest neighbors are equally far
+    recall: float  # fraction of their neighbors that were found
     n_features: float  # infinite where only a graph was given
     fall: float = 0.15  # relative fall with the scale that is worth a word
     variation: float = 1.6  # ratio of local dimensions, 95th to 5th percentile, that is
@@ -52,7 +52,7 @@ class Evidence:
 
     @cached_property
     def near(self) -> list[float]:
-        """What the methods that look at neighbourhoods say."""
+        """What the methods that look at neighborhoods say."""
         found = [float(self.estimates[name]) for name in NEAR if name in self.estimates]
         return found or [float(next(iter(self.estimates.values())))]
 
@@ -64,7 +64,7 @@ class Evidence:
         """
         if self.beyond_noise is not None:
             return max(1, round(self.beyond_noise))
-        elbow = [self.elbow] if self.elbow is not None and self.pieces == 1 else []
+        elbow = [self.elbow] if self.elbow is not None and self.components == 1 else []
         return max(1, round(float(np.median([*self.near, *elbow]))))
 
     @cached_property
@@ -145,7 +145,7 @@ class Evidence:
 
     @cached_property
     def lowered_by_edges(self) -> tuple[float, float] | None:
-        """What neighbour distances say and what local PCA says, where edges part the two."""
+        """What neighbor distances say and what local PCA says, where edges part the two."""
         names = [name for name in ("two_nn", "maximum_likelihood") if name in self.estimates]
         values = self.profile.values
         declines = len(values) > 2 and values[-1] < (1 - self.edges) * values[0]
@@ -157,14 +157,14 @@ class Evidence:
 
     @property
     def most_to_tell(self) -> float:
-        """About the largest dimension that ratios of neighbour distances can tell with n points."""
+        """About the largest dimension that ratios of neighbor distances can tell with n points."""
         return 2 * float(np.log10(self.n))
 
 
 def smoothed(source: Source, estimates: dict[str, Dimension]) -> Array:
-    """Dimension around every distinct point, inverses averaged with its neighbours'.
+    """Dimension around every distinct point, inverses averaged with its neighbors'.
 
-    A single neighbourhood says little; twenty of them tell apart 2 and 5 dimensions.
+    A single neighborhood says little; twenty of them tell apart 2 and 5 dimensions.
     """
     found = next(
         (estimates[m].per_point for m in ("local_pca", "maximum_likelihood") if m in estimates),

@@ -12,7 +12,7 @@ def explain(seen: Evidence) -> list[str]:
         _edges,
         _curvature,
         _variation,
-        _pieces,
+        _components,
         _copies,
         _lattice,
         _approximate,
@@ -23,11 +23,11 @@ def explain(seen: Evidence) -> list[str]:
 def _agreement(seen: Evidence) -> str:
     low, high = min(seen.near), max(seen.near)
     if round(low) == round(high):
-        return f"The methods that look at neighbourhoods agree on {round(low)}."
+        return f"The methods that look at neighborhoods agree on {round(low)}."
     if high < seen.agreement * low:
-        return f"The methods that look at neighbourhoods agree on {low:.2g} to {high:.2g}."
+        return f"The methods that look at neighborhoods agree on {low:.2g} to {high:.2g}."
     return (
-        f"The methods that look at neighbourhoods say {low:.2g} to {high:.2g}; what follows "
+        f"The methods that look at neighborhoods say {low:.2g} to {high:.2g}; what follows "
         "tells why they may differ."
     )
 
@@ -37,16 +37,16 @@ def _scale(seen: Evidence) -> str:
         return ""
     k, values = seen.profile.n_neighbors, seen.profile.values
     nearest = min(float(values[0]), seen.n_features)  # on lattices it can come out larger
-    close = f"up close, between a point's nearest neighbours, {nearest:.2g} dimensions"
+    close = f"up close, between a point's nearest neighbors, {nearest:.2g} dimensions"
     if seen.beyond_noise is None:
         return (
-            f"Scale: {close}, {float(values[-1]):.2g} among {2 * k[-1]} neighbours, and no "
+            f"Scale: {close}, {float(values[-1]):.2g} among {2 * k[-1]} neighbors, and no "
             "scale in between at which it stays: there are directions of all sizes, such as "
             "noise nearly as wide as the data. Choose the scale that matters to you."
         )
     at = seen.noise_ends
     return (
-        f"Noise: {close}, {seen.beyond_noise:.2g} from {k[at]} neighbours (a distance of "
+        f"Noise: {close}, {seen.beyond_noise:.2g} from {k[at]} neighbors (a distance of "
         f"{seen.profile.radius[at]:.2g}) on. What is thinner than that is noise, or detail to "
         "be left out; the consensus is what lies beyond."
     )
@@ -58,7 +58,7 @@ def _few_points(seen: Evidence) -> str:
         return ""
     return (
         f"Few points: {seen.n} points can tell about {seen.most_to_tell:.1f} dimensions "
-        "(2·log₁₀ n). Beyond that all points are nearly equally far apart and neighbour "
+        "(2·log₁₀ n). Beyond that all points are nearly equally far apart and neighbor "
         "distances make the dimension come out low: take it as at least so many."
     )
 
@@ -68,9 +68,9 @@ def _edges(seen: Evidence) -> str:
         return ""
     by_distance, by_variance = seen.lowered_by_edges
     return (
-        f"Edges: neighbour distances say {by_distance:.2g}, local PCA "
+        f"Edges: neighbor distances say {by_distance:.2g}, local PCA "
         f"{by_variance:.2g}. In several dimensions most points are near "
-        "an edge and miss neighbours on one side, which lowers the first and hardly the second."
+        "an edge and miss neighbors on one side, which lowers the first and hardly the second."
     )
 
 
@@ -83,17 +83,17 @@ def _curvature(seen: Evidence) -> str:
     high = seen.high if seen.beyond_noise is None else seen.dimension
     if pca > high:
         return (
-            f"Curvature: {counted}, more than the {seen.dimension} within neighbourhoods: the "
+            f"Curvature: {counted}, more than the {seen.dimension} within neighborhoods: the "
             "data bend, or are clusters that lie in different directions. " + _unrolled(seen)
         )
-    if pca < seen.low and seen.pieces > 1:
+    if pca < seen.low and seen.components > 1:
         return (
-            f"{counted}, fewer than neighbourhoods show: mostly the directions from one "
+            f"{counted}, fewer than neighborhoods show: mostly the directions from one "
             "cluster to another, beside which the clusters themselves are small."
         )
     if pca < seen.low:
         return (
-            f"Thin directions: {counted}, fewer than neighbourhoods show. Some directions are "
+            f"Thin directions: {counted}, fewer than neighborhoods show. Some directions are "
             "too thin to matter for the variance of the whole: noise, or fine structure."
         )
     if pca >= seen.n_features:
@@ -121,17 +121,17 @@ def _variation(seen: Evidence) -> str:
     low, high = seen.varies
     return (
         f"The dimension varies from {low:.2g} to {high:.2g} over the data: no one number "
-        "describes them all. Colour a map by per_point to see where; the correlation "
+        "describes them all. Color a map by per_point to see where; the correlation "
         "dimension is mostly that of the densest part."
     )
 
 
-def _pieces(seen: Evidence) -> str:
-    if seen.pieces == 1:
+def _components(seen: Evidence) -> str:
+    if seen.components == 1:
         return ""
     return (
-        f"Clusters: the neighbour graph falls into {seen.pieces} pieces. Directions between "
-        "them count for PCA and not within neighbourhoods."
+        f"Clusters: the neighbor graph falls into {seen.components} components. Directions between "
+        "them count for PCA and not within neighborhoods."
     )
 
 
@@ -146,7 +146,7 @@ def _lattice(seen: Evidence) -> str:
     if seen.ties <= seen.many_ties:
         return ""
     return (
-        f"Rounded values: {seen.ties:.0%} of the points have their two nearest neighbours at "
+        f"Rounded values: {seen.ties:.0%} of the points have their two nearest neighbors at "
         "the same distance, as on a lattice; trust two_nn least."
     )
 
@@ -154,4 +154,4 @@ def _lattice(seen: Evidence) -> str:
 def _approximate(seen: Evidence) -> str:
     if seen.recall == 1:
         return ""
-    return f"Neighbours were searched approximately; {seen.recall:.1%} of them were found."
+    return f"Neighbors were searched approximately; {seen.recall:.1%} of them were found."

@@ -14,21 +14,21 @@ from manifoldry.util.typing import Array, Matrix
 
 @dataclass(frozen=True, eq=False)
 class LinearSpectrum:
-    """Shares of the variance along the principal axes, with what each point contributes.
+    """Fractions of the variance along the principal axes, with what each point contributes.
 
     Parameters
     ----------
-    shares : array of shape (k,)
-        Share of the whole variance along every axis, largest first.
+    fractions : array of shape (k,)
+        Fraction of the whole variance along every axis, largest first.
     parts : array of shape (n_rows, k)
-        Squared coordinates of every point, as shares of the mean squared distance to the centre.
+        Squared coordinates of every point, as fractions of the mean squared distance to the center.
     lengths : array of shape (n_rows,)
-        Squared distances to the centre, divided by their mean.
+        Squared distances to the center, divided by their mean.
     all_there_are : int
         Number of axes that data of this shape can have.
     """
 
-    shares: Array
+    fractions: Array
     parts: Array
     lengths: Array
     all_there_are: int
@@ -51,14 +51,14 @@ class LinearSpectrum:
 
     @property
     def errors(self) -> Array:
-        """Standard error of each share: to first order eigenvectors do not matter."""
-        influence = self.parts - self.shares * self.lengths[:, None]
+        """Standard error of each fraction: to first order eigenvectors do not matter."""
+        influence = self.parts - self.fractions * self.lengths[:, None]
         return influence.std(axis=0) / np.sqrt(len(self.lengths))
 
     @property
     def held(self) -> tuple[Array, Array]:
-        """Share of the variance that the first axes hold together, and its standard error."""
-        held = np.minimum(np.cumsum(self.shares), 1.0)
+        """Fraction of the variance that the first axes hold together, and its standard error."""
+        held = np.minimum(np.cumsum(self.fractions), 1.0)
         influence = np.cumsum(self.parts, axis=1) - held * self.lengths[:, None]
         return held, influence.std(axis=0) / np.sqrt(len(self.lengths))
 

@@ -1,4 +1,4 @@
-"""Dimension from the directions in which neighbourhoods extend."""
+"""Dimension from the directions in which neighborhoods extend."""
 
 from typing import Any
 
@@ -15,25 +15,27 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 
-def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = None) -> Dimension:
-    """Estimate the dimension as the number of directions in which neighbourhoods extend.
+def local_pca(
+    X: Any, *, n_neighbors: int | None = None, fraction: float | None = None
+) -> Dimension:
+    """Estimate the dimension as the number of directions in which neighborhoods extend.
 
-    By default the *effective* number, (Σλ)²/Σλ² of the variances λ of a neighbourhood along its
+    By default the *effective* number, (Σλ)²/Σλ² of the variances λ of a neighborhood along its
     principal axes: d equal ones count as d, one that is hardly there as hardly any, so that no
     threshold has to be chosen. A few points do not show all directions equally even where they are
     equal; both sums are corrected for that, as for a normal distribution. It is hardly lowered by
     edges and high dimensions, which is where methods that look at distances fail; noise and
-    curvature add to it as far as they are visible across a neighbourhood.
+    curvature add to it as far as they are visible across a neighborhood.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data, or a graph with Euclidean distances; copies of a row count once.
     n_neighbors : int, default=None
-        Neighbours that make a neighbourhood, with the point itself; by default 20, or what the
+        Neighbors that make a neighborhood, with the point itself; by default 20, or what the
         data allow.
-    share : float, default=None
-        Count the fewest directions that hold at least this share of a neighbourhood's variance
+    fraction : float, default=None
+        Count the fewest directions that hold at least this fraction of a neighborhood's variance
         instead. The number is at most `n_neighbors` and low where that is not many times the
         dimension.
 
@@ -41,7 +43,7 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
     -------
     Dimension
         With the dimension around every point. Inverse dimensions are averaged over points, as
-        in :func:`maximum_likelihood`; counts by `share` as they are.
+        in :func:`maximum_likelihood`; counts by `fraction` as they are.
 
     Examples
     --------
@@ -49,27 +51,29 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
     >>> from manifoldry.dimension import local_pca
     >>> X = np.random.default_rng(0).uniform(size=(1000, 5))
     >>> local_pca(X)
-    local_pca: 4.82 [4.75 to 4.9 by chance alone] (effective directions among 20 neighbours)
+    local_pca: 4.82 [4.75 to 4.9 by chance alone] (effective directions among 20 neighbors)
     """
     source = Source.of(X)
     points = source.require_points("local_pca")
     k = source.resolve_neighbors(n_neighbors, least=3)
-    if share is not None:
-        check_at_most("share", check_positive("share", share), 1.0, "a share of the variance")
+    if fraction is not None:
+        check_at_most(
+            "fraction", check_positive("fraction", fraction), 1.0, "a fraction of the variance"
+        )
     members = source.nearest(k)[0]
     full = np.flatnonzero(members[:, -1] >= 0)
     if len(full) < 2:
-        raise ValueError(f"only {len(full)} points have {k} distinct neighbours; pass fewer")
+        raise ValueError(f"only {len(full)} points have {k} distinct neighbors; pass fewer")
     neighborhoods = np.column_stack([full, members[full]])
-    found = _over(points, neighborhoods, share)
+    found = _over(points, neighborhoods, fraction)
     error = _relative_error(found, k, source.n)
-    if share is None:
+    if fraction is None:
         value = _capped(1 / float(found.mean()), error, points)
         found = 1 / found
-        note = f"effective directions among {k} neighbours"
+        note = f"effective directions among {k} neighbors"
     else:
         value = Estimate.positive(float(found.mean()), error * float(found.mean()))
-        note = f"directions that hold {share:.0%} of the variance of {k} neighbours"
+        note = f"directions that hold {fraction:.0%} of the variance of {k} neighbors"
     per_point = np.full(source.n, np.nan)
     per_point[full] = found
     return Dimension(value, "local_pca", note, source.to_samples(per_point))
@@ -78,9 +82,9 @@ def local_pca(X: Any, *, n_neighbors: int | None = None, share: float | None = N
 def _relative_error(found: Array, k: int, n: int, overlap: float = 0.25) -> float:
     """Standard error of the mean, relative to it.
 
-    Where neighbourhoods are most of the data they are all alike, and their spread says nothing
+    Where neighborhoods are most of the data they are all alike, and their spread says nothing
     about chance; a single one is off by about 2/k (simulated), and overlapping ones by no less.
-    About one in `overlap`·k neighbourhoods is independent of the others (simulated).
+    About one in `overlap`·k neighborhoods is independent of the others (simulated).
     """
     shared = max(1.0, overlap * k)
     seen = error_of_mean(found, n, shared) / float(found.mean())
@@ -101,20 +105,20 @@ def _varying(X: Matrix) -> int:
     return int((highest > lowest).sum())
 
 
-def _over(X: Matrix, neighborhoods: IntArray, share: float | None) -> Array:
-    """Inverse effective number of directions, or their count, of every neighbourhood."""
+def _over(X: Matrix, neighborhoods: IntArray, fraction: float | None) -> Array:
+    """Inverse effective number of directions, or their count, of every neighborhood."""
     n, size = neighborhoods.shape
 
     def part(block: slice) -> Array:
         centered = _centered(gathered(X, neighborhoods[block]))
-        return _inverse(centered) if share is None else _count(centered, share)
+        return _inverse(centered) if fraction is None else _count(centered, fraction)
 
     blocks = row_blocks(n, size * max(X.shape[1], size), budget=2**20)
     return np.concatenate(map_threads(part, blocks))
 
 
 def _centered(local: Array) -> Array:
-    """Neighbourhoods around their mean, each in a unit of its own size."""
+    """Neighborhoods around their mean, each in a unit of its own size."""
     local = local - local[:, :1]  # differences keep their digits far from the origin
     local /= np.abs(local).max(axis=(1, 2), keepdims=True)
     return np.asarray(local - local.mean(axis=1, keepdims=True))
@@ -128,7 +132,7 @@ def _small_gram(centered: Array) -> Array:
 
 
 def _inverse(centered: Array) -> Array:
-    """Σλ²/(Σλ)² of the covariance behind each neighbourhood, unbiased in both sums.
+    """Σλ²/(Σλ)² of the covariance behind each neighborhood, unbiased in both sums.
 
     For f = size − 1 degrees of freedom and a sample covariance S of normal points with covariance
     C, E tr S² = (1 + 1/f) tr C² + (tr C)²/f and E (tr S)² = (tr C)² + (2/f) tr C².
@@ -141,7 +145,7 @@ def _inverse(centered: Array) -> Array:
     return np.asarray(np.minimum(true_square / (trace**2 - 2 / f * true_square), 1.0))
 
 
-def _count(centered: Array, share: float) -> Array:
+def _count(centered: Array, fraction: float) -> Array:
     values = np.maximum(np.linalg.eigvalsh(_small_gram(centered))[:, ::-1], 0.0)
     held = np.cumsum(values, axis=1) / values.sum(axis=1, keepdims=True)
-    return np.asarray((held < share * (1 - 1e-12)).sum(axis=1) + 1.0)
+    return np.asarray((held < fraction * (1 - 1e-12)).sum(axis=1) + 1.0)

@@ -1,4 +1,4 @@
-"""Dimension from how fast the number of neighbours grows with distance."""
+"""Dimension from how fast the number of neighbors grows with distance."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -19,12 +19,12 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 
 
 def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) -> Dimension:
-    """Estimate the dimension from the distances to 10 to 20 neighbours (Levina & Bickel 2004).
+    """Estimate the dimension from the distances to 10 to 20 neighbors (Levina & Bickel 2004).
 
     The inverse estimate at a point is the mean of log(T_k/T_j), T_j being the distance to its
-    j-th neighbour. Inverses are averaged over points, as MacKay & Ghahramani have it, and the
-    dimensions over all k in a range. It is the most precise of the methods that look at neighbours
-    alone; noise smaller than the 10th neighbour's distance hardly shows, edges make it come out
+    j-th neighbor. Inverses are averaged over points, as MacKay & Ghahramani have it, and the
+    dimensions over all k in a range. It is the most precise of the methods that look at neighbors
+    alone; noise smaller than the 10th neighbor's distance hardly shows, edges make it come out
     low, the more so the higher the dimension.
 
     Parameters
@@ -32,7 +32,7 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data; copies of a row count once.
     n_neighbors : (int, int), default=None
-        Smallest and largest number of neighbours to average over, at least 3; by default 10 and
+        Smallest and largest number of neighbors to average over, at least 3; by default 10 and
         20, or what the data allow.
 
     Returns
@@ -48,25 +48,25 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     >>> X = np.random.default_rng(0).normal(size=(1000, 3))
     >>> sphere = X / np.linalg.norm(X, axis=1)[:, None]
     >>> maximum_likelihood(sphere)
-    maximum_likelihood: 1.98 [1.93 to 2.02 by chance alone] (1000 points, 10 to 20 neighbours)
+    maximum_likelihood: 1.98 [1.93 to 2.02 by chance alone] (1000 points, 10 to 20 neighbors)
     """
     source = Source.of(X)
     low, high = _resolve(source, n_neighbors)
     distances = source.nearest(high)[1]
     full = np.isfinite(distances[:, -1])
     if not full.any():
-        raise ValueError(f"no point has {high} distinct neighbours; build the graph with more")
+        raise ValueError(f"no point has {high} distinct neighbors; build the graph with more")
     inverse = inverse_dimensions(distances[full], low)
     if not inverse.any():
         raise ValueError(
-            f"all {high} nearest neighbours of every point are equally far, as in a simplex: no "
+            f"all {high} nearest neighbors of every point are equally far, as in a simplex: no "
             "finite dimension explains that"
         )
     dimensions = 1 / inverse.mean(axis=0)  # of every k
     # To first order, what each point contributes to the mean of these dimensions.
     influence = -(inverse * dimensions**2).mean(axis=1)
     value = Estimate.positive(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))
-    note = f"{full.sum()} points, {low} to {high} neighbours"
+    note = f"{full.sum()} points, {low} to {high} neighbors"
     per_point = np.full(source.n, np.nan)
     per_point[full] = _per_point(inverse, low)
     return Dimension(value, "maximum_likelihood", note, source.to_samples(per_point))
@@ -75,7 +75,7 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
 def _resolve(
     source: Source, n_neighbors: tuple[int, int] | None, fewest: int = 10
 ) -> tuple[int, int]:
-    """The range of neighbours: what was asked for, or from `fewest` to the usual number."""
+    """The range of neighbors: what was asked for, or from `fewest` to the usual number."""
     if n_neighbors is None:
         high = source.resolve_neighbors(None, least=3)
         return min(fewest, max(3, high // 2)), high
@@ -87,7 +87,7 @@ def _resolve(
 
 
 def inverse_dimensions(distances: Array, low: int) -> Array:
-    """Mean of log(T_k/T_j) over j < k at every point, for k from `low` to all neighbours.
+    """Mean of log(T_k/T_j) over j < k at every point, for k from `low` to all neighbors.
 
     `distances` is (n, high), ascending; the result is (n, high − low + 1).
     """
@@ -101,7 +101,7 @@ def _per_point(inverse: Array, low: int) -> Array:
     k = low + np.arange(inverse.shape[1])
     with np.errstate(divide="ignore"):
         each = (k - 2) / (k - 1) / inverse
-    each[np.isinf(each)] = np.nan  # neighbours that are all equally far
+    each[np.isinf(each)] = np.nan  # neighbors that are all equally far
     told = np.isfinite(each)
     total = np.where(told, each, 0.0).sum(axis=1)
     return np.where(told.any(axis=1), total / np.maximum(told.sum(axis=1), 1), np.nan)
@@ -115,9 +115,9 @@ def two_nn(
     n_draws: int = 200,
     random_state: RandomState = None,
 ) -> Dimension:
-    """Estimate the dimension from r₂/r₁, second over first neighbour distance (Facco et al. 2017).
+    """Estimate the dimension from r₂/r₁, second over first neighbor distance (Facco et al. 2017).
 
-    Where points are spread evenly over a ball that holds two neighbours, the logarithm of that
+    Where points are spread evenly over a ball that holds two neighbors, the logarithm of that
     ratio is exponentially distributed and the dimension is its rate. No other method looks so
     closely: it needs no even sampling and hardly sees curvature, but where there is noise it
     counts the noise. Above about five dimensions edges make it come out low.
@@ -127,11 +127,11 @@ def two_nn(
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data; copies of a row count once.
     fit : {"line", "likelihood"}, default="line"
-        Fit the line −log(1 − F) = d·log(r₂/r₁) through the origin, F being the share of points
+        Fit the line −log(1 − F) = d·log(r₂/r₁) through the origin, F being the fraction of points
         with a smaller ratio; or take the maximum of the likelihood, which is more precise where
         the assumptions hold and less robust where they do not.
     discard : float, default=None
-        Share of the largest ratios to leave out: by default 0.1 for the line, 0 for the
+        Fraction of the largest ratios to leave out: by default 0.1 for the line, 0 for the
         likelihood, which counts them as "at least so large".
     n_draws : int, default=200
         Draws of the bootstrap behind the interval.
@@ -152,40 +152,40 @@ def two_nn(
     source = Source.of(X)
     check_option("fit", fit, tuple(_FITS))
     chosen = _FITS[fit]
-    share = check_nonnegative("discard", chosen.discard if discard is None else discard)
-    check_below("discard", share, 1.0, "a share")
+    fraction = check_nonnegative("discard", chosen.discard if discard is None else discard)
+    check_below("discard", fraction, 1.0, "a fraction")
     logs, tied = log_ratios(source.nearest(source.resolve_neighbors(2, least=2))[1])
-    keep = int(len(logs) * (1 - share))
+    keep = int(len(logs) * (1 - fraction))
     if keep < 2 or keep > len(logs) - chosen.left_out:
         raise ValueError(
-            f"discard={share:g} leaves {keep} of {len(logs)} ratios; the line needs all but at "
+            f"discard={fraction:g} leaves {keep} of {len(logs)} ratios; the line needs all but at "
             "least one, and either fit at least two"
         )
     draws = check_count("n_draws", n_draws, minimum=2)
     value = _interval(logs, keep, chosen.slope, random_state, draws)
     note = f"{len(logs)} points"
     if tied > MANY_TIED:
-        note += f"; {tied:.0%} have two nearest neighbours at the same distance, as on a lattice"
+        note += f"; {tied:.0%} have two nearest neighbors at the same distance, as on a lattice"
     return Dimension(value, "two_nn", note)
 
 
 def log_ratios(
     distances: Array, *, rounding: float = 1e-9, most_tied: float = 0.5
 ) -> tuple[Array, float]:
-    """log(r₂/r₁) of the points that have two neighbours, ascending, and the share of zeros.
+    """log(r₂/r₁) of the points that have two neighbors, ascending, and the fraction of zeros.
 
-    Ratios closer to one than `rounding` are those of equal distances, of which a share `most_tied`
-    is too many.
+    Ratios closer to one than `rounding` are those of equal distances, of which a fraction
+    `most_tied` is too many.
     """
     near = distances[np.isfinite(distances[:, 1])]
     if len(near) < 3:
-        raise ValueError(f"only {len(near)} points have two neighbours; build the graph with more")
+        raise ValueError(f"only {len(near)} points have two neighbors; build the graph with more")
     logs = np.sort(np.log(near[:, 1]) - np.log(near[:, 0]))
     logs[logs < rounding] = 0.0
     tied = float((logs == 0).mean())
     if tied > most_tied:
         raise ValueError(
-            f"the two nearest neighbours of {tied:.0%} of the points are equally far, as on a "
+            f"the two nearest neighbors of {tied:.0%} of the points are equally far, as on a "
             "lattice, so their ratio says nothing about dimension; use local_pca"
         )
     return logs, tied
@@ -208,7 +208,7 @@ class _Fit(NamedTuple):
     """A way to the dimension, and the largest ratios that it leaves out."""
 
     slope: Callable[[Array, int], float]
-    discard: float  # share of them unless another is asked for
+    discard: float  # fraction of them unless another is asked for
     left_out: int  # their number at least
 
 

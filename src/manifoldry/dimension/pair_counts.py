@@ -22,8 +22,8 @@ def correlation_dimension(
 ) -> Dimension:
     """Estimate the dimension as the slope of log C(r) (Grassberger & Procaccia 1983).
 
-    C(r) is the share of pairs closer than r; on a d-dimensional sheet it grows as r^d. The slope
-    is the mean one between two radii: the median distances to the 10th and to the 20th neighbour,
+    C(r) is the fraction of pairs closer than r; on a d-dimensional sheet it grows as r^d. The slope
+    is the mean one between two radii: the median distances to the 10th and to the 20th neighbor,
     large enough to hold many pairs and small enough to be local. Dense regions have most of the
     pairs and so most of the say, unlike in the methods that ask every point alike.
 
@@ -32,7 +32,7 @@ def correlation_dimension(
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data, or a graph with Euclidean distances; copies of a row count once.
     n_neighbors : (int, int), default=None
-        The neighbours whose median distances are the two radii; by default 10 and 20, or what the
+        The neighbors whose median distances are the two radii; by default 10 and 20, or what the
         data allow.
     max_rows : int, default=1000
         Points whose pairs are counted, at most.
@@ -71,7 +71,7 @@ def correlation_dimension(
 
 
 def _radii(source: Source, n_neighbors: tuple[int, int] | None, nearer: int = 10) -> Array:
-    """Median distances to two neighbours: those asked for, or the `nearer` and the usual one."""
+    """Median distances to two neighbors: those asked for, or the `nearer` and the usual one."""
     if n_neighbors is None:
         high = source.resolve_neighbors(None, least=2)
         low = min(nearer, high // 2)
@@ -85,7 +85,7 @@ def _radii(source: Source, n_neighbors: tuple[int, int] | None, nearer: int = 10
     radii = np.median(distances[:, [low - 1, high - 1]], axis=0)
     if not np.isfinite(radii[1]) or radii[0] == radii[1]:
         raise ValueError(
-            f"the median distances to neighbours {low} and {high} are {radii[0]:.3g} and "
+            f"the median distances to neighbors {low} and {high} are {radii[0]:.3g} and "
             f"{radii[1]:.3g}, which leaves no range of radii; pass other n_neighbors"
         )
     return radii
@@ -107,7 +107,7 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
     """Estimate the dimension as twice the largest slope of log Σ exp(−d²/ε) against log ε.
 
     The rule by which :class:`~manifoldry.DiffusionMaps` picks its width, on all pairs instead of
-    the neighbours (Coifman et al. 2008). The width at the largest slope is a scale at which the
+    the neighbors (Coifman et al. 2008). The width at the largest slope is a scale at which the
     data look most like a manifold. It is a rough estimate. Edges and a point's own weight hold the
     slope down: for 2000 points of a cube by 7 % at two dimensions and 21 % at five, for 400 by 12 %
     and 30 %. Where the data bend, distances stop growing and raise it: by 20 % on a circle and on

@@ -22,9 +22,9 @@ class Profile:
     Parameters
     ----------
     n_neighbors : array of shape (n_scales,)
-        The k of every scale: 1, 2, 4, ...; the dimension is that between k and 2k neighbours.
+        The k of every scale: 1, 2, 4, ...; the dimension is that between k and 2k neighbors.
     radius : array of shape (n_scales,)
-        Median distance to neighbour k.
+        Median distance to neighbor k.
     values : list of Estimate
         The dimension at every scale.
     steady : float
@@ -57,7 +57,7 @@ class Profile:
 
 
 def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = None) -> Profile:
-    """Estimate the dimension at growing scales, from k and 2k neighbours for k = 1, 2, 4, ...
+    """Estimate the dimension at growing scales, from k and 2k neighbors for k = 1, 2, 4, ...
 
     At k = 1 this is :func:`two_nn` by likelihood. In general (r_k/r_2k)^d follows a beta
     distribution (Denti et al. 2022), whose logarithm has the mean ψ(k) − ψ(2k). A dimension that
@@ -67,7 +67,7 @@ def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = N
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data; of a graph without points, as far as its neighbours reach. Copies count once.
+        The data; of a graph without points, as far as its neighbors reach. Copies count once.
     max_rows : int, default=1000
         Points that are asked, at most.
     random_state : int, RandomState, Generator or None, default=None
@@ -84,7 +84,7 @@ def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = N
     >>> from manifoldry.dimension import scale_profile
     >>> rng = np.random.default_rng(0)
     >>> line = np.column_stack([rng.uniform(size=2000), 0.001 * rng.normal(size=2000)])
-    >>> profile = scale_profile(line)  # noise two or three neighbours wide
+    >>> profile = scale_profile(line)  # noise two or three neighbors wide
     >>> bool(profile.values[0] > 1.5), round(profile.values[-1])
     (True, 1)
     """
@@ -101,13 +101,13 @@ def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = N
     return Profile(np.array([k for k, _ in kept]), radius, [one for _, one in kept])
 
 
-def _distances(source: Source, rows: IntArray, largest: int = 256, share: float = 0.1) -> Array:
-    """Distances from some points to their neighbours, as many as the largest scale needs.
+def _distances(source: Source, rows: IntArray, largest: int = 256, fraction: float = 0.1) -> Array:
+    """Distances from some points to their neighbors, as many as the largest scale needs.
 
-    It has so many neighbours, twice that number being looked at, but no more than hold a share of
-    all points: beyond that a neighbourhood is none.
+    It has so many neighbors, twice that number being looked at, but no more than hold a fraction of
+    all points: beyond that a neighborhood is none.
     """
-    widest = min(2 * largest, max(2, int(share * source.n)), source.n - 1)
+    widest = min(2 * largest, max(2, int(fraction * source.n)), source.n - 1)
     if source.points is None:
         return source.nearest(source.resolve_neighbors(None, least=2))[1][rows]
     index = choose_index(source.points)
@@ -115,7 +115,7 @@ def _distances(source: Source, rows: IntArray, largest: int = 256, share: float 
 
 
 def _between(distances: Array, k: int, n: int) -> Estimate | None:
-    """Dimension from the distances to neighbours k and 2k; None where they tell nothing."""
+    """Dimension from the distances to neighbors k and 2k; None where they tell nothing."""
     near = distances[np.isfinite(distances[:, 1])]
     logs = np.log(near[:, 1]) - np.log(near[:, 0])
     if len(logs) < 3 or not logs.any():

@@ -23,7 +23,7 @@ class DimensionReport:
     dimension : int
         The consensus.
     low, high : int
-        The range in which the methods that look at neighbourhoods, and the consensus, lie.
+        The range in which the methods that look at neighborhoods, and the consensus, lie.
     estimates : dict of str to Dimension
         What every method said.
     skipped : dict of str to str
@@ -65,7 +65,7 @@ class DimensionReport:
 
     @property
     def per_point(self) -> Array | None:
-        """Dimension around every point, to colour a map with: by local PCA, else by likelihood."""
+        """Dimension around every point, to color a map with: by local PCA, else by likelihood."""
         for method in ("local_pca", "maximum_likelihood"):
             if method in self.estimates:
                 return self.estimates[method].per_point

@@ -73,14 +73,14 @@ def residual_variance_elbow(
     on a map of one, two, ... coordinates. It falls until the map has as many as the sheet and
     hardly any further. The elbow is where its logarithm bends most. Unlike PCA it is not misled by
     a sheet that is rolled up; a closed surface, which cannot be laid flat, counts as one more, and
-    a false edge between layers spoils it. With several pieces it is that of the largest.
+    a false edge between layers spoils it. With several components it is that of the largest.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data; copies of a row count once.
     n_neighbors : int, default=None
-        Neighbours that paths may go through; by default 10, or what there are, and all of a graph
+        Neighbors that paths may go through; by default 10, or what there are, and all of a graph
         with copies.
     n_components : int, default=None
         Coordinates to try; by default 20, or what the data allow. The elbow comes before the last.
@@ -105,10 +105,10 @@ def residual_variance_elbow(
     source = Source.of(X)
     rng = as_generator(random_state, unset=0)
     graph = _graph(source, n_neighbors)
-    members = largest_piece(graph, source.first if source.given is not None else None)
+    members = largest_component(graph, source.first if source.given is not None else None)
     if len(members) < 4:
         raise ValueError(
-            f"the largest connected piece of the graph has {len(members)} distinct points, too few "
+            f"the largest connected component of the graph has {len(members)} distinct points, too few "
             "for a map; raise n_neighbors"
         )
     landmarks = _landmarks(members, graph, rng, options)
@@ -121,8 +121,8 @@ def residual_variance_elbow(
     return Dimension(value, "residual_variance_elbow", note)
 
 
-def largest_piece(graph: NeighborGraph, first: IntArray | None) -> IntArray:
-    """Points of the largest connected piece, one of every place."""
+def largest_component(graph: NeighborGraph, first: IntArray | None) -> IntArray:
+    """Points of the largest connected component, one of every place."""
     labels = graph.components()[1]
     rows = np.arange(graph.n_query) if first is None else first
     return rows[labels[rows] == np.argmax(np.bincount(labels[rows]))]
@@ -158,7 +158,7 @@ def elbow(residuals: Array, nothing: float = DEFAULT_OPTIONS.nothing) -> tuple[i
 
 def _graph(source: Source, n_neighbors: int | None) -> NeighborGraph:
     graph = source.graph
-    copies = graph.n_query > source.n  # they take places of neighbours that paths could go through
+    copies = graph.n_query > source.n  # they take places of neighbors that paths could go through
     if graph.n_neighbors is None or (copies and n_neighbors is None):
         return graph
     k = min(DEFAULT_NEIGHBORS, graph.k)
@@ -208,10 +208,10 @@ def _range(
 
 def _note(whole: Unrolled, clear: bool, size: int, n: int) -> str:
     told = ", ".join(f"{value:.2g}" for value in whole.residuals[:6])
-    shares = whole.eigenvalues / whole.eigenvalues.sum()
-    note = f"residuals {told}, ...; {int((shares > 0.01).sum())} of the eigenvalues above 1 %"
+    fractions = whole.eigenvalues / whole.eigenvalues.sum()
+    note = f"residuals {told}, ...; {int((fractions > 0.01).sum())} of the eigenvalues above 1 %"
     if not clear:
         note = "no clear elbow; " + note
     if size < n:
-        note += f"; of the largest piece, {size} of {n} points"
+        note += f"; of the largest component, {size} of {n} points"
     return note

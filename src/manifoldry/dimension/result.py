@@ -7,7 +7,7 @@ import numpy as np
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
 
-# Share of points whose two nearest neighbours are equally far, as on a lattice, worth a word.
+# Fraction of points whose two nearest neighbors are equally far, as on a lattice, worth a word.
 MANY_TIED = 0.05
 
 
@@ -26,8 +26,8 @@ class Dimension:
     note : str
         What the method saw, in a few words.
     per_point : array of shape (n_samples,) or None
-        Dimension around every point, for methods that have one, to colour a map with; NaN where
-        a point has too few neighbours to tell.
+        Dimension around every point, for methods that have one, to color a map with; NaN where
+        a point has too few neighbors to tell.
 
     Examples
     --------

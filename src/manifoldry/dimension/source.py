@@ -1,4 +1,4 @@
-"""Distinct points and their neighbours: what the estimators of dimension look at."""
+"""Distinct points and their neighbors: what the estimators of dimension look at."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ _EUCLIDEAN = ("euclidean", "l2")
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """The data of an estimate, copies counted once, or the neighbour graph that stands for them.
+    """The data of an estimate, copies counted once, or the neighbor graph that stands for them.
 
     A copy says nothing new about dimension, and its distance of zero would make all ratios of
     distances meaningless.
@@ -35,7 +35,7 @@ class Source:
     first : array of shape (n_distinct,)
         First sample of every distinct point.
     usual_neighbors : int
-        Neighbours of every point in the graph that all estimators share.
+        Neighbors of every point in the graph that all estimators share.
     """
 
     points: Matrix | None
@@ -112,7 +112,7 @@ class Source:
         return NeighborGraph.build(self.points, min(self.usual_neighbors, self.n - 1), copy=False)
 
     def nearest(self, k: int) -> tuple[IntArray, Array]:
-        """The k nearest distinct neighbours of every distinct point, and their distances.
+        """The k nearest distinct neighbors of every distinct point, and their distances.
 
         Both are (n_distinct, k); where a graph knows fewer, -1 and infinity fill the row.
         """
@@ -130,11 +130,11 @@ class Source:
         return Edges.of(self.given, self.place, self.n)
 
     def resolve_neighbors(self, n_neighbors: int | None, least: int = 1) -> int:
-        """Neighbours to use: what was asked for, or twenty, or what most points have."""
+        """Neighbors to use: what was asked for, or twenty, or what most points have."""
         most, usual = (self.n - 1,) * 2 if self.given is None else self._edges.known
         if most < least:
             raise ValueError(
-                f"the graph knows at most {most} distinct neighbours of a point, and at least "
+                f"the graph knows at most {most} distinct neighbors of a point, and at least "
                 f"{least} are needed; build it with more"
             )
         if n_neighbors is None:
@@ -150,7 +150,7 @@ class Source:
     def _why(self, most: int) -> str:
         if most == self.n - 1:
             return f"one less than the distinct points, of which there are {self.n}"
-        return f"the graph knows no more than {most} distinct neighbours; build it with more"
+        return f"the graph knows no more than {most} distinct neighbors; build it with more"
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +166,7 @@ class Edges:
     def of(cls, graph: NeighborGraph, place: IntArray, n: int) -> "Edges":
         """Those of the graph, where ``place`` is the distinct point of every sample.
 
-        A point's copies know the same neighbours, but not the same copies of those: all are asked.
+        A point's copies know the same neighbors, but not the same copies of those: all are asked.
         """
         rows, columns, lengths = place[graph.rows], place[graph.indices], graph.distances
         order = np.lexsort((lengths, columns, rows))
@@ -179,7 +179,7 @@ class Edges:
 
     @property
     def known(self) -> tuple[int, int]:
-        """How many neighbours the best known point has, and how many more than half have."""
+        """How many neighbors the best known point has, and how many more than half have."""
         ascending = np.sort(self.counts)
         return int(ascending[-1]), int(ascending[(len(ascending) - 1) // 2])
 
@@ -209,7 +209,7 @@ def _read(X: Any) -> Matrix:
 
 
 def _check_distinct(distinct: int, n: int, fewest: int = 4) -> None:
-    """Refuse fewer distinct points than these, which have no third neighbour."""
+    """Refuse fewer distinct points than these, which have no third neighbor."""
     if distinct < fewest:
         raise ValueError(
             f"X has n_samples={n} rows of which {distinct} are distinct; a dimension needs at "

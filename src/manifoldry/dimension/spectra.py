@@ -13,7 +13,7 @@ from manifoldry.util.estimate import Estimate, half_width
 from manifoldry.util.typing import Array
 
 
-def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
+def pca_dimension(X: Any, *, fraction: float = 0.95) -> Dimension:
     """Count the principal directions that hold most of the variance of all the data.
 
     This is the dimension of the flat space the data lie in, as far as they fill it: an upper end
@@ -25,14 +25,14 @@ def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
         The data, or a graph with Euclidean distances; copies of a row count once.
-    share : float, default=0.95
-        Share of the variance to hold.
+    fraction : float, default=0.95
+        Fraction of the variance to hold.
 
     Returns
     -------
     Dimension
-        The interval holds the counts that chance in the shares allows. Of more than 10 000 points
-        a sample is looked at, of more than 300 directions the first.
+        The interval holds the counts that chance in the fractions allows. Of more than 10 000
+        points a sample is looked at, of more than 300 directions the first.
 
     Examples
     --------
@@ -41,14 +41,16 @@ def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
     >>> round(pca_dimension(make_swiss_roll(500, random_state=0).X))  # a sheet rolled up
     3
     """
-    check_at_most("share", check_positive("share", share), 1.0, "a share of the variance")
+    check_at_most(
+        "fraction", check_positive("fraction", fraction), 1.0, "a fraction of the variance"
+    )
     spectrum = Source.of(X).spectrum("pca_dimension")
     held, error = spectrum.held
-    reached = share * (1 - 1e-12)
+    reached = fraction * (1 - 1e-12)
     reach = half_width() * error
     counts = [_first(held + z >= reached) for z in (0, reach, -reach)]
     at = min(counts[0], len(held)) - 1
-    gap = _largest_gap(spectrum.shares)
+    gap = _largest_gap(spectrum.fractions)
     note = f"holding {held[at]:.1%} of the variance; largest gap after {gap}"
     if counts[0] > len(held):
         note = f"the first {len(held)} directions hold {held[-1]:.1%}: more are needed"
@@ -57,10 +59,10 @@ def pca_dimension(X: Any, *, share: float = 0.95) -> Dimension:
     return Dimension(Estimate(counts[0], counts[1], high), "pca_dimension", note)
 
 
-def _largest_gap(shares: Array, nothing: float = 1e-3) -> int:
-    """Directions before the largest gap; those with a share below `nothing` are none."""
-    matter = int((shares > nothing).sum())
-    return eigengap(np.maximum(shares, nothing)[: matter + 1], "largest")
+def _largest_gap(fractions: Array, nothing: float = 1e-3) -> int:
+    """Directions before the largest gap; those with a fraction below `nothing` are none."""
+    matter = int((fractions > nothing).sum())
+    return eigengap(np.maximum(fractions, nothing)[: matter + 1], "largest")
 
 
 def _first(enough: Any) -> int:
@@ -68,7 +70,7 @@ def _first(enough: Any) -> int:
     return int(np.argmax(enough)) + 1 if enough.any() else len(enough) + 1
 
 
-def gram_rank(X: Any, *, share: float = 0.01) -> Dimension:
+def gram_rank(X: Any, *, fraction: float = 0.01) -> Dimension:
     """Count the eigenvalues of a Gram matrix that are more than 1 % of them all.
 
     Of a fitted Isomap the number tells in how many directions the unrolled sheet extends; of
@@ -81,14 +83,14 @@ def gram_rank(X: Any, *, share: float = 0.01) -> Dimension:
         A fitted :class:`~manifoldry.ClassicalMDS`, :class:`~manifoldry.KernelPCA`,
         :class:`~manifoldry.Isomap` or :class:`~manifoldry.PCA`, whose ``computed_eigenvalues_``
         are counted; or data, or a graph with Euclidean distances, copies of a row counted once.
-    share : float, default=0.01
-        An eigenvalue counts if it is more than this share of the sum of the positive ones; of a
+    fraction : float, default=0.01
+        An eigenvalue counts if it is more than this fraction of the sum of the positive ones; of a
         fitted estimator, of those it has computed, so fit it with more components than you expect.
 
     Returns
     -------
     Dimension
-        For data, the interval holds the counts that chance in the shares allows; for a fitted
+        For data, the interval holds the counts that chance in the fractions allows; for a fitted
         estimator it is empty, since its eigenvalues alone do not tell.
 
     Examples
@@ -100,16 +102,18 @@ def gram_rank(X: Any, *, share: float = 0.01) -> Dimension:
     >>> round(gram_rank(X)), round(gram_rank(Isomap(6).fit(X)))
     (3, 2)
     """
-    check_below("share", check_positive("share", share), 1.0, "a share")
+    check_below("fraction", check_positive("fraction", fraction), 1.0, "a fraction")
     if hasattr(X, "fit"):
-        return _of_estimator(X, share)
+        return _of_estimator(X, fraction)
     spectrum = Source.of(X).spectrum("gram_rank")
     reach = half_width() * spectrum.errors
-    count, low, high = (int((spectrum.shares + z > share).sum()) for z in (0, -reach, reach))
-    return Dimension(Estimate(count, low, high), "gram_rank", _note(spectrum.shares, count, share))
+    count, low, high = (int((spectrum.fractions + z > fraction).sum()) for z in (0, -reach, reach))
+    return Dimension(
+        Estimate(count, low, high), "gram_rank", _note(spectrum.fractions, count, fraction)
+    )
 
 
-def _of_estimator(model: Any, share: float) -> Dimension:
+def _of_estimator(model: Any, fraction: float) -> Dimension:
     check_is_fitted(model)
     if not _is_gram(model):
         raise TypeError(
@@ -118,10 +122,10 @@ def _of_estimator(model: Any, share: float) -> Dimension:
         )
     values = np.maximum(model.computed_eigenvalues_, 0.0)
     whole = float(values.sum())
-    shares = np.sort(values)[::-1] / (whole if whole > 0 else 1.0)
-    count = int((shares > share).sum())
-    note = _note(shares, count, share)
-    if count == len(shares):
+    fractions = np.sort(values)[::-1] / (whole if whole > 0 else 1.0)
+    count = int((fractions > fraction).sum())
+    note = _note(fractions, count, fraction)
+    if count == len(fractions):
         note += "; others were not computed: fit with more components"
     return Dimension(Estimate(count), "gram_rank", note)
 
@@ -132,7 +136,7 @@ def _is_gram(model: Any) -> bool:
     return isinstance(model, PCA | ClassicalMDS | KernelPCA | Isomap)
 
 
-def _note(shares: Any, count: int, share: float) -> str:
-    told = ", ".join(f"{value:.1%}" for value in shares[: count + 1][-4:])
-    first = "shares" if count < 4 else "last shares"
-    return f"eigenvalues above {share:.0%} of their sum; {first} {told}"
+def _note(fractions: Any, count: int, fraction: float) -> str:
+    told = ", ".join(f"{value:.1%}" for value in fractions[: count + 1][-4:])
+    first = "fractions" if count < 4 else "last shares"
+    return f"eigenvalues above {fraction:.0%} of their sum; {first} {told}"

@@ -5,7 +5,7 @@ A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it int
 """
 
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
-from manifoldry.eigen.components import PieceSolver, Spectra
+from manifoldry.eigen.components import ComponentSolver, Spectra
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.lanczos import Crowd, Lanczos
@@ -20,6 +20,7 @@ from manifoldry.eigen.standard import StandardProblem
 __all__ = [
     "Auto",
     "Choice",
+    "ComponentSolver",
     "Crowd",
     "Dense",
     "EigenSolver",
@@ -27,7 +28,6 @@ __all__ = [
     "Lanczos",
     "Lobpcg",
     "PairSolver",
-    "PieceSolver",
     "Randomized",
     "ShiftInvertLanczos",
     "SolverFailed",

@@ -57,7 +57,7 @@ class Auto(EigenSolver):
         Largest number of entries (estimated) of a sparse factor; by default what fits into the
         memory that is free, at `bytes_per_entry`.
     probe_up_to : int
-        Largest number of products with a sparse operator before factorising it is considered.
+        Largest number of products with a sparse operator before factorizing it is considered.
     dense_at_most : int
         Largest order that is solved as a dense matrix if everything else has failed.
     copies : bool
@@ -65,7 +65,7 @@ class Auto(EigenSolver):
     bytes_per_entry : int
         Memory of an entry of a factor and its mirror, measured at 10⁶ points.
     patience : float
-        How many times the probe's products a factorisation may cost before products get a second
+        How many times the probe's products a factorization may cost before products get a second
         run.
     estimate_up_to : int
         Order up to which fill-in is estimated before the probe.
@@ -74,7 +74,7 @@ class Auto(EigenSolver):
         700 to 5000 points digits, cells and rolls have 1.3 to 2.3 and are solved faster by
         factors; clouds of 10 and 50 dimensions have more, up to 300, and are not.
     few_products : int
-        Under constraints, products that a factorisation may be worth to be made without a probe.
+        Under constraints, products that a factorization may be worth to be made without a probe.
 
     Examples
     --------
@@ -144,7 +144,7 @@ class Auto(EigenSolver):
     def _sparse_smallest(self, A: Matrix, constraints: int) -> Iterator[Choice]:
         """Try products with the operator first; they show early whether they will do.
 
-        The probe costs less than ordering the matrix for a factorisation, so the fill-in is only
+        The probe costs less than ordering the matrix for a factorization, so the fill-in is only
         estimated when the probe has failed, or where the estimate costs nothing. Constraints make
         every product dearer and lead away from the edge of the spectrum, which a probe looks at.
         """
@@ -153,15 +153,15 @@ class Auto(EigenSolver):
             fill = estimated_fill(A)
             few = constraints and _worth(A, constraints, fill) <= self.few_products
             if few or fill <= self.little_fill * A.nnz:
-                yield from self._factorised(A, constraints, fill, order)
+                yield from self._factorized(A, constraints, fill, order)
                 return
         yield Choice(
             Lanczos(probe=True, max_products=self.probe_up_to, copies=self.copies),
             f"{order}: a probe, products with the operator while they see the end of the spectrum",
         )
-        yield from self._factorised(A, constraints, estimated_fill(A), order)
+        yield from self._factorized(A, constraints, estimated_fill(A), order)
 
-    def _factorised(self, A: Matrix, constraints: int, fill: float, order: str) -> Iterator[Choice]:
+    def _factorized(self, A: Matrix, constraints: int, fill: float, order: str) -> Iterator[Choice]:
         """Yield what is left when a probe has seen nothing but tiny gaps."""
         worth = _worth(A, constraints, fill)
         sizes = f"{order}, {fill:.1e} expected in a factor, worth {worth:.0f} products"
@@ -207,16 +207,16 @@ class Auto(EigenSolver):
 
 
 def _worth(A: Matrix, constraints: int, fill: float) -> float:
-    """Return how many Lanczos steps take as long as a factorisation with that fill-in.
+    """Return how many Lanczos steps take as long as a factorization with that fill-in.
 
     Ordering grows with A and elimination with the squared column lengths, and every constraint
-    takes a solve; a step is the product, orthogonalising what it gives, and the interpreter.
+    takes a solve; a step is the product, orthogonalizing what it gives, and the interpreter.
     Coefficients in seconds, of 2 cores and 10⁴ to 10⁶ points: only the ratio counts.
     """
     n = A.shape[0]
-    factorisation = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n + 5e-9 * constraints * fill
+    factorization = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n + 5e-9 * constraints * fill
     step = 1.6e-9 * A.nnz + 3e-8 * n + 8e-10 * constraints * n + 1.5e-4
-    return float(factorisation / step)
+    return float(factorization / step)
 
 
 def _told(reason: str, failures: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""One problem or several that belong together: every connected piece is solved by itself."""
+"""One problem or several that belong together: every connected component is solved by itself."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from manifoldry.util.validation import plan_memory
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """Eigenpairs of every piece, the largest piece first; a piece of one point has none."""
+    """Eigenpairs of every component, the largest component first; a component of one point has none."""
 
     found: list[Spectrum | None]
     k: int
-    """Pairs that were asked for; small pieces have fewer."""
+    """Pairs that were asked for; small components have fewer."""
 
     @property
     def largest(self) -> Spectrum:
-        """What was found for the largest piece."""
-        assert self.found[0] is not None  # a largest piece of one point is refused before
+        """What was found for the largest component."""
+        assert self.found[0] is not None  # a largest component of one point is refused before
         return self.found[0]
 
     @cached_property
     def padded(self) -> list[Spectrum]:
-        """The spectra with zeros for pairs that a piece does not have."""
+        """The spectra with zeros for pairs that a component does not have."""
         return [_nothing(self.k) if s is None else s.padded(self.k) for s in self.found]
 
     @property
     def values(self) -> Array:
-        """Eigenvalues, (n_pieces, k)."""
+        """Eigenvalues, (n_components, k)."""
         return np.stack([spectrum.values for spectrum in self.padded])
 
-    def vectors(self, pieces: list[IntArray], n: int) -> Array:
-        """Eigenvectors of all pieces, whose rows are given, as functions on `n` points, (n, k)."""
+    def vectors(self, components: list[IntArray], n: int) -> Array:
+        """Eigenvectors of all components, whose rows are given, as functions on `n` points, (n, k)."""
         V = np.zeros((n, self.k))
-        for rows, spectrum in zip(pieces, self.padded, strict=True):
+        for rows, spectrum in zip(components, self.padded, strict=True):
             V[rows] = spectrum.vectors
         return V
 
@@ -60,8 +60,8 @@ def plan_pairs(problem: SpectralProblem, k: int, vectors: int) -> None:
 
 
 @dataclass(frozen=True)
-class PieceSolver:
-    """Solves the problems of all pieces for their first pairs.
+class ComponentSolver:
+    """Solves the problems of all components for their first pairs.
 
     Parameters
     ----------

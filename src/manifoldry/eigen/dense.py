@@ -23,10 +23,10 @@ class Dense(PairSolver):
     Parameters
     ----------
     clear : float
-        Eigenvalues of FᵀF above this share of the largest give vectors F w / σ that rounding
+        Eigenvalues of FᵀF above this fraction of the largest give vectors F w / σ that rounding
         spares.
     null : float
-        Eigenvalues of a Gram operator below this share of the largest belong to its null space.
+        Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
     null_implicit : float
         The same where only products with F are known: through FᵀF eigenvalues come with that much
         error, and dividing by σ would blow it up.

@@ -17,8 +17,8 @@ from manifoldry.util.typing import Array, Matrix
 class Gram:
     """The n × n positive semidefinite operator F Fᵀ of a factor F with n rows.
 
-    Nothing of size n × n is formed: a solver works on the shorter side of F. Centring needs no
-    centred copy of F either: deflate the constant, and F is used as (I − 11ᵀ/n) F.
+    Nothing of size n × n is formed: a solver works on the shorter side of F. Centering needs no
+    centered copy of F either: deflate the constant, and F is used as (I − 11ᵀ/n) F.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Gram:
 
     @property
     def explicit(self) -> bool:
-        """Whether F is a plain array, so that orthogonal factorisations apply."""
+        """Whether F is a plain array, so that orthogonal factorizations apply."""
         return isinstance(self.factor, np.ndarray)
 
     @cached_property

@@ -32,7 +32,7 @@ class ShiftedInverse:
     A : ndarray or sparse array of shape (n, n)
         A symmetric matrix.
     shift : float
-        The shift σ; NotDefiniteError is raised if the factorisation finds eigenvalues beyond it.
+        The shift σ; NotDefiniteError is raised if the factorization finds eigenvalues beyond it.
     end : {"smallest", "largest"}
         Whether σ should lie below or above the spectrum.
     trusted : bool
@@ -56,8 +56,8 @@ class ShiftedInverse:
         if sp.issparse(A):
             self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
             dissect = n > dissect_from and _metis() is not None
-            factorised = PermutedLU if dissect else _definite_lu
-            self._lu: Matrix = factorised(self.M, trusted=trusted)
+            factorized = PermutedLU if dissect else _definite_lu
+            self._lu: Matrix = factorized(self.M, trusted=trusted)
         else:
             self.M = sign * (A - shift * np.eye(n))
             self._factor = _cholesky(self.M)
@@ -69,7 +69,7 @@ class ShiftedInverse:
         return np.asarray(cho_solve(self._factor, X, check_finite=False))
 
     def constrained(
-        self, Q: Array, n_deflated: int = 0, *, invariant: float = 1e-13, cancelling: float = 1e4
+        self, Q: Array, n_deflated: int = 0, *, invariant: float = 1e-13, canceling: float = 1e4
     ) -> LinearOperator:
         """Return the inverse of P M P on range(P), P = I − QQᵀ.
 
@@ -77,15 +77,15 @@ class ShiftedInverse:
         the same only if Q is invariant, and then it is both cheaper and more accurate; the first
         `n_deflated` columns, said to be eigenvectors, are treated so if they are.
 
-        `invariant` is the share of M's largest entry below which ‖P M Q‖ counts as rounding, and
-        `cancelling` the condition of QᵀM⁻¹Q beyond which a solve is corrected.
+        `invariant` is the fraction of M's largest entry below which ‖P M Q‖ counts as rounding, and
+        `canceling` the condition of QᵀM⁻¹Q beyond which a solve is corrected.
         """
         if self._is_invariant(Q, invariant):
             return self._operator(self._deflated(Q))
         D = Q[:, :n_deflated]
         if not self._is_invariant(D, invariant):
             D = D[:, :0]
-        return self._operator(self._bordered(D, Q[:, D.shape[1] :], cancelling))
+        return self._operator(self._bordered(D, Q[:, D.shape[1] :], canceling))
 
     def _is_invariant(self, Q: Array, tolerance: float) -> bool:
         MQ = self.M @ Q
@@ -97,7 +97,7 @@ class ShiftedInverse:
             return self.solve
         return lambda X: _out(D, self.solve(_out(D, X)))
 
-    def _bordered(self, D: Array, C: Array, cancelling: float) -> Solve:
+    def _bordered(self, D: Array, C: Array, canceling: float) -> Solve:
         """Return the constrained solve for a C that is not invariant, next to a D that is."""
         solve = self._deflated(D)
         W = solve(C)
@@ -116,7 +116,7 @@ class ShiftedInverse:
         # A null vector of A that neither D nor C contains makes both terms of `once` huge and lets
         # them cancel. One correction wins the digits back (path, n = 400: residual 3e-6 to 3e-11).
         spread = np.linalg.eigvalsh(S)[[0, -1]]
-        return refined if spread[1] > cancelling * spread[0] else once
+        return refined if spread[1] > canceling * spread[0] else once
 
     def _operator(self, product: Solve) -> LinearOperator:
         return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
@@ -125,10 +125,10 @@ class ShiftedInverse:
 def estimated_fill(
     A: Matrix, *, ball: int = 8000, small_ball: int = 500, smallest_ball: int = 100
 ) -> float:
-    """Return about how many entries the sparse factor of A will have, without factorising A.
+    """Return about how many entries the sparse factor of A will have, without factorizing A.
 
-    Two nested balls of the graph of A are factorised and the growth is extrapolated. On nearest
-    neighbour graphs of 2 to 6 dimensions this came within 50 % of the truth, on
+    Two nested balls of the graph of A are factorized and the growth is extrapolated. On nearest
+    neighbor graphs of 2 to 6 dimensions this came within 50 % of the truth, on
     rolls of 10⁵ points it was a third too much.
 
     The larger ball has at most `ball` vertices. It has fewer on small graphs, a tenth and at least

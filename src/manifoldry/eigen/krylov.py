@@ -130,11 +130,11 @@ def _extend(
     j: int,
     first: int,
     space: Space,
-    cancelled: float = 1e-3,
+    canceled: float = 1e-3,
 ) -> float:
     """Put the next direction into V[j + 1] and row j into T; return its length.
 
-    A direction shorter than the share `cancelled` of the product has lost digits to cancellation,
+    A direction shorter than the fraction `canceled` of the product has lost digits to cancellation,
     and takes one more sweep.
     """
     w = operator @ V[j]
@@ -148,7 +148,7 @@ def _extend(
         h[i:] += c
     w = space.project(w)
     beta = float(np.linalg.norm(w))
-    if beta < cancelled * scale:
+    if beta < canceled * scale:
         w = space.project(w - (V[: j + 1] @ w) @ V[: j + 1])
         beta = float(np.linalg.norm(w))
     T[j, : j + 1] = T[: j + 1, j] = h

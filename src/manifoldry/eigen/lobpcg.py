@@ -54,7 +54,7 @@ def inverse_diagonal(M: Matrix) -> Preconditioner:
 class Lobpcg(PairSolver):
     """Solve by preconditioned conjugate gradients on a block of vectors (LOBPCG).
 
-    Use it for the smallest end of sparse semidefinite operators too large to factorise. The
+    Use it for the smallest end of sparse semidefinite operators too large to factorize. The
     preconditioner is smoothed-aggregation multigrid where pyamg is installed, the inverse
     diagonal otherwise, and none where the operator is not known to be semidefinite.
 

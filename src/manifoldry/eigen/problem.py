@@ -53,7 +53,7 @@ class SpectralProblem:
     constraint : array of shape (n,) or (n, c), optional
         Columns of C, an arbitrary subspace; it need not be invariant.
     bounds : (float, float), optional
-        An interval known to hold the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalised
+        An interval known to hold the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalized
         Laplacian, (0, inf) for any positive semidefinite operator.
     scale : {"unit", "sqrt_n", "sqrt_eigenvalue"}
         How eigenvectors become coordinates: as they are, times √n, or times √λ.
@@ -199,7 +199,7 @@ def _check_magnitude(entries: Array) -> None:
 
 
 def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) -> None:
-    """Refuse a matrix that differs from its transpose by more than this share of its entries.
+    """Refuse a matrix that differs from its transpose by more than this fraction of its entries.
 
     Dense ones are compared up to an order at which n² work is nothing beside n³.
     """

@@ -1,4 +1,4 @@
-"""Randomised block Krylov iteration."""
+"""Randomized block Krylov iteration."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _krylov_ritz(standard: StandardProblem, X: Array, power: int) -> Array:
     basis, images = X, standard.project(standard.apply(X))
     new = images
     for _ in range(power):
-        # Orthogonalised twice against all that came before: block Lanczos without loss.
+        # Orthogonalized twice against all that came before: block Lanczos without loss.
         for _ in range(2):
             new = np.linalg.qr(new - basis @ (basis.T @ new))[0]
         new = np.linalg.qr(standard.project(new))[0]

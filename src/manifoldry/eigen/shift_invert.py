@@ -32,7 +32,7 @@ class ShiftInvertLanczos(PairSolver):
     """Solve with products by (A − σI)⁻¹, σ just outside the wanted end of the spectrum.
 
     Use it for the smallest end of explicit matrices, sparse above all: the inverse pulls tiny
-    gaps apart, so that a few dozen solves suffice. One factorisation is kept in memory.
+    gaps apart, so that a few dozen solves suffice. One factorization is kept in memory.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class ShiftInvertLanczos(PairSolver):
         Beyond this order a shift from a known edge is trusted: the pivots that would prove it sit
         in a copy of the factor (LTSA, 10⁵ points: a quarter of its time).
     negative : float
-        Share of the inverse's largest eigenvalue at which a negative one, seen in the iteration,
+        Fraction of the inverse's largest eigenvalue at which a negative one, seen in the iteration,
         refutes the shift.
 
     Examples
@@ -95,7 +95,7 @@ class ShiftInvertLanczos(PairSolver):
             return dense_pairs(standard, k)
         if not (standard.sparse or isinstance(standard.A, np.ndarray)):
             raise SolverFailed(
-                f"{self.name} factorises the operator and needs it as an array or sparse matrix",
+                f"{self.name} factorizes the operator and needs it as an array or sparse matrix",
                 'pass eigen_solver="lanczos" for an operator given by its product',
             )
         tried = []

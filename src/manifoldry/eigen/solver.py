@@ -77,7 +77,7 @@ class PairSolver(EigenSolver):
     """Base of the solvers that compute eigenpairs themselves.
 
     A concrete solver provides :meth:`_pairs` for the standard form. Whatever it returns is
-    orthonormalised, refined by Rayleigh–Ritz and verified here, in the same way for all.
+    orthonormalized, refined by Rayleigh–Ritz and verified here, in the same way for all.
     """
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:

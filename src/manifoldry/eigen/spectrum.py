@@ -13,7 +13,7 @@ from manifoldry.util.typing import Array, IntArray
 _EPS = float(np.finfo(np.float64).eps)
 # Double precision carries A v to a few units of eps‖A‖: no solver can promise less.
 ROUNDING = 4 * _EPS
-# Directions whose eigenvalue is below this share of the largest carry only rounding.
+# Directions whose eigenvalue is below this fraction of the largest carry only rounding.
 RANK_TOLERANCE = 1e-12
 
 
@@ -98,7 +98,7 @@ class Spectrum:
 
     @property
     def tolerances(self) -> Array:
-        """Largest residual accepted for each pair: a share of the gap, but not below rounding."""
+        """Largest residual accepted for each pair: a fraction of the gap, but not below rounding."""
         gaps = self.acceptance.known(self.gaps, self.norm)
         return np.maximum(self.acceptance.angle * gaps, ROUNDING * self.norm)
 
@@ -238,7 +238,7 @@ def cluster_gaps(values: Array, width: float) -> Array:
 def fixed_signs(V: Array, tie: float = 1e-6) -> Array:
     """Return V with the entry of largest modulus of each column positive.
 
-    Among entries tied to within the share `tie` the first decides: an odd eigenvector has two
+    Among entries tied to within the fraction `tie` the first decides: an odd eigenvector has two
     entries of equal modulus, and rounding must not choose between them.
     """
     modulus = np.abs(V)

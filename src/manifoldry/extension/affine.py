@@ -7,7 +7,7 @@ from scipy import sparse
 
 from manifoldry.eigen import Spectrum
 from manifoldry.extension.base import Extension
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.distances import Frame
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -26,7 +26,7 @@ class AffineMap(Extension):
     def of(cls, X: Matrix, frame: Frame, spectrum: Spectrum) -> "AffineMap":
         """The map whose training coordinates are U·√ℓ, for eigenpairs (ℓ, U) of the Gram."""
         F = frame.apply(X)
-        # Dual vectors sum to zero, so centring F would change nothing here.
+        # Dual vectors sum to zero, so centering F would change nothing here.
         V = np.asarray(F.T @ spectrum.dual_vectors)
         offset = np.asarray(F.mean(axis=0)).ravel()
         mean = frame.origin + offset * frame.unit
@@ -42,14 +42,14 @@ class AffineMap(Extension):
         return np.asarray(scaled) * self.unit
 
     def among(self, X: Matrix) -> Array:
-        """Inner products of new points with each other, centred as the training points were."""
+        """Inner products of new points with each other, centered as the training points were."""
         dense = X.toarray() if sparse.issparse(X) else X
         centered = (dense - self.mean) / self.unit - self.rest
         return np.asarray(centered @ centered.T)
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(
-            "a linear map keeps no data; its kernel is the inner product of centred rows, "
+            "a linear map keeps no data; its kernel is the inner product of centered rows, "
             "(X - mean) @ (X_train - mean).T"
         )
 
@@ -60,30 +60,30 @@ class AffineMap(Extension):
 
 @dataclass(frozen=True, eq=False)
 class Mixture(Extension):
-    """The affine map of a point's piece, applied to its coordinates on the other map.
+    """The affine map of a point's component, applied to its coordinates on the other map.
 
-    A new point belongs to the piece of the training point nearest to it.
+    A new point belongs to the component of the training point nearest to it.
     """
 
     basis: Extension
     index: NeighborIndex
-    centers: Array  # (n_pieces, n_basis)
-    axes: Array  # (n_pieces, n_basis, n_components)
-    pieces: Pieces
+    centers: Array  # (n_components, n_basis)
+    axes: Array  # (n_components, n_basis, n_components)
+    components: Layout
 
     def transform(self, X: Matrix) -> Array:
         return self.place(*self.within(X))
 
-    def place(self, Y: Array, piece: IntArray) -> Array:
-        return self.pieces.place(Y, piece)
+    def place(self, Y: Array, component: IntArray) -> Array:
+        return self.components.place(Y, component)
 
     def within(self, X: Matrix) -> tuple[Array, IntArray]:
-        piece = self._piece(X)
-        steps = self.basis.transform(X) - self.centers[piece]
-        return np.einsum("nm,nml->nl", steps, self.axes[piece]), piece
+        component = self._component(X)
+        steps = self.basis.transform(X) - self.centers[component]
+        return np.einsum("nm,nml->nl", steps, self.axes[component]), component
 
-    def _piece(self, X: Matrix) -> IntArray:
-        if len(self.centers) == 1 and self.pieces.labels.min() == 0:
+    def _component(self, X: Matrix) -> IntArray:
+        if len(self.centers) == 1 and self.components.labels.min() == 0:
             return np.zeros(X.shape[0], dtype=np.intp)
         nearest = self.index.nearest(self.index.read(X), 1)[0][:, 0]
-        return self.pieces.labels[nearest]
+        return self.components.labels[nearest]

@@ -43,11 +43,11 @@ class Extension(ABC):
         """Coordinates of new points, (n_new, n_components)."""
 
     def within(self, X: Matrix) -> tuple[Array, IntArray]:
-        """Coordinates of new points in their own piece of the map, and which piece that is."""
+        """Coordinates of new points in their own component of the map, and which component that is."""
         return self.transform(X), np.zeros(X.shape[0], dtype=np.intp)
 
-    def place(self, Y: Array, piece: IntArray) -> Array:
-        """Coordinates on the map of coordinates within pieces."""
+    def place(self, Y: Array, component: IntArray) -> Array:
+        """Coordinates on the map of coordinates within components."""
         return Y
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:

@@ -134,7 +134,7 @@ def descend_each(
     rows: IntArray,
     tolerance: float = 1e-10,
     max_iter: int = 1000,
-    armijo: float = 1e-4,  # share of the decrease along the slope that a step has to bring
+    armijo: float = 1e-4,  # fraction of the decrease along the slope that a step has to bring
     rounding: float = 1e-15,  # of energies, in the frame of the data
 ) -> tuple[Array, Array]:
     """Minimize the energies `rows` from `starts`: where the searches end, and the energy there.

@@ -8,7 +8,7 @@ import numpy as np
 
 from manifoldry.affinity.dense import UNKNOWN_AMONG
 from manifoldry.extension.base import Extension, KernelExtension, Nystrom
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, squared_distances
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
@@ -61,7 +61,7 @@ class Gower:
         return self.distances.n_train
 
     def matrix(self, X: Matrix) -> Array:
-        """Uncentred kernel, (n_new, n_train)."""
+        """Uncentered kernel, (n_new, n_train)."""
         D = self.distances.matrix(X)
         if not np.isfinite(D).all():
             row = int(np.argmin(np.isfinite(D).all(axis=1)))
@@ -77,7 +77,7 @@ class Gower:
         return -0.5 * (D / self.unit) ** 2
 
     def among(self, X: Matrix) -> Array:
-        """Uncentred kernel of new points with each other, (n_new, n_new)."""
+        """Uncentered kernel of new points with each other, (n_new, n_new)."""
         if self.distances.X is None:
             raise ValueError(UNKNOWN_AMONG)
         among = replace(self.distances, X=X, n_train=X.shape[0])
@@ -86,21 +86,21 @@ class Gower:
 
 @dataclass(frozen=True, eq=False)
 class GeodesicExtension(KernelExtension):
-    """Gower's formula on the distances that a new point has through its neighbours.
+    """Gower's formula on the distances that a new point has through its neighbors.
 
     With landmarks it is the triangulation of landmark scaling: the two differ only by terms that
     the eigenvectors, which sum to zero, do not see.
     """
 
     geodesics: Geodesics
-    columns: list[IntArray]  # targets of each piece, by position among all targets
-    maps: list[Nystrom]  # from −½·d² to those targets to coordinates on the piece
+    columns: list[IntArray]  # targets of each component, by position among all targets
+    maps: list[Nystrom]  # from −½·d² to those targets to coordinates on the component
     unit: float
-    pieces: Pieces
+    components: Layout
 
     def rows(self, X: Matrix) -> Array:
         out = np.zeros((X.shape[0], len(self.geodesics.targets)))
-        for number, rows, kernel in self._by_piece(X):
+        for number, rows, kernel in self._by_component(X):
             out[np.ix_(rows, self.columns[number])] = self.maps[number].rows(kernel)
         return out
 
@@ -112,24 +112,24 @@ class GeodesicExtension(KernelExtension):
         return self.matrix(X) * self.unit**2
 
     def transform(self, X: Matrix) -> Array:
-        out = np.empty((X.shape[0], self.pieces.offset.shape[1]))
+        out = np.empty((X.shape[0], self.components.offset.shape[1]))
         for block in row_blocks(X.shape[0], self.numbers_per_row):
             out[block] = self.place(*self.within(X[block]))
         return out
 
-    def place(self, Y: Array, piece: IntArray) -> Array:
-        return self.pieces.place(Y, piece)
+    def place(self, Y: Array, component: IntArray) -> Array:
+        return self.components.place(Y, component)
 
     def within(self, X: Matrix) -> tuple[Array, IntArray]:
-        inside = np.zeros((X.shape[0], self.pieces.offset.shape[1]))
-        piece = np.full(X.shape[0], -1)
-        for number, rows, kernel in self._by_piece(X):
+        inside = np.zeros((X.shape[0], self.components.offset.shape[1]))
+        component = np.full(X.shape[0], -1)
+        for number, rows, kernel in self._by_component(X):
             inside[rows] = self.maps[number].transform(kernel)
-            piece[rows] = number
-        return inside, piece
+            component[rows] = number
+        return inside, component
 
-    def _by_piece(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
-        """For each piece that some rows belong to: which rows, and their uncentred kernel."""
+    def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
+        """For each component that some rows belong to: which rows, and their uncentered kernel."""
         index = self.geodesics.graph.index
         near = index.nearest(index.read(X), 1)[0][:, 0]
         D = self.geodesics.from_new(X)
@@ -138,10 +138,10 @@ class GeodesicExtension(KernelExtension):
                 "some rows have no training point within reach, so they cannot be placed; use "
                 "n_neighbors or a larger radius"
             )
-        piece = self.pieces.labels[near]
+        component = self.components.labels[near]
         found: list[tuple[int, IntArray, Array]] = []
-        for number in np.unique(piece[piece >= 0]):
-            rows = np.flatnonzero(piece == number)
+        for number in np.unique(component[component >= 0]):
+            rows = np.flatnonzero(component == number)
             found.append(
                 (int(number), rows, squares(D[np.ix_(rows, self.columns[number])], self.unit))
             )
@@ -149,13 +149,13 @@ class GeodesicExtension(KernelExtension):
 
 
 def squares(D: Array, unit: float) -> Array:
-    """Classical scaling's uncentred kernel −½·d², in units of `unit`."""
+    """Classical scaling's uncentered kernel −½·d², in units of `unit`."""
     return np.asarray(-0.5 * (D / unit) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Triangulation(Extension):
-    """The place whose squared distances from neighbours on the map fit those in the data best.
+    """The place whose squared distances from neighbors on the map fit those in the data best.
 
     For maps that keep the lengths of short edges. It needs distances only; where coordinates are
     known, :class:`~manifoldry.extension.local.Barycentric` is exact at training points.
@@ -163,10 +163,11 @@ class Triangulation(Extension):
 
     graph: NeighborGraph
     embedding: Array  # (n_train, n_components)
-    labels: IntArray  # piece of every training point
-    # Directions in which neighbours extend less than this share of the most are rounding or folds.
+    labels: IntArray  # component of every training point
+    # Directions in which neighbors extend less than this fraction of the most are rounding or
+    # folds.
     flat: float = 0.05
-    # What is added to squared distances in weights, as a share of that of the second nearest.
+    # What is added to squared distances in weights, as a fraction of that of the second nearest.
     softening: float = 0.05
 
     def transform(self, X: Matrix) -> Array:
@@ -174,12 +175,12 @@ class Triangulation(Extension):
         index = self.graph.index
         for block in row_blocks(X.shape[0], max(self._k**2, index.n_reference)):
             indices, distances = index.nearest(index.read(X[block]), self._k)
-            piece = self.labels[indices[:, :1]]
-            same = self.labels[indices] == piece
+            component = self.labels[indices[:, :1]]
+            same = self.labels[indices] == component
             # Those elsewhere do not count; some may not even be on the map.
             Y = np.where(same[:, :, None], self.embedding[indices], self.embedding[indices[:, :1]])
             out[block] = self._triangulated(np.nan_to_num(Y), distances, same)
-            out[block][piece[:, 0] < 0] = np.nan
+            out[block][component[:, 0] < 0] = np.nan
         return out
 
     @property
@@ -188,10 +189,10 @@ class Triangulation(Extension):
         return min(few + 1, self.graph.n_reference)
 
     def _triangulated(self, Y: Array, distances: Array, counted: Array) -> Array:
-        """Least-squares places (n, d) from places (n, k, d) and distances (n, k) of neighbours.
+        """Least-squares places (n, d) from places (n, k, d) and distances (n, k) of neighbors.
 
-        With weights that favour the nearest: at y about their mean, |x|² − 2x·y + |y|² = d² is
-        linear in x once the mean over neighbours is taken out.
+        With weights that favor the nearest: at y about their mean, |x|² − 2x·y + |y|² = d² is
+        linear in x once the mean over neighbors is taken out.
         """
         Y = Y.astype(np.float64)
         unit = np.where(distances[:, -1:] > 0, distances[:, -1:], 1.0)

@@ -25,7 +25,7 @@ class Placement(NamedTuple):
     values: Array  # (n_new,): the objective there
     gradients: Array  # (n_new, d): its gradient, zero but for rounding
     converged: NDArray[np.bool_]
-    start: IntArray  # 0: best from the mean of its neighbours' places; j: from that of the j-th;
+    start: IntArray  # 0: best from the mean of its neighbors' places; j: from that of the j-th;
     # beyond n_starts: from outside the map
     n_iter: IntArray
 
@@ -34,8 +34,8 @@ class Placement(NamedTuple):
 class FrozenMap:
     """Minimize the objective of each new point by itself, the training map held fixed.
 
-    The search starts from the affinity-weighted mean of the neighbours' places and from the
-    places of the nearest neighbours; the best end is kept. A row of the result does not depend
+    The search starts from the affinity-weighted mean of the neighbors' places and from the
+    places of the nearest neighbors; the best end is kept. A row of the result does not depend
     on the other rows.
 
     Parameters
@@ -45,10 +45,10 @@ class FrozenMap:
     problem : NewPoints
         What a point more minimizes there, as the objective of the map says it.
     n_starts : int, default=1
-        Nearest neighbours whose places are tried.
+        Nearest neighbors whose places are tried.
     outside : bool, default=False
         Try places beyond the map's sides too. Where repulsion does not saturate, as that of
-        the elastic embedding, it is a wall between a point's neighbours and the free space
+        the elastic embedding, it is a wall between a point's neighbors and the free space
         outside, where points unlike all others belong.
     gap : float, default=1.0
         From the map to places outside: the width of the kernel.
@@ -127,9 +127,9 @@ class FrozenMap:
             )
 
     def _starts(self, objective: RowObjective) -> tuple[Array, Array]:
-        """The neighbours' weighted mean, the places of the nearest, and others if asked for.
+        """The neighbors' weighted mean, the places of the nearest, and others if asked for.
 
-        Of shape (number of starts, n_new, d). And how far the neighbours are spread; kernels have a
+        Of shape (number of starts, n_new, d). And how far the neighbors are spread; kernels have a
         length of one, but t-SNE's maps of few points may grow to thousands, where only the ratios
         of distances matter.
         """
@@ -140,7 +140,7 @@ class FrozenMap:
         spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
         nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
         places = np.take_along_axis(Y, nearest[:, :, None], axis=1)
-        known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbours
+        known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbors
         places = np.where(known[:, :, None], places, mean[:, None])
         beyond = self._beyond(mean) if self.outside else []
         starts = np.stack([mean, *places.transpose(1, 0, 2), *beyond])
@@ -168,7 +168,7 @@ class FrozenExtension(Extension):
     charges : Repulsion, default=None
         Its ``rows(X)`` are the weights of repulsion, dense; one by default.
     neighbors : int, default=4096
-        Numbers that a new point may well keep in memory for its neighbours.
+        Numbers that a new point may well keep in memory for its neighbors.
     """
 
     map: FrozenMap
@@ -192,7 +192,7 @@ class FrozenExtension(Extension):
 def first_best(values: Array, tie: float = 1e-9) -> IntArray:
     """Row of the smallest value in every column; a later one only if it is smaller for certain.
 
-    That is by more than the share `tie`: else rounding could choose among equals.
+    That is by more than the fraction `tie`: else rounding could choose among equals.
     """
     best = np.zeros(values.shape[1], dtype=np.intp)
     columns = np.arange(values.shape[1])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives.regression_kernels import RegressionKernel, Shares, as_kernel
+from manifoldry.objectives.regression_kernels import Fractions, RegressionKernel, as_kernel
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -51,7 +51,7 @@ class KernelRegressionMap:
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         The κ that the map was made with.
     farthest : float, default=1e3
-        Diameters of the map from its centre beyond which all is as it is there.
+        Diameters of the map from its center beyond which all is as it is there.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class KernelRegressionMap:
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
             D = cdist(Z[block], self.positions, "sqeuclidean")
-            out[block] = as_kernel(self.kernel).shares(D).share @ self.centred
+            out[block] = as_kernel(self.kernel).fractions(D).fraction @ self.centered
         return out + self.mean
 
     def jacobian(self, Z: Array) -> Array:
@@ -103,7 +103,7 @@ class KernelRegressionMap:
     def density(self, Z: Array) -> Density:
         """How many positions of the map are within reach of each of `Z`, with derivatives."""
         around = _Around.of(self, Z)
-        return Density(around.shares.log_mass, around.crowding, around.crowding_hessian)
+        return Density(around.fractions.log_mass, around.crowding, around.crowding_hessian)
 
     @cached_property
     def positions(self) -> Array:
@@ -116,7 +116,7 @@ class KernelRegressionMap:
         return np.asarray(self.X.mean(axis=0, dtype=np.float64))
 
     @cached_property
-    def centred(self) -> Array:
+    def centered(self) -> Array:
         """The data around their mean, in double precision."""
         return np.asarray(self.X - self.mean)
 
@@ -127,12 +127,12 @@ class KernelRegressionMap:
 
     def _within_sight(self, Z: Array) -> Array:
         """Positions so far off that squares would lose the map are moved in, straight to it."""
-        Z, centre = np.asarray(Z, dtype=np.float64), self.positions.mean(axis=0)
+        Z, center = np.asarray(Z, dtype=np.float64), self.positions.mean(axis=0)
         farthest = self.farthest * max(float(np.ptp(self.positions, axis=0).max()), 1.0)
-        offset = Z - centre
+        offset = Z - center
         distance = np.abs(offset).max(axis=1, keepdims=True)
         shorter = offset * (farthest / np.maximum(distance, farthest))
-        return np.where(distance > farthest, centre + shorter, Z)
+        return np.where(distance > farthest, center + shorter, Z)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,30 +147,30 @@ class _Around:
     surface: KernelRegressionMap
     Z: Array
     D: Array  # squared distances, (n_new, n_samples)
-    shares: Shares
+    fractions: Fractions
     nearest: IntArray
 
     @classmethod
     def of(cls, surface: KernelRegressionMap, Z: Array) -> "_Around":
         D = cdist(Z, surface.positions, "sqeuclidean")
-        return cls(surface, Z, D, as_kernel(surface.kernel).shares(D), D.argmin(axis=1))
+        return cls(surface, Z, D, as_kernel(surface.kernel).fractions(D), D.argmin(axis=1))
 
     @cached_property
     def base(self) -> Array:
         """x₀, (n_new, n_features)."""
-        return self.surface.centred[self.nearest]
+        return self.surface.centered[self.nearest]
 
     @cached_property
     def rise(self) -> Array:
         """The value less that of the nearest position, f − x₀."""
-        return self._sum(self.shares.share.copy())
+        return self._sum(self.fractions.fraction.copy())
 
     @cached_property
     def jacobian(self) -> Array:
         """−2 Σᵢ slopeᵢ·(z − zᵢ)(xᵢ − f)ᵀ, (n_new, n_components, n_features)."""
         J = np.empty((*self.Z.shape, self.base.shape[1]))
         for axis, offset in enumerate(self._offsets):
-            S = self.shares.slope * offset
+            S = self.fractions.slope * offset
             total = S.sum(axis=1)[:, None]
             J[:, axis] = -2 * (self._sum(S) - total * self.rise)
         return J
@@ -182,29 +182,29 @@ class _Around:
         Σᵢ cᵢ(2κ′I + 4κ″δδᵀ)/s − qwᵀ − wqᵀ, where q = Jᵀr and w = ∇s/s.
         """
         rise = (R * self.rise).sum(axis=1)
-        C = R @ self.surface.centred.T
+        C = R @ self.surface.centered.T
         C -= ((R * self.base).sum(axis=1) + rise)[:, None]
         C[np.arange(len(C)), self.nearest] = -rise
         q, w = np.einsum("nlk,nk->nl", self.jacobian, R), self.crowding
-        H = self._second_moments(C * self.shares.slope, C * self._bend)
+        H = self._second_moments(C * self.fractions.slope, C * self._bend)
         return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
 
     @cached_property
     def crowding(self) -> Array:
         """The vector w = ∇s/s, (n_new, n_components)."""
-        slope = self.shares.slope
+        slope = self.fractions.slope
         return -2 * np.column_stack([np.einsum("ni,ni->n", slope, o) for o in self._offsets])
 
     @property
     def crowding_hessian(self) -> Array:
         """Second derivatives of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
         w = self.crowding
-        H = self._second_moments(self.shares.slope, self._bend)
+        H = self._second_moments(self.fractions.slope, self._bend)
         return np.asarray(H - w[:, :, None] * w[:, None, :])
 
     @cached_property
     def _bend(self) -> Array:
-        return as_kernel(self.surface.kernel).bends(self.D, self.shares.log_mass)
+        return as_kernel(self.surface.kernel).bends(self.D, self.fractions.log_mass)
 
     def _second_moments(self, slope: Array, bend: Array) -> Array:
         """Σᵢ(−2·slopeᵢI + 4·bendᵢδδᵀ), (n_new, n_components, n_components)."""
@@ -223,4 +223,4 @@ class _Around:
     def _sum(self, W: Array) -> Array:
         """Σᵢ Wᵢ(xᵢ − x₀); `W` is changed."""
         W[np.arange(len(W)), self.nearest] = 0  # x₀ itself, whose weight would hide the others'
-        return np.asarray(W @ self.surface.centred - W.sum(axis=1)[:, None] * self.base)
+        return np.asarray(W @ self.surface.centered - W.sum(axis=1)[:, None] * self.base)

@@ -12,7 +12,7 @@ from manifoldry.affinity.base import Weights
 from manifoldry.affinity.dense import RBF
 from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension.base import KernelExtension, with_training_rows
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -44,7 +44,7 @@ class WeightRows(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GraphWeights:
-    """Weights found through a neighbour graph, by the rule for new points."""
+    """Weights found through a neighbor graph, by the rule for new points."""
 
     graph: NeighborGraph
     weights: Weights
@@ -120,7 +120,7 @@ class LaplacianExtension(KernelExtension):
     """Solve the eigenvalue equation at the new point alone, the training map held fixed.
 
     With weights w(x, j) and d(x) = Σⱼ w(x, j), an eigenfunction obeys
-    (1 − λ)·d(x)·f(x) = Σⱼ w(x, j)·f(j) under the degree-weighted normalisations, and
+    (1 − λ)·d(x)·f(x) = Σⱼ w(x, j)·f(j) under the degree-weighted normalizations, and
     (d(x) − λ)·f(x) = Σⱼ w(x, j)·f(j) without one.
     """
 
@@ -128,9 +128,9 @@ class LaplacianExtension(KernelExtension):
     affinity: Matrix  # (n_train, n_train): weights of the training points
     degree: Array  # (n_train,)
     functions: Array  # (n_train, n_components): f, also where coordinates are √d·f
-    values: Array  # (n_pieces, n_components)
+    values: Array  # (n_components, n_components)
     normalization: Normalization
-    pieces: Pieces
+    components: Layout
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         W, log_scale, _ = self.source.rows(X)
@@ -146,13 +146,13 @@ class LaplacianExtension(KernelExtension):
             out[block] = self.place(*self.within(X[block]))
         return out
 
-    def place(self, Y: Array, piece: IntArray) -> Array:
-        return self.pieces.place(Y, piece)
+    def place(self, Y: Array, component: IntArray) -> Array:
+        return self.components.place(Y, component)
 
     def within(self, X: Matrix) -> tuple[Array, IntArray]:
         W, log_scale, nearest = self.source.rows(X)
-        piece = self.pieces.labels[nearest]
-        W = _within_piece(W, piece, self.pieces.labels)
+        component = self.components.labels[nearest]
+        W = _within_component(W, component, self.components.labels)
         d = W.sum(axis=1)
         if (d == 0).any():
             raise ValueError(
@@ -161,12 +161,12 @@ class LaplacianExtension(KernelExtension):
             )
         mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)
-        divisor, rough = self._divisor(piece, degree)
+        divisor, rough = self._divisor(component, degree)
         self._warn_if_rough(rough)
         coordinates = mean / divisor
         if self.normalization == "sym":
             coordinates *= np.sqrt(degree)[:, None]
-        return coordinates, piece
+        return coordinates, component
 
     @property
     def numbers_per_row(self) -> int:
@@ -186,7 +186,7 @@ class LaplacianExtension(KernelExtension):
         return W, mass
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
-        """The weights over the roots of both degrees; without normalisation, μI − L."""
+        """The weights over the roots of both degrees; without normalization, μI − L."""
         d, K = self.degree, sparse.csr_array(self.affinity)
         if self.normalization == "none":
             K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d: no eigenvalue is larger
@@ -195,19 +195,19 @@ class LaplacianExtension(KernelExtension):
         return with_training_rows(self.matrix(X), known, K)
 
     def at_training(self) -> Array:
-        """What the formula gives at the training points of a single piece."""
+        """What the formula gives at the training points of a single component."""
         mean = (self.affinity @ self.functions) / self.degree[:, None]
-        divisor, _ = self._divisor(self.pieces.labels, self.degree)
+        divisor, _ = self._divisor(self.components.labels, self.degree)
         root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
         return np.asarray(root * mean / divisor)
 
-    def _divisor(self, piece: IntArray, degree: Array) -> tuple[Array, NDArray[np.bool_]]:
+    def _divisor(self, component: IntArray, degree: Array) -> tuple[Array, NDArray[np.bool_]]:
         """1 − λ, or 1 − λ/d(x), and where it is one instead: it is too near zero, or below.
 
-        Such a function changes sign from neighbour to neighbour. Dividing would blow up what
-        little the neighbours agree on; their weighted mean is the most that can be said.
+        Such a function changes sign from neighbor to neighbor. Dividing would blow up what
+        little the neighbors agree on; their weighted mean is the most that can be said.
         """
-        values = self.values[piece]
+        values = self.values[component]
         if self.normalization == "none":
             # A far point has hardly any degree; it counts as the loneliest training point.
             values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
@@ -218,9 +218,9 @@ class LaplacianExtension(KernelExtension):
         if rough.any():
             columns = ", ".join(map(str, np.flatnonzero(rough.any(axis=0))))
             warn(
-                f"coordinates {columns} oscillate between neighbours (eigenvalue too near 1 or "
+                f"coordinates {columns} oscillate between neighbors (eigenvalue too near 1 or "
                 f"beyond), so {int(rough.any(axis=1).sum())} new points got the weighted mean of "
-                "their neighbours there; use fewer components for coordinates that extend",
+                "their neighbors there; use fewer components for coordinates that extend",
                 ExtensionWarning,
             )
 
@@ -232,11 +232,13 @@ def _heaviest(W: sparse.csr_array) -> IntArray:
     return np.asarray(W.argmax(axis=1)).ravel().astype(np.intp)
 
 
-def _within_piece(W: sparse.csr_array, piece: IntArray, labels: IntArray) -> sparse.csr_array:
-    """Weights to the points of each row's own piece only."""
+def _within_component(
+    W: sparse.csr_array, component: IntArray, labels: IntArray
+) -> sparse.csr_array:
+    """Weights to the points of each row's own component only."""
     W = W.copy()
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-    W.data[labels[W.indices] != piece[rows]] = 0.0
+    W.data[labels[W.indices] != component[rows]] = 0.0
     return W
 
 

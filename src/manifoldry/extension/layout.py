@@ -1,4 +1,4 @@
-"""Maps made of several pieces, one per connected component of the neighbour graph."""
+"""Maps made of several components, one per connected component of the neighbor graph."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks, split_by_
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """Where the pieces lie in the data: how large they are and how far apart their centres."""
+    """Where the components lie in the data: how large they are and how far apart their centers."""
 
-    radii: Array  # (n_pieces,), root mean square distance from the centre
-    centers: Array  # (n_pieces, n_dimensions)
+    radii: Array  # (n_components,), root mean square distance from the center
+    centers: Array  # (n_components, n_dimensions)
 
     @classmethod
     def of_points(cls, X: Matrix, rows: list[IntArray]) -> "Geometry":
@@ -26,7 +26,7 @@ class Geometry:
 
     @classmethod
     def of_distances(cls, D: Array, rows: list[IntArray]) -> "Geometry":
-        """From all distances: centres are where classical scaling of their distances puts them."""
+        """From all distances: centers are where classical scaling of their distances puts them."""
         unit = power_of_two_scale(D)
         mean = _mean_squares(D, rows, unit)
         squared_radii = np.diag(mean) / 2
@@ -38,22 +38,22 @@ class Geometry:
 
     @classmethod
     def unknown(cls, rows: list[IntArray]) -> "Geometry":
-        """Nothing is known about distances between pieces: side by side, in a common size."""
+        """Nothing is known about distances between components: side by side, in a common size."""
         return cls(np.ones(len(rows)), 4.0 * np.arange(len(rows))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
-    """Which piece every training point belongs to, and where each piece lies on the map.
+class Layout:
+    """Which component every training point belongs to, and where each component lies on the map.
 
     Parameters
     ----------
     labels : array of shape (n_samples,)
-        Piece of every training point, 0 being the largest; -1 where a point was left out.
-    scale : array of shape (n_pieces,)
-        Factor on the coordinates of each piece.
-    offset : array of shape (n_pieces, n_components)
-        Position of each piece.
+        Component of every training point, 0 being the largest; -1 where a point was left out.
+    scale : array of shape (n_components,)
+        Factor on the coordinates of each component.
+    offset : array of shape (n_components, n_components)
+        Position of each component.
     """
 
     labels: IntArray
@@ -61,19 +61,19 @@ class Pieces:
     offset: Array
 
     @classmethod
-    def single(cls, labels: IntArray, n_components: int) -> "Pieces":
-        """One piece, left as it is."""
+    def single(cls, labels: IntArray, n_components: int) -> "Layout":
+        """One component, left as it is."""
         return cls(labels, np.ones(1), np.zeros((1, n_components)))
 
     @classmethod
     def lay_out(
         cls, labels: IntArray, Y: Array, geometry: Geometry, keep_size: bool = False
-    ) -> "Pieces":
-        """Give every piece the size, and the position relative to others, it has in the data.
+    ) -> "Layout":
+        """Give every component the size, and the position relative to others, it has in the data.
 
-        With `keep_size` pieces are only moved: their coordinates are lengths already.
+        With `keep_size` components are only moved: their coordinates are lengths already.
         """
-        rows = piece_rows(labels)
+        rows = component_rows(labels)
         radius = np.array([_radius(Y[row]) for row in rows])
         center = np.vstack([Y[row].mean(axis=0) for row in rows])
         scale = np.where(radius > 0, geometry.radii / np.where(radius > 0, radius, 1.0), 0.0)
@@ -88,38 +88,38 @@ class Pieces:
         Y: Array,
         geometry: Callable[[list[IntArray]], Geometry],
         has_lengths: bool,
-    ) -> "Pieces":
-        """Pieces where `geometry` says they lie; a single one is left as it is."""
+    ) -> "Layout":
+        """Components where `geometry` says they lie; a single one is left as it is."""
         if labels.max() == 0:
             return cls.single(labels, Y.shape[1])
-        return cls.lay_out(labels, Y, geometry(piece_rows(labels)), has_lengths)
+        return cls.lay_out(labels, Y, geometry(component_rows(labels)), has_lengths)
 
-    def place(self, Y: Array, piece: IntArray) -> Array:
-        """Put coordinates computed within pieces into the common map; piece -1 gives NaN."""
-        placed = Y * self.scale[piece][:, None] + self.offset[piece]
-        placed[piece < 0] = np.nan
+    def place(self, Y: Array, component: IntArray) -> Array:
+        """Put coordinates computed within components into the common map; component -1 gives NaN."""
+        placed = Y * self.scale[component][:, None] + self.offset[component]
+        placed[component < 0] = np.nan
         return placed
 
 
-def piece_labels(pieces: list[IntArray], n: int) -> IntArray:
-    """Piece of each of `n` points from the rows of every piece; -1 for rows in none."""
+def component_labels(components: list[IntArray], n: int) -> IntArray:
+    """Component of each of `n` points from the rows of every component; -1 for rows in none."""
     labels = np.full(n, -1, dtype=np.intp)
-    for number, rows in enumerate(pieces):
+    for number, rows in enumerate(components):
         labels[rows] = number
     return labels
 
 
-def piece_rows(labels: IntArray) -> list[IntArray]:
-    """Rows of every piece in the order of their labels."""
+def component_rows(labels: IntArray) -> list[IntArray]:
+    """Rows of every component in the order of their labels."""
     return split_by_label(labels)
 
 
 def _mean_squares(D: Array, rows: list[IntArray], unit: float) -> Array:
-    """Mean squared distance, in units of `unit`, between the points of every two pieces."""
+    """Mean squared distance, in units of `unit`, between the points of every two components."""
     member = np.concatenate(rows)
-    piece = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    share = 1 / np.bincount(piece)[piece]
-    S = sparse.csr_array((share, (member, piece)), shape=(len(D), len(rows)))  # averages
+    component = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    fraction = 1 / np.bincount(component)[component]
+    S = sparse.csr_array((fraction, (member, component)), shape=(len(D), len(rows)))  # averages
     mean = np.zeros((len(rows), len(rows)))
     for block in row_blocks(*D.shape):
         mean += S[block].T @ ((D[block] / unit) ** 2 @ S)
@@ -133,7 +133,7 @@ def _center(X: Matrix) -> Array:
 
 
 def _radius(X: Matrix) -> float:
-    """Root mean square distance from the centre."""
+    """Root mean square distance from the center."""
     center = _center(X)
     blocks = row_blocks(*X.shape)
     unit = max(power_of_two_scale(_centered(X[block], center)) for block in blocks)
@@ -146,7 +146,7 @@ def _centered(X: Matrix, center: Array) -> Array:
 
 
 def _principal_positions(centers: Array, n_components: int) -> Array:
-    """Centres projected on their own principal axes, padded with zeros."""
+    """Centers projected on their own principal axes, padded with zeros."""
     U, s, _ = np.linalg.svd(centers - centers.mean(axis=0), full_matrices=False)
     kept = min(n_components, len(s))
     positions = np.zeros((len(centers), n_components))

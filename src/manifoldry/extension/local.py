@@ -1,4 +1,4 @@
-"""New points placed by the geometry of their neighbourhood: barycentres and local affine maps."""
+"""New points placed by the geometry of their neighborhood: barycenters and local affine maps."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -66,15 +66,15 @@ class LocalWeights(KernelExtension):
 
 @dataclass(frozen=True, eq=False)
 class Barycentric(LocalWeights):
-    """Weights that reproduce a new point from its neighbours, applied to their coordinates.
+    """Weights that reproduce a new point from its neighbors, applied to their coordinates.
 
     This is the limit of LLE's equivalent kernel in which its free parameter goes to infinity.
-    Neighbours on another piece of the map than the nearest one, or across a cut of the graph, get
-    no weight.
+    Neighbors on another component of the map than the nearest one, or across a cut of the graph,
+    get no weight.
     """
 
     reg: float
-    labels: IntArray  # piece of every training point
+    labels: IntArray  # component of every training point
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         index = self.graph.index
@@ -91,17 +91,17 @@ class Barycentric(LocalWeights):
 
 @dataclass(frozen=True, eq=False)
 class LocalAffine(LocalWeights):
-    """The affine map that carries a training neighbourhood's tangent plane onto the map.
+    """The affine map that carries a training neighborhood's tangent plane onto the map.
 
-    A new point takes the neighbourhood of the training point nearest to it; a position on the map
+    A new point takes the neighborhood of the training point nearest to it; a position on the map
     is carried back by the inverse of the same map.
     """
 
     members: IntArray  # (n_train, k), the point itself first
-    # Where the map shrinks one direction to less than this share of another, it is folded there and
-    # going back along that direction would blow up noise.
+    # Where the map shrinks one direction to less than this fraction of another, it is folded there
+    # and going back along that direction would blow up noise.
     folded: float = 0.05
-    # Tangent coordinates smaller than this share of the largest are rounding.
+    # Tangent coordinates smaller than this fraction of the largest are rounding.
     flat: float = 1e-10
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
@@ -110,12 +110,12 @@ class LocalAffine(LocalWeights):
         local, center, axes = self._tangents(members)
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
         theta = np.einsum("qf,qfl->ql", position, axes)
-        # The pseudo-inverse of centred coordinates sums to zero over the members.
+        # The pseudo-inverse of centered coordinates sums to zero over the members.
         steps = np.einsum("ql,qlk->qk", theta, np.linalg.pinv(local, rcond=self.flat))
         return members, 1 / members.shape[1] + steps
 
     def inverse(self, Z: Array) -> Array:
-        """Data at map positions, through the neighbourhood of the nearest embedded point."""
+        """Data at map positions, through the neighborhood of the nearest embedded point."""
         out = np.empty((len(Z), self._points.shape[1]))
         for block in self._blocks(len(Z)):
             near = self._nearest_on_map(Z[block], 1)[:, 0]
@@ -156,7 +156,7 @@ class LocalAffine(LocalWeights):
         return row_blocks(n, self.numbers_per_row)
 
     def _tangents(self, members: IntArray) -> tuple[Array, Array, Array]:
-        """Tangent coordinates of the members, their centre, and the tangent axes."""
+        """Tangent coordinates of the members, their center, and the tangent axes."""
         coordinates = gathered(self._points, members)
         center = coordinates.mean(axis=1)
         centered = coordinates - center[:, None, :]
@@ -165,7 +165,7 @@ class LocalAffine(LocalWeights):
         return centered @ axes, center, axes
 
     def _affine(self, members: IntArray, local: Array) -> tuple[Array, Array]:
-        """Centre on the map, and the least-squares map from tangent coordinates to it."""
+        """Center on the map, and the least-squares map from tangent coordinates to it."""
         Y = self.embedding[members].astype(np.float64)
         middle = Y.mean(axis=1)
         return middle, np.linalg.pinv(local, rcond=self.flat) @ (Y - middle[:, None, :])
@@ -176,7 +176,7 @@ class TangentInverse:
     """From the map to the data along tangent planes, or by regression where data are no sheet.
 
     The one with the smaller leave-one-out error on a sample is taken. On curled-up or noisy data
-    tangent planes point past the data, and an average of neighbours is nearer to them.
+    tangent planes point past the data, and an average of neighbors is nearer to them.
     """
 
     affine: LocalAffine

@@ -1,4 +1,4 @@
-"""What new points minimize on a frozen map: attraction to neighbours, repulsion from all."""
+"""What new points minimize on a frozen map: attraction to neighbors, repulsion from all."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,13 +51,13 @@ class RowObjective:
     charges : array of shape (n_new, n_train), default=None
         The aₙ of every new point; one by default.
     index : NeighborIndex, default=None
-        Neighbour search on the map, where there is one already.
+        Neighbor search on the map, where there is one already.
     columns : int, default=1024
         Points of the map that sums work on at a time.
     cached : int, default=12288
         Numbers of one array of theirs: small ones stay in the cache, and the system hands out
         memory for large ones anew each time, which took two thirds of the time.
-    share : int, default=2**20
+    fraction : int, default=2**20
         Pairs that are worth a thread.
     rounding : float, default=32 eps
         Error of sums, relative to the sum of the moduli.
@@ -70,15 +70,15 @@ class RowObjective:
     index: NeighborIndex | None = None
     columns: int = 1024
     cached: int = 12 * 1024
-    share: int = 2**20
+    fraction: int = 2**20
     rounding: float = 32 * float(np.finfo(float).eps)
 
     def at(self, Z: Array, rows: IntArray) -> Local:
         """The objective of the new points `rows`, which may repeat, at the places `Z`."""
-        parts = row_blocks(len(Z), len(self.Y), self.share)
+        parts = row_blocks(len(Z), len(self.Y), self.fraction)
         lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
         blocks = [block for part in lists for block in part]
-        return Local(*(np.concatenate(piece) for piece in zip(*blocks, strict=True)))
+        return Local(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
     @cached_property
     def weight(self) -> Array:
@@ -129,15 +129,15 @@ class RowObjective:
 
 @dataclass(frozen=True)
 class TrustRegion:
-    """How far a quadratic model is trusted, by the share of its promise that a step has kept."""
+    """How far a quadratic model is trusted, by the fraction of its promise that a step has kept."""
 
-    accept: float = 1e-4  # share of the promised decrease that a step has to bring
+    accept: float = 1e-4  # fraction of the promised decrease that a step has to bring
     poor: float = 0.25  # share below which the model is trusted less
     good: float = 0.75  # share above which it is trusted more
     longest: float = 4.0  # radius, in units of the scale
 
     def next_radius(self, radius: Array, length: Array, kept: Array) -> Array:
-        """Of the next step, after one of that length that has `kept` a share of its promise."""
+        """Of the next step, after one of that length that has `kept` a fraction of its promise."""
         grown = np.where(length >= radius, 2 * radius, radius)
         # Where the trial has no value at all, neither comparison holds: that is a failure too.
         return np.where(kept > self.good, grown, np.where(kept > self.poor, radius, length / 4))

@@ -44,9 +44,9 @@ class DampedNewton:
     tolerance : float, default=1e-11
         Steps that short end a search, in extents of the map.
     gain : float, default=1e-15
-        Share of the cost; a step that promises less is the last.
+        Fraction of the cost; a step that promises less is the last.
     rounding : float, default=1e-13
-        Share of the squares by which a cost may rise without being refused.
+        Fraction of the squares by which a cost may rise without being refused.
     damping : float, default=1e-3
         To begin with, relative to the largest curvature.
     """
@@ -111,7 +111,7 @@ class OrthogonalProjection(Extension):
     weight : float, default=0.0
         Weight of that call, in squared units of the data.
     margin : float, default=0.1
-        Share of the map's extent by which positions may leave it.
+        Fraction of the map's extent by which positions may leave it.
     farthest : float, default=1e6
         Sizes of the data beyond which a point is projected as from there.
     search : DampedNewton
@@ -174,18 +174,18 @@ class OrthogonalProjection(Extension):
 
     @cached_property
     def _unit(self) -> float:
-        return power_of_two_scale(self.surface.centred)
+        return power_of_two_scale(self.surface.centered)
 
     @cached_property
     def _basis(self) -> Array | None:
         """Orthonormal directions (n_features, n) of the data, if they are fewer than features."""
-        X = self.surface.centred / self._unit
+        X = self.surface.centered / self._unit
         return None if X.shape[1] <= len(X) else np.asarray(qr(X.T, mode="economic")[0])
 
     @cached_property
     def _map(self) -> KernelRegressionMap:
         """The same surface around the data's mean, in their unit and at most n dimensions."""
-        X = self.surface.centred / self._unit
+        X = self.surface.centered / self._unit
         X = X if self._basis is None else X @ self._basis
         return replace(self.surface, Z=self.surface.positions, X=X)
 

@@ -31,7 +31,7 @@ class MapSpacing:
 
     @cached_property
     def index(self) -> NeighborIndex:
-        """Neighbour search among the map positions."""
+        """Neighbor search among the map positions."""
         return choose_index(self.positions)
 
     @cached_property
@@ -41,17 +41,17 @@ class MapSpacing:
 
     @property
     def k(self) -> int:
-        """Neighbours looked at around a position."""
+        """Neighbors looked at around a position."""
         return min(self.most_neighbors, len(self.Z) - 1)
 
     @property
     def spacing_rank(self) -> int:
-        """The neighbour whose distance is the local spacing."""
+        """The neighbor whose distance is the local spacing."""
         return min(self.spacing_neighbor, self.k)
 
     @cached_property
     def sample_neighbors(self) -> tuple[IntArray, Array]:
-        """Neighbours of the sampled positions, themselves left out."""
+        """Neighbors of the sampled positions, themselves left out."""
         indices, distances = self.index.nearest(self.positions[self.sample], self.k + 1)
         itself = indices == self.sample[:, None]
         itself[~itself.any(axis=1), -1] = True
@@ -189,7 +189,7 @@ class LocalRegression:
 
 
 def gaussian_weights(distances: Array, width: Array) -> Array:
-    """exp(−d²/2h²) normalised over each row; never 0/0, however far the row or small h."""
+    """exp(−d²/2h²) normalized over each row; never 0/0, however far the row or small h."""
     with np.errstate(over="ignore"):  # far beyond the width: infinite exponent, weight zero
         scaled = distances / np.where(width > 0, width, 1.0)[:, None]
         exponent = (scaled**2 - scaled[:, :1] ** 2) / 2
@@ -202,11 +202,11 @@ def gaussian_weights(distances: Array, width: Array) -> Array:
 def linear_weights(
     weights: Array, neighbors: Array, Z: Array, *, reach: float = 5.0, fade: float = 1e-6
 ) -> Array:
-    """Weights of a local linear fit's value at Z, from kernel weights of the neighbours.
+    """Weights of a local linear fit's value at Z, from kernel weights of the neighbors.
 
-    The fit's value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with m the weighted mean of the neighbours, cᵢ
-    their offsets from it and C their covariance. In directions in which the neighbours have less
-    than the share `fade` of their variance, C⁻¹ fades to zero and the fit to a local constant. A
+    The fit's value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with m the weighted mean of the neighbors, cᵢ
+    their offsets from it and C their covariance. In directions in which the neighbors have less
+    than the fraction `fade` of their variance, C⁻¹ fades to zero and the fit to a local constant. A
     line through few points runs away from the data between them too, so in each direction of C, z
     counts as no farther from m than `reach` of its standard deviations: the value then stays within
     as many of those of the xᵢ.
@@ -219,14 +219,14 @@ def linear_weights(
     centered = local - mean[:, None, :]
     C = centered.transpose(0, 2, 1) @ (weights[:, :, None] * centered)
     trace = np.trace(C, axis1=1, axis2=2)[:, None]
-    scale = np.where(trace > 1e-100, trace, np.inf)  # else one neighbour has all the weight
-    shares, axes = np.linalg.eigh(C / scale[:, :, None])
-    shares = np.maximum(shares, 0.0)
-    farthest = reach * np.sqrt(shares * np.where(np.isinf(scale), 0.0, scale))
+    scale = np.where(trace > 1e-100, trace, np.inf)  # else one neighbor has all the weight
+    fractions, axes = np.linalg.eigh(C / scale[:, :, None])
+    fractions = np.maximum(fractions, 0.0)
+    farthest = reach * np.sqrt(fractions * np.where(np.isinf(scale), 0.0, scale))
     offset = (Z - origin[:, 0]) / unit[:, 0] - mean
     along = np.clip(np.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
     # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
-    slope = np.einsum("qlm,qm->ql", axes, along * shares / (shares**2 + fade**2)) / scale
+    slope = np.einsum("qlm,qm->ql", axes, along * fractions / (fractions**2 + fade**2)) / scale
     return weights * (1 + (centered @ slope[:, :, None])[:, :, 0])
 
 

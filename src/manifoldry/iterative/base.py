@@ -86,8 +86,8 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         One entry per step, and one for the start of every search of which the fit consists:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
         and the ``parameter`` that was varied from search to search.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
     """
 
     init: Any
@@ -104,7 +104,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
     random_state: Any
     n_components_: int
 
-    # The graph has as many neighbours as the method needs.
+    # The graph has as many neighbors as the method needs.
     n_neighbors: int | None = None
     radius: float | None = None
     _takes_graphs = True
@@ -126,7 +126,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         Parameters
         ----------
         X : array, sparse matrix, frame of shape (n_samples, n_features), or NeighborGraph
-            The data, distances if ``metric="precomputed"``, or their neighbour graph.
+            The data, distances if ``metric="precomputed"``, or their neighbor graph.
         y : ignored
             Present for scikit-learn's sake.
         """

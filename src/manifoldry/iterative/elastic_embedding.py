@@ -29,7 +29,7 @@ from manifoldry.util.typing import Array, RandomState
 
 
 class ElasticEmbedding(NeighborEmbedder):
-    """Balance springs between neighbours against repulsion between all points.
+    """Balance springs between neighbors against repulsion between all points.
 
     Minimizes Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
     place of constraints, so that no coordinate repeats another and the map fills its space evenly.
@@ -41,7 +41,7 @@ class ElasticEmbedding(NeighborEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
-        Effective number of neighbours of every point; by default 20, or a third of the
+        Effective number of neighbors of every point; by default 20, or a third of the
         points if those are fewer. The graph has three times as many.
     weight : float or "auto", default="auto"
         The λ of repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` follows the map
@@ -53,7 +53,7 @@ class ElasticEmbedding(NeighborEmbedder):
         pairs while it fits; the same between all pairs; or given, dense or sparse. By default
         squared distances for up to 20 000 points, if the data are known: their maps are better.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -78,7 +78,7 @@ class ElasticEmbedding(NeighborEmbedder):
     max_iter : int, default=None
         Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
-        Converged when steps move the map by less than this share of its size; by default the
+        Converged when steps move the map by less than this fraction of its size; by default the
         optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
@@ -114,7 +114,7 @@ class ElasticEmbedding(NeighborEmbedder):
     perplexity_ : float
         The perplexity in use.
     affinity_ : sparse array of shape (n_samples, n_samples)
-        W⁺: symmetric, with sum one; with a spring between any pieces of the graph.
+        W⁺: symmetric, with sum one; with a spring between any components of the graph.
     weight_ : float
         The λ in use.
     loss_ : float
@@ -139,8 +139,8 @@ class ElasticEmbedding(NeighborEmbedder):
     learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
         Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
         edges of ``affinity_`` beyond.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
 
     Examples
     --------
@@ -214,7 +214,7 @@ class ElasticEmbedding(NeighborEmbedder):
         return elastic(affinity, repulsion, self._given_weight(neighbors.data))
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
-        """With a spring between pieces of the graph, which else would fly apart."""
+        """With a spring between components of the graph, which else would fly apart."""
         W, data = super()._affinity(neighbors), neighbors.data
         graph, unknown = neighbors.strong, data.points is None and data.distances is None
         if unknown or graph.components()[0] == 1:

@@ -42,7 +42,7 @@ class WeightSearch:
     patience: int = 4  # weights without a new best after which the search ends
     least: float = 1e5  # times the first weight: clusters far apart open late, one by one
     margin: float = 2.0  # standard errors within which a map is as good as the best
-    trimmed: float = 0.01  # share of the points, those predicted worst, that does not count
+    trimmed: float = 0.01  # fraction of the points, those predicted worst, that does not count
     sample: int = 1000  # points whose prediction is looked at
 
     def run(self, first: float) -> tuple[float, Solution]:
@@ -89,7 +89,7 @@ class WeightSearch:
     def _errors(self, Y: Array, rows: IntArray) -> Array:
         D = cdist(Y[rows], Y, "sqeuclidean")
         D[np.arange(len(rows)), rows] = np.inf
-        predicted = GaussianRegression().shares(D).share @ self.X
+        predicted = GaussianRegression().fractions(D).fraction @ self.X
         true = self.X[rows].toarray() if sparse.issparse(self.X) else self.X[rows]
         return np.square(true - predicted).sum(axis=1)
 

@@ -1,4 +1,4 @@
-"""Estimators that set attraction between neighbours against repulsion between all points."""
+"""Estimators that set attraction between neighbors against repulsion between all points."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Neighbors:
     data: Input
     graph: NeighborGraph
     weights: EntropicWeights
-    negligible: float = 1e-10  # probability of a neighbour that a search cannot tell from none
+    negligible: float = 1e-10  # probability of a neighbor that a search cannot tell from none
 
     @property
     def conditional(self) -> sparse.csr_array:
@@ -59,7 +59,7 @@ class Neighbors:
 
 @dataclass(frozen=True, eq=False)
 class PosedNeighbors(PosedSearch):
-    """Attraction between neighbours, and repulsion between all points."""
+    """Attraction between neighbors, and repulsion between all points."""
 
     objective: Pairwise
     weights: EntropicWeights
@@ -77,8 +77,8 @@ class PosedNeighbors(PosedSearch):
     def first_weight(self, beyond: float = 1.05, faint: float = 1e-4) -> float:
         """Where a homotopy begins: just beyond the critical weight.
 
-        Or, where none is critical since nothing holds the graph together, at a faint share of the
-        last weight.
+        Or, where none is critical since nothing holds the graph together, at a faint fraction of
+        the last weight.
         """
         last = self.objective.weight
         return min(beyond * self.bifurcation.weight, last) or faint * last
@@ -102,7 +102,7 @@ class NeighborEmbedder(IterativeEmbedder):
         when asked for.
     learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
         Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond. Near neighbours attract, those at some distance repel.
+        edges of ``affinity_`` beyond. Near neighbors attract, those at some distance repel.
     """
 
     objective_: Pairwise
@@ -113,7 +113,7 @@ class NeighborEmbedder(IterativeEmbedder):
     _default_init = "spectral"
     _default_homotopy: Homotopy | None = None
     _remedy = "pass a smaller perplexity"
-    # Neighbours whose places new points try, beside the mean of all; and places outside the map.
+    # Neighbors whose places new points try, beside the mean of all; and places outside the map.
     _n_starts = 1
     _starts_outside = False
     # Points that need no homotopy, and up to which learned affinities are a matrix of all pairs.
@@ -161,13 +161,13 @@ class NeighborEmbedder(IterativeEmbedder):
 
     def _pose(self, data: Input) -> PosedNeighbors:
         graph = self._neighbor_graph(data)
-        self.search_ = graph.search
+        self.neighbor_search_ = graph.search
         check_edges(graph)
-        few = float(np.median(np.diff(graph.indptr)))  # neighbours, where the graph was given
+        few = float(np.median(np.diff(graph.indptr)))  # neighbors, where the graph was given
         weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
         self.perplexity_ = weights.perplexity
         neighbors = Neighbors(data, graph, weights)
-        warn_of_pieces(neighbors.strong)
+        warn_of_components(neighbors.strong)
         self.affinity_ = affinity = self._affinity(neighbors)
         objective = self._objective(neighbors, affinity)
         if self.perplexity is not None:
@@ -184,11 +184,11 @@ class NeighborEmbedder(IterativeEmbedder):
         """What is minimized, from the weights of attraction of every pair.
 
         They are symmetric and sum to one; ``neighbors.conditional`` has those of every point's own
-        neighbours, whose rows sum to one.
+        neighbors, whose rows sum to one.
         """
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
-        """What was asked for, or what suits the method, `n` points and as many neighbours."""
+        """What was asked for, or what suits the method, `n` points and as many neighbors."""
         if self.perplexity is not None:
             return self.perplexity
         return min(self._default_perplexity(n), default_perplexity(n_neighbors))
@@ -289,7 +289,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class ConditionalRows:
-    """Probabilities with which new points pick training points as neighbours."""
+    """Probabilities with which new points pick training points as neighbors."""
 
     graph: NeighborGraph
     weights: EntropicWeights
@@ -308,19 +308,19 @@ def check_edges(graph: NeighborGraph) -> None:
     """Refuse graphs that say nothing."""
     if len(graph.distances) == 0:
         raise ValueError(
-            f"no two of the {graph.n_query} points are neighbours in the graph that was passed; "
-            "build it with more neighbours, three times the perplexity, or a greater radius"
+            f"no two of the {graph.n_query} points are neighbors in the graph that was passed; "
+            "build it with more neighbors, three times the perplexity, or a greater radius"
         )
     if not graph.distances.any():
         raise ValueError(all_coincide(graph.n_query, "perplexity"))
 
 
-def warn_of_pieces(graph: NeighborGraph) -> None:
+def warn_of_components(graph: NeighborGraph) -> None:
     """Say so where nothing but repulsion decides how far parts of the map lie from each other."""
     count, _ = graph.components()
     if count > 1:
         warn(
-            f"the neighbour graph falls into {count} pieces, which nothing attracts to each other: "
+            f"the neighbor graph falls into {count} components, which nothing attracts to each other: "
             "how they lie on the map says little; raise perplexity to join them",
             DisconnectedGraphWarning,
         )
@@ -339,7 +339,7 @@ def warn_of_uniformity(objective: Pairwise, perplexity: float, nearly_all: float
     if perplexity > bound and not known:
         warn(
             f"perplexity={perplexity:g} exceeds {bound:g}, nine tenths of the other points: nearly "
-            "all are neighbours alike, and the map says little about the data; pass "
+            "all are neighbors alike, and the map says little about the data; pass "
             f"perplexity={default_perplexity(others):.2g} or so",
             UniformAffinityWarning,
         )

@@ -1,4 +1,4 @@
-"""Stochastic neighbour embedding."""
+"""Stochastic neighbor embedding."""
 
 from scipy import sparse
 
@@ -9,11 +9,11 @@ from manifoldry.optimize.homotopy import Homotopy
 
 
 class SNE(NeighborEmbedder):
-    """Place points so that each sees its neighbours on the map as it sees them in the data.
+    """Place points so that each sees its neighbors on the map as it sees them in the data.
 
     Minimizes the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the probabilities with which point i
-    picks its neighbours in the data, Gaussian with a width that gives all points the same
-    perplexity, and Qᵢ those on the map, Gaussian of width one. Neighbours are kept near, and the
+    picks its neighbors in the data, Gaussian with a width that gives all points the same
+    perplexity, and Qᵢ those on the map, Gaussian of width one. Neighbors are kept near, and the
     map has no crowds of unrelated points; clusters are less parted than by :class:`TSNE`, but
     their places relative to each other say more.
 
@@ -22,10 +22,10 @@ class SNE(NeighborEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
-        Effective number of neighbours of every point; by default 10, or a third of the
+        Effective number of neighbors of every point; by default 10, or a third of the
         points if those are fewer. The graph has three times as many.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -49,7 +49,7 @@ class SNE(NeighborEmbedder):
     max_iter : int, default=None
         Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
-        Converged when steps move the map by less than this share of its size; by default the
+        Converged when steps move the map by less than this fraction of its size; by default the
         optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
@@ -107,8 +107,8 @@ class SNE(NeighborEmbedder):
     learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
         Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
         edges of ``affinity_`` beyond.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class SymmetricSNE(NeighborEmbedder):
     """Place points so that pairs are as probable on the map as they are in the data.
 
     Minimizes KL(P‖Q) over all pairs at once: P are entropic affinities, made symmetric, Q is
-    proportional to exp(−‖yᵢ − yⱼ‖²). Like :class:`SNE` with one normaliser for all points, which
+    proportional to exp(−‖yᵢ − yⱼ‖²). Like :class:`SNE` with one normalizer for all points, which
     lets outliers go farther out.
 
     Parameters
@@ -140,10 +140,10 @@ class SymmetricSNE(NeighborEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
-        Effective number of neighbours of every point; by default 10, or a third of the
+        Effective number of neighbors of every point; by default 10, or a third of the
         points if those are fewer. The graph has three times as many.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -167,7 +167,7 @@ class SymmetricSNE(NeighborEmbedder):
     max_iter : int, default=None
         Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
-        Converged when steps move the map by less than this share of its size; by default the
+        Converged when steps move the map by less than this fraction of its size; by default the
         optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
@@ -224,8 +224,8 @@ class SymmetricSNE(NeighborEmbedder):
     learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
         Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
         edges of ``affinity_`` beyond.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
 
     Examples
     --------

@@ -73,7 +73,7 @@ def starting_map(
 ) -> Array:
     """A map of roughly unit spread, from the data, their distances or their graph.
 
-    Some `noise`, as a share of the spread, tells repeated points apart.
+    Some `noise`, as a fraction of the spread, tells repeated points apart.
     """
     shape = (graph.n_query, n_components)
     if isinstance(init, str) and init == "random":

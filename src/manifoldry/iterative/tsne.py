@@ -1,4 +1,4 @@
-"""t-distributed stochastic neighbour embedding."""
+"""t-distributed stochastic neighbor embedding."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ class TSNE(NeighborEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     perplexity : float, default=None
-        Effective number of neighbours of every point; by default 30, or a fortieth of
+        Effective number of neighbors of every point; by default 30, or a fortieth of
         the points if that is less, but 20 if they allow it. The graph has three times as many.
     degrees_of_freedom : float, default=1.0
         The α of the kernel: less than one parts clusters further, more approaches SNE.
@@ -43,7 +43,7 @@ class TSNE(NeighborEmbedder):
     early_exaggeration_iter : int, default=250
         Most steps of that phase; 0 for none.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -67,7 +67,7 @@ class TSNE(NeighborEmbedder):
         Most steps after the first phase, along a homotopy of each search; by default 500:
         maps are good then, but still move, so that ``converged_`` is mostly False.
     tol : float, default=None
-        Converged when steps move the map by less than this share of its size; by default the
+        Converged when steps move the map by less than this fraction of its size; by default the
         optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
@@ -124,8 +124,8 @@ class TSNE(NeighborEmbedder):
     learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
         Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
         edges of ``affinity_`` beyond.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
 
     Examples
     --------
@@ -193,7 +193,7 @@ class TSNE(NeighborEmbedder):
     _spread = 1e-4
 
     def _default_perplexity(self, n: int) -> float:
-        return min(30.0, max(20.0, n / 40))  # in small data neighbourhoods stay local
+        return min(30.0, max(20.0, n / 40))  # in small data neighborhoods stay local
 
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)

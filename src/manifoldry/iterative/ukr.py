@@ -63,9 +63,9 @@ class UKR(IterativeEmbedder):
         others are within reach; 0 for no floor. By default 10 on a plane, 3 on a line and 32 in
         space, or a twentieth of the points if those are fewer. It is what keeps the map smooth:
         leaving points out alone rewards maps in which points stand so far apart that each is
-        predicted by its nearest neighbour. New points heed it too.
+        predicted by its nearest neighbor. New points heed it too.
     n_neighbors : int, default=None
-        Neighbours in the graph of ``init="spectral"`` and of the filters in `guidance` and
+        Neighbors in the graph of ``init="spectral"`` and of the filters in `guidance` and
         `optimizer`; by default 10, or half the points if those are fewer.
     init : {"auto", "spectral", "pca", "random"}, estimator or array, default="auto"
         Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
@@ -89,7 +89,7 @@ class UKR(IterativeEmbedder):
     max_iter : int, default=None
         Most steps of the search, along a homotopy of each search; by default the optimizer's own.
     tol : float, default=None
-        Converged when steps move the map by less than this share of its size; by default the
+        Converged when steps move the map by less than this fraction of its size; by default the
         optimizer's own.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one; it must have as many points and
@@ -136,12 +136,12 @@ class UKR(IterativeEmbedder):
     path_ : Path or None
         The maps along a homotopy, by the half width of the box; None without one.
     leave_one_out_error_ : float
-        Mean squared error of predicting each row from the others, as a share of the variance.
+        Mean squared error of predicting each row from the others, as a fraction of the variance.
     start_ : str
-        The starts that were tried, the best first, each with the objective as a share of the
+        The starts that were tried, the best first, each with the objective as a fraction of the
         variance; ``"given"`` where a map was given, empty if there was nothing to try.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
 
     Examples
     --------
@@ -218,7 +218,7 @@ class UKR(IterativeEmbedder):
                 "UKR predicts the data, but this graph was made from distances; fit it on the data"
             )
         graph = self._neighbor_graph(data)
-        self.search_ = graph.search
+        self.neighbor_search_ = graph.search
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         frame, X = in_frame(data.points)
@@ -340,7 +340,7 @@ class Floor:
     count: float
     variance: float  # of the data
     kernel: str | RegressionKernel
-    share: float = 0.01  # weight of the penalty, in units of that variance
+    fraction: float = 0.01  # weight of the penalty, in units of that variance
 
     @classmethod
     def default(
@@ -352,7 +352,7 @@ class Floor:
     @property
     def weight(self) -> float:
         """Weight of the penalty."""
-        return self.share * self.variance
+        return self.fraction * self.variance
 
     def on(self, regression: UKRObjective) -> Objective:
         """The objective with the penalty, if there is one."""

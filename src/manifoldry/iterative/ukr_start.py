@@ -29,7 +29,7 @@ class StartSearch:
     Parameters
     ----------
     data, graph : Input, NeighborGraph
-        The data and their neighbours.
+        The data and their neighbors.
     n_components : int
     value : callable
         The objective.

@@ -36,9 +36,9 @@ class AmountSearch:
     lowest : int
         Minima on the rays from which the bottom is looked for, besides the nearest to zero.
     equal, nothing : float
-        Minima count as equal if they differ by the share `equal`, or `nothing` of the change.
+        Minima count as equal if they differ by the fraction `equal`, or `nothing` of the change.
     good : float
-        Share of the change left unexplained at which no better minimum is looked for.
+        Fraction of the change left unexplained at which no better minimum is looked for.
     table : int
         Numbers per pair that are reckoned with when pairs are searched in blocks.
     newton_steps : int

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize
 
 from manifoldry.lie.amounts import AmountSearch
-from manifoldry.lie.pairs import Pairs, normalised, products
+from manifoldry.lie.pairs import Pairs, normalized, products
 from manifoldry.util.typing import Array
 
 
@@ -29,11 +29,11 @@ def alternate(
 ) -> Solution:
     """Minimize over amounts and over generators in turn; the objective never rises."""
     amounts = annealed(pairs, first_amounts(pairs, n_generators, rng))
-    G, amounts = normalised(best_generators(pairs, amounts), amounts)
+    G, amounts = normalized(best_generators(pairs, amounts), amounts)
     trace = [pairs.first_order(G, amounts)]
     for _ in range(max_iter):
         amounts = best_amounts(pairs, G)
-        G, amounts = normalised(best_generators(pairs, amounts), amounts)
+        G, amounts = normalized(best_generators(pairs, amounts), amounts)
         trace.append(pairs.first_order(G, amounts))
         if trace[-2] - trace[-1] <= tol * trace[-2]:
             return Solution(G, amounts, np.array(trace), True)
@@ -54,7 +54,8 @@ def best_generators(pairs: Pairs, amounts: Array, rounding: float = 1e-13) -> Ar
     r = pairs.X.shape[1]
     Z = (amounts[:, :, None] * pairs.X[:, None, :]).reshape(n, q * r)
     normal = Z.T @ Z + np.kron(pairs.penalty * (amounts.T @ amounts), np.eye(r))
-    # Where no pair has any amount of a generator, rounding's share of the whole keeps it at zero.
+    # Where no pair has any amount of a generator, rounding's fraction of the whole keeps it at
+    # zero.
     normal[np.diag_indices_from(normal)] += rounding * np.trace(normal) or 1.0
     factor = cho_factor(normal, overwrite_a=True)
     stacked = cho_solve(factor, Z.T @ (pairs.Y - pairs.X))  # (q·r, r): Gᵢᵀ below each other
@@ -98,10 +99,10 @@ def annealed(
     found from 40 pairs in 20 of 20 samples, with penalties from 1 down in 16, without in 4 of 8.
     """
     unit = float((pairs.X**2).mean())
-    for share in penalties:
-        strict = replace(pairs, penalty=max(share * unit, pairs.penalty))
+    for fraction in penalties:
+        strict = replace(pairs, penalty=max(fraction * unit, pairs.penalty))
         for _ in range(sweeps):
-            G, _ = normalised(best_generators(strict, amounts), amounts)
+            G, _ = normalized(best_generators(strict, amounts), amounts)
             amounts = best_amounts(strict, G)
     return amounts
 
@@ -136,13 +137,13 @@ def refine(
     trace, converged = [pairs.value(G, amounts)], False
     for _ in range(rounds):
         G, amounts, converged = descend(pairs, G, amounts, max_iter, tol)
-        G, amounts = normalised(G, amounts)
+        G, amounts = normalized(G, amounts)
         reach = margin * np.abs(amounts).max(axis=0)
         amounts = AmountSearch(G, pairs.penalty).improve(pairs.X, pairs.Y, reach, amounts)
         trace.append(pairs.value(G, amounts))
         if trace[-2] - trace[-1] <= tol * trace[-2]:
-            return Solution(*normalised(G, amounts), np.array(trace), converged)
-    return Solution(*normalised(G, amounts), np.array(trace), False)
+            return Solution(*normalized(G, amounts), np.array(trace), converged)
+    return Solution(*normalized(G, amounts), np.array(trace), False)
 
 
 def _searched(
@@ -150,7 +151,7 @@ def _searched(
 ) -> tuple[Array, Array]:
     """The same generators with amounts of all pairs looked for anew, farther out than so far.
 
-    That is this many times as far as the share `most` of them is: first-order amounts of single
+    That is this many times as far as the fraction `most` of them is: first-order amounts of single
     pairs can be far too large, and beyond the true ones lie those that turn full circle.
     """
     reach = beyond * np.quantile(np.abs(amounts), most, axis=0)
@@ -164,18 +165,18 @@ def midpoint_start(
     tol: float,
     rng: np.random.Generator,
     *,
-    share: float = 0.25,
+    fraction: float = 0.25,
     per_feature: int = 3,
 ) -> tuple[Array, Array]:
     """Generators from y − x ≈ A(x + y)/2, learned on the pairs that moved, but least.
 
     That is 2·tanh(A/2) in place of A: right to second order, and what turns does not look like
     what shrinks, as it does from x, where large turns make first-order fits settle on −G². Those
-    are a share of all pairs, and at least so many per feature.
+    are a fraction of all pairs, and at least so many per feature.
     """
     length = np.linalg.norm(pairs.X + pairs.Y, axis=1)
     size = np.linalg.norm(pairs.Y - pairs.X, axis=1) / np.where(length > 0, length, 1.0)
-    count = max(int(share * len(size)), per_feature * pairs.X.shape[1])
+    count = max(int(fraction * len(size)), per_feature * pairs.X.shape[1])
     least = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:count]
     middle = midpoints(pairs)
     some = Pairs(middle.X[least], middle.Y[least], pairs.penalty)

@@ -19,7 +19,7 @@ class Basis:
     """Orthonormal directions, (r, n_features), about the origin: a linear map keeps that fixed."""
 
     directions: Array
-    energy: float  # share of the sum of squares they hold
+    energy: float  # fraction of the sum of squares they hold
 
     @classmethod
     def of(
@@ -27,7 +27,7 @@ class Basis:
     ) -> Basis:
         """The leading directions of both sides of the pairs, `most` at most.
 
-        The decomposition is exact up to this smaller side of the data, beyond it randomised.
+        The decomposition is exact up to this smaller side of the data, beyond it randomized.
         """
         rows = np.vstack([X, Y])
         if min(rows.shape) <= exact_up_to:
@@ -98,7 +98,7 @@ def products(G: Array) -> Array:
     return flat @ flat.T
 
 
-def normalised(G: Array, amounts: Array) -> tuple[Array, Array]:
+def normalized(G: Array, amounts: Array) -> tuple[Array, Array]:
     """The same operators Σᵢ αₙᵢGᵢ from orthonormal generators and uncorrelated amounts.
 
     This is the singular value decomposition of all operators, strongest generator first: it fixes
@@ -132,7 +132,7 @@ def refuse_still(X: Array, Y: Array) -> None:
 
 
 def explained(X: Array, Y: Array, moved: Array) -> float:
-    """Share of Σ‖y − x‖² that moving the rows accounts for."""
+    """Fraction of Σ‖y − x‖² that moving the rows accounts for."""
     change = float(((Y - X) ** 2).sum())
     left = float(((Y - moved) ** 2).sum())
     return 1.0 - left / change if change else 1.0

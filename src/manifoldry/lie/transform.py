@@ -37,7 +37,7 @@ class LieTransform(BaseEstimator):
 
     Minimizes Σₙ ‖yₙ − exp(Σᵢ αₙᵢGᵢ)xₙ‖² over generators Gᵢ, which all pairs share, and amounts
     αₙᵢ, which nobody has to know. One matrix then describes, say, translation wherever it happens:
-    unlike methods that learn a manifold from neighbours, it extrapolates far beyond the pairs, to
+    unlike methods that learn a manifold from neighbors, it extrapolates far beyond the pairs, to
     images that were not among them. Use it where rows come in pairs, or as a film, and what
     happens between them is linear in the row: translated, rotated or scaled images and signals,
     systems of linear differential equations observed at unknown times.
@@ -55,12 +55,12 @@ class LieTransform(BaseEstimator):
     n_generators : int, default=1
         Number of transformations that act at once.
     n_components : int, default=None
-        Learn within this many leading directions of the rows (uncentred PCA of both sides of the
+        Learn within this many leading directions of the rows (uncentered PCA of both sides of the
         pairs); what lies outside stays as it is. By default all that the pairs have, 256 at most:
         a generator of images of 32 × 32 pixels would have a million entries otherwise.
     reg : float, default=1e-3
         Penalty on the size of the operators, relative to the mean square of X along a direction
-        of the basis: what noise of that share in X would do. Raise it for noisy or few pairs.
+        of the basis: what noise of that fraction in X would do. Raise it for noisy or few pairs.
     refine : bool, default=True
         Whether to fit the true exponential after the first-order solution.
     max_iter : int, default=300
@@ -77,7 +77,7 @@ class LieTransform(BaseEstimator):
     amounts_ : array of shape (n_pairs, n_generators)
         Amounts α of the training pairs.
     loss_ : float
-        Share of the training pairs' Σ‖y − x‖² that is left between y and exp(Σᵢ αᵢGᵢ)x.
+        Fraction of the training pairs' Σ‖y − x‖² that is left between y and exp(Σᵢ αᵢGᵢ)x.
     trace_ : array of shape (n_iter + 1,)
         The first-order objective after every sweep, penalty included, relative to Σ‖y − x‖²; it
         never rises.
@@ -90,7 +90,7 @@ class LieTransform(BaseEstimator):
     components_ : array of shape (n_directions, n_features)
         Directions of the basis.
     basis_energy_ : float
-        Share of the rows' sum of squares that the basis holds.
+        Fraction of the rows' sum of squares that the basis holds.
 
     Examples
     --------
@@ -213,7 +213,7 @@ class LieTransform(BaseEstimator):
         return amounts, unit * np.linalg.norm(Y - self._moved(X, amounts), axis=1)
 
     def score(self, X: Any, Y: Any) -> float:
-        """Share of the change from `X` to `Y` that the best amounts explain.
+        """Fraction of the change from `X` to `Y` that the best amounts explain.
 
         1 − Σ‖y − exp(Σᵢ αᵢGᵢ)x‖² / Σ‖y − x‖²: 1 is perfect, 0 no better than leaving the rows as
         they are. The usual R² compares with the mean of `Y` instead, and would be near 1 for rows

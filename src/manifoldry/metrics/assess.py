@@ -16,13 +16,13 @@ from manifoldry.metrics.shepard import Shepard, shepard_of
 from manifoldry.metrics.summary import (
     DEFAULT_BOUNDS,
     Findings,
-    VerdictBounds,
+    SummaryBounds,
     table,
     verdict,
 )
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.util.estimate import SHARE, Estimate
+from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, RandomState
 
 
@@ -39,21 +39,21 @@ class Assessment:
     baseline : dict of str to Estimate
         The same of a principal component map of as many dimensions; empty where there is none.
     gains : dict of str to Estimate
-        By how much the map exceeds that baseline in neighbours, point by point; the interval is
+        By how much the map exceeds that baseline in neighbors, point by point; the interval is
         about other points of the same kind.
     curves : dict of str to CoRanking
-        Neighbours kept at every size of neighbourhood, by ``"this map"`` and ``"PCA"``.
+        Neighbors kept at every size of neighborhood, by ``"this map"`` and ``"PCA"``.
     shepard : Shepard
         Distances on the map against those in the data.
     distortion : LocalDistortion or None
         Stretching at the points on the map; None where coordinates of the data are not known.
     n_neighbors : int
-        Size of the neighbourhoods of the figures that need one.
+        Size of the neighborhoods of the figures that need one.
     pair : Pair
         The data and the map.
     data : str
         Which data those are.
-    bounds : VerdictBounds
+    bounds : SummaryBounds
         Bounds between what the verdict says of a figure.
     """
 
@@ -66,7 +66,7 @@ class Assessment:
     n_neighbors: int
     pair: Pair
     data: str
-    bounds: VerdictBounds = DEFAULT_BOUNDS
+    bounds: SummaryBounds = DEFAULT_BOUNDS
 
     @property
     def embedding(self) -> Array:
@@ -86,7 +86,7 @@ class Assessment:
     def __str__(self) -> str:
         head = (
             f"A map of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
-            f"{self.data}; neighbourhoods of {self.n_neighbors}"
+            f"{self.data}; neighborhoods of {self.n_neighbors}"
         )
         return "\n".join([head, "", *table(self.figures, self.baseline), "", *self._sentences])
 
@@ -94,7 +94,7 @@ class Assessment:
 
     @cached_property
     def per_point(self) -> dict[str, Array]:
-        """Figures of every point, to colour the map by; each an array of (n_samples,).
+        """Figures of every point, to color the map by; each an array of (n_samples,).
 
         ``"trustworthiness"``, ``"continuity"`` and ``"neighbors_kept"`` as in the figures;
         ``"magnification"``, how much larger than usual the map shows the surroundings of a
@@ -131,20 +131,22 @@ def assess(
     Use it on any map beside its data: one from this package, a UMAP or t-SNE array, or one in an
     AnnData. The figures are
 
-    - ``trustworthiness``, ``continuity``: can neighbours on the map be believed, were neighbours
-      in the data torn apart? ``doubtful`` is the share of points whose own trustworthiness is
+    - ``trustworthiness``, ``continuity``: can neighbors on the map be believed, were neighbors
+      in the data torn apart? ``doubtful`` is the fraction of points whose own trustworthiness is
       below 0.9;
-    - ``neighbors_kept``, ``rnx_area``: share of the nearest neighbours that are kept, and how many
-      more than by chance over all sizes of neighbourhood; the one to compare maps by;
+    - ``neighbors_kept``, ``rnx_area``: fraction of the nearest neighbors that are kept, and how
+    many
+      more than by chance over all sizes of neighborhood; the one to compare maps by;
     - ``distance_order``: rank correlation of the distances (Spearman): do large distances mean
       anything?
     - ``stress``: what is lost of the distances, after the best rescaling;
-    - ``shear``, ``magnification``: how unevenly small pieces are drawn, median over the points and
+    - ``shear``, ``magnification``: how unevenly small components are drawn, median over the points
+    and
       ratio of the ninth to the first decile;
     - ``redundancy``: how much of the most redundant coordinate is new, 1 for all; only of fitted
       spectral estimators, whose coordinates have an order;
     - ``label_accuracy``, ``label_accuracy_in_data``: how many points have the label of most of
-      their neighbours, on the map and in the data, where labels are given.
+      their neighbors, on the map and in the data, where labels are given.
 
     Parameters
     ----------
@@ -154,7 +156,7 @@ def assess(
     labels : array of shape (n_samples,) or str, default=None
         Labels of the points; the name of a column of an AnnData's ``obs``.
     n_neighbors : int, default=None
-        Size of the neighbourhoods; by default 15, or what there are.
+        Size of the neighborhoods; by default 15, or what there are.
 
     Returns
     -------
@@ -199,10 +201,10 @@ def _of_neighbors(
     found: Comparison, n: int, doubtful: float = DEFAULT_BOUNDS.doubtful
 ) -> dict[str, Estimate]:
     return {
-        "trustworthiness": Estimate.of_mean(found.trust, n, SHARE),
-        "doubtful": Estimate.of_share(found.trust < doubtful, n),
-        "continuity": Estimate.of_mean(found.continuity, n, SHARE),
-        "neighbors_kept": Estimate.of_mean(found.kept, n, SHARE),
+        "trustworthiness": Estimate.of_mean(found.trust, n, FRACTION),
+        "doubtful": Estimate.of_fraction(found.trust < doubtful, n),
+        "continuity": Estimate.of_mean(found.continuity, n, FRACTION),
+        "neighbors_kept": Estimate.of_mean(found.kept, n, FRACTION),
         "rnx_area": found.coranking.area,
     }
 
@@ -229,7 +231,7 @@ def _of_coordinates(embedding: Any, Y: Array) -> dict[str, Estimate]:
 
 
 def _gains(mine: Comparison, other: Comparison) -> dict[str, Estimate]:
-    """How much more of its neighbours each point keeps than on another map."""
+    """How much more of its neighbors each point keeps than on another map."""
     area = mine.coranking.area_per_point - other.coranking.area_per_point
     return {
         "neighbors_kept": Estimate.of_mean(mine.kept - other.kept),

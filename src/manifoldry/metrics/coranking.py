@@ -1,4 +1,4 @@
-"""The co-ranking of data and map: which neighbours are kept, at every size of neighbourhood."""
+"""The co-ranking of data and map: which neighbors are kept, at every size of neighborhood."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,12 +15,12 @@ from manifoldry.util.validation import plan_memory
 
 @dataclass(frozen=True, eq=False)
 class CoRanking:
-    """How many neighbours a map keeps, for neighbourhoods of 1, 2, … n − 1 points.
+    """How many neighbors a map keeps, for neighborhoods of 1, 2, … n − 1 points.
 
     Parameters
     ----------
     q_nx : array of shape (n_samples - 1,)
-        Share of the k nearest on the map that are among the k nearest in the data, on average,
+        Fraction of the k nearest on the map that are among the k nearest in the data, on average,
         at position k − 1.
     area_per_point : array of shape (n_points,)
         Each point's own area under R_NX.
@@ -46,14 +46,14 @@ class CoRanking:
 
     @property
     def sizes(self) -> IntArray:
-        """The sizes k = 1 … n − 1 of neighbourhoods."""
+        """The sizes k = 1 … n − 1 of neighborhoods."""
         return np.arange(1, self.n)
 
     @property
     def r_nx(self) -> Array:
         """Q_NX rescaled: 0 for a random map, 1 for a perfect one; (n_samples - 2,).
 
-        The last size is left out, since all points are then neighbours whatever the map.
+        The last size is left out, since all points are then neighbors whatever the map.
         """
         k = self.sizes[:-1]
         return ((self.n - 1) * self.q_nx[:-1] - k) / (self.n - 1 - k)
@@ -65,12 +65,12 @@ class CoRanking:
 
     @property
     def area(self) -> Estimate:
-        """Area under R_NX over the logarithm of k, so that small neighbourhoods count most."""
+        """Area under R_NX over the logarithm of k, so that small neighborhoods count most."""
         return Estimate.of_mean(self.area_per_point, self.n, within=(-1.0, 1.0))
 
     @property
     def turning_point(self) -> int:
-        """The size of neighbourhood at which the map says most: where LCMC is largest."""
+        """The size of neighborhood at which the map says most: where LCMC is largest."""
         return int(np.argmax(self.lcmc)) + 1
 
     @property
@@ -93,7 +93,7 @@ def coranking(
     sample: Any = "auto",
     random_state: RandomState = None,
 ) -> CoRanking:
-    """Compare the neighbourhoods of data and map at every size.
+    """Compare the neighborhoods of data and map at every size.
 
     ``area`` of the result is the one figure to compare maps by; ``r_nx`` the curve behind it,
     drawn by :func:`manifoldry.plotting.plot_coranking`.
@@ -117,7 +117,7 @@ class Comparison(NamedTuple):
 
     trust: Array  # (n_points,), trustworthiness of each
     continuity: Array  # (n_points,)
-    kept: Array  # (n_points,), share of the k nearest on the map that are so in the data
+    kept: Array  # (n_points,), fraction of the k nearest on the map that are so in the data
     coranking: CoRanking
 
 
@@ -144,7 +144,7 @@ def compare(
 
 
 def _compared(in_data: IntArray, on_map: IntArray, k: int, credit: Array) -> tuple[Any, ...]:
-    """Intrusions, extrusions and kept neighbours, histogram of larger ranks, credit for each."""
+    """Intrusions, extrusions and kept neighbors, histogram of larger ranks, credit for each."""
     n = in_data.shape[1]
     near, there = in_data <= k, on_map <= k
     larger = np.maximum(in_data, on_map)

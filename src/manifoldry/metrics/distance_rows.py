@@ -56,8 +56,8 @@ class DistanceRows(ABC):
         keys = self.keys(rows)
         if np.isinf(keys).any():
             raise ValueError(
-                "the graph has several pieces, between which there is no distance to rank by; "
-                "raise n_neighbors until it is one, or judge each piece by itself"
+                "the graph has several components, between which there is no distance to rank by; "
+                "raise n_neighbors until it is one, or judge each component by itself"
             )
         keys[np.arange(len(rows)), rows] = np.inf
         return keys
@@ -147,7 +147,7 @@ class EuclideanRows(DistanceRows):
     @cached_property
     def _frame(self) -> Frame:
         # Differences of numbers in another unit are exact, so where they are taken nothing is
-        # centred: whole numbers then have exact ties.
+        # centered: whole numbers then have exact ties.
         return Frame.at_zero(self.X) if self._few else Frame.of(self.X)
 
     @property
@@ -185,7 +185,7 @@ class PrecomputedRows(DistanceRows):
 
 @dataclass(frozen=True, eq=False)
 class GeodesicRows(DistanceRows):
-    """Distances along a neighbour graph; infinite between its pieces."""
+    """Distances along a neighbor graph; infinite between its components."""
 
     graph: NeighborGraph
     n_groups = 10  # every point of a group takes a search of the whole graph

@@ -15,7 +15,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class LocalDistortion:
-    """What the map does to small pieces of the data: one linear map per point.
+    """What the map does to small components of the data: one linear map per point.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def local_distortion(
 ) -> LocalDistortion:
     """Measure stretching and shear of a map around every point.
 
-    The map's offsets to a point's nearest neighbours are regressed on the data's, within the
-    plane of as many dimensions as the map has that fits the neighbours best. An isometry has all
+    The map's offsets to a point's nearest neighbors are regressed on the data's, within the
+    plane of as many dimensions as the map has that fits the neighbors best. An isometry has all
     factors equal to 1, a conformal map no shear, and a fold a factor of 0.
 
     Parameters
@@ -71,10 +71,10 @@ def local_distortion(
     X, embedding
         As for :func:`trustworthiness`; coordinates are needed, so no precomputed distances.
     n_neighbors : int, default=None
-        Neighbours in the data that make up a neighbourhood; by default 15, or twice the
+        Neighbors in the data that make up a neighborhood; by default 15, or twice the
         dimensions of the map if that is more.
     metric : str or callable, default="euclidean"
-        How neighbours are found.
+        How neighbors are found.
 
     Returns
     -------
@@ -104,20 +104,20 @@ def _stretches(X: Matrix, Y: Array, members: IntArray) -> Array:
 
     def block(rows: slice) -> Array:
         group = np.concatenate([itself[rows], members[rows]], axis=1)
-        return _factors(_centred(gathered(X, group)), _centred(Y[group]))
+        return _factors(_centered(gathered(X, group)), _centered(Y[group]))
 
     budget = row_blocks(n, (k + 1) * max(X.shape[1], k + 1), budget=2**20)
     return np.concatenate(map_threads(block, budget))
 
 
-def _centred(local: Array) -> Array:
+def _centered(local: Array) -> Array:
     return local - local.mean(axis=1, keepdims=True)
 
 
 def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
     """Singular values (n_block, d) of the map from the tangent plane of A to B.
 
-    A direction is flat whose variance is below this share of the largest.
+    A direction is flat whose variance is below this fraction of the largest.
     """
     d = B.shape[2]
     size = np.abs(A).max(axis=(1, 2), keepdims=True)

@@ -17,7 +17,7 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
     """R² of data that go to the map and back, with its confidence interval.
 
     Σ‖x − inverse_transform(transform(x))‖² is compared with Σ‖x − mean‖². On held-out data this
-    is the one figure that compares methods, numbers of neighbours and of coordinates with each
+    is the one figure that compares methods, numbers of neighbors and of coordinates with each
     other; it is what ``estimator.score`` returns. It rewards maps from which the data can be
     computed, which need not be those that show their structure best: look at
     :func:`coranking` beside it.
@@ -78,7 +78,7 @@ class KernelLoss:
         Variance of every coordinate among held-out points over that among training points: near
         1 where it shows a direction of the data, small where it fits chance.
     enough : float
-        Share of its variance that a coordinate must keep to count.
+        Fraction of its variance that a coordinate must keep to count.
     """
 
     losses: list[Estimate]
@@ -88,7 +88,7 @@ class KernelLoss:
     @property
     def best(self) -> int:
         """How many leading coordinates keep half of their variance on held-out points."""
-        lost = [i for i, share in enumerate(self.kept) if share < self.enough]
+        lost = [i for i, fraction in enumerate(self.kept) if fraction < self.enough]
         return lost[0] if lost else len(self.kept)
 
 
@@ -148,8 +148,8 @@ def kernel_loss(
 def _kept(Z: Array, training: Array) -> list[Estimate]:
     """Variance of held-out coordinates over that of training ones; 0 for coordinates of none."""
     sizes = np.square(training, dtype=np.float64).mean(axis=0)
-    shares = np.divide(Z**2, sizes, out=np.zeros_like(Z), where=sizes > 0)
-    return [Estimate.of_mean(share) for share in shares.T]
+    fractions = np.divide(Z**2, sizes, out=np.zeros_like(Z), where=sizes > 0)
+    return [Estimate.of_mean(fraction) for fraction in fractions.T]
 
 
 def _losses(K: Array, Z: Array) -> list[Estimate]:

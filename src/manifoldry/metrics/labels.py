@@ -17,7 +17,7 @@ from manifoldry.util.validation import read_rows, row_blocks
 def knn_accuracy(
     embedding: Any, labels: Any, *, n_neighbors: int | None = None, per_point: bool = False
 ) -> Estimate | Array:
-    """Share of points whose label most of their neighbours on the map have.
+    """Fraction of points whose label most of their neighbors on the map have.
 
     Each point is left out of its own vote; ties go to the label of the nearest. The interval is
     about other points of the same kind, not about a sample.
@@ -29,9 +29,9 @@ def knn_accuracy(
     labels : array of shape (n_samples,)
         Labels; strings or numbers.
     n_neighbors : int, default=None
-        Neighbours that vote; by default 5, or what there are.
+        Neighbors that vote; by default 5, or what there are.
     per_point : bool, default=False
-        Return for every point the share of its neighbours that have its label.
+        Return for every point the fraction of its neighbors that have its label.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def knn_accuracy(
     >>> float(knn_accuracy(line, list("aaabbb"), n_neighbors=2))
     1.0
     """
-    Y, codes, rows = _labelled(embedding, labels)
+    Y, codes, rows = _labeled(embedding, labels)
     k = _voters(n_neighbors, Y.shape[0])
     members = choose_index(Y).others(Y, k).indices
     if per_point:
@@ -61,9 +61,9 @@ def _voters(n_neighbors: int | None, n: int, default: int = 5) -> int:
 
 
 def accuracy_of(members: IntArray, codes: IntArray) -> Estimate:
-    """Share of points whose code most of their neighbours (n, k) have."""
+    """Fraction of points whose code most of their neighbors (n, k) have."""
     hits = [_winners(codes[members[block]]) == codes[block] for block in _blocks(members)]
-    return Estimate.of_share(np.concatenate(hits))
+    return Estimate.of_fraction(np.concatenate(hits))
 
 
 def _blocks(members: IntArray) -> list[slice]:
@@ -89,7 +89,7 @@ def silhouette(
     sample, per_point, random_state
         As for :func:`trustworthiness`.
     """
-    Y, codes, rows = _labelled(embedding, labels)
+    Y, codes, rows = _labeled(embedding, labels)
     counts = np.bincount(codes)
     if len(counts) < 2 or len(counts) >= Y.shape[0]:
         raise ValueError(
@@ -128,7 +128,7 @@ def _winners(votes: IntArray) -> IntArray:
     return np.take_along_axis(votes, same.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def _labelled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
+def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
     """Positions on the map, their labels as 0, 1, …, and which rows they are."""
     if sparse.issparse(embedding):
         Y = read_rows(embedding, least=2)

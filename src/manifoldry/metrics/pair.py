@@ -15,7 +15,7 @@ from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_ro
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import as_generator, check_count
-from manifoldry.util.estimate import SHARE, Estimate
+from manifoldry.util.estimate import FRACTION, Estimate
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import (
     check_square,
@@ -25,7 +25,7 @@ from manifoldry.util.validation import (
 )
 from manifoldry.util.warn import warn
 
-# Nearest neighbours by default, where a figure is about the surroundings of a point.
+# Nearest neighbors by default, where a figure is about the surroundings of a point.
 NEIGHBORHOOD = 15
 
 
@@ -150,7 +150,7 @@ class Pair:
         sample: Any,
         per_point: bool,
         random_state: RandomState,
-        within: tuple[float, float] = SHARE,
+        within: tuple[float, float] = FRACTION,
     ) -> Estimate | Array:
         """The mean of a figure that every point has, on a sample of them; or all the values."""
         if not per_point:
@@ -165,7 +165,7 @@ class Pair:
         return out
 
     def check_neighbors(self, n_neighbors: Any, default: int, largest: float) -> int:
-        """A neighbourhood's size, at most a share `largest` of the other points."""
+        """A neighborhood's size, at most a fraction `largest` of the other points."""
         bound = max(1, math.ceil(largest * self.n) - 1)
         if n_neighbors is None:
             return min(default, bound)

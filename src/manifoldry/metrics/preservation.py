@@ -1,4 +1,4 @@
-"""Whether neighbours on the map are neighbours in the data, and the other way round."""
+"""Whether neighbors on the map are neighbors in the data, and the other way round."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +51,7 @@ class NeighborRanks:
         return cls(np.concatenate(map_rows(ranks, points, near.n)), points, near.n)
 
     def within(self, k: int) -> Array:
-        """Share of each point's k nearest that are among its k nearest on the other side."""
+        """Fraction of each point's k nearest that are among its k nearest on the other side."""
         return (self.ranks[:, :k] <= k).mean(axis=1)
 
     def intrusion(self, k: int) -> Array:
@@ -87,7 +87,7 @@ def trustworthiness(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """How far one may believe that neighbours on the map are neighbours in the data.
+    """How far one may believe that neighbors on the map are neighbors in the data.
 
     Points that are near on the map and not in the data are charged by how far down they are in
     the ranking of the data; 1 is perfect, about a half what a random map gets. Equal to
@@ -100,15 +100,15 @@ def trustworthiness(
     embedding : array of shape (n_samples, n_components), fitted estimator, or str
         The map, whoever made it; its name in an AnnData's ``obsm``.
     n_neighbors : int, default=None
-        Size of the neighbourhoods, less than half the points; by default 5, or what there are.
+        Size of the neighborhoods, less than half the points; by default 5, or what there are.
     metric : str or callable, default="euclidean"
         Distances between data; ``"precomputed"`` if `X` is a matrix of them.
     sample : {"auto", "all"} or int, default="auto"
-        Points whose neighbourhoods are looked at, each among all points: by default all up to
+        Points whose neighborhoods are looked at, each among all points: by default all up to
         10 000, beyond 2000 drawn at random, with the error that this may cause. All of them take
         time as n_samples² · n_features, and memory as n_samples.
     per_point : bool, default=False
-        Return one figure for each point, to colour the map by; NaN for points left off the map.
+        Return one figure for each point, to color the map by; NaN for points left off the map.
         They are all computed, whatever `sample`.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the sample; ``None`` is a fixed one, so that the same call gives the same figure.
@@ -149,7 +149,7 @@ def continuity(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """How far one may believe that neighbours in the data are neighbours on the map.
+    """How far one may believe that neighbors in the data are neighbors on the map.
 
     Trustworthiness with data and map exchanged: it charges maps that tear the data apart.
     Parameters and result are those of :func:`trustworthiness`.
@@ -174,7 +174,7 @@ def neighbor_preservation(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """Share of each point's nearest neighbours on the map that are so in the data.
+    """Fraction of each point's nearest neighbors on the map that are so in the data.
 
     The same as Q_NX at `n_neighbors`, by default 15. Parameters and result are those of
     :func:`trustworthiness`.

@@ -22,7 +22,7 @@ class Motion:
     Attributes
     ----------
     source, target : arrays of shape (n_components,) and (n_target,)
-        Centre of the points it was fitted on, and where that goes.
+        Center of the points it was fitted on, and where that goes.
     matrix : array of shape (n_components, n_target)
         The linear part, from one map in its `source_unit` to the other in its `target_unit`.
     source_unit, target_unit : float
@@ -95,7 +95,7 @@ MOTIONS = tuple(_FITS)
 def _turned(
     YY: Array, YT: Array, stretch: bool, *, max_turns: int = 1000, settled: float = 1e-12
 ) -> Array:
-    """The rotation or reflection R, and factor c, that bring centred Y nearest to T: c·R.
+    """The rotation or reflection R, and factor c, that bring centered Y nearest to T: c·R.
 
     From YᵀY and YᵀT. Where Y has more columns than T, which of them to leave out is part of the
     question and has no closed form: T is filled up with what the present turn says, and turned onto
@@ -128,7 +128,7 @@ def _factor(YY: Array, YT: Array, R: Array) -> float:
 
 
 def spread_of(Y: Array) -> float:
-    """Root mean squared distance of the points on a map from their centre."""
+    """Root mean squared distance of the points on a map from their center."""
     on_map = Y[np.isfinite(Y).all(axis=1)]
     if len(on_map) == 0:
         raise ValueError("no point is on the map; there is nothing to compare")

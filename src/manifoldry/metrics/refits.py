@@ -46,7 +46,7 @@ class Refitter:
         if pairwise:
             X = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
             check_square(X, "values")
-        return cls(estimator, X, _num_samples(X), pairwise, _share(n_jobs))
+        return cls(estimator, X, _num_samples(X), pairwise, _fraction(n_jobs))
 
     def fit(self, rows: IntArray, seed: int) -> Refit:
         """Fit a copy on some rows."""
@@ -117,7 +117,7 @@ def _is_pairwise(estimator: Any) -> bool:
     return bool(tagged) or getattr(estimator, "metric", None) == "precomputed"
 
 
-def _share(n_jobs: int | None) -> int | None:
+def _fraction(n_jobs: int | None) -> int | None:
     """Threads that a fit may use where several run at once."""
     from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
@@ -128,7 +128,7 @@ def _share(n_jobs: int | None) -> int | None:
 
 
 def _prepared(estimator: Any, seed: int, threads: int | None) -> Any:
-    """A copy with a seed of its own, where the user gave none, and its share of the cores."""
+    """A copy with a seed of its own, where the user gave none, and its fraction of the cores."""
     model = clone(estimator)
     settings: dict[str, Any] = {}
     for name, value in model.get_params().items():

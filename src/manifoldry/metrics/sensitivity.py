@@ -33,12 +33,12 @@ class Sensitivity:
     """What exchanging training points does to a map, against the error of placing new points.
 
     Distances are in units of the map's spread, the root mean squared distance of its points from
-    their centre. Intervals are Student's 95 % over the splits.
+    their center. Intervals are Student's 95 % over the splits.
 
     Attributes
     ----------
     fractions : array of shape (n_fractions,)
-        Points exchanged as a share of all the data, ascending.
+        Points exchanged as a fraction of all the data, ascending.
     variability : tuple of Estimate, one per fraction
         Mean distance between the places of a point on two maps that were made with some of the
         other points exchanged.
@@ -89,7 +89,7 @@ def sensitivity(
     out-of-sample error. Where the first is larger, placing new points is within what the choice
     of training points changes anyway. For a figure per point use :func:`stability`.
 
-    The splits of one number share their points at all fractions, so curves are smooth.
+    The splits of one number fraction their points at all fractions, so curves are smooth.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def sensitivity(
     X : array, sparse matrix or frame of shape (n_samples, n_features)
         The data, or square precomputed distances where the estimator takes those.
     fractions : sequence of float, default=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-        Sizes of R₁ as shares of all the data, below a half; at least one point is exchanged.
+        Sizes of R₁ as fractions of all the data, below a half; at least one point is exchanged.
     n_splits : int, default=20
         Number of splits for each fraction.
     n_left_out : int or "all", default=None
@@ -156,7 +156,7 @@ def sensitivity(
     outcomes = list(run(task, jobs, len(jobs), n_jobs, verbose, what="splits"))
     failures = settle(outcomes, what="splits")
     found = np.array([_pair(outcome) for outcome in outcomes]).reshape(len(sizes), n_splits, 2)
-    return _summarised(sizes / refitter.n, found[..., 0], found[..., 1], failures)
+    return _summarized(sizes / refitter.n, found[..., 0], found[..., 1], failures)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +199,7 @@ def _pair(outcome: Outcome) -> tuple[float, float]:
     return (np.nan, np.nan) if outcome.error else outcome.value
 
 
-def _summarised(
+def _summarized(
     fractions: Array, variabilities: Array, errors: Array, failures: tuple[str, ...]
 ) -> Sensitivity:
     difference = variabilities - errors
@@ -254,13 +254,13 @@ def _sizes(fractions: Iterable[float], n: int, fewest: int = 4) -> IntArray:
     A map of one coordinate can be aligned by the `fewest` fixed points with one left out.
     """
     given = fractions if isinstance(fractions, Iterable) else [fractions]
-    shares = [check_positive("fractions", share) for share in given]
-    if not shares:
+    fractions = [check_positive("fractions", fraction) for fraction in given]
+    if not fractions:
         raise ValueError("fractions is empty; pass one or more, such as [0.01, 0.05]")
-    sizes = np.unique([max(1, round(share * n)) for share in shares])
+    sizes = np.unique([max(1, round(fraction * n)) for fraction in fractions])
     if n - 2 * sizes[-1] < fewest:
         raise ValueError(
-            f"fractions={max(shares)} of n_samples={n} leaves {n - 2 * sizes[-1]} fixed points; "
+            f"fractions={max(fractions)} of n_samples={n} leaves {n - 2 * sizes[-1]} fixed points; "
             f"{fewest} or more are needed: pass at most {(n - fewest) / 2 / max(n, 1):.3g}"
             + (", or add points" if n < fewest + 2 else "")
         )

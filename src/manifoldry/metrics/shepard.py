@@ -133,7 +133,7 @@ def shepard_of(
     def distances(points: IntArray) -> tuple[Array, Array]:
         upper = np.triu_indices(len(points), 1)
         data, on_map = pair.in_data.among(points)[upper], pair.on_plane.among(points)[upper]
-        finite = np.isfinite(data)  # pieces of a graph are infinitely far from each other
+        finite = np.isfinite(data)  # components of a graph are infinitely far from each other
         return data[finite], on_map[finite]
 
     found = map_threads(distances, groups)

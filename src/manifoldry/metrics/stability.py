@@ -30,7 +30,7 @@ class Stability:
     """How much of a map would come out again.
 
     All figures are in units of the map's spread, the root mean squared distance of its points
-    from their centre: 0 where a point does not move; about 1 where the refits have nothing in
+    from their center: 0 where a point does not move; about 1 where the refits have nothing in
     common with the map. Intervals are Student's 95 % over the resamples: they tell what more
     resamples would change, not what other data would.
 
@@ -117,7 +117,7 @@ def stability(
     by ``transform``, which tells whether new points need a refit.
 
     Parts are drawn without replacement, since rows that a bootstrap repeats are their own nearest
-    neighbours. Every point is left out about equally often.
+    neighbors. Every point is left out about equally often.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def stability(
     n_resamples : int, default=20
         Number of refits, beside the one of all the data.
     fraction : float, default=0.8
-        Share of the points in each refit. Where points move in proportion to 1/√n, the whole
+        Fraction of the points in each refit. Where points move in proportion to 1/√n, the whole
         map's own sampling error is about √(fraction / (1 - fraction)) times the variability:
         twice at 0.8, once at 0.5.
     allow : {"similarity", "affine", "rigid"}, default="similarity"
@@ -143,7 +143,7 @@ def stability(
     n_jobs : int, default=None
         Number of processes, -1 for as many as there are cores; None is one. Results do not depend
         on it. Each fit runs BLAS in one thread; where there are several processes, ``n_jobs`` of
-        the estimator is lowered to its share of the cores.
+        the estimator is lowered to its fraction of the cores.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the parts and, for estimators without one of their own, of the fits; ``None`` is a
         fixed seed.

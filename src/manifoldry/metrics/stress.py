@@ -134,9 +134,9 @@ def residual_variance(
 
 
 def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
-    """What is lost of the inner products of centred data, relative to them.
+    """What is lost of the inner products of centered data, relative to them.
 
-    Root of ‖B − YYᵀ‖² / ‖B‖², with B the Gram matrix of the centred data and Y the centred map:
+    Root of ‖B − YYᵀ‖² / ‖B‖², with B the Gram matrix of the centered data and Y the centered map:
     what classical MDS makes least. No matrix of all pairs is kept.
 
     Parameters
@@ -163,7 +163,7 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     A, Y = frame.apply(pair.X), pair.Y - pair.Y.mean(axis=0)
     unit = power_of_two_scale(Y)
     Y = Y / unit
-    cross = np.asarray(A.T @ Y)  # Y is centred, so centring A changes nothing
+    cross = np.asarray(A.T @ Y)  # Y is centered, so centering A changes nothing
     data, mixed, own = _gram_norm(A), (cross**2).sum(), ((Y.T @ Y) ** 2).sum()
     if data == 0:
         raise ValueError("all points of X coincide, so that strain is 0/0; nothing to keep")
@@ -173,7 +173,7 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
 
 
 def _gram_norm(A: Matrix) -> float:
-    """‖B‖² of the Gram matrix of centred rows, through the smaller side, some rows at a time."""
+    """‖B‖² of the Gram matrix of centered rows, through the smaller side, some rows at a time."""
     mean = np.asarray(A.mean(axis=0)).ravel()
     n, n_features = A.shape
     total = 0.0

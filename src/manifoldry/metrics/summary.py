@@ -10,7 +10,7 @@ Figures = dict[str, Estimate]
 
 
 @dataclass(frozen=True)
-class VerdictBounds:
+class SummaryBounds:
     """Bounds between what is said of a figure.
 
     Parameters
@@ -18,13 +18,13 @@ class VerdictBounds:
     doubtful : float
         A point's own trustworthiness below which its place is in doubt.
     some_doubtful, many_doubtful : float
-        Shares of such points that are worth a word, and that lower the verdict on neighbors.
+        Fractions of such points that are worth a word, and that lower the verdict on neighbors.
     neighbors : (float, float)
         Trustworthiness and continuity from which they are good, and fair.
     order : (float, float)
         Rank correlation of the distances from which their order is good, and fair.
     repeated : float
-        Share of a coordinate that is new, below which it repeats others.
+        Fraction of a coordinate that is new, below which it repeats others.
     sheared, uneven : float
         Shear and magnification beyond which they are worth a word.
     flat : float
@@ -32,7 +32,7 @@ class VerdictBounds:
     labels : float
         By how much more points must have the label of their neighbors to be worth a word.
     matters : float
-        Share of neighbors below which a difference to another map is none.
+        Fraction of neighbors below which a difference to another map is none.
     random_trust, random_area : float
         Trustworthiness and area under R_NX, both below which a map is like a random one.
     few_points : int
@@ -55,7 +55,7 @@ class VerdictBounds:
     few_points: int = 30
 
 
-DEFAULT_BOUNDS = VerdictBounds()
+DEFAULT_BOUNDS = SummaryBounds()
 
 
 class Findings(NamedTuple):
@@ -67,21 +67,21 @@ class Findings(NamedTuple):
     n: int
     along: bool
     """Whether distances in the data run along a graph."""
-    bounds: VerdictBounds = DEFAULT_BOUNDS
+    bounds: SummaryBounds = DEFAULT_BOUNDS
 
 
 _MEANINGS = {
-    "trustworthiness": "neighbours on the map are neighbours in the data",
-    "doubtful": "points whose neighbours on the map should not be believed",
-    "continuity": "neighbours in the data are neighbours on the map",
-    "neighbors_kept": "share of nearest neighbours kept",
-    "rnx_area": "neighbours kept beyond chance, all sizes (area under R_NX)",
+    "trustworthiness": "neighbors on the map are neighbors in the data",
+    "doubtful": "points whose neighbors on the map should not be believed",
+    "continuity": "neighbors in the data are neighbors on the map",
+    "neighbors_kept": "fraction of nearest neighbors kept",
+    "rnx_area": "neighbors kept beyond chance, all sizes (area under R_NX)",
     "distance_order": "order of the distances kept (rank correlation)",
     "stress": "distances lost, after rescaling (0 is best)",
     "redundancy": "of the most redundant coordinate, what is new",
     "shear": "largest over smallest local stretch, median",
     "magnification": "how unevenly areas are drawn, 9th over 1st decile",
-    "label_accuracy": "points with the label of their neighbours, on the map",
+    "label_accuracy": "points with the label of their neighbors, on the map",
     "label_accuracy_in_data": "the same in the data",
 }
 
@@ -129,9 +129,9 @@ def _neighbors(found: Findings) -> Iterator[str]:
         )
     torn = _grade(found.figures["continuity"], bounds.neighbors)
     yield (
-        "Few neighbourhoods are torn apart.",
-        "Some neighbourhoods are torn apart: that two points are far apart here proves little.",
-        "Many neighbourhoods are torn apart.",
+        "Few neighborhoods are torn apart.",
+        "Some neighborhoods are torn apart: that two points are far apart here proves little.",
+        "Many neighborhoods are torn apart.",
     )[torn]
 
 
@@ -141,15 +141,15 @@ def _against_pca(found: Findings) -> Iterator[str]:
     gains = (found.gains[name] for name in ("neighbors_kept", "rnx_area"))
     near, all_sizes = (_sign(gain, found.bounds.matters) for gain in gains)
     if near == all_sizes == 0:
-        yield "It keeps as many neighbours as a linear map (PCA) does."
+        yield "It keeps as many neighbors as a linear map (PCA) does."
     elif near >= 0 and all_sizes >= 0:
-        yield "It keeps more neighbours than a linear map (PCA) does."
+        yield "It keeps more neighbors than a linear map (PCA) does."
     elif near <= 0 and all_sizes <= 0:
-        yield "A linear map (PCA) keeps more neighbours: prefer that, or other settings."
+        yield "A linear map (PCA) keeps more neighbors: prefer that, or other settings."
     elif near > 0:
-        yield "It keeps more near neighbours than a linear map (PCA), less of the large structure."
+        yield "It keeps more near neighbors than a linear map (PCA), less of the large structure."
     else:
-        yield "A linear map (PCA) keeps more near neighbours, less of the large structure."
+        yield "A linear map (PCA) keeps more near neighbors, less of the large structure."
 
 
 def _sign(gain: Estimate, matters: float) -> int:
@@ -197,7 +197,7 @@ def _labels(found: Findings) -> Iterator[str]:
     if "label_accuracy" not in found.figures:
         return
     on_map, in_data = (found.figures[f"label_accuracy{end}"] for end in ("", "_in_data"))
-    compared = f"{on_map:.2f} of the points have the label of their neighbours here, {in_data:.2f}"
+    compared = f"{on_map:.2f} of the points have the label of their neighbors here, {in_data:.2f}"
     lost = found.bounds.labels
     if on_map.high < in_data.low - lost:
         yield f"Labels are mixed that the data keep apart: {compared} in the data."

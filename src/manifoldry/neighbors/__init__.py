@@ -1,4 +1,4 @@
-"""Neighbour graphs: search, radius and k-nearest graphs, separate pieces, short circuits."""
+"""Neighbor graphs: search, radius and k-nearest graphs, separate pieces, short circuits."""
 
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index

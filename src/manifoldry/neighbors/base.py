@@ -1,4 +1,4 @@
-"""What every neighbour index answers: the k nearest references, and those within a radius."""
+"""What every neighbor index answers: the k nearest references, and those within a radius."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ SLACK = 1 + 1e-12
 
 
 class Edges(NamedTuple):
-    """Neighbours of query points in compressed rows, as a CSR matrix stores them."""
+    """Neighbors of query points in compressed rows, as a CSR matrix stores them."""
 
     indptr: IntArray  # (n_query + 1,)
     indices: IntArray  # (n_edges,)
@@ -36,7 +36,7 @@ class Edges(NamedTuple):
 
     @classmethod
     def of(cls, indices: IntArray, distances: Array) -> "Edges":
-        """From the same number of neighbours for every query point, (n_query, k)."""
+        """From the same number of neighbors for every query point, (n_query, k)."""
         indptr = np.arange(indices.shape[0] + 1) * indices.shape[1]
         return cls(indptr, indices.ravel(), distances.ravel())
 
@@ -47,16 +47,16 @@ class Edges(NamedTuple):
 
 
 class Others(NamedTuple):
-    """Neighbours of the reference points among themselves."""
+    """Neighbors of the reference points among themselves."""
 
     indices: IntArray  # (n, k)
     distances: Array  # (n, k)
     recall: float = 1.0
-    """Share of the true neighbours that were found, measured on a sample where not all are."""
+    """Fraction of the true neighbors that were found, measured on a sample where not all are."""
 
 
 class NeighborIndex(ABC):
-    """Reference points that can be asked for neighbours.
+    """Reference points that can be asked for neighbors.
 
     All answers but those of `others`, where an index says so, are exact: distances are as right as
     rounding the data allows, also far from the origin; rows are sorted by distance, ties by
@@ -143,7 +143,7 @@ class PointIndex(NeighborIndex):
 
 
 def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple[IntArray, Array]:
-    """One neighbour fewer per row: the row's own self, or the farthest if it is not among them."""
+    """One neighbor fewer per row: the row's own self, or the farthest if it is not among them."""
     drop = indices == itself[:, None]
     drop[~drop.any(axis=1), -1] = True
     shape = (indices.shape[0], indices.shape[1] - 1)

@@ -1,4 +1,4 @@
-"""Exact Euclidean and cosine neighbours by blocked matrix products."""
+"""Exact Euclidean and cosine neighbors by blocked matrix products."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class BruteIndex(PointIndex):
     tile : int
         Rows and columns of pairs looked at together.
     many_doubtful : float
-        Share of the queries from which a second nomination, in double precision, pays.
+        Fraction of the queries from which a second nomination, in double precision, pays.
     compile_from : float
         Pairs times features beyond which compiled loops are worth their compilation.
     """
@@ -100,7 +100,7 @@ class BruteIndex(PointIndex):
         return self._between(self.X, i, j)
 
     def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
-        """True distances (n, k) of every row from its neighbours, to the same bits."""
+        """True distances (n, k) of every row from its neighbors, to the same bits."""
         return neighbor_distances(X, self.X, neighbors, self._frame.unit)
 
     def _is_large(self, X: Matrix) -> bool:
@@ -117,7 +117,7 @@ class BruteIndex(PointIndex):
         queries = self._single if among_themselves else single(self._frame, X)
         others = min(k, self.n_reference - among_themselves)
         candidates, squares = nearest_by_products(queries, self._single, others)
-        if among_themselves:  # a point is its own nearest neighbour, which the products leave out
+        if among_themselves:  # a point is its own nearest neighbor, which the products leave out
             candidates = np.column_stack([np.arange(len(queries)), candidates])
         return _Nominated(candidates, squares[:, -1], squared_norms(queries), np.float32)
 
@@ -133,7 +133,7 @@ class BruteIndex(PointIndex):
         return _Nominated(candidates, distances[:, -1] ** 2, squared_norms(queries))
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
-        """Replace the k neighbours of some rows by the k first of all that are as near."""
+        """Replace the k neighbors of some rows by the k first of all that are as near."""
         if len(rows) == 0:
             return
         k = indices.shape[1]

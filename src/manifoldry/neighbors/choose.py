@@ -1,4 +1,4 @@
-"""Choose the neighbour index for given data and metric, and say why."""
+"""Choose the neighbor index for given data and metric, and say why."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class ApproximateIndex(BruteIndex):
     def others(self, X: Matrix, k: int) -> Others:
         n, d = self.X.shape
         needed = 30.0 * n * (2 * k + 20) + 8.0 * n * d
-        plan_memory(needed, f"the neighbours of {n} points", "use fewer of either")
+        plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
         sample = self._sample(0)
         truth, distances = self.nearest_but(self.X[sample], k, sample)
         indices = self._completed(self.descent.neighbors(self._single, k, sample, truth))
@@ -71,7 +71,7 @@ class ApproximateIndex(BruteIndex):
         self.__dict__.pop("_single", None)  # as large as half the data
         if recall < self.enough_recall - self.recall_spread:
             warn(
-                f"approximate search found {recall:.0%} of the neighbours of a sample of points, "
+                f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
                 f"less than {self.enough_recall:.0%}; for all of them pass fit a graph made by "
                 "NeighborGraph.build(X, search='exact')",
                 ConvergenceWarning,
@@ -79,7 +79,7 @@ class ApproximateIndex(BruteIndex):
         return Others(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
 
     def _completed(self, indices: IntArray) -> IntArray:
-        """Search the rows again, exactly, where neighbours are missing."""
+        """Search the rows again, exactly, where neighbors are missing."""
         holes = np.flatnonzero((indices < 0).any(axis=1))
         if len(holes):
             indices[holes] = self.nearest_but(self.X[holes], indices.shape[1], holes)[0]
@@ -110,9 +110,9 @@ class ApproximateIndex(BruteIndex):
         return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
 
     def _recall(self, indices: IntArray, sample: IntArray, distances: Array) -> float:
-        """Share of a sample's neighbours, at these true distances, that were found."""
+        """Fraction of a sample's neighbors, at these true distances, that were found."""
         found = self._to_neighbors(self.X[sample], indices[sample])
-        # A neighbour as near as the last true one counts, for of tied points any will do.
+        # A neighbor as near as the last true one counts, for of tied points any will do.
         return float((found <= distances[:, -1:] * SLACK).mean())
 
 
@@ -238,7 +238,7 @@ def _many_features(X: Matrix, search: str, tree_features: int, exact_work: float
     too_much = work > exact_work and f"exact takes {work:.0e} products"
     why = {"approximate": "as asked", "auto": too_much}.get(search)
     if why:
-        return ApproximateIndex(X, f"neighbours of neighbours: {n_features} features, {why}")
+        return ApproximateIndex(X, f"neighbors of neighbors: {n_features} features, {why}")
     more = f"more than {tree_features}" if n_features > tree_features else "all pairs"
     return BruteIndex(X, f"blocked matrix products: {n_features} features, {more}")
 

@@ -1,4 +1,4 @@
-"""Compiled inner loops of the neighbour search; imported only where data are large.
+"""Compiled inner loops of the neighbor search; imported only where data are large.
 
 All of them release the interpreter's lock and work on the rows from `lo` to `hi`, so that threads
 share out the rows. Each row is written by one thread and depends on nothing written in the same
@@ -8,7 +8,7 @@ pass: results do not depend on the number of threads.
 import numpy as np
 from numba import njit
 
-# Sums may be reordered, so that they are vectorised; infinities must still compare.
+# Sums may be reordered, so that they are vectorized; infinities must still compare.
 compiled = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
@@ -132,7 +132,7 @@ def grow_tree(X, leaf_size, seed, order, leaf):
 
 @compiled
 def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
-    """Nearest neighbours of rows lo to hi among those that share a leaf of some tree.
+    """Nearest neighbors of rows lo to hi among those that share a leaf of some tree.
 
     `seen` is scratch space of one thread: seen[j] == i says that j was looked at for i.
     """
@@ -182,7 +182,7 @@ def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, see
     """Improve rows lo to hi by those that two links lead to, one of them new.
 
     The others were looked at in the pass before. Marks from `mark` on are this pass's own.
-    Returns how many neighbours changed.
+    Returns how many neighbors changed.
     """
     k = indices.shape[1]
     changed = 0

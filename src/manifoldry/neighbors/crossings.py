@@ -28,15 +28,15 @@ class CrossingSearch:
     mild_detour : float
         The same beside an edge that crosses one.
     used : float
-        Share of all paths that a crossing worth the name is on.
+        Fraction of all paths that a crossing worth the name is on.
     needed : float
-        Share of those paths that are much longer without it.
+        Fraction of those paths that are much longer without it.
     longer : float
         A crossing is so many times longer than every step on the way round,
     crowded : float
         or so many times more crowded,
     broad : float
-        or no more than this share of its paths meet anywhere on the way round,
+        or no more than this fraction of its paths meet anywhere on the way round,
     farther : float
         which then must be longer by this factor once more.
     passes : int
@@ -44,7 +44,7 @@ class CrossingSearch:
     rounds : int
         Searches, from the second on without trust in the busiest points.
     busiest, fewest_busy : float, int
-        Those are this share of all points, and at least so many.
+        Those are this fraction of all points, and at least so many.
     """
 
     growth: float = 1.1
@@ -103,9 +103,9 @@ class CrossingSearch:
     def _used(self, edges: EdgeList, removed: Mask, found: Mask, trees: PathTrees) -> Mask:
         """Those of some edges that, with the others next to them, are on enough paths to matter."""
         rows = np.flatnonzero(found)
-        share = trees.edge_load(edges.ends[rows]) / max(1, trees.n_paths)
+        fraction = trees.edge_load(edges.ends[rows]) / max(1, trees.n_paths)
         joined = joined_edges(edges, rows, edges.matrix(~removed & ~found))
-        return _mask(rows[np.bincount(joined, weights=share)[joined] > self.used], len(removed))
+        return _mask(rows[np.bincount(joined, weights=fraction)[joined] > self.used], len(removed))
 
     def _with_long_ways_round(self, edges: EdgeList, removed: Mask, found: Mask) -> Mask:
         """Put back what has a short way round without the others; a few times, as they help along.

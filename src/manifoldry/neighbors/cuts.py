@@ -1,4 +1,4 @@
-"""Edges that were taken out of a neighbour graph, and that new points may not bridge."""
+"""Edges that were taken out of a neighbor graph, and that new points may not bridge."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ from manifoldry.util.typing import IntArray
 class Cuts:
     """Pairs of training points that no new point may join again.
 
-    A new point that has both ends of a removed edge among its neighbours lies between two layers:
-    neighbours that were parted from a nearer one are dropped.
+    A new point that has both ends of a removed edge among its neighbors lies between two layers:
+    neighbors that were parted from a nearer one are dropped.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Cuts:
         return np.array(sorted(self._partners.get(point, ())), dtype=np.intp)
 
     def apply(self, own: Edges, back: Edges, known: IntArray) -> tuple[Edges, Edges]:
-        """Neighbours of new points, in both directions, without those across a cut.
+        """Neighbors of new points, in both directions, without those across a cut.
 
         A new point that stands for the training point ``known[row]`` has that point's edges.
         """

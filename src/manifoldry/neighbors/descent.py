@@ -1,8 +1,8 @@
-"""Approximate search for all points at once, by following neighbours of neighbours.
+"""Approximate search for all points at once, by following neighbors of neighbors.
 
 Dong, Moses & Li, "Efficient k-nearest neighbor graph construction for generic similarity
 measures" (WWW 2011), started from the leaves of random trees, with two changes. Every point looks
-at the neighbours of its neighbours for itself, instead of introducing them to each other: that
+at the neighbors of its neighbors for itself, instead of introducing them to each other: that
 doubles the distances but needs no locks, so the result does not depend on threads. And where a
 projection to principal axes keeps most of the variance, the search runs there, at a fraction of
 the cost, and only the candidates it finds are ranked by their true distances.
@@ -28,15 +28,15 @@ class Descent:
     trees, leaf : int
         Random trees whose leaves are searched first, and the points in a leaf at most.
     follow : int
-        Nearest neighbours of a point that are followed, and points that have it as theirs.
+        Nearest neighbors of a point that are followed, and points that have it as theirs.
     passes : int
-        Passes over the neighbours of neighbours, at most.
+        Passes over the neighbors of neighbors, at most.
     still : float
-        Share of neighbours changing in a pass that ends them.
+        Fraction of neighbors changing in a pass that ends them.
     survivors : float
-        Share of a sample's true neighbours that must be among the candidates in a projection.
+        Fraction of a sample's true neighbors that must be among the candidates in a projection.
     variance : float
-        Share of the variance that a projection must keep.
+        Fraction of the variance that a projection must keep.
     projected_from, widest : int
         Rows from which the projection is taken, and its width at most.
     """
@@ -55,8 +55,8 @@ class Descent:
         """Indices (n_samples, k) of most of the k nearest other points of every row, nearest first.
 
         -1 stands where fewer were found, as in clusters of no more than k points. `X` is in single
-        precision and centred; `truth` are the k nearest of the rows in `sample`, which tell whether
-        neighbours survive a projection.
+        precision and centered; `truth` are the k nearest of the rows in `sample`, which tell
+        whether neighbors survive a projection.
         """
         Z = self._projected(X)
         if Z is not X and not self._survive(Z, sample, truth, _wide(k)):
@@ -73,13 +73,13 @@ class Descent:
         return out
 
     def improved(self, X: Array, indices: IntArray) -> IntArray:
-        """The same number of neighbours after another pass over the neighbours of neighbours."""
+        """The same number of neighbors after another pass over the neighbors of neighbors."""
         k = indices.shape[1]
         found = _Neighbors.given(X, indices, k).improve(1, self.follow, self.still)
         return found.indices.astype(np.intp)
 
     def _survive(self, Z: Array, sample: IntArray, truth: IntArray, K: int) -> bool:
-        """Whether nearly all true neighbours are among the K nearest in the projection."""
+        """Whether nearly all true neighbors are among the K nearest in the projection."""
         squares = np.einsum("ij,ij->i", Z, Z)
         D = squares[None, :] - 2 * Z[sample] @ Z.T  # up to the rows' own squares
         D[np.arange(len(sample)), sample] = np.inf
@@ -93,8 +93,10 @@ class Descent:
         sample = X[spread_rows(len(X), self.projected_from)]
         axes = _range(sample, self.widest)
         values, turn = np.linalg.eigh((sample @ axes).T @ (sample @ axes))
-        share = np.cumsum(values[::-1]) / max(float((sample**2).sum()), np.finfo(np.float32).tiny)
-        few = int(np.searchsorted(share, self.variance)) + 1
+        fraction = np.cumsum(values[::-1]) / max(
+            float((sample**2).sum()), np.finfo(np.float32).tiny
+        )
+        few = int(np.searchsorted(fraction, self.variance)) + 1
         if few > min(X.shape[1] // 2, len(values)):
             return X
         return X @ np.ascontiguousarray(axes @ turn[:, ::-1][:, :few])
@@ -132,12 +134,12 @@ class _Forest:
 
 @dataclass(frozen=True, eq=False)
 class _Neighbors:
-    """The neighbours found so far, in rows sorted by distance."""
+    """The neighbors found so far, in rows sorted by distance."""
 
     X: Array
     indices: IntArray  # (n, K), -1 where there is none yet
     distances: Array  # (n, K), squared
-    is_new: Any  # (n, K), whether a neighbour came in the last pass
+    is_new: Any  # (n, K), whether a neighbor came in the last pass
 
     @classmethod
     def in_leaves(cls, X: Array, K: int, forest: _Forest) -> "_Neighbors":
@@ -163,7 +165,7 @@ class _Neighbors:
         return cls(X, indices, distances, np.ones(indices.shape, dtype=np.bool_))
 
     def improve(self, passes: int, follow: int, still: float) -> "_Neighbors":
-        """Follow the neighbours of neighbours, in place, until they stop changing."""
+        """Follow the neighbors of neighbors, in place, until they stop changing."""
         from manifoldry.neighbors.compiled import link
 
         n, K = self.indices.shape

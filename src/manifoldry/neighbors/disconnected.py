@@ -1,4 +1,4 @@
-"""What to do with a neighbour graph that falls into pieces: one policy for all methods."""
+"""What to do with a neighbor graph that falls into components: one policy for all methods."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -28,16 +28,16 @@ class Bridge(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What fell into pieces, and what would connect them."""
+    """What fell into components, and what would connect them."""
 
     what: str
     remedy: str
 
 
-GRAPH = Cause("neighbour graph", "raise n_neighbors or radius")
+GRAPH = Cause("neighbor graph", "raise n_neighbors or radius")
 GIVEN_WEIGHTS = Cause("affinity", "give some pairs between them a positive weight")
 VANISHING_WEIGHTS = Cause(
-    "affinity, though not the neighbour graph,",
+    "affinity, though not the neighbor graph,",
     "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
 )
 LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
@@ -46,9 +46,7 @@ LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
 FIXED_WIDTH = VANISHING_WEIGHTS._replace(
     remedy="pass a smaller gamma: some weights are next to zero"
 )
-ALIGNMENT = Cause(
-    "alignment of neighbourhoods, though not the neighbour graph,", "raise n_neighbors"
-)
+ALIGNMENT = Cause("alignment of neighborhoods, though not the neighbor graph,", "raise n_neighbors")
 
 
 @dataclass(frozen=True)
@@ -83,27 +81,27 @@ class DisconnectedPolicy:
         self._warn(labels, GRAPH, "they were joined by the shortest bridges between them")
         return _join(graph, labels, distances)
 
-    def pieces(self, labels: IntArray, cause: Cause = GRAPH) -> list[IntArray]:
-        """Rows of each piece to embed, largest first, with a warning if there are several.
+    def components(self, labels: IntArray, cause: Cause = GRAPH) -> list[IntArray]:
+        """Rows of each component to embed, largest first, with a warning if there are several.
 
         `cause` says what fell apart and what would mend it.
         """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")
         rows = split_by_label(labels)
-        pieces = [rows[piece] for piece in order]
-        if len(pieces) == 1:
-            return pieces
+        components = [rows[component] for component in order]
+        if len(components) == 1:
+            return components
         if self.choice in ("error", "join"):
             raise DisconnectedGraphError(
                 f"{_describe(labels, cause.what)}; {cause.remedy}, or pass disconnected='separate'"
             )
         if self.choice == "largest":
             self._warn(labels, cause, "only the largest was embedded, the other rows are NaN")
-            return pieces[:1]
+            return components[:1]
         done = "each was embedded by itself and placed where it lies in the data"
         self._warn(labels, cause, done)
-        return pieces
+        return components
 
     def _warn(self, labels: IntArray, cause: "Cause", done: str) -> None:
         others = ", ".join(repr(option) for option in self.options if option != self.choice)
@@ -114,7 +112,7 @@ class DisconnectedPolicy:
         )
 
 
-def _describe(labels: IntArray, what: str = "neighbour graph") -> str:
+def _describe(labels: IntArray, what: str = "neighbor graph") -> str:
     sizes = np.sort(np.bincount(labels))[::-1]
     shown = ", ".join(map(str, sizes[:5])) + (", ..." if len(sizes) > 5 else "")
     return f"the {what} has {len(sizes)} connected components (of {shown} points)"
@@ -132,9 +130,9 @@ def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> N
         )
     bridges: list[Bridge] = []
     while labels.max() > 0:
-        pieces = split_by_label(labels)
+        components = split_by_label(labels)
         # Leaving out the largest is safe, for the others reach it, and saves the costliest search.
-        others = sorted(pieces, key=len)[:-1]
+        others = sorted(components, key=len)[:-1]
         if distances is not None:
             exits = _exits_by_distance(distances, others)
         else:
@@ -145,10 +143,10 @@ def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> N
     return _add_edges(graph, bridges)
 
 
-def _exits_by_distance(D: Matrix, pieces: list[IntArray]) -> list[Bridge]:
-    """The shortest edge out of every piece, from all distances."""
+def _exits_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
+    """The shortest edge out of every component, from all distances."""
     exits = []
-    for inside in pieces:
+    for inside in components:
         outside = np.delete(np.arange(len(D)), inside)
         lengths = D[np.ix_(inside, outside)]
         row, column = np.unravel_index(np.argmin(lengths), lengths.shape)
@@ -159,16 +157,17 @@ def _exits_by_distance(D: Matrix, pieces: list[IntArray]) -> list[Bridge]:
 def _exits_by_search(
     index: NeighborIndex,
     labels: IntArray,
-    pieces: list[IntArray],
+    components: list[IntArray],
     depths: tuple[int, ...] = (8, 32, 128),
 ) -> list[Bridge]:
-    """The shortest edge out of every piece, by looking at ever more (`depths`) neighbours.
+    """The shortest edge out of every component, by looking at ever more (`depths`) neighbors.
 
-    A point is done once it sees another piece, or sees so far that its piece has a shorter exit.
-    Points deep inside a large piece, far from all others, ask an index of everything else.
+    A point is done once it sees another component, or sees so far that its component has a shorter
+    exit. Points deep inside a large component, far from all others, ask an index of everything
+    else.
     """
     exits: dict[int, Bridge] = {}
-    rows = np.concatenate(pieces)
+    rows = np.concatenate(components)
     for depth in depths:
         targets, lengths, seen = _look_outside(index, labels, rows, min(depth, len(labels)))
         _shorten(exits, labels, rows, targets, lengths)
@@ -184,7 +183,7 @@ def _exits_by_search(
 def _look_outside(
     index: NeighborIndex, labels: IntArray, rows: IntArray, k: int
 ) -> tuple[IntArray, Array, Array]:
-    """Nearest of k neighbours in another piece and its distance, or how far was seen in vain.
+    """Nearest of k neighbors in another component and its distance, or how far was seen in vain.
 
     Of the two distances the one that does not apply is infinite.
     """
@@ -205,7 +204,7 @@ def _look_outside(
 def _shorten(
     exits: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
 ) -> None:
-    """Enter each piece's shortest bridge, if there is one and none as short was known."""
+    """Enter each component's shortest bridge, if there is one and none as short was known."""
     order = np.lexsort((rows, lengths, labels[rows]))
     for at in order[np.unique(labels[rows[order]], return_index=True)[1]]:
         label, bridge = labels[rows[at]], Bridge(rows[at], targets[at], lengths[at])
@@ -219,13 +218,13 @@ def _points(index: NeighborIndex, rows: IntArray) -> Matrix:
 
 
 def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:
-    """From the shortest up, the bridges between pieces that are not connected yet (Kruskal)."""
+    """From the shortest up, the bridges between components that are not connected yet (Kruskal)."""
     parent = np.arange(labels.max() + 1)
 
-    def root(piece: int) -> int:
-        while parent[piece] != piece:
-            parent[piece] = piece = parent[parent[piece]]
-        return piece
+    def root(component: int) -> int:
+        while parent[component] != component:
+            parent[component] = component = parent[parent[component]]
+        return component
 
     kept = []
     for bridge in sorted(exits, key=lambda bridge: bridge.length):

@@ -20,7 +20,7 @@ _CACHED = 2**17  # numbers that stay in the processor's cache while they are wor
 class Frame:
     """Origin and unit in which squares neither cancel nor overflow.
 
-    Sparse data keep the origin at zero, since centring would fill them in.
+    Sparse data keep the origin at zero, since centering would fill them in.
     """
 
     origin: Array  # (n_features,)
@@ -28,7 +28,7 @@ class Frame:
 
     @classmethod
     def of(cls, X: Matrix) -> "Frame":
-        """Centre on the mean; the unit is a power of two, so scaling is free of rounding."""
+        """Center on the mean; the unit is a power of two, so scaling is free of rounding."""
         if sparse.issparse(X):
             return cls.at_zero(X)
         blocks = row_blocks(*X.shape)
@@ -39,7 +39,7 @@ class Frame:
 
     @classmethod
     def at_zero(cls, X: Matrix) -> "Frame":
-        """Only a unit: for what works with differences, and need not be centred."""
+        """Only a unit: for what works with differences, and need not be centered."""
         return cls(np.zeros(X.shape[1]), power_of_two_scale(X))
 
     def apply(self, X: Matrix) -> Matrix:
@@ -69,7 +69,7 @@ def pair_distances(
 def neighbor_distances(
     X: Matrix, Y: Matrix, neighbors: IntArray, unit: float, p: float = 2.0
 ) -> Array:
-    """Distances (n, k) from every row of `X` to its neighbours (n, k) among the rows of `Y`.
+    """Distances (n, k) from every row of `X` to its neighbors (n, k) among the rows of `Y`.
 
     The same as `pair_distances` to the last bit, by several threads.
     """

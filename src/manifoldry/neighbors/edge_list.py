@@ -1,4 +1,4 @@
-"""The edges of a neighbour graph one by one: which to trust, and how far it is round them."""
+"""The edges of a neighbor graph one by one: which to trust, and how far it is round them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -26,10 +26,10 @@ class EdgeList:
         How far they are apart, in a unit of their own.
     spacing : array of shape (n_edges,)
         What a way round is compared with: the length, but no less than the distance at which the
-        end in the denser place has its seventh neighbour.
+        end in the denser place has its seventh neighbor.
     trusted : array of shape (n_edges,)
         Whether each end is among the seven nearest of the other, or both coincide: edges that
-        reach across a gap hardly ever are, for there one end finds plenty of neighbours nearby.
+        reach across a gap hardly ever are, for there one end finds plenty of neighbors nearby.
     n : int
         Number of points.
     """
@@ -44,8 +44,8 @@ class EdgeList:
     def of(cls, graph: NeighborGraph, *, nearest: int = 7, copies: float = 1e-3) -> "EdgeList":
         """List the edges of the graph of the training points.
 
-        Neighbours that choose each other among their `nearest` belong together; points closer than
-        the share `copies` of the usual spacing count as copies.
+        Neighbors that choose each other among their `nearest` belong together; points closer than
+        the fraction `copies` of the usual spacing count as copies.
         """
         matrix, unit = edge_lengths(graph)
         upper = sparse.coo_array(sparse.triu(matrix, 1))
@@ -79,7 +79,7 @@ class EdgeList:
     ) -> IntArray:
         """Those of some edges whose ends are more than so many steps apart along a graph.
 
-        Where every point has many neighbours fewer steps are tried: looking for paths is faster
+        Where every point has many neighbors fewer steps are tried: looking for paths is faster
         than so many products as `work`.
         """
         ones = np.ones(along.nnz, dtype=np.float32)
@@ -137,12 +137,12 @@ class EdgeList:
 
 
 def _rank(graph: NeighborGraph) -> IntArray:
-    """Place of every edge in its row, the nearest neighbour's being 0."""
+    """Place of every edge in its row, the nearest neighbor's being 0."""
     return np.asarray(np.arange(len(graph.indices)) - graph.indptr[:-1][graph.rows])
 
 
 def _distance_of_rank(graph: NeighborGraph, rank: int) -> Array:
-    """Distance from every point to its rank-th neighbour, or to the last; 0 without any."""
+    """Distance from every point to its rank-th neighbor, or to the last; 0 without any."""
     counts = np.diff(graph.indptr)
     place = graph.indptr[:-1] + np.minimum(counts, rank) - 1
     out = np.zeros(graph.n_query)

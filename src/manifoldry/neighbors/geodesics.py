@@ -1,4 +1,4 @@
-"""Shortest paths along a neighbour graph, and from new points that may not shorten them."""
+"""Shortest paths along a neighbor graph, and from new points that may not shorten them."""
 
 from dataclasses import dataclass
 
@@ -76,9 +76,9 @@ class Geodesics:
     def from_new(self, X: Matrix) -> Array:
         """Distances from new points to the targets, (n_new, n_targets).
 
-        A new point enters through its neighbours only, so no path between training points can
+        A new point enters through its neighbors only, so no path between training points can
         become shorter through it. One identical to a training point has that point among its
-        neighbours, at distance zero.
+        neighbors, at distance zero.
         """
         own, back = self.graph.query(X)
         known = self.graph.identical(X)
@@ -96,7 +96,7 @@ class Geodesics:
         return out
 
     def _enter(self, out: Array, indptr: IntArray, edges: Edges) -> None:
-        """Fill `out`, the rows of some new points, with the best way through a neighbour."""
+        """Fill `out`, the rows of some new points, with the best way through a neighbor."""
         part = slice(indptr[0], indptr[-1])
         through = self.distances[edges.indices[part]] + edges.distances[part, None]
         filled = np.flatnonzero(np.diff(indptr))

@@ -1,4 +1,4 @@
-"""The neighbour graph: who is near whom, for training points and for new ones."""
+"""The neighbor graph: who is near whom, for training points and for new ones."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,24 +31,24 @@ DEFAULT_NEIGHBORS = 10
 
 @dataclass(frozen=True, eq=False)
 class NeighborGraph:
-    """Neighbours of query points among reference points, with their distances.
+    """Neighbors of query points among reference points, with their distances.
 
     Compute it once with :meth:`build` and hand it to several estimators in place of the data;
     it remembers the data, so those estimators can still place new points. A point is never its
-    own neighbour. Edges of length zero, between duplicated points, are edges like any other.
+    own neighbor. Edges of length zero, between duplicated points, are edges like any other.
 
     Parameters
     ----------
     indptr, indices, distances : arrays
-        Rows of neighbours as a CSR matrix stores them, nearest first.
+        Rows of neighbors as a CSR matrix stores them, nearest first.
     index : NeighborIndex
         Who answered, to be asked again about new points; ``index.reason`` says why it was chosen.
     reach : array of shape (n_reference,)
-        How far each reference point looks: its k-th neighbour's distance, or the radius.
+        How far each reference point looks: its k-th neighbor's distance, or the radius.
     last : array of shape (n_reference,)
-        The k-th neighbour of each reference point; in a radius graph nobody is last.
+        The k-th neighbor of each reference point; in a radius graph nobody is last.
     n_neighbors : int or None
-        Neighbours of every point in a k-nearest-neighbour graph.
+        Neighbors of every point in a k-nearest-neighbor graph.
     radius : float or None
         Largest edge length in a radius graph.
     metric : str or callable
@@ -56,7 +56,7 @@ class NeighborGraph:
     feature_names : array or None
         Names of the columns, if the graph was built on a frame.
     recall : float
-        Share of true neighbours among those found: 1 for an exact search, else measured on a
+        Fraction of true neighbors among those found: 1 for an exact search, else measured on a
         sample of points.
     cuts : Cuts or None
         Edges that were removed, see :class:`ShortCircuits`, and which no new point may bridge.
@@ -106,15 +106,15 @@ class NeighborGraph:
         search: str = "auto",
         copy: bool = True,
     ) -> "NeighborGraph":
-        """Find the neighbours of every row of `X` among the other rows.
+        """Find the neighbors of every row of `X` among the other rows.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The data; with ``metric="precomputed"`` a dense matrix of distances, or a sparse one
-            whose stored entries are the only neighbours on offer.
+            whose stored entries are the only neighbors on offer.
         n_neighbors : int, default=None
-            Neighbours per point; by default 10, or half the points if those are fewer.
+            Neighbors per point; by default 10, or half the points if those are fewer.
         radius : float, default=None
             Take every point within this distance instead of a fixed number.
         metric : str or callable, default="euclidean"
@@ -124,7 +124,7 @@ class NeighborGraph:
         n_jobs : int, default=None
             Threads, by default one per core; -1 for all. BLAS keeps its own number.
         search : {"auto", "exact", "approximate"}, default="auto"
-            ``"approximate"`` finds nearly all neighbours of large data of many features in a
+            ``"approximate"`` finds nearly all neighbors of large data of many features in a
             fraction of the time; ``recall`` tells how many. By default exact wherever that takes
             seconds; ``index.reason`` says which it was.
         copy : bool, default=True
@@ -143,18 +143,18 @@ class NeighborGraph:
 
     @property
     def search(self) -> str:
-        """How the neighbours were found, and why so; how many of them, where not all."""
+        """How the neighbors were found, and why so; how many of them, where not all."""
         found = f"; recall {self.recall:.3f} on a sample" if self.recall < 1 else ""
         return self.index.reason + found
 
     @property
     def n_query(self) -> int:
-        """Number of points whose neighbours these are."""
+        """Number of points whose neighbors these are."""
         return len(self.indptr) - 1
 
     @property
     def n_reference(self) -> int:
-        """Number of points among which neighbours were sought."""
+        """Number of points among which neighbors were sought."""
         return self.index.n_reference
 
     @property
@@ -179,7 +179,7 @@ class NeighborGraph:
                 f"{self.n_query} query points among {self.n_reference}: truncate before querying"
             )
         if self.n_neighbors is None or n_neighbors > self.n_neighbors:
-            have = "a radius" if self.n_neighbors is None else f"{self.n_neighbors} neighbours"
+            have = "a radius" if self.n_neighbors is None else f"{self.n_neighbors} neighbors"
             raise ValueError(
                 f"n_neighbors={n_neighbors} cannot be cut from a graph built with {have}; "
                 f"build it with n_neighbors={n_neighbors} or more"
@@ -200,11 +200,11 @@ class NeighborGraph:
         )
 
     def query(self, X: Any) -> tuple["NeighborGraph", "NeighborGraph"]:
-        """Neighbours of new points, in both directions.
+        """Neighbors of new points, in both directions.
 
-        Returns the graph of each new point's own neighbours, and the graph of the training points
+        Returns the graph of each new point's own neighbors, and the graph of the training points
         that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
-        A new row identical to a training row stands for that row and is not its own neighbour, so
+        A new row identical to a training row stands for that row and is not its own neighbor, so
         that the two graphs of the training points are the training graph and its transpose.
 
         Parameters
@@ -225,7 +225,7 @@ class NeighborGraph:
         return replace_edges(self, own), replace_edges(self, back)
 
     def _chose(self, back: Edges, known: IntArray) -> Any:
-        """Whether the training point of each edge would have taken the query point as neighbour.
+        """Whether the training point of each edge would have taken the query point as neighbor.
 
         Among points tied for the last place the one of lower index was taken, which can be told
         only of a query point that stands for a training point; others get the benefit.
@@ -254,9 +254,9 @@ class NeighborGraph:
 
     @property
     def k(self) -> int:
-        """Neighbours per point, for graphs that have a fixed number."""
+        """Neighbors per point, for graphs that have a fixed number."""
         if self.n_neighbors is None:
-            raise ValueError("a radius graph has no fixed number of neighbours")
+            raise ValueError("a radius graph has no fixed number of neighbors")
         return self.n_neighbors
 
     def components(self) -> tuple[int, IntArray]:
@@ -273,7 +273,7 @@ def _from_index(
     radius: float | None,
     counted_first: int = 20,
 ) -> NeighborGraph:
-    """Search an index; neighbours within a radius of a few points are counted before all."""
+    """Search an index; neighbors within a radius of a few points are counted before all."""
     n = index.n_reference
     itself = np.arange(n)
     if radius is not None:
@@ -312,7 +312,7 @@ def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) ->
 
 
 def resolve_neighbors(n_neighbors: int | None, n: int) -> int:
-    """Number of neighbours for `n` points: what was asked for, or what the data allow."""
+    """Number of neighbors for `n` points: what was asked for, or what the data allow."""
     if n_neighbors is None:
         return min(DEFAULT_NEIGHBORS, max(2, n // 2), n - 1)
     check_count("n_neighbors", n_neighbors)

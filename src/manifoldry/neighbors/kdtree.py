@@ -1,4 +1,4 @@
-"""Exact neighbours in low dimension by a k-d tree, for Euclidean and other Minkowski metrics."""
+"""Exact neighbors in low dimension by a k-d tree, for Euclidean and other Minkowski metrics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ class KDTreeIndex(PointIndex):
         return indices, distances
 
     def _ask(self, X: Matrix, wanted: IntArray) -> IntArray:
-        """Neighbours by rank; of the points themselves leaf by leaf, which suits the cache."""
+        """Neighbors by rank; of the points themselves leaf by leaf, which suits the cache."""
         ask = partial(self._tree.query, k=wanted, p=self.p, workers=thread_count())
         if X is not self.X:
             return np.asarray(ask(self._frame.apply(X))[1])
@@ -69,7 +69,7 @@ class KDTreeIndex(PointIndex):
         return indices
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
-        """Replace the k neighbours of some rows by the k first of all that are as near."""
+        """Replace the k neighbors of some rows by the k first of all that are as near."""
         if len(rows) == 0:
             return
         k = indices.shape[1]
@@ -95,9 +95,9 @@ class KDTreeIndex(PointIndex):
     def _balls(
         self, tree: Any, centers: Array, reach: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Points of a tree within the reach of centres, in batches of centres to bound memory.
+        """Points of a tree within the reach of centers, in batches of centers to bound memory.
 
-        Gives the centres of the batch, and pairs of a position in the batch and a point.
+        Gives the centers of the batch, and pairs of a position in the batch and a point.
         """
         reach = reach * SLACK
         ask = partial(tree.query_ball_point, p=self.p, workers=thread_count())

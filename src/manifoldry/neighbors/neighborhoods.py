@@ -16,27 +16,27 @@ from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
-# Variance below this share of the largest in a neighbourhood is rounding.
+# Variance below this fraction of the largest in a neighborhood is rounding.
 NO_EXTENT = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """The coordinates of every point's neighbours, for methods that need more than distances.
+    """The coordinates of every point's neighbors, for methods that need more than distances.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     members : array of shape (n_samples, k)
-        Who belongs to each point's neighbourhood.
+        Who belongs to each point's neighborhood.
     """
 
     X: Matrix
     members: IntArray
 
     def align(self, local: Callable[[Array], Array]) -> sparse.csr_array:
-        """Sum over all points of a small symmetric matrix on the point's neighbourhood.
+        """Sum over all points of a small symmetric matrix on the point's neighborhood.
 
         `local` turns coordinates (n_block, k, n_features) into matrices (n_block, k, k).
         """
@@ -52,7 +52,7 @@ class Neighborhoods:
         return _summed(part, self._blocks)
 
     def rows(self, local: Callable[[Array], Array]) -> sparse.csr_array:
-        """One row of a sparse matrix for every point, on its neighbourhood.
+        """One row of a sparse matrix for every point, on its neighborhood.
 
         `local` turns coordinates (n_block, k, n_features) into the entries (n_block, k).
         """
@@ -67,7 +67,7 @@ class Neighborhoods:
         return sparse.csr_array((np.concatenate(parts), columns, starts), shape=(n, n))
 
     def _coordinates(self) -> Callable[[slice], Array]:
-        """Coordinates (n_block, k, n_features) of a block's neighbourhoods, in the data's frame."""
+        """Coordinates (n_block, k, n_features) of a block's neighborhoods, in the data's frame."""
         frame = Frame.of(self.X)
         return lambda block: (gathered(self.X, self.members[block]) - frame.origin) / frame.unit
 
@@ -106,11 +106,12 @@ def gathered(X: Matrix, members: IntArray) -> Array:
 
 
 def tangent_bases(local: Array, dimension: int, no_extent: float = NO_EXTENT) -> Array:
-    """Leading left singular vectors (n_block, k, dimension) of centred neighbourhoods.
+    """Leading left singular vectors (n_block, k, dimension) of centered neighborhoods.
 
     Through the smaller of Gram and covariance matrix, so that neither many features nor many
-    neighbours matter. Directions in which a neighbourhood does not extend are zero: what LAPACK
-    returns for them is arbitrary. Variance below the share `no_extent` of the largest is rounding.
+    neighbors matter. Directions in which a neighborhood does not extend are zero: what LAPACK
+    returns for them is arbitrary. Variance below the fraction `no_extent` of the largest is
+    rounding.
     """
     centered = local - local.mean(axis=1, keepdims=True)
     transposed = centered.transpose(0, 2, 1)
@@ -135,11 +136,11 @@ def alignment_blocks(U: Array) -> Array:
 def barycentric_weights(
     differences: Array, reg: float, excluded: NDArray[np.bool_] | None = None
 ) -> Array:
-    """Weights (n_block, k) summing to one that best reproduce a point from its neighbours.
+    """Weights (n_block, k) summing to one that best reproduce a point from its neighbors.
 
-    `differences` (n_block, k, n_features) lead from the point to the neighbours; those `excluded`
+    `differences` (n_block, k, n_features) lead from the point to the neighbors; those `excluded`
     get no weight. The ridge is `reg` times the trace of the local Gram matrix, so that units do
-    not matter; where all neighbours coincide with the point, weights are equal.
+    not matter; where all neighbors coincide with the point, weights are equal.
     """
     n, k = differences.shape[:2]
     kept = np.ones((n, k)) if excluded is None else 1.0 - excluded
@@ -153,6 +154,6 @@ def barycentric_weights(
 
 
 def with_itself(graph: NeighborGraph) -> IntArray:
-    """Members of every neighbourhood, (n, k + 1), the point itself first."""
+    """Members of every neighborhood, (n, k + 1), the point itself first."""
     members = graph.indices.reshape(-1, graph.k)
     return np.hstack([np.arange(graph.n_query)[:, None], members])

@@ -1,4 +1,4 @@
-"""Neighbours read off distances that the user computed: dense, or a sparse neighbour graph."""
+"""Neighbors read off distances that the user computed: dense, or a sparse neighbor graph."""
 
 from dataclasses import dataclass, replace
 
@@ -66,7 +66,7 @@ class DenseDistances(NeighborIndex):
 class SparseDistances(NeighborIndex):
     """Queries are sparse rows of distances; what is not stored is farther than what is.
 
-    An explicitly stored zero is a neighbour at distance zero, not a missing one. After
+    An explicitly stored zero is a neighbor at distance zero, not a missing one. After
     :meth:`restrict` rows hold distances to those points that are left.
     """
 

@@ -33,7 +33,7 @@ def nearest_by_products(
     """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and squared distances.
 
     Both are as good as single precision allows. Where `X` is `Y` itself, a row is not its own
-    neighbour. Blocks have `block_rows` rows and columns.
+    neighbor. Blocks have `block_rows` rows and columns.
     """
     indices, values = np.zeros((len(X), k), dtype=np.int32), np.full((len(X), k), np.inf, "f4")
     squares = squared_norms(Y)

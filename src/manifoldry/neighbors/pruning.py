@@ -1,4 +1,4 @@
-"""A neighbour graph without some of its edges."""
+"""A neighbor graph without some of its edges."""
 
 from dataclasses import replace
 
@@ -17,9 +17,9 @@ from manifoldry.util.validation import row_blocks
 def without_edges(graph: NeighborGraph, pairs: IntArray) -> NeighborGraph:
     """The graph of the training points without some edges, whichever end chose them.
 
-    Points that lose one of their k neighbours get the next along the graph instead, at its
-    distance along the graph: all points keep k neighbours, as local methods need, and no shortest
-    path changes. In a radius graph neighbours just become fewer.
+    Points that lose one of their k neighbors get the next along the graph instead, at its
+    distance along the graph: all points keep k neighbors, as local methods need, and no shortest
+    path changes. In a radius graph neighbors just become fewer.
     """
     if len(pairs) == 0:
         return graph
@@ -70,7 +70,7 @@ def _paths_to_some(
 
 
 def _next_along(graph: NeighborGraph, i: int, D: Array, count: int) -> IntArray:
-    """Points nearest to `i` along the graph, but for its neighbours and those parted from it."""
+    """Points nearest to `i` along the graph, but for its neighbors and those parted from it."""
     mine = graph.indices[graph.indptr[i] : graph.indptr[i + 1]]
     assert graph.cuts is not None  # those just made
     nearest = np.argsort(D, kind="stable")

@@ -30,13 +30,13 @@ class ShortCircuitOptions:
     sources : int
         Starting points of the paths that are looked at.
     harmless : float
-        Share of geodesics that must grow, else nothing is reported.
+        Fraction of geodesics that must grow, else nothing is reported.
     fewest_neighbors : int
-        Neighbours below which sheets come apart by chance: no fewer are advised.
+        Neighbors below which sheets come apart by chance: no fewer are advised.
     shown : int
         Edges, and points they meet in, that are named in words.
     many : float
-        Share of geodesics that suspicious edges must change to be worth a warning in a fit.
+        Fraction of geodesics that suspicious edges must change to be worth a warning in a fit.
     search : CrossingSearch
         What counts as an edge across a gap.
     """
@@ -62,7 +62,7 @@ def find_short_circuits(
     n_jobs: int | None = None,
     options: ShortCircuitOptions = DEFAULT_OPTIONS,
 ) -> "ShortCircuits":
-    """Find the edges of a neighbour graph that cut a manifold short, and what removing them does.
+    """Find the edges of a neighbor graph that cut a manifold short, and what removing them does.
 
     An edge from one layer of a rolled-up sheet to the next ruins every distance along the graph,
     and with it Isomap and unfolding, which therefore call this in each fit and warn. Call it
@@ -80,7 +80,7 @@ def find_short_circuits(
     X : NeighborGraph, array, sparse matrix or frame of shape (n_samples, n_features)
         A ready graph, or data to build one on; see :meth:`NeighborGraph.build`.
     n_neighbors : int, default=None
-        Neighbours per point; by default 10, or all that a ready graph has.
+        Neighbors per point; by default 10, or all that a ready graph has.
     radius, metric, metric_params, n_jobs
         As in :meth:`NeighborGraph.build`, for data.
     options : ShortCircuitOptions
@@ -130,15 +130,15 @@ class ShortCircuits:
     edges : array of shape (n_edges, 2)
         Their ends.
     score : array of shape (n_edges,)
-        What they are ranked by: the length that shortest paths save by the edge, as a share of
+        What they are ranked by: the length that shortest paths save by the edge, as a fraction of
         the length of all shortest paths; then by their detour. Edges that cross a gap in the same
         place stand together, the crossing that saves most first: only all of it gone has effect.
     detour : array of shape (n_edges,)
         Length of the way between the ends when all these edges are gone, relative to the edge.
     load : array of shape (n_edges,)
-        Share of shortest paths that run through the edge.
+        Fraction of shortest paths that run through the edge.
     changed : Estimate
-        Share of the distances along the graph that grow by more than a tenth without all edges.
+        Fraction of the distances along the graph that grow by more than a tenth without all edges.
     options : ShortCircuitOptions
         The thresholds they were found with.
     """
@@ -204,11 +204,11 @@ class ShortCircuits:
     def prune(self, count: int | None = None) -> NeighborGraph:
         """The graph without the first `count` of these edges, by default without any.
 
-        All estimators take it in place of data. A point that loses a neighbour gets the next along
+        All estimators take it in place of data. A point that loses a neighbor gets the next along
         the graph instead, at its distance along the graph, so that k stays k and no path changes.
-        New points find their neighbours in the data as ever, but where two of them are the ends of
+        New points find their neighbors in the data as ever, but where two of them are the ends of
         a removed edge the farther is dropped; one so far between two layers that none of its
-        neighbours is such an end can still be placed on the wrong one, or between them.
+        neighbors is such an end can still be placed on the wrong one, or between them.
 
         Parameters
         ----------
@@ -218,7 +218,8 @@ class ShortCircuits:
         return without_edges(self.graph, self.edges[: self._count(count)])
 
     def effect(self, count: int | None = None) -> Estimate:
-        """Share of distances along the graph that grow by a tenth without the first `count` edges.
+        """Fraction of distances along the graph that grow by a tenth without the first `count`
+        edges.
 
         Estimated on a few points, from which all distances are computed.
         """
@@ -256,7 +257,7 @@ class ShortCircuits:
 
     @property
     def fewer_neighbors(self) -> int | None:
-        """The most neighbours with which none of these edges would be there; None if too few."""
+        """The most neighbors with which none of these edges would be there; None if too few."""
         if self.graph.n_neighbors is None or len(self) == 0:
             return None
         k = int(best_rank(self.graph, self.edges).min())
@@ -310,12 +311,12 @@ class ShortCircuits:
 
 
 def _growing(before: Array, after: Array, growth: float) -> Estimate:
-    """Share of finite distances, (n_sources, n), that have grown by more than this factor."""
+    """Fraction of finite distances, (n_sources, n), that have grown by more than this factor."""
     known = np.isfinite(before) & (before > 0)
     grown = known & (after > growth * before)
     counts = known.sum(axis=1)
-    shares = (grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0]
-    return Estimate.of_mean(shares, before.shape[1])
+    fractions = (grown.sum(axis=1) / np.maximum(counts, 1))[counts > 0]
+    return Estimate.of_mean(fractions, before.shape[1])
 
 
 def warn_of_short_circuits(

@@ -60,7 +60,7 @@ class Coordinate:
     """Which rule found it, in words."""
     penalty: Penalty | None = None
     """What was counted against it, if anything."""
-    share: float | None = None
+    fraction: float | None = None
     """Of its energy along the gradients of those before it, where that says something."""
 
     @property
@@ -77,7 +77,7 @@ class Landscape:
 
     @cached_property
     def weights(self) -> sparse.csr_array:
-        """Symmetric weights between neighbours: the problem's graph, or what its operator says."""
+        """Symmetric weights between neighbors: the problem's graph, or what its operator says."""
         return neighbor_weights(self.problem)
 
 
@@ -135,7 +135,7 @@ class Gradient(Criterion):
     # Weights of old gradients, in units in which the first coordinate's own energy is one.
     weights: tuple[float, ...] = (16.0, 64.0, 256.0)
     weights_of_largest: tuple[float, ...] = (1.0, 4.0)  # where large eigenvalues are wanted
-    # Shares of a function's energy along old gradients: so little is a new direction, so much an
+    # Fractions of a function's energy along old gradients: so little is a new direction, so much an
     # old one.
     pure: float = 0.12
     branch: float = 0.6
@@ -148,14 +148,14 @@ class Gradient(Criterion):
         f = spectrum.vectors[:, 0]
         plain = Coordinate(spectrum, None, unpredictable(F, f), "the next eigenvector")
         old = OldGradients(landscape.weights, F)
-        share = old.share(f)
+        fraction = old.fraction(f)
         # Gradients tell purity where the method's energy is that of gradients, on a graph.
-        if plain.error >= NEW and (not is_laplacian(problem) or share < self.pure):
-            return replace(plain, share=share if is_laplacian(problem) else None)
+        if plain.error >= NEW and (not is_laplacian(problem) or fraction < self.pure):
+            return replace(plain, fraction=fraction if is_laplacian(problem) else None)
         if room_left(problem, quadratic(F)) < 1:
             return plain
         found = list(self._ladder(landscape, F, solve, old))
-        if plain.error >= NEW and share > self.branch:
+        if plain.error >= NEW and fraction > self.branch:
             rough = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
             rougher = 1 / rough if problem.largest else rough
             if rougher >= self.rougher:
@@ -176,13 +176,13 @@ class Gradient(Criterion):
         kept = apart_from(problem, functions(F))
         unit, R, before = self._unit(landscape, F, old, solve), old.penalty, -np.inf
         for weight in self.weights_of_largest if problem.largest else self.weights:
-            spectrum = solve(penalised(kept, weight * unit * R))
+            spectrum = solve(penalized(kept, weight * unit * R))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             how = f"gradients orthogonal with weight {weight:g}"
             penalty = Penalty(old, weight * unit, float(spectrum.values[0]))
             error = unpredictable(F, f)
-            yield Coordinate(own, functions, error, how, penalty, old.share(f))
+            yield Coordinate(own, functions, error, how, penalty, old.fraction(f))
             if error >= NEW or error <= before + MARGIN:
                 return
             before = error
@@ -226,7 +226,7 @@ def room_left(problem: SpectralProblem, columns: Array) -> int:
     return problem.n - sum(C.shape[1] for C in blocks if C is not None)
 
 
-def penalised(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
+def penalized(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
     """The problem with fᵀRf counted against it."""
     A: Matrix = problem.operator
     if not problem.largest:

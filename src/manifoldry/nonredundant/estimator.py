@@ -57,7 +57,7 @@ class NonRedundant(
         which would mix coordinates again.
     n_components : int or "auto", default=None
         Number of coordinates; by default two, or what the data allow. ``"auto"`` stops before the
-        first that can be predicted from the others, changes from neighbour to neighbour, or is
+        first that can be predicted from the others, changes from neighbor to neighbor, or is
         next to nothing beside the first (at ten if none does). Asked for more than the data have,
         a warning tells which say nothing.
     criterion : {"gradient", "prediction"}, default="gradient"
@@ -153,7 +153,7 @@ class NonRedundant(
         self.estimator_ = base
         self.n_components_ = base.n_components_
         coordinates = runs[0].coordinates if runs[0] else ()
-        missing = self.n_components_ - len(coordinates)  # which a small piece does not have
+        missing = self.n_components_ - len(coordinates)  # which a small component does not have
         self.redundancy_ = np.array([c.error for c in coordinates] + [0.0] * missing)
         self.steps_ = [c.how for c in coordinates] + ["none"] * missing
         return self
@@ -165,7 +165,7 @@ class NonRedundant(
         return Sequence(self._criterion(), solver)
 
     def _runs(self, sequence: Sequence, base: Any, posed: Posed) -> list[Run | None]:
-        """The coordinates of every piece; ``"auto"`` finds their number on the largest."""
+        """The coordinates of every component; ``"auto"`` finds their number on the largest."""
         rng = as_generator(getattr(base, "random_state", self.random_state), unset=0)
         largest, *others = posed.problems
         if self.n_components == "auto":
@@ -298,7 +298,7 @@ def _warn_if_empty(sequence: Sequence, run: Run | None) -> None:
     if empty:
         warn(
             f"coordinates {', '.join(map(str, empty))} (counted from 0) say nothing new, or change "
-            "from neighbour to neighbour: the data seem to have no more directions. "
+            "from neighbor to neighbor: the data seem to have no more directions. "
             f"n_components={min(empty)} leaves them out, n_components='auto' finds that number",
             RankWarning,
         )

@@ -103,7 +103,7 @@ class Correction:
     ) -> Correction:
         """From what is `missing` at the training points, where the formula gives `bare`.
 
-        What the excluded functions leave is none below the share `rounding` of the coordinate.
+        What the excluded functions leave is none below the fraction `rounding` of the coordinate.
         """
         multipliers, rest = Multipliers.fitted(functions, before, missing)
         Z = np.column_stack([before, bare])
@@ -161,7 +161,7 @@ class GradientRow:
         edges = Steps.of(W, old.F, here, old.unit)
         n, q = here.shape
         out = edges.along(edges.frames(old.floor), edges.rows)
-        out *= (np.sqrt(edges.degree)[edges.rows] * edges.share)[:, None]
+        out *= (np.sqrt(edges.degree)[edges.rows] * edges.fraction)[:, None]
         back = -edges.along(old.frames, edges.columns)
         back *= (edges.weights / np.sqrt(old.edges.degree)[edges.columns])[:, None]
 
@@ -182,7 +182,7 @@ class GradientRow:
 
 
 def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
-    """Values no farther from those of the neighbours `f` of every row than twice their range."""
+    """Values no farther from those of the neighbors `f` of every row than twice their range."""
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     np.minimum.at(low, rows, f)
     np.maximum.at(high, rows, f)
@@ -191,10 +191,10 @@ def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class PieceSteps:
-    """How coordinates of one piece follow from the method's own formula, one after the other."""
+class ComponentSteps:
+    """How coordinates of one component follow from the method's own formula, one after the other."""
 
-    sites: IntArray  # training points of the piece's problem
+    sites: IntArray  # training points of the component's problem
     size: Array  # (k,): coordinates over functions of unit norm
     steps: list[Correction | GradientRow]  # of the coordinates after the first
 
@@ -217,25 +217,25 @@ class CorrectedExtension(Extension):
     """A method's own extension, each coordinate corrected for its constraints in turn."""
 
     base: Extension
-    pieces: list[PieceSteps]
+    components: list[ComponentSteps]
 
     def transform(self, X: Matrix) -> Array:
         numbers = getattr(self.base, "numbers_per_row", X.shape[1])
         blocks = [self.place(*self.within(X[block])) for block in row_blocks(X.shape[0], numbers)]
-        return np.concatenate([np.empty((0, len(self.pieces[0].size))), *blocks])
+        return np.concatenate([np.empty((0, len(self.components[0].size))), *blocks])
 
-    def place(self, Y: Array, piece: IntArray) -> Array:
-        return self.base.place(Y, piece)
+    def place(self, Y: Array, component: IntArray) -> Array:
+        return self.base.place(Y, component)
 
     def within(self, X: Matrix) -> tuple[Array, IntArray]:
-        Y, piece = self.base.within(X)
+        Y, component = self.base.within(X)
         weights = self.base.weights(X) if isinstance(self.base, HasWeights) else None
-        for number, steps in enumerate(self.pieces):
-            rows = np.flatnonzero(piece == number)
+        for number, steps in enumerate(self.components):
+            rows = np.flatnonzero(component == number)
             if len(rows):
                 own = None if weights is None else (weights[0][rows], weights[1][rows])
                 Y[rows] = steps.corrected(Y[rows], own)
-        return Y, piece
+        return Y, component
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(

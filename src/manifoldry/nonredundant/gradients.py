@@ -36,7 +36,7 @@ class Steps:
         return cls(edges.row, edges.col, edges.data, degree, steps)
 
     @property
-    def share(self) -> Array:
+    def fraction(self) -> Array:
         """Weight of every edge over its row's degree."""
         return self.weights / np.maximum(self.degree, _TINY)[self.rows]
 
@@ -46,7 +46,7 @@ class Steps:
         H = np.empty((n, q, q))
         for j in range(q):
             for k in range(j, q):
-                products = self.share * self.steps[:, j] * self.steps[:, k]
+                products = self.fraction * self.steps[:, j] * self.steps[:, k]
                 H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
         values, U = np.linalg.eigh(H)
         return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
@@ -67,7 +67,7 @@ class OldGradients:
     F : array of shape (n, q)
         The earlier coordinates.
     floor : float, default=0.1
-        Squared gradients below this share of their mean are not trusted to give a direction.
+        Squared gradients below this fraction of their mean are not trusted to give a direction.
     """
 
     W: sparse.csr_array
@@ -107,15 +107,15 @@ class OldGradients:
         """√dᵢ·∇f along the frame of every point, (n, q)."""
         return (self._factor(self.frames) @ f).reshape(self.F.shape[1], -1).T
 
-    def share(self, f: Array) -> float:
-        """Share of f's energy that lies along the earlier gradients: 0 all new, 1 nothing new."""
+    def fraction(self, f: Array) -> float:
+        """Fraction of f's energy that lies along the earlier gradients: 0 all new, 1 nothing new."""
         along = float(((self._factor(self.edges.frames(self.floor / 10)) @ f) ** 2).sum())
         return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
 
     def _factor(self, frames: Array) -> sparse.csr_array:
         """G (q·n, n) with the components of √dᵢ·∇f, coordinate by coordinate."""
         edges, n = self.edges, self.F.shape[0]
-        weights = np.sqrt(edges.degree)[edges.rows] * edges.share
+        weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
         values = weights[:, None] * edges.along(frames, edges.rows)
         blocks = []
         for column in values.T:

@@ -11,15 +11,15 @@ import numpy as np
 from manifoldry.base.input import Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.extension.regression import regression
 from manifoldry.nonredundant.criteria import Coordinate
 from manifoldry.nonredundant.extension import (
+    ComponentSteps,
     CorrectedExtension,
     Correction,
     GradientRow,
     HasWeights,
-    PieceSteps,
     over,
 )
 from manifoldry.nonredundant.sequence import Run, tall_products
@@ -29,7 +29,7 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PosedInSequence(Posed):
-    """Another posed method, whose coordinates are those of runs, one for every piece."""
+    """Another posed method, whose coordinates are those of runs, one for every component."""
 
     inner: Posed
     runs: list[Run | None]
@@ -43,8 +43,8 @@ class PosedInSequence(Posed):
         return self.inner.unit
 
     @property
-    def pieces(self) -> list[IntArray]:
-        return self.inner.pieces
+    def components(self) -> list[IntArray]:
+        return self.inner.components
 
     @property
     def has_lengths(self) -> bool:
@@ -59,7 +59,7 @@ class PosedInSequence(Posed):
         if not self._is_gram:
             return Y
         for part, own in enumerate(self._at_sites(spectra)):
-            rows, sites = self.pieces[part], self.inner.sites[part]
+            rows, sites = self.components[part], self.inner.sites[part]
             if len(sites) == len(rows):
                 Y[rows] = own
             else:  # beside landmarks the others are placed as new points are
@@ -72,18 +72,18 @@ class PosedInSequence(Posed):
         return self.problems[0].is_gram
 
     def _at_sites(self, spectra: Spectra) -> list[Array]:
-        """The coordinates at the points of every piece's problem."""
+        """The coordinates at the points of every component's problem."""
         if not self._is_gram:
             Y = self.inner.coordinates(spectra)
             return [Y[sites] for sites in self.inner.sites]
         pairs = zip(self.problems, spectra.padded, strict=True)
         return [problem.coordinates(spectrum) * self.unit for problem, spectrum in pairs]
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Extension:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
         extension = self.inner.extend(spectra, layout, embedding)
         with tall_products(self.problems[0]):
             bare = self.inner.formula(spectra, extension)
-            if bare is None:  # new points follow their neighbours, whatever the coordinates are
+            if bare is None:  # new points follow their neighbors, whatever the coordinates are
                 return extension
             parts = [
                 self._steps(spectra, part, own, bare[self.inner.sites[part]], extension)
@@ -93,11 +93,11 @@ class PosedInSequence(Posed):
 
     def _steps(
         self, spectra: Spectra, part: int, Y: Array, bare: Array, extension: Extension | None
-    ) -> PieceSteps:
-        """What leads from the formula's values at the sites of a piece to its coordinates `Y`."""
+    ) -> ComponentSteps:
+        """What leads from the formula's values at the sites of a component to its coordinates `Y`."""
         run, sites = self.runs[part], self.inner.sites[part]
         if run is None:
-            return PieceSteps(sites, np.ones(spectra.k), [])
+            return ComponentSteps(sites, np.ones(spectra.k), [])
         F = spectra.padded[part].vectors
         norm = np.linalg.norm(F, axis=0)
         size = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
@@ -109,7 +109,7 @@ class PosedInSequence(Posed):
             else Correction.of(c.functions, F[:, i] - bare[:, i], bare[:, i], F[:, :i])
             for i, c in enumerate(run.coordinates[1:], start=1)
         ]
-        return PieceSteps(sites, size, steps)
+        return ComponentSteps(sites, size, steps)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         if isinstance(extension, CorrectedExtension):

@@ -65,8 +65,8 @@ class Sequence:
         Solver for each coordinate.
     old, rough, mixed, small : float
         A coordinate says nothing new if it can be predicted to this error, is this rough (a
-        Rayleigh quotient on the graph), has this share of its energy along old directions, or is
-        this small a share of the first where coordinates are lengths.
+        Rayleigh quotient on the graph), has this fraction of its energy along old directions, or is
+        this small a fraction of the first where coordinates are lengths.
     """
 
     criterion: Criterion
@@ -116,7 +116,7 @@ class Sequence:
     def says_something(self, run: Run, i: int) -> bool:
         """Whether coordinate i, after the first, says anything new, and says it smoothly."""
         problem, first, coordinate = run.problem, run.coordinates[0], run.coordinates[i]
-        if coordinate.error < self.old or (coordinate.share or 0.0) > self.mixed:
+        if coordinate.error < self.old or (coordinate.fraction or 0.0) > self.mixed:
             return False
         if problem.largest:
             least = self.small * rayleigh_quotient(problem, first.f)
@@ -134,7 +134,7 @@ def tall_products(problem: SpectralProblem) -> AbstractContextManager[None]:
 
 
 def roughness(W: sparse.csr_array, f: Array) -> float:
-    """fᵀLf/fᵀDf on a graph: 0 for a constant, about 1 for noise, 2 where neighbours differ most."""
+    """fᵀLf/fᵀDf on a graph: 0 for a constant, about 1 for noise, 2 where neighbors differ most."""
     degree = np.asarray(W.sum(axis=1)).ravel()
     f = f - (degree @ f) / degree.sum()
     return float(1 - f @ (W @ f) / max(degree @ f**2, np.finfo(float).tiny))

@@ -34,12 +34,12 @@ class FactorOptions:
     # time.
     many: int = 3000  # points
     columns_of_many: int = 300
-    # Share of the kernel's trace that a factor may leave out. At 1e-3 the next coordinate agrees
+    # Fraction of the kernel's trace that a factor may leave out. At 1e-3 the next coordinate agrees
     # with that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to 2e-2.
     left_out: float = 1e-3
     smallest_block: int = 16  # candidates looked at together
     kept: float = 0.25  # of a block's largest residual: whoever has less is explained by the others
-    rounding: float = 1e-10  # share of the largest eigenvalue that is none
+    rounding: float = 1e-10  # fraction of the largest eigenvalue that is none
 
     def room(self, n: int) -> int:
         """Columns of a factor of `n` points at most."""
@@ -86,7 +86,7 @@ def smoother_functions(
 
     The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·mass_k, where z are the coordinates over
     `bandwidth` times their root mean square. The functions are the right singular vectors of P
-    under the mass, all with σ > cut·σ₁, the share of Blau & Michaeli: Σ mass·v·f = 0 for all of
+    under the mass, all with σ > cut·σ₁, the fraction of Blau & Michaeli: Σ mass·v·f = 0 for all of
     them says that P f is next to nothing. At most the `most` that say most.
     """
     n, q = F.shape
@@ -156,10 +156,10 @@ def _pivoted_cholesky(
     n, rng = len(Z), np.random.default_rng(0)
     most = min(most, n)
     L, left = np.empty((n, most), order="F"), np.ones(n)
-    pivots, share = np.empty(most, dtype=np.intp), mass / mass.sum()
+    pivots, fraction = np.empty(most, dtype=np.intp), mass / mass.sum()
     m = 0
-    while m < most and share @ left > options.left_out:
-        weight = share * left
+    while m < most and fraction @ left > options.left_out:
+        weight = fraction * left
         draws = min(max(options.smallest_block, m // 4), most - m)
         drawn = np.unique(rng.choice(n, draws, p=weight / weight.sum()))
         C = _kernel(Z, Z[drawn]) - L[:, :m] @ L[drawn, :m].T

@@ -37,14 +37,14 @@ class Objective(ABC):
         """Symmetric weights W ≥ 0 whose Laplacian, times four, is the curvature of attraction.
 
         Exact where attraction is Σ Wᵢⱼ‖yᵢ − yⱼ‖², else its value at the collapsed map; an
-        objective without such a term gives the neighbour graph that it is meant to respect.
+        objective without such a term gives the neighbor graph that it is meant to respect.
         """
 
     @abstractmethod
     def diagonal_curvature(self, Y: Array) -> Array:
         """Positive part of the Hessian's diagonal, (n, d)."""
 
-    def normalised(self, Y: Array, G: Array) -> tuple[Array, Array]:
+    def normalized(self, Y: Array, G: Array) -> tuple[Array, Array]:
         """The map of the same value from which a search goes on, with the gradient there.
 
         That is `Y` itself, unless the objective sees maps only up to some change, along which

@@ -30,14 +30,14 @@ class Numerics:
     dense_up_to : int, default=500
         Points up to which matrices are dense and all their eigenvalues are looked at.
     full : float, default=0.1
-        Share of nonzero entries beyond which attraction is a dense matrix at any order.
+        Fraction of nonzero entries beyond which attraction is a dense matrix at any order.
     null : float, default=1e-9
-        Stand-in for the zero eigenvalues of attraction where its graph falls into pieces, relative
-        to the mean degree.
+        Stand-in for the zero eigenvalues of attraction where its graph falls into components,
+        relative to the mean degree.
     shift : float, default=1e-12
         Shift of a factor, which is projected out, relative to the mean degree.
     clear : float, default=1e-12
-        Share of the largest below which figures of repulsion are zero but for rounding.
+        Fraction of the largest below which figures of repulsion are zero but for rounding.
     tolerance : float, default=1e-10
         Of the eigenvalues that directions belong to.
     bytes_per_entry : int, default=26
@@ -65,10 +65,10 @@ class Bifurcation:
     weight : float
         The critical λ: the smallest eigenvalue of (L⁺, L⁻), the Laplacians of attraction and of
         repulsion at the collapsed map, on vectors that sum to zero. It is exactly zero if the
-        graph of attraction falls into pieces that repel each other.
+        graph of attraction falls into components that repel each other.
     directions : array of shape (n, n_components)
         Eigenvectors of the smallest eigenvalues, of unit length and mean zero. Where the graph
-        falls into pieces, the first ones are constant on each.
+        falls into components, the first ones are constant on each.
     lower, upper : float
         Published bounds between which `weight` lies; for more than 500 points those of them that
         need the first and last eigenvalues only.
@@ -113,9 +113,9 @@ class Bifurcation:
         check_at_most("n_components", n_components, objective.n - 1, "one less than n_samples")
         rng = as_generator(random_state, unset=0)
         L, repulsion = laplacian(objective.attraction), objective.collapsed_repulsion
-        pieces, labels = connected_components(objective.attraction, directed=False)
-        torn = pieces > 1 and _repel(labels, repulsion)
-        pencil = _Pencil(L, repulsion, pieces > 1, rng, numerics)
+        components, labels = connected_components(objective.attraction, directed=False)
+        torn = components > 1 and _repel(labels, repulsion)
+        pencil = _Pencil(L, repulsion, components > 1, rng, numerics)
         weight, V, bounds = pencil.first(n_components)
         if torn:
             return cls(0.0, V, 0.0, max(bounds[1], 0.0))
@@ -134,7 +134,7 @@ class _Pencil:
 
     L: Matrix
     repulsion: Repulsion
-    in_pieces: bool
+    in_components: bool
     rng: np.random.Generator
     numerics: Numerics
 
@@ -164,7 +164,7 @@ class _Pencil:
         on it.
         """
         tau = float(self.L.diagonal().mean())
-        epsilon = self.numerics.null * tau if self.in_pieces else 0.0
+        epsilon = self.numerics.null * tau if self.in_components else 0.0
         full = self.L.nnz > self.numerics.full * self.n**2
         dense = self.n <= self.numerics.dense_up_to or full
         V = (self._dense if dense else self._lanczos)(k, tau, epsilon)

@@ -17,10 +17,10 @@ from numba.extending import overload
 
 _TILE = 1024  # points whose terms are added in their own type; they fit the nearest cache
 _LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # what the double is short of ln 2
-# Sums may be reordered, so that they are vectorised; the steps of a formula may not.
+# Sums may be reordered, so that they are vectorized; the steps of a formula may not.
 _options = {"nogil": True, "cache": True, "error_model": "numpy"}
 formula = njit(**_options, fastmath={"contract", "nsz"})
-# A long formula is not inlined of itself, and then not vectorised; forcing slows down short ones.
+# A long formula is not inlined of itself, and then not vectorized; forcing slows down short ones.
 forced = njit(**_options, fastmath={"contract", "nsz"}, forceinline=True)
 summing = njit(**_options, fastmath={"contract", "nsz", "reassoc"})
 
@@ -37,7 +37,7 @@ def polynomial(coefficients, x):
 def _exp_minus(real, integer, bits, bias, degree):
     """e⁻ᵗ for t ≥ 0, exactly zero where it would not be a normal number.
 
-    Written out, since only plain arithmetic is vectorised: e⁻ᵗ = 2ᵏ·eᵍ with whole k, |g| ≤ ½ ln 2,
+    Written out, since only plain arithmetic is vectorized: e⁻ᵗ = 2ᵏ·eᵍ with whole k, |g| ≤ ½ ln 2,
     and Taylor's series of eᵍ = 1 + g + g²·q(g).
     """
     q = tuple(real(1 / factorial(k)) for k in range(degree, 1, -1))

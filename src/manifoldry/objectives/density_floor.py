@@ -10,7 +10,7 @@ from manifoldry.objectives.base import Objective
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
-    centred_map,
+    centered_map,
     gradient_part,
     over_pairs,
 )
@@ -59,39 +59,39 @@ class DensityFloor(Objective):
         return self.objective.attraction
 
     def value(self, Y: Array) -> float:
-        lacks = over_pairs(self._lack, centred_map(Y, self.n))
+        lacks = over_pairs(self._lack, centered_map(Y, self.n))
         penalty = sum(float((lack**2).sum()) for lack in lacks)
         return self.objective.value(Y) + self.weight / self.n * penalty
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         value, gradient = self.objective.value_and_gradient(Y)
-        Y = centred_map(Y, self.n)
+        Y = centered_map(Y, self.n)
         penalties, parts = zip(*over_pairs(partial(self._penalty, Y), Y), strict=True)
-        share = self.weight / self.n
-        G = share * np.sum(parts, axis=0)
-        return value + share * sum(penalties), gradient + G.astype(gradient.dtype)
+        fraction = self.weight / self.n
+        G = fraction * np.sum(parts, axis=0)
+        return value + fraction * sum(penalties), gradient + G.astype(gradient.dtype)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """The objective's, and Gauss and Newton's of the penalty."""
         own = self.objective.diagonal_curvature(Y)
-        Y = centred_map(Y, self.n)
+        Y = centered_map(Y, self.n)
         H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
         return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
 
     def _lack(self, block: slice, D: Array) -> Array:
         """How far the logarithms of the densities of a block are below the floor."""
-        log_mass = as_kernel(self.kernel).shares(D).log_mass
+        log_mass = as_kernel(self.kernel).fractions(D).log_mass
         return np.maximum(np.log(self.floor) - log_mass, 0.0)
 
     def _penalty(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
-        shares = as_kernel(self.kernel).shares(D)
-        lack = np.maximum(np.log(self.floor) - shares.log_mass, 0.0)
-        return float((lack**2).sum()), gradient_part(2 * lack[:, None] * shares.slope, Y, block)
+        fractions = as_kernel(self.kernel).fractions(D)
+        lack = np.maximum(np.log(self.floor) - fractions.log_mass, 0.0)
+        return float((lack**2).sum()), gradient_part(2 * lack[:, None] * fractions.slope, Y, block)
 
     def _curvature(self, Y: Array, block: slice, D: Array) -> Array:
         """Σⱼ of squared derivatives of log ρⱼ, over the points j whose density is too low."""
-        shares, H = as_kernel(self.kernel).shares(D), np.empty_like(Y)
-        S = 2 * shares.slope * (shares.log_mass < np.log(self.floor))[:, None]
+        fractions, H = as_kernel(self.kernel).fractions(D), np.empty_like(Y)
+        S = 2 * fractions.slope * (fractions.log_mass < np.log(self.floor))[:, None]
         for axis in range(Y.shape[1]):
             steps = S * (Y[block, axis, None] - Y[:, axis])
             H[:, axis] = (steps**2).sum(axis=0)

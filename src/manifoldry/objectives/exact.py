@@ -58,7 +58,7 @@ def student_pull(kernel: Student, W: sparse.csr_array, block: int, Y: Array) -> 
         edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
         heavy = np.empty(edges.stop - edges.start)
         loop(Y, W.indptr, W.indices, W.data, 1 / kernel.dof, heavy, force, degree, *rows)
-        # numpy's logarithm is vectorised, a compiled loop's is not.
+        # numpy's logarithm is vectorized, a compiled loop's is not.
         return _weighted(W.data[edges], np.log(heavy, out=heavy))
 
     cost = sum(map_threads(run, _cuts(W, block)))
@@ -95,8 +95,10 @@ def edge_squares(Y: Array, W: sparse.csr_array, block: int) -> Array:
 
 def _cuts(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
     """Blocks of rows with about as many edges, the same for any number of threads."""
-    shares = np.arange(0, W.nnz + block, block)
-    return list(pairwise(np.unique(np.searchsorted(W.indptr, shares).clip(0, W.shape[0])).tolist()))
+    fractions = np.arange(0, W.nnz + block, block)
+    return list(
+        pairwise(np.unique(np.searchsorted(W.indptr, fractions).clip(0, W.shape[0])).tolist())
+    )
 
 
 def _weighted(weights: Array, values: Array) -> float:

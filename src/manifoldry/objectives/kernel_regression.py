@@ -8,11 +8,11 @@ from scipy import sparse
 
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.leave_one_out import Fit, centred, check_dense, fit, isometric
+from manifoldry.objectives.leave_one_out import Fit, centered, check_dense, fit, isometric
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
-    centred_map,
+    centered_map,
     gradient_part,
     over_pairs,
 )
@@ -40,15 +40,15 @@ class UKRObjective(Objective):
     X : array of shape (n, n_features)
         The data. More features than points are turned into n first, which changes nothing.
     affinity : sparse array of shape (n, n), default=None
-        Symmetric weights of the data's neighbour graph, up to a factor, which some filters need:
+        Symmetric weights of the data's neighbor graph, up to a factor, which some filters need:
         points do not attract each other here.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         How the say of a point falls with its squared distance on the map.
     leave_one_out : bool, default=True
         Whether κ(0) of a point with itself is left out, so that E is a cross-validation error.
     least_curvature : float, default=1e-8
-        Curvature below this share of the mean counts as this much: a point that nobody reaches has
-        none, and a search that divides by it must not fail there.
+        Curvature below this fraction of the mean counts as this much: a point that nobody reaches
+        has none, and a search that divides by it must not fail there.
 
     Examples
     --------
@@ -74,9 +74,9 @@ class UKRObjective(Objective):
 
     @cached_property
     def attraction(self) -> sparse.csr_array:
-        """The neighbour graph, with the variance as its sum: its curvature is in units of E."""
+        """The neighbor graph, with the variance as its sum: its curvature is in units of E."""
         if self.affinity is None:
-            raise ValueError("affinity=None, and this filter needs a neighbour graph; pass one")
+            raise ValueError("affinity=None, and this filter needs a neighbor graph; pass one")
         total = float(self.affinity.sum())
         unit = self.variance / total if total > 0 else 0.0
         return self.affinity * (unit or 1.0)
@@ -84,7 +84,7 @@ class UKRObjective(Objective):
     @cached_property
     def data(self) -> Array:
         """The data around their mean, in at most n dimensions."""
-        return isometric(centred(self.X))
+        return isometric(centered(self.X))
 
     @property
     def variance(self) -> float:
@@ -101,7 +101,7 @@ class UKRObjective(Objective):
         return float(fit(Y, self.data, as_kernel(self.kernel), self.leave_one_out).errors.mean())
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        dtype, Y = Y.dtype, centred_map(Y, self.n)
+        dtype, Y = Y.dtype, centered_map(Y, self.n)
         work = partial(self._squares_and_gradient, Y)
         squares, parts = zip(*over_pairs(work, Y, self.leave_one_out), strict=True)
         G = np.sum(parts, axis=0) / self.n
@@ -109,7 +109,7 @@ class UKRObjective(Objective):
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Gauss and Newton's: 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
-        dtype, Y = Y.dtype, centred_map(Y, self.n)
+        dtype, Y = Y.dtype, centered_map(Y, self.n)
         work = partial(self._squared_derivatives, Y)
         H = 2 / self.n * np.sum(over_pairs(work, Y, self.leave_one_out), axis=0)
         mean = float(H.mean())
@@ -118,24 +118,24 @@ class UKRObjective(Objective):
 
     def _squares_and_gradient(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
         """Squared residuals of the rows of a block, and the gradient (n, d) of their sum."""
-        X, shares = self.data, as_kernel(self.kernel).shares(D)
-        F = shares.share @ X
+        X, fractions = self.data, as_kernel(self.kernel).fractions(D)
+        F = fractions.fraction @ X
         R = X[block] - F
         C = R @ X.T  # to be ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), j being the row
         C -= (R * F).sum(axis=1)[:, None]
-        C *= shares.slope
+        C *= fractions.slope
         C *= 2
         return float((R**2).sum()), gradient_part(C, Y, block)
 
     def _squared_derivatives(self, Y: Array, block: slice, D: Array) -> Array:
         """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block, (n, d)."""
         X, H = self.data, np.empty_like(Y)
-        share, slope, _ = as_kernel(self.kernel).shares(D)
-        F = share @ X
+        fraction, slope, _ = as_kernel(self.kernel).fractions(D)
+        F = fraction @ X
         Q = (X**2).sum(axis=1) - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
         for axis in range(Y.shape[1]):
             S = 2 * slope * (Y[block, axis, None] - Y[:, axis])
-            H[:, axis] = np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbour of the rows j
+            H[:, axis] = np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbor of the rows j
             own = S @ X - S.sum(axis=1)[:, None] * F
             H[block, axis] += (own**2).sum(axis=1)
         return H
@@ -144,7 +144,7 @@ class UKRObjective(Objective):
 def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
     """Put lonely points where the others predict their data best, if that lowers the objective.
 
-    A point whose nearest neighbour on the map is farther than `reach` has next to no gradient in
+    A point whose nearest neighbor on the map is farther than `reach` has next to no gradient in
     unsupervised kernel regression, and no search moves it. Call this between two searches.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Leave-one-out errors of kernel regression of data on a map, and the scale that they favour."""
+"""Leave-one-out errors of kernel regression of data on a map, and the scale that they favor."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
-    centred_map,
+    centered_map,
     over_pairs,
 )
 from manifoldry.util.typing import Array, Matrix
@@ -53,19 +53,19 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
     --------
     >>> import numpy as np
     >>> Y = np.arange(5.0)[:, None]
-    >>> leave_one_out_errors(3 * Y, Y).round(3)  # each fits as its neighbours' mean
+    >>> leave_one_out_errors(3 * Y, Y).round(3)  # each fits as its neighbors' mean
     array([1., 0., 0., 0., 1.])
     """
-    return fit(Y, centred(X), as_kernel(kernel)).errors
+    return fit(Y, centered(X), as_kernel(kernel)).errors
 
 
 def fit(Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True) -> Fit:
     """Kernel regression of the rows of `X` on those of `Y`, each left out of its own or not."""
 
     def average(_: slice, D: Array) -> Array:
-        return np.asarray(kernel.shares(D).share @ X)
+        return np.asarray(kernel.fractions(D).fraction @ X)
 
-    values = np.vstack(over_pairs(average, centred_map(Y, len(X)), leave_one_out))
+    values = np.vstack(over_pairs(average, centered_map(Y, len(X)), leave_one_out))
     return Fit(values, ((X - values) ** 2).sum(axis=1))
 
 
@@ -73,7 +73,7 @@ def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") 
     """The factor of the map `Y` with the smallest mean leave-one-out error.
 
     Tried are scales between that at which all points are within one kernel's reach, and that at
-    which most are alone; the best is refined between its neighbours.
+    which most are alone; the best is refined between its neighbors.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") 
     >>> best_scale(Y, np.sin(9 * Y)).scale > 10
     True
     """
-    kernel, X = as_kernel(kernel), isometric(centred(X))
+    kernel, X = as_kernel(kernel), isometric(centered(X))
     return least_scale(lambda Y: float(fit(Y, X, kernel).errors.mean()), Y)
 
 
@@ -124,7 +124,7 @@ def least_scale(
     return Scale(float(np.exp(best[1])), best[0])
 
 
-def centred(X: Matrix) -> Array:
+def centered(X: Matrix) -> Array:
     """The data around their mean in double precision, where products keep their digits."""
     check_dense(X)
     X = np.asarray(X, dtype=np.float64)

@@ -19,7 +19,7 @@ def elastic(
 ) -> Pairwise:
     """E(Y) = Σ w⁺ᵢⱼ·dᵢⱼ² + λ·Σ w⁻ᵢⱼ·exp(−dᵢⱼ²): the elastic embedding, over ordered pairs.
 
-    Neighbours in the data are held together by springs, all points (or those far apart in the
+    Neighbors in the data are held together by springs, all points (or those far apart in the
     data) push each other away. Without repulsion the map collapses to a point; it opens at a
     critical λ, see :class:`~manifoldry.objectives.bifurcation.Bifurcation`, and its scale grows
     like the square root of log λ after that. Both sets of weights sum to one, to which the
@@ -66,13 +66,13 @@ def sne(
     Parameters
     ----------
     affinity : sparse array of shape (n, n)
-        The neighbour probabilities P; rows sum to one.
+        The neighbor probabilities P; rows sum to one.
     weight : float, default=1.0
         The λ.
     reduction : {"mean", "sum"}, default="mean"
         Mean or sum over the points.
     include_self : bool, default=False
-        Let every point count among its own neighbours, in Q and, where `affinity` has a
+        Let every point count among its own neighbors, in Q and, where `affinity` has a
         diagonal, in P: Q then stays defined for points far from all others (Hinton and Roweis
         leave it out, Memisevic and Hinton do not).
 
@@ -89,10 +89,10 @@ def sne(
     """
     P = conditional_weights(affinity, "affinities", include_self=include_self)
     mean = check_option("reduction", reduction, ("mean", "sum")) == "mean"
-    share = 1 / P.shape[0] if mean else 1.0
-    W = without_diagonal((P + P.T) * (share / 2))
-    rows = PerPoint(share, own=float(include_self))
-    return Pairwise(W, Gaussian(), rows, weight, constant=share * negative_entropy(P))
+    fraction = 1 / P.shape[0] if mean else 1.0
+    W = without_diagonal((P + P.T) * (fraction / 2))
+    rows = PerPoint(fraction, own=float(include_self))
+    return Pairwise(W, Gaussian(), rows, weight, constant=fraction * negative_entropy(P))
 
 
 def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:

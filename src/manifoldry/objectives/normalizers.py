@@ -95,7 +95,7 @@ class Joint(Normalizer):
     A new point adds log(1 + 2S/Z), the joint divergence of n + 1 points, Z of the first n
     being frozen. It is what the training points themselves minimized: given their rows of n·P they
     stay where they are. A new point's affinities are one-sided, those with which it picks its
-    neighbours, so training points that are placed anew move by what the other side adds. Far
+    neighbors, so training points that are placed anew move by what the other side adds. Far
     away S vanishes and attraction brings a point back, which the divergence of the row alone does
     not do.
 
@@ -121,8 +121,8 @@ class Joint(Normalizer):
     def row(self, log_sum: Array, affinity: Array, n: int, level: float) -> RowTerm:
         ratio = np.log(2) + log_sum - level
         whole = np.logaddexp(0.0, ratio)
-        share = np.exp(ratio - whole)
-        return RowTerm(n / 2 * whole, n / 2 * share, n / 2 * share * (1 - share))
+        fraction = np.exp(ratio - whole)
+        return RowTerm(n / 2 * whole, n / 2 * fraction, n / 2 * fraction * (1 - fraction))
 
 
 @dataclass(frozen=True)
@@ -135,20 +135,20 @@ class PerPoint(Normalizer):
 
     Parameters
     ----------
-    share : float, default=1.0
+    fraction : float, default=1.0
         Part of a point in the whole; 1/n for means over points.
     own : float, default=0.0
-        What a point counts among its own neighbours.
+        What a point counts among its own neighbors.
     underflow : float, default=1e-25
         As of :class:`Joint`, for sums over a row.
     """
 
-    share: float = 1.0
+    fraction: float = 1.0
     own: float = 0.0
     underflow: float = 1e-25
 
     def __post_init__(self) -> None:
-        check_positive("share", self.share)
+        check_positive("fraction", self.fraction)
         check_nonnegative("own", self.own)
 
     def level(self, mass: Array, log_masses: Callable[[IntArray], Array]) -> Level:
@@ -156,10 +156,10 @@ class PerPoint(Normalizer):
         far = np.flatnonzero(mass < self.underflow)
         log_mass = np.log(np.maximum(mass, self.underflow))
         log_mass[far] = log_masses(far)
-        return Level(self.share * float(log_mass.sum()), np.log(self.share) - log_mass, far)
+        return Level(self.fraction * float(log_mass.sum()), np.log(self.fraction) - log_mass, far)
 
     def row(self, log_sum: Array, affinity: Array, n: int, level: float) -> RowTerm:
-        weight = n * self.share * affinity
+        weight = n * self.fraction * affinity
         if self.own == 0:
             return RowTerm(weight * log_sum, weight, np.zeros_like(log_sum))
         whole = np.logaddexp(np.log(self.own), log_sum)

@@ -1,4 +1,4 @@
-"""Objectives in which neighbours attract each other and all points repel each other."""
+"""Objectives in which neighbors attract each other and all points repel each other."""
 
 from collections.abc import Callable
 from copy import copy

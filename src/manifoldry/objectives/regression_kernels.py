@@ -16,10 +16,10 @@ from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 
 
-class Shares(NamedTuple):
+class Fractions(NamedTuple):
     """What each source has in a target's regression; targets are rows, (n_targets, n_sources)."""
 
-    share: Array
+    fraction: Array
     """κ(d²)/Σκ(d²): the weights, which sum to one over a row."""
     slope: Array
     """−κ′(d²)/Σκ(d²)."""
@@ -47,14 +47,14 @@ class RegressionKernel(ABC):
     def bend(self, t: Array) -> Array:
         """κ″(t)."""
 
-    def shares(self, D: Array) -> Shares:
+    def fractions(self, D: Array) -> Fractions:
         """Weights at squared distances `D`, whose infinite entries do not count."""
         K = self.value(D)
         mass = K.sum(axis=1)
         K /= mass[:, None]
         slope = self.slope(D)
         slope /= mass[:, None]
-        return Shares(K, slope, np.log(mass))
+        return Fractions(K, slope, np.log(mass))
 
     def bends(self, D: Array, log_mass: Array) -> Array:
         """κ″(d²)/Σκ(d²), given log Σκ."""
@@ -72,14 +72,14 @@ class GaussianRegression(RegressionKernel):
 
     slope = bend = value
 
-    def shares(self, D: Array) -> Shares:
+    def fractions(self, D: Array) -> Fractions:
         # Relative to the nearest source: far from all of them the mass would underflow.
         nearest = D.min(axis=1)
         K = nearest[:, None] - D
         np.exp(K, out=K)
         mass = K.sum(axis=1)
         K /= mass[:, None]
-        return Shares(K, K, np.log(mass) - nearest)
+        return Fractions(K, K, np.log(mass) - nearest)
 
     def bends(self, D: Array, log_mass: Array) -> Array:
         return np.asarray(np.exp(-D - log_mass[:, None]))
@@ -110,14 +110,14 @@ class Compact(RegressionKernel):
     Parameters
     ----------
     tail : float, default=1e-6
-        How much: a point without neighbours in reach still has a fitted value, that of the nearest
+        How much: a point without neighbors in reach still has a fitted value, that of the nearest
         point, and a gradient that leads back. The kernel turns to the Gaussian over a width of
         √tail; 1e-12 would make that a cliff.
     """
 
     tail: float = 1e-6
 
-    def shares(self, D: Array) -> Shares:
+    def fractions(self, D: Array) -> Fractions:
         nearest = D.min(axis=1)
         lonely = nearest >= 1  # only the tail is left, relative to the nearest as for the Gaussian
         tail = np.where(lonely, nearest, np.log(self.tail))[:, None] - D
@@ -128,7 +128,9 @@ class Compact(RegressionKernel):
         mass = K.sum(axis=1)
         K /= mass[:, None]
         slope /= mass[:, None]
-        return Shares(K, slope, np.log(mass) + np.where(lonely, np.log(self.tail) - nearest, 0.0))
+        return Fractions(
+            K, slope, np.log(mass) + np.where(lonely, np.log(self.tail) - nearest, 0.0)
+        )
 
     def bends(self, D: Array, log_mass: Array) -> Array:
         tail = np.exp(np.log(self.tail) - D - log_mass[:, None])
@@ -182,7 +184,7 @@ def as_kernel(kernel: str | RegressionKernel) -> RegressionKernel:
     Examples
     --------
     >>> import numpy as np
-    >>> as_kernel("quartic").shares(np.array([[0.0, 0.5, 9.0]])).share.round(2)
+    >>> as_kernel("quartic").fractions(np.array([[0.0, 0.5, 9.0]])).fraction.round(2)
     array([[0.8, 0.2, 0. ]])
     """
     if isinstance(kernel, RegressionKernel):
@@ -229,7 +231,7 @@ def gradient_part(C: Array, Y: Array, block: slice) -> Array:
     return np.asarray(G)
 
 
-def centred_map(Y: Array, n: int) -> Array:
+def centered_map(Y: Array, n: int) -> Array:
     """The map in double precision around its mean, where differences keep their digits."""
     Y = check_map(Y, n).astype(np.float64, copy=False)
     return np.asarray(Y - Y.mean(axis=0))

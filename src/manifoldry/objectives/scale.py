@@ -78,7 +78,7 @@ def _convex(
 
 
 def _on_grid(objective: Pairwise, Y: Array, smallest: float) -> float:
-    """The best of many scales, then of those between its neighbours."""
+    """The best of many scales, then of those between its neighbors."""
 
     def cost(log_s: float) -> float:
         return objective.value(float(np.exp(log_s)) * Y)

@@ -26,7 +26,7 @@ class SquaredDistanceRepulsion(Repulsion):
     """Sum of the squared distances, in units of the frame."""
     dtype: Any
     accuracy: float = 1e-9
-    """Squared distances are right to this share of the square of the frame's unit."""
+    """Squared distances are right to this fraction of the square of the frame's unit."""
 
     @property
     def n(self) -> int:
@@ -87,7 +87,7 @@ def squared_distance_weights(
     dtype : data type, default=float32
         Of the n² weights.
     accuracy : float, default=1e-9
-        Squared distances are right to this share of the square of the data's extent.
+        Squared distances are right to this fraction of the square of the data's extent.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Boxed(Objective):
     """E(η·sin(Z/η)): any search over all Z is one over maps Y with |Y| ≤ η.
 
     Searches need not know of the box, and :meth:`inside` gives the map of a solution. Near the
-    centre Y ≈ Z. A minimum at a wall is an ordinary minimum in Z, at |Z| = η·π/2, with positive
+    center Y ≈ Z. A minimum at a wall is an ordinary minimum in Z, at |Z| = η·π/2, with positive
     curvature; with tanh it would lie at infinity, and searches would creep. The price: the walls
     are stationary, so a start must lie inside (:meth:`outside` sees to that), and moving the map
     changes the value, so columns of the gradient no longer sum to zero.
@@ -68,7 +68,7 @@ class Boxed(Objective):
     half_width : float
         η: half of the box's side.
     start_within : float, default=0.99
-        Share of the box to which :meth:`outside` moves points beyond it.
+        Fraction of the box to which :meth:`outside` moves points beyond it.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class Whitened(Objective):
     size : float, default=1.0
         Standard deviation of every coordinate.
     flat : float, default=1e-14
-        Variance, as a share of the largest, below which a map has no extent along a direction.
+        Variance, as a fraction of the largest, below which a map has no extent along a direction.
 
     Examples
     --------
@@ -200,7 +200,7 @@ class Whitened(Objective):
         value, G = self.objective.value_and_gradient(X)
         return value, (self.tangent(X, G) @ A).astype(X.dtype, copy=False)
 
-    def normalised(self, Y: Array, G: Array) -> tuple[Array, Array]:
+    def normalized(self, Y: Array, G: Array) -> tuple[Array, Array]:
         X, A = self._polar(Y)
         return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
 
@@ -208,13 +208,13 @@ class Whitened(Objective):
         """B·ξ at a map that keeps the constraint, from the gradient G of E there."""
         Y, G = np.asarray(Y, dtype=np.float64), np.asarray(G, dtype=np.float64)
         M = Y.T @ G
-        return np.asarray(G - self._shares * Y @ (M + M.T) / (2 * self.size**2))
+        return np.asarray(G - self._fractions * Y @ (M + M.T) / (2 * self.size**2))
 
     def diagonal_curvature(self, Y: Array) -> Array:
         return self.objective.diagonal_curvature(self.nearest(Y))
 
     @cached_property
-    def _shares(self) -> Array:
+    def _fractions(self) -> Array:
         """The diagonal of B, (n, 1)."""
         mass = np.ones(self.n) if self.mass is None else np.asarray(self.mass, dtype=np.float64)
         mass = mass / mass.max()  # a sum that cannot overflow
@@ -222,11 +222,11 @@ class Whitened(Objective):
 
     def _polar(self, Z: Array) -> tuple[Array, Array]:
         """The nearest map, and size·(ZᵀBZ)^{-1/2}, (d, d), with which it is made; NaN if flat."""
-        centred = check_map(Z, self.n).astype(np.float64, copy=False)
-        centred = centred - (self._shares * centred).sum(axis=0)
-        unit = float(np.abs(centred).max()) or 1.0  # in which squares do not overflow
-        centred /= unit
-        variances, Q = np.linalg.eigh(centred.T @ (self._shares * centred))
+        centered = check_map(Z, self.n).astype(np.float64, copy=False)
+        centered = centered - (self._fractions * centered).sum(axis=0)
+        unit = float(np.abs(centered).max()) or 1.0  # in which squares do not overflow
+        centered /= unit
+        variances, Q = np.linalg.eigh(centered.T @ (self._fractions * centered))
         flat = variances <= self.flat * variances[-1]
         A = (Q * (self.size / np.sqrt(np.where(flat, np.nan, variances)))) @ Q.T
-        return (centred @ A).astype(Z.dtype, copy=False), A / unit
+        return (centered @ A).astype(Z.dtype, copy=False), A / unit

@@ -10,7 +10,7 @@ then stays on its device, but for filters by sparse matrices, which are the CPU'
 never ascends. :class:`Identity` is the gradient itself; :class:`Jacobi` divides by the degrees of
 attraction (the fixed-point iteration), :class:`DiagonalHessian` by curvatures, and
 :class:`SpectralDirection` by the whole curvature of attraction: a linear system in a Laplacian that
-stays the same, so that it is factorised once where that pays.
+stays the same, so that it is factorized once where that pays.
 
 **Optimizers** turn filtered gradients into steps, each with any filter: :class:`GradientDescent`,
 :class:`ConjugateGradient`, :class:`LBFGS`, and :class:`Momentum`, which has no line search.
@@ -39,7 +39,7 @@ the maps on the way in a :class:`Path`: :class:`Homotopy` from a map that is one
 
 Examples
 --------
-Four points in a row, each attracted by its neighbours, all repelling each other. The spectral
+Four points in a row, each attracted by its neighbors, all repelling each other. The spectral
 direction and plain L-BFGS find the same minimum.
 
 >>> import numpy as np

@@ -29,18 +29,18 @@ class AutoInverse:
     """How to solve with positive definite matrices of graphs for many right-hand sides.
 
     Graphs of low-dimensional manifolds are badly conditioned, but their factors hardly fill in,
-    with 90 neighbours as little as with 10 (roll of 20 000 points: 1 s, then 0.02 s a solve).
+    with 90 neighbors as little as with 10 (roll of 20 000 points: 1 s, then 0.02 s a solve).
     Graphs of high-dimensional data, known by how few iterations conjugate gradients need with no
     better preconditioner than the diagonal, fill in completely: so up to 5000 points they get a
-    dense factor (MNIST, 5000 points, 90 neighbours, one core: 2.4 s, then 21 ms a solve, iterations
+    dense factor (MNIST, 5000 points, 90 neighbors, one core: 2.4 s, then 21 ms a solve, iterations
     76 ms), beyond that the iterations. Multigrid is for the rest.
 
     Parameters
     ----------
     factor_up_to : int, default=1500
-        Order up to which factorising needs no thought.
-    dense_share : float, default=0.1
-        Share of entries that are not zero from which such a factor is dense.
+        Order up to which factorizing needs no thought.
+    dense_fraction : float, default=0.1
+        Fraction of entries that are not zero from which such a factor is dense.
     dense_up_to : int, default=5000
         Order up to which a dense factor (200 MB) beats conjugate gradients after some 40 solves.
     quick : int, default=40
@@ -64,7 +64,7 @@ class AutoInverse:
     """
 
     factor_up_to: int = 1500
-    dense_share: float = 0.1
+    dense_fraction: float = 0.1
     dense_up_to: int = 5000
     quick: int = 40
     fill: float = 20.0
@@ -76,7 +76,7 @@ class AutoInverse:
         """Return how to solve with `A`, and why so."""
         n = A.shape[0]
         if n <= self.factor_up_to:
-            return self._factorised(A, f"{n} points")
+            return self._factorized(A, f"{n} points")
         rng = np.random.default_rng(0)
         needed = self._iterations(A, rng)
         if needed > self.quick:
@@ -91,7 +91,7 @@ class AutoInverse:
         fill = estimated_fill(A)
         sizes = f"{fill:.1e} entries expected in a factor of {A.nnz:.1e}"
         if fill <= self.fill * A.nnz and _fits(fill * self.bytes_per_entry):
-            return self._factorised(A, sizes)
+            return self._factorized(A, sizes)
         cycle = multigrid(A, rng)
         if cycle is not None:
             return self._iterated(A, cycle, f"conjugate gradients with multigrid: {sizes}")
@@ -104,8 +104,8 @@ class AutoInverse:
         quick, residual = self.quick + 1, self.residual
         return conjugate_gradients(A, B - B.mean(), inverse_diagonal(A), quick, residual)[1]
 
-    def _factorised(self, A: sparse.csr_array, why: str) -> DefiniteInverse:
-        if A.nnz > self.dense_share * A.shape[0] ** 2:
+    def _factorized(self, A: sparse.csr_array, why: str) -> DefiniteInverse:
+        if A.nnz > self.dense_fraction * A.shape[0] ** 2:
             return _dense_factor(A, why)
         factor = ShiftedInverse(A, 0.0, "smallest", trusted=True)
         return DefiniteInverse(factor.solve, f"sparse factor: {why}")

@@ -123,8 +123,8 @@ class Descent(Optimizer):
                 if filter.settled or move.status is not None:
                     return _meaning(move, judge)
                 move = Move(point, 0.0)  # the next filter may find a way on
-            decrease = _share(point.value, move.point.value)
-            point = record.evaluator.normalised(move.point)
+            decrease = _fraction(point.value, move.point.value)
+            point = record.evaluator.normalized(move.point)
             judge.see(point)
             record.note(point, move.length)
             progress = Progress(judge.steps, point.value, decrease)
@@ -194,8 +194,8 @@ def _first_point(evaluator: Evaluator, Y: Array) -> Point:
     return point
 
 
-def _share(before: float, after: float) -> float:
-    """Share of the value that a step took away."""
+def _fraction(before: float, after: float) -> float:
+    """Fraction of the value that a step took away."""
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
@@ -237,7 +237,7 @@ class DirectionRule:
         return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
 
     def _small_move(self, ray: Ray) -> float:
-        """Length that moves the map by a share of its size, or by one if it has none."""
+        """Length that moves the map by a fraction of its size, or by one if it has none."""
         size = self.optimizer.first_move * extent(ray.start.Y)
         return (size if size > 0 else 1.0) / norm(ray.P)
 
@@ -268,7 +268,7 @@ class LineSearchDescent(Descent):
     stopping : Stopping, default=Stopping()
         When to stop.
     first_move : float, default=0.1
-        Share of the map's size by which the first trial of a search moves it, where the filter
+        Fraction of the map's size by which the first trial of a search moves it, where the filter
         does not know its own length.
     growth : float, default=10.0
         Largest factor from the length of one step to the first trial of the next.

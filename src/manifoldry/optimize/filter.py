@@ -23,7 +23,7 @@ class Progress:
     """Steps taken."""
     value: float
     decrease: float
-    """Share of the value that the last step took away; infinite before the first step."""
+    """Fraction of the value that the last step took away; infinite before the first step."""
 
 
 class BoundFilter(ABC):
@@ -97,8 +97,8 @@ class Jacobi(Filter):
     Parameters
     ----------
     floor : float, default=1e-3
-        Share of the mean degree that every point has at least: steps of points without neighbours,
-        or nearly so, stay bounded.
+        Fraction of the mean degree that every point has at least: steps of points without
+        neighbors, or nearly so, stay bounded.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class DiagonalHessian(Filter):
     Parameters
     ----------
     floor : float, default=1e-3
-        Share of the mean curvature that every coordinate has at least; see :class:`Jacobi`.
+        Fraction of the mean curvature that every coordinate has at least; see :class:`Jacobi`.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class _InverseCurvature(BoundFilter):
 
 
 def floored(curvature: Array, floor: float) -> Array:
-    """Curvatures, raised to a share of the mean of the positive ones; one if none is."""
+    """Curvatures, raised to a fraction of the mean of the positive ones; one if none is."""
     xp = namespace(curvature)
     positive = curvature[curvature > 0]
     if positive.size == 0:

@@ -57,7 +57,7 @@ class OnSlowProgress(Schedule):
     Parameters
     ----------
     threshold : float, default=0.05
-        Share of the objective's value; a step that takes away less is slow.
+        Fraction of the objective's value; a step that takes away less is slow.
     at_least : int, default=1
         Steps in a stage before any is called slow.
     at_most : int, default=20
@@ -106,7 +106,7 @@ class Never(Schedule):
 class Guidance(Filter):
     """Keep to the leading eigenvectors of a matrix M of the data first, give way later.
 
-    Early steps then move neighbours alike and do not tangle the map (Memisevic and Hinton, 2005).
+    Early steps then move neighbors alike and do not tangle the map (Memisevic and Hinton, 2005).
     Start from a small map: what is rough about a large one cannot be removed by smooth steps.
 
     Parameters

@@ -48,7 +48,7 @@ def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
 
 
 def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
-    """H K H with a dense Gaussian K and the centring H: the matrix of kernel PCA.
+    """H K H with a dense Gaussian K and the centering H: the matrix of kernel PCA.
 
     The constant, which moves nothing, is not among its leading eigenvectors. As guidance it
     starts more slowly than :func:`clustering_matrix`.
@@ -76,7 +76,7 @@ def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
 
 
 def graph_matrix(W: Matrix) -> sparse.csr_array:
-    """I − L, L the symmetric normalised Laplacian: D^{-½} W D^{-½}, one for points on their own.
+    """I − L, L the symmetric normalized Laplacian: D^{-½} W D^{-½}, one for points on their own.
 
     Its spectrum lies between −1 and 1; :func:`lazy` makes it positive.
 
@@ -114,7 +114,7 @@ def lazy(M: Matrix) -> Matrix:
 
 
 def neighborhood_gamma(X: Any) -> float:
-    """One over the median squared distance to the tenth neighbour, as far as there are so many.
+    """One over the median squared distance to the tenth neighbor, as far as there are so many.
 
     So a point sees about ten others, and the units of the data do not matter. Wider kernels
     guide by fewer and smoother directions.
@@ -171,7 +171,7 @@ def _gaussian(X: Any, gamma: float | None) -> Array:
     """exp(−gamma·d²) between all points, with a diagonal of ones."""
     X = _points(X)
     n = X.shape[0]
-    plan_memory(16.0 * n * n, f"a guidance matrix of {n} points", "guide by the neighbour graph")
+    plan_memory(16.0 * n * n, f"a guidance matrix of {n} points", "guide by the neighbor graph")
     gamma = neighborhood_gamma(X) if gamma is None else check_positive("gamma", gamma)
     return median_rbf(X, gamma).matrix(X)
 

@@ -114,7 +114,7 @@ class Path:
 def rank(Y: Array, flat: float = 1e-3, collapsed: float = 1e-3) -> int:
     """Directions along which a map extends, relative to its longest; none if it is a point.
 
-    A direction counts if the map extends along it by the share `flat` of its longest, and by
+    A direction counts if the map extends along it by the fraction `flat` of its longest, and by
     `collapsed` in units of the map's kernel, below which a map is a point.
     """
     Y = to_numpy(Y)
@@ -146,7 +146,7 @@ class Homotopy:
     tol : float, default=1e-3
         Tolerance at each value but the last.
     jitter : float, default=1e-6
-        Noise added before every search, as a share of the map's extent: no gradient leaves a
+        Noise added before every search, as a fraction of the map's extent: no gradient leaves a
         saddle by itself.
     curvature : bool, default=False
         Compute the smallest curvature at every minimizer, not of flat maps only. It vanishes where

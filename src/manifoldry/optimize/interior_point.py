@@ -89,7 +89,7 @@ class InteriorPoint:
     H, c, trace_one
         See :class:`~manifoldry.optimize.semidefinite.SemidefiniteQuadratic`.
     reach : float, default=0.98
-        Share of the way to the nearest singular matrix that a step goes at most.
+        Fraction of the way to the nearest singular matrix that a step goes at most.
     """
 
     H: Array
@@ -140,7 +140,7 @@ class InteriorPoint:
 
 @dataclass(frozen=True, eq=False)
 class _Newton:
-    """The equations of a step in the scaled space, factorised."""
+    """The equations of a step in the scaled space, factorized."""
 
     factor: tuple[Array, bool]
     offset: Array  # what the multiplier still has to make up for

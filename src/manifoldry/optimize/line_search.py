@@ -59,7 +59,7 @@ class Ray:
         return Trial(length, point, inner(point.G, self.P) if point.usable else inf)
 
     def lowers(self, trial: Trial, c: float) -> bool:
-        """Whether the value fell by at least the share `c` of what the slope promised.
+        """Whether the value fell by at least the fraction `c` of what the slope promised.
 
         Where rounding hides the fall, the slopes decide, which keep twice the digits: on a
         parabola the two tests are the same (Hager & Zhang's approximate Wolfe condition).
@@ -97,7 +97,7 @@ class Armijo(LineSearch):
     Parameters
     ----------
     c : float, default=0.1
-        Share of the promised decrease that is asked for, below one half.
+        Fraction of the promised decrease that is asked for, below one half.
     shrink : float, default=0.5
         Factor of a step that is too long.
     expand : float, default=4.0
@@ -105,7 +105,7 @@ class Armijo(LineSearch):
     max_trials : int, default=60
         Evaluations after which the search gives up.
     steep : float, default=0.9
-        A step was far too short if the slope after it is still this share of the slope before.
+        A step was far too short if the slope after it is still this fraction of the slope before.
 
     Examples
     --------
@@ -170,18 +170,18 @@ class StrongWolfe(LineSearch):
     Parameters
     ----------
     c1 : float, default=1e-4
-        Share of the promised decrease that is asked for.
+        Fraction of the promised decrease that is asked for.
     c2 : float, default=0.9
-        Share of the slope that may be left: 0.9 for quasi-Newton directions, 0.1 for conjugate
+        Fraction of the slope that may be left: 0.9 for quasi-Newton directions, 0.1 for conjugate
         gradients, close to zero for a nearly exact minimum.
     expand : float, default=10.0
         Largest factor from one trial to the next while no far end is known.
     max_trials : int, default=40
         Evaluations after which the lowest point so far is taken.
     edge : float, default=0.05
-        Share of a bracket's width that a trial keeps away from both of its ends.
+        Fraction of a bracket's width that a trial keeps away from both of its ends.
     retreat : float, default=0.1
-        Share of the bracket to go back to where its far end has no finite value.
+        Fraction of the bracket to go back to where its far end has no finite value.
 
     Examples
     --------
@@ -252,8 +252,8 @@ class _Bracket:
             return self._further()
         if not self.far.point.usable:
             return self.near.length + self.rule.retreat * self.width
-        share, edge = 0.5 if abs(self.same_end) > 1 else self._share(), self.rule.edge
-        return self.near.length + min(max(share, edge), 1 - edge) * self.width
+        fraction, edge = 0.5 if abs(self.same_end) > 1 else self._fraction(), self.rule.edge
+        return self.near.length + min(max(fraction, edge), 1 - edge) * self.width
 
     def _further(self) -> float:
         """Where the slope would vanish if it went on as between the last two trials."""
@@ -262,8 +262,8 @@ class _Bracket:
         least, most = 1.1 * self.near.length, self.rule.expand * self.near.length
         return min(max(self.near.length + more, least), most)
 
-    def _share(self) -> float:
-        """Share of the width at which the slope would vanish if it were linear."""
+    def _fraction(self) -> float:
+        """Fraction of the width at which the slope would vanish if it were linear."""
         assert self.far is not None
         if self.far.slope <= 0:  # it fell and rose again in between
             return 0.5

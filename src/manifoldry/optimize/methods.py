@@ -173,13 +173,13 @@ class _TwoLoops(DirectionRule):
         self.least_cosine = optimizer.least_cosine
 
     def direction(self, point: Point) -> Array:
-        Q, shares = point.G, []
+        Q, fractions = point.G, []
         for pair in reversed(self.pairs):
-            shares.append(inner(pair.s, Q) / pair.curvature)
-            Q = Q - shares[-1] * pair.y
+            fractions.append(inner(pair.s, Q) / pair.curvature)
+            Q = Q - fractions[-1] * pair.y
         Z = self._first_guess(Q, point)
-        for pair, share in zip(self.pairs, reversed(shares), strict=True):
-            Z = Z + (share - inner(pair.y, Z) / pair.curvature) * pair.s
+        for pair, fraction in zip(self.pairs, reversed(fractions), strict=True):
+            Z = Z + (fraction - inner(pair.y, Z) / pair.curvature) * pair.s
         return -Z
 
     def _first_guess(self, Q: Array, point: Point) -> Array:
@@ -231,7 +231,8 @@ class Momentum(Descent):
     learning_rate : float or "auto", default="auto"
         The factor η; "auto" is max(n/12, 50), for objectives whose weights sum to one.
     momentum : float, default=0.8
-        Share of the last step that is added to the next, below one. Early exaggeration takes 0.5.
+        Fraction of the last step that is added to the next, below one. Early exaggeration takes
+        0.5.
     stopping : Stopping, default=Stopping()
         When to stop.
     faster, slower, least_gain : float, default=0.2, 0.8, 0.01
@@ -258,8 +259,8 @@ class Momentum(Descent):
             check_option("learning_rate", self.learning_rate, ("auto",))
         else:
             check_positive("learning_rate", self.learning_rate)
-        share = check_nonnegative("momentum", self.momentum)
-        check_below("momentum", share, 1, "else steps never die out")
+        fraction = check_nonnegative("momentum", self.momentum)
+        check_below("momentum", fraction, 1, "else steps never die out")
         for name in ("faster", "slower", "least_gain"):
             check_positive(name, getattr(self, name))
 

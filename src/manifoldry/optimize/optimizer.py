@@ -63,9 +63,9 @@ class Evaluator:
             finite = point.usable and isfinite(point.gradient_norm)
         return point if finite else Point.unusable(Y)
 
-    def normalised(self, point: Point) -> Point:
+    def normalized(self, point: Point) -> Point:
         """The point from which to go on; no evaluation."""
-        Y, G = self.objective.normalised(point.Y, point.G)
+        Y, G = self.objective.normalized(point.Y, point.G)
         return point if Y is point.Y else Point(Y, point.value, G)
 
 

@@ -22,7 +22,7 @@ class Curvature(NamedTuple):
     unit: float
     """Mean curvature of attraction, with which to compare the value."""
     noise: float = 1e-5
-    """Share of that unit below zero from which a curvature is that of a saddle."""
+    """Fraction of that unit below zero from which a curvature is that of a saddle."""
 
     @property
     def is_negative(self) -> bool:
@@ -132,7 +132,7 @@ def _product(objective: Objective, Y: Array, v: Array) -> Array:
 
 
 def _rigid_motions(Y: Array) -> Array:
-    """Orthonormal directions of all translations and rotations of a centred map, (n·d, m)."""
+    """Orthonormal directions of all translations and rotations of a centered map, (n·d, m)."""
     n, d = Y.shape
     motions: list[Array] = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
     for i in range(d):

@@ -63,7 +63,7 @@ class SemidefiniteQuadratic:
     zero : float, default=1e-8
         An eigenvalue of P that small beside the largest is none: the search stays inside the cone.
     no_gradient : float, default=1e-5
-        Below this share of H's size a gradient is next to nothing.
+        Below this fraction of H's size a gradient is next to nothing.
 
     Examples
     --------

@@ -19,10 +19,10 @@ class SpectralDirection(Filter):
 
     Whole regions of the map move at once, which takes fixed points such as :class:`Jacobi` very
     many steps (Vladymyrov and Carreira-Perpiñán, 2012). The matrix does not change, so that it is
-    factorised once, or else solved by conjugate gradients; ask the bound filter for its `reason`.
+    factorized once, or else solved by conjugate gradients; ask the bound filter for its `reason`.
 
-    Pieces of the graph that nothing holds together, or next to nothing, have no curvature to divide
-    by, and μ alone bounds their steps: they cost a few backtracks while they move apart.
+    Components of the graph that nothing holds together, or next to nothing, have no curvature to
+    divide by, and μ alone bounds their steps: they cost a few backtracks while they move apart.
 
     Parameters
     ----------
@@ -30,10 +30,10 @@ class SpectralDirection(Filter):
         Keep only the strongest attractions of every point; all by default, since factors of graphs
         that fill in are not made in the first place.
     shift : float, default=1e-6
-        μ, as a share of four times the mean degree. On the elastic embedding of lines, rolls,
-        clusters, separate pieces and isolated points it is the best compromise
+        μ, as a fraction of four times the mean degree. On the elastic embedding of lines, rolls,
+        clusters, separate components and isolated points it is the best compromise
         (docs/studies/spectral_direction.py): 1e-10 spends its first tens of steps on backtracking
-        where there are pieces, and from 1e-4 on they end at up to three times the value.
+        where there are components, and from 1e-4 on they end at up to three times the value.
     inverse : AutoInverse, default=AutoInverse()
         How to solve with the matrix.
 
@@ -95,7 +95,7 @@ class _Inverse(BoundFilter):
         return on_host(self._solved, G)
 
     def _solved(self, G: Array) -> Array:
-        # The constant is an eigenvector whose share of the gradient is nothing but rounding.
+        # The constant is an eigenvector whose fraction of the gradient is nothing but rounding.
         return centered(self._inverse.solve(centered(G)) / self._unit)
 
 

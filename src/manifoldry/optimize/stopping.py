@@ -28,19 +28,19 @@ class Stopping:
     max_iter : int, default=1000
         Most steps to take.
     tol : float, default=1e-5
-        Converged after `short_steps` steps in a row that each moved the map by at most this share
-        of its size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
+        Converged after `short_steps` steps in a row that each moved the map by at most this
+        fraction of its size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
     largest : float, default=None
         Points' root mean square distance from the mean beyond which a map counts as no larger: a
         step that is short for a long map may still be far for the kernel of its objective.
     value_tol : float, default=1e-7
-        Converged when the values of the last `window` steps differ by at most this share, or by
+        Converged when the values of the last `window` steps differ by at most this fraction, or by
         the precision of the map, and the gradient has not grown over them. Close to a saddle,
         where every small map starts, values hardly differ either, but gradients grow. 0 to ignore.
     gradient_tol : float, default=1e-6
-        Converged when the gradient is at most this share of the largest one met, or the precision
-        of the map, if that is more, and so is its product with the map's size: gradients also
-        shrink where a map has grown.
+        Converged when the gradient is at most this fraction of the largest one met, or the
+        precision of the map, if that is more, and so is its product with the map's size: gradients
+        also shrink where a map has grown.
     window : int, default=10
         Steps over which values are compared.
     max_time : float, default=None
@@ -50,7 +50,7 @@ class Stopping:
     outgrown : float, default=1e3
         Factor by which the gradient, times the map's size, may exceed `gradient_tol` where the
         gradient itself does not: beyond it gradients vanish because the map has grown.
-    cancelled : float, default=64
+    canceled : float, default=64
         Parts of a value may be this much larger than the value itself, and round accordingly.
 
     Examples
@@ -69,13 +69,13 @@ class Stopping:
     largest: float | None = None
     short_steps: int = 3
     outgrown: float = 1e3
-    cancelled: float = 64.0
+    canceled: float = 64.0
 
     def __post_init__(self) -> None:
         check_count("max_iter", self.max_iter)
         check_count("window", self.window)
         check_count("short_steps", self.short_steps)
-        for name in ("tol", "value_tol", "gradient_tol", "outgrown", "cancelled"):
+        for name in ("tol", "value_tol", "gradient_tol", "outgrown", "canceled"):
             check_nonnegative(name, getattr(self, name))
         for name in ("max_time", "largest"):
             if getattr(self, name) is not None:
@@ -143,7 +143,7 @@ class Judge:
         """What it means that no lower value was found where the slope promised a decrease."""
         small = max(self.rule.gradient_tol, self.precision**0.5) * self.largest_gradient
         if (
-            promised <= self.rule.cancelled * self.point.rounding
+            promised <= self.rule.canceled * self.point.rounding
             or self.point.gradient_norm <= small
         ):
             return Verdict(True, "rounding hides any further decrease")
@@ -176,6 +176,6 @@ class Judge:
 
     def _flat(self) -> bool:
         values, gradients = np.array(self.recent).T
-        share = max(self.rule.value_tol, self.precision)
-        small = np.ptp(values) <= share * abs(values[-1])
+        fraction = max(self.rule.value_tol, self.precision)
+        small = np.ptp(values) <= fraction * abs(values[-1])
         return bool(small and gradients[-1] <= gradients[0])

@@ -1,4 +1,4 @@
-"""One `color` argument: nothing, one colour for all, classes, or values along a scale."""
+"""One `color` argument: nothing, one color for all, classes, or values along a scale."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MAX_LEGEND = 20  # classes that a list can still explain
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
-    """How points are coloured.
+    """How points are colored.
 
-    `single` holds a colour for all points; `values` numbers for a colour map; `codes` class
+    `single` holds a color for all points; `values` numbers for a color map; `codes` class
     numbers that point into `classes`. Exactly the one that `kind` names is meant.
     """
 
@@ -29,14 +29,14 @@ class Coloring:
     classes: tuple[str, ...] = ()
 
     def rgba(self, chosen: IntArray) -> Any:
-        """Colours of the chosen points, for classes."""
+        """Colors of the chosen points, for classes."""
         assert self.codes is not None
         from matplotlib.colors import to_rgba_array
 
         return to_rgba_array(PALETTE)[self.codes[chosen] % len(PALETTE)]
 
     def marker_groups(self, n: int) -> list[tuple[str, IntArray]]:
-        """Split points by marker: one group, unless there are more classes than colours."""
+        """Split points by marker: one group, unless there are more classes than colors."""
         if self.codes is None:
             return [(MARKERS[0], np.arange(n))]
         round_ = self.codes // len(PALETTE) % len(MARKERS)
@@ -102,7 +102,7 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **look: An
 
 
 def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
-    """Explain the colours beside the axes: a list of classes or a colour bar."""
+    """Explain the colors beside the axes: a list of classes or a color bar."""
     if coloring.values is not None:
         style_colorbar(ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03), label)
     elif coloring.codes is not None:
@@ -132,12 +132,12 @@ def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
 
 
 def style_legend(legend: Any) -> None:
-    """Give the title of a legend the colour of its text."""
+    """Give the title of a legend the color of its text."""
     legend.get_title().set_color(INK)
 
 
 def style_colorbar(bar: Any, label: str | None) -> None:
-    """Take the frame off a colour bar and make its colours opaque."""
+    """Take the frame off a color bar and make its colors opaque."""
     bar.outline.set_visible(False)
     bar.solids.set_alpha(1)
     bar.ax.tick_params(labelsize=9, length=0, labelcolor=INK)
@@ -203,5 +203,5 @@ def _refuse_missing(array: Any) -> None:
 
 def _known_color(color: str) -> str:
     if not import_matplotlib("matplotlib.colors").is_color_like(color):
-        raise ValueError(f"color={color!r} is not a colour; pass a colour or one label per point")
+        raise ValueError(f"color={color!r} is not a color; pass a color or one label per point")
     return color

@@ -1,4 +1,4 @@
-"""The look of all plots: colours, new axes, quiet frames. Nothing global is changed."""
+"""The look of all plots: colors, new axes, quiet frames. Nothing global is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Ten colours that stay apart under the common colour vision deficiencies: M. A. Petroff,
+# Ten colors that stay apart under the common color vision deficiencies: M. A. Petroff,
 # "Accessible color sequences for data visualization", 2021 (matplotlib's "petroff10").
 PALETTE = (
     "#3f90da",
@@ -24,7 +24,7 @@ PALETTE = (
     "#717581",
     "#92dadd",
 )
-# Ten colours are few for twenty classes: each further ten get another marker.
+# Ten colors are few for twenty classes: each further ten get another marker.
 MARKERS = ("o", "^", "s", "D", "v")
 
 INK = "#2b2b2b"

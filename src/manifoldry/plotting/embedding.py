@@ -42,7 +42,7 @@ def plot_embedding(
     ticks: bool = False,
     rasterized: bool | None = None,
 ) -> Axes:
-    """Draw an embedding of one, two or three columns, coloured by classes or values.
+    """Draw an embedding of one, two or three columns, colored by classes or values.
 
     Use it to look at any map, from this package or another. Axes have equal units and, as the
     units of a map rarely mean anything, no ticks. One column is drawn against the values of
@@ -53,7 +53,7 @@ def plot_embedding(
     embedding : array-like of shape (n_samples,) or (n_samples, 1 to 3), or fitted estimator
         The points, or an object with `embedding_`.
     color : str or array-like of shape (n_samples,), default=None
-        A colour for all points, or one label or value per point. Strings, booleans and whole
+        A color for all points, or one label or value per point. Strings, booleans and whole
         numbers with at most 20 different values are classes, other numbers are values.
     components : sequence of int, default=None
         Columns to draw, needed where there are more than three.
@@ -62,13 +62,13 @@ def plot_embedding(
     title : str, default=None
         Title of the axes.
     color_label : str, default=None
-        What `color` is: title of the legend or label of the colour bar.
+        What `color` is: title of the legend or label of the color bar.
     categorical : bool, default=None
         Whether `color` is classes; None decides as said above.
     legend : bool, default=None
-        Whether to explain the colours; None does, up to 20 classes.
+        Whether to explain the colors; None does, up to 20 classes.
     cmap : str or Colormap, default="viridis"
-        Colour map of values.
+        Color map of values.
     size, alpha : float, default=None
         Area in points² and opacity of the markers; None chooses by the number of points and
         the size of the axes.
@@ -109,7 +109,7 @@ def plot_embedding(
 
 
 def _on_map(points: Array, color: Any) -> tuple[Array, Any]:
-    """Leave out points that a policy left off the map; their colours may be unknown too."""
+    """Leave out points that a policy left off the map; their colors may be unknown too."""
     kept = ~np.isnan(points).all(axis=1)
     listed = color is not None and not isinstance(color, str)
     if kept.all() or (listed and len(color) != len(points)):

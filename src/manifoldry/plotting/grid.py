@@ -39,7 +39,7 @@ def plot_grid(
     embeddings : mapping of str to array-like or fitted estimator
         Title of each panel and what to draw in it, as for `plot_embedding`.
     color : str, array-like of shape (n_samples,) or mapping, default=None
-        As for `plot_embedding`, shared by all panels; or a mapping from titles to colours, where
+        As for `plot_embedding`, shared by all panels; or a mapping from titles to colors, where
         each panel then has its own legend.
     axes : array of matplotlib Axes, default=None
         Where to draw, at least one per embedding; None makes a new figure. In axes of yours the
@@ -74,7 +74,7 @@ def plot_grid(
     components = options.pop("components", None)
     points = {title: points_of(each, components) for title, each in embeddings.items()}
     colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
-    # All colours are checked before a figure is opened.
+    # All colors are checked before a figure is opened.
     colorings = [resolve_color(colors[title], len(points[title]), categorical) for title in points]
     panels = _panels(points, axes, n_columns, panel)
     options |= {"categorical": categorical, "color_label": color_label}

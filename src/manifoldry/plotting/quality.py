@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Draw the neighbours that maps keep beyond chance, for every size of neighbourhood.
+    """Draw the neighbors that maps keep beyond chance, for every size of neighborhood.
 
-    The higher the better: 1 is perfect, 0 chance. Left are the nearest neighbours, right the large
+    The higher the better: 1 is perfect, 0 chance. Left are the nearest neighbors, right the large
     structure. The area, in the legend, is the one figure of each map.
 
     Parameters
@@ -56,8 +56,8 @@ def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = N
     lines = {
         f"{name}: {curve.area:.2f}": (curve.sizes[:-1], curve.r_nx) for name, curve in named.items()
     }
-    ylabel = "neighbours kept beyond chance (R_NX)"
-    ax = plot_learning_curve(lines, ax=ax, log="x", xlabel="size of neighbourhood", ylabel=ylabel)
+    ylabel = "neighbors kept beyond chance (R_NX)"
+    ax = plot_learning_curve(lines, ax=ax, log="x", xlabel="size of neighborhood", ylabel=ylabel)
     ax.set_ylim(min(0.0, ax.get_ylim()[0]), 1.0)
     set_title(ax, title)
     return ax
@@ -82,7 +82,7 @@ def plot_shepard(
     ax : matplotlib Axes, default=None
         Where to draw; None makes a new figure.
     cmap : str or Colormap, default="viridis"
-        Colours of the number of pairs.
+        Colors of the number of pairs.
     gridsize : int, default=120
         Hexagons along the longer side.
     title : str, default=None
@@ -117,8 +117,8 @@ def plot_shepard(
 def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
     """Draw a verdict: where the map can be trusted, and what it keeps.
 
-    Four panels: the map coloured by how far each point's neighbours can be believed, the same by
-    how much larger than usual its surroundings are drawn, neighbours kept at every size beside
+    Four panels: the map colored by how far each point's neighbors can be believed, the same by
+    how much larger than usual its surroundings are drawn, neighbors kept at every size beside
     those of PCA, and the Shepard diagram.
 
     Parameters

@@ -38,7 +38,7 @@ def plot_redundancy(
     """Draw how little of each coordinate can be predicted from those before it.
 
     The bars are :func:`manifoldry.metrics.redundancy`. At the line at 1 a coordinate is as new as
-    can be; grey bars, which end in the shaded region, mostly repeat what the others say.
+    can be; gray bars, which end in the shaded region, mostly repeat what the others say.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def plot_sensitivity(
     title: str | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw variability less out-of-sample error by the share of the points exchanged.
+    """Draw variability less out-of-sample error by the fraction of the points exchanged.
 
     Above the line at 0, placing a new point errs less than the exchange changes the map. Bands are
     95 % intervals; a dot marks where a curve crosses the line, with its interval.
@@ -54,7 +54,7 @@ def plot_sensitivity(
     >>> X = make_s_curve(100, random_state=0).X
     >>> ax = plot_sensitivity(sensitivity(PCA(2), X, n_splits=4, n_left_out=2))
     >>> ax.get_xlabel()
-    'share of the points exchanged'
+    'fraction of the points exchanged'
     """
     results = sensitivity if isinstance(sensitivity, Mapping) else {"": sensitivity}
     for name, result in results.items():
@@ -66,7 +66,7 @@ def plot_sensitivity(
     ax = plot_learning_curve(
         {name: _curve(result) for name, result in results.items()},
         ax=ax,
-        xlabel="share of the points exchanged",
+        xlabel="fraction of the points exchanged",
         ylabel="variability − out-of-sample error",
         title=title,
         legend=legend,

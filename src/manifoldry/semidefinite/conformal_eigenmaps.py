@@ -10,7 +10,7 @@ from manifoldry.base.input import Input, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.affine import Mixture
-from manifoldry.extension.layout import Pieces, piece_rows
+from manifoldry.extension.layout import Layout, component_rows
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import with_itself
@@ -31,7 +31,7 @@ _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 class ConformalEigenmaps(Embedder):
     """Mix smooth functions of the data into the map that best preserves angles.
 
-    Minimizes Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighbourhood of every
+    Minimizes Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighborhood of every
     point i, itself included: near each point the map z should be similar to the data, at a scale
     sᵢ ≥ 0 of its own (Sha & Saul 2005). z is linear in ``n_basis`` eigenvectors of another
     method, and its variance is held. Over maps of any dimension this is a convex problem, whose
@@ -46,8 +46,8 @@ class ConformalEigenmaps(Embedder):
         Number of coordinates; by default two, or what the data allow.
     basis : {"lle", "laplacian"} or spectral estimator, default="lle"
         The method whose eigenvectors are mixed. Those of LLE can follow angles on a surface
-        closely; those of a Laplacian are rough from neighbour to neighbour and level off at a
-        boundary, but keep neighbours better where data, such as images, are no surface. Of an
+        closely; those of a Laplacian are rough from neighbor to neighbor and level off at a
+        boundary, but keep neighbors better where data, such as images, are no surface. Of an
         estimator, whose own parameters count then, a copy is fitted with
         ``n_components=n_basis``.
     n_basis : int, default=None
@@ -61,13 +61,13 @@ class ConformalEigenmaps(Embedder):
         if angles are preserved better in more dimensions, as those of a half sphere are in three,
         that is a projection, which distorts them.
     n_neighbors : int, default=None
-        Neighbours per point; by default 10, or half the points if those are fewer.
+        Neighbors per point; by default 10, or half the points if those are fewer.
     metric : str or callable, default="euclidean"
-        Metric in which neighbours are sought; angles are Euclidean in any case.
+        Metric in which neighbors are sought; angles are Euclidean in any case.
     metric_params : dict, default=None
         Further arguments of the metric.
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         Of a basis that is given by name; see :func:`manifoldry.eigen.resolve_solver`.
@@ -85,23 +85,23 @@ class ConformalEigenmaps(Embedder):
     embedding_ : array of shape (n_samples, n_components)
         The map, its axes by decreasing variance. A conformal map has no size: it is given the one
         at which Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs is least, so that its unit is that of
-        the data. Pieces keep their size and are put at their relative position in the data.
+        the data. Components keep their size and are put at their relative position in the data.
     scales_ : array of shape (n_samples,)
         √sᵢ of the map in that size: length on the map over length in the data near every point.
-        NaN where a point coincides with its neighbours or was left out.
+        NaN where a point coincides with its neighbors or was left out.
     eigenvalues_ : array of shape (n_components,)
         Variance of the convex problem's map along its first principal axes (of the largest
-        component), as a share of the whole.
+        component), as a fraction of the whole.
     computed_eigenvalues_ : array of shape (n_basis,)
         The same along all of them, which sums to one.
     dimension_hint_ : int
         Number of eigenvalues before the largest gap.
-    piece_labels_ : array of shape (n_samples,)
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     basis_ : spectral estimator
         The fitted copy whose eigenvectors were mixed.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
     solver_ : str
         Which eigensolver found those, why that one, and how well it did.
     loss_ : float
@@ -131,7 +131,7 @@ class ConformalEigenmaps(Embedder):
 
     radius = None
     _takes_graphs = True
-    # A bridge is no neighbourhood, so there is no "join".
+    # A bridge is no neighborhood, so there is no "join".
     _policies: tuple[str, ...] = ("separate", "largest", "error")
     # Eigenvectors by default.
     _default_basis = 10
@@ -170,8 +170,8 @@ class ConformalEigenmaps(Embedder):
         self.n_basis_ = self._resolve_basis(data)
         graph = self._graph(data)
         self.basis_ = self._fitted_basis(graph)
-        self.piece_labels_ = _labels(self.basis_, graph.n_query)
-        maps = self._maps(graph, self.piece_labels_)
+        self.component_labels_ = _labels(self.basis_, graph.n_query)
+        maps = self._maps(graph, self.component_labels_)
         layout = self._store(data, maps)
         self.extension_ = Mixture(
             self.basis_.extension_,
@@ -187,7 +187,7 @@ class ConformalEigenmaps(Embedder):
         if isinstance(data, Points):  # else the basis has single precision
             data = Points(data.rows.astype(np.float64, copy=False))
         graph = check_even(type(self).__name__, self._neighbor_graph(data))
-        self.search_ = graph.search
+        self.neighbor_search_ = graph.search
         if not graph.distances.any():
             raise ValueError(all_coincide(graph.n_query))
         return graph
@@ -206,12 +206,12 @@ class ConformalEigenmaps(Embedder):
         return basis.fit(graph)
 
     def _maps(self, graph: NeighborGraph, labels: IntArray) -> list[Conformal]:
-        """The map of every piece, from the pairs of points within it."""
+        """The map of every component, from the pairs of points within it."""
         points: Any = graph.index.points
         members = with_itself(graph)
-        place = np.empty(graph.n_query, dtype=np.intp)  # of points in their piece
+        place = np.empty(graph.n_query, dtype=np.intp)  # of points in their component
         maps = []
-        for number, rows in enumerate(piece_rows(labels)):
+        for number, rows in enumerate(component_rows(labels)):
             place[rows] = np.arange(len(rows))
             near = members[rows]
             near = np.where(labels[near] == number, place[near], -1)
@@ -221,20 +221,20 @@ class ConformalEigenmaps(Embedder):
             maps.append(conformal_map(Y, pairs, self.n_components_, self.refine))
         return maps
 
-    def _store(self, data: Input, maps: list[Conformal]) -> Pieces:
-        """Keep the map and what is known of it; where its pieces lie is returned."""
-        labels, L = self.piece_labels_, self.n_components_
+    def _store(self, data: Input, maps: list[Conformal]) -> Layout:
+        """Keep the map and what is known of it; where its components lie is returned."""
+        labels, L = self.component_labels_, self.n_components_
         Y = np.full((len(labels), L), np.nan)
         self.scales_ = np.full(len(Y), np.nan)
-        for rows, found in zip(piece_rows(labels), maps, strict=True):
+        for rows, found in zip(component_rows(labels), maps, strict=True):
             Y[rows] = (self.basis_.embedding_[rows] - found.center) @ found.axes
             self.scales_[rows] = found.scales
-        layout = Pieces.of(labels, Y, data.geometry, has_lengths=True)
+        layout = Layout.of(labels, Y, data.geometry, has_lengths=True)
         self.embedding_ = layout.place(Y, labels).astype(data.dtype, copy=False)
         self.solver_ = self.basis_.solver_
-        self.computed_eigenvalues_ = maps[0].shares
-        self.eigenvalues_ = maps[0].shares[:L]
-        self.dimension_hint_ = eigengap(maps[0].shares, "largest")
+        self.computed_eigenvalues_ = maps[0].fractions
+        self.eigenvalues_ = maps[0].fractions[:L]
+        self.dimension_hint_ = eigengap(maps[0].fractions, "largest")
         self.loss_ = float(sum(found.loss for found in maps))
         self.bound_ = float(sum(found.solution.value for found in maps))
         self.certificate_ = float(max(found.solution.certificate for found in maps))
@@ -298,7 +298,7 @@ class ConformalEigenmaps(Embedder):
 
 
 def _labels(basis: Any, n: int) -> IntArray:
-    """The basis's pieces; methods without a graph have one."""
-    if hasattr(basis, "piece_labels_"):
-        return np.asarray(basis.piece_labels_)
+    """The basis's components; methods without a graph have one."""
+    if hasattr(basis, "component_labels_"):
+        return np.asarray(basis.component_labels_)
     return np.zeros(n, dtype=np.intp)

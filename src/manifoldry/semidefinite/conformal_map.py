@@ -1,4 +1,4 @@
-"""The most angle-preserving mixture of given functions on the points of neighbourhoods."""
+"""The most angle-preserving mixture of given functions on the points of neighborhoods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ class Conformal:
         Mean of the functions.
     axes : array of shape (m, n_components)
         Coordinates are (y − center)·axes, longest first, in units of the data.
-    shares : array of shape (m,)
-        Eigenvalues of the optimal P: shares of coordinates in the variance of its map.
+    fractions : array of shape (m,)
+        Eigenvalues of the optimal P: fractions of coordinates in the variance of its map.
     scales : array of shape (n,)
-        Length on the map over length in the data near every point; NaN where all neighbours are
+        Length on the map over length in the data near every point; NaN where all neighbors are
         in one place.
     loss : float
         The objective, for functions that are orthonormal and AᵀA of trace one.
@@ -42,7 +42,7 @@ class Conformal:
 
     center: Array
     axes: Array
-    shares: Array
+    fractions: Array
     scales: Array
     loss: float
     solution: SemidefiniteSolution
@@ -50,14 +50,14 @@ class Conformal:
 
 @dataclass(frozen=True, eq=False)
 class NeighborhoodPairs:
-    """All pairs of points that share a neighbourhood, with the squares of their lengths.
+    """All pairs of points that share a neighborhood, with the squares of their lengths.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     members : array of shape (n_samples, k + 1)
-        Who belongs to each neighbourhood, the point itself first; negative for those who do not
+        Who belongs to each neighborhood, the point itself first; negative for those who do not
         count.
     budget : int, default=2**20
         Numbers that are worked on at a time: they stay in the processor's cache.
@@ -73,9 +73,9 @@ class NeighborhoodPairs:
         return Frame.of(self.X)
 
     def blocks(self, numbers: int) -> Iterator[tuple[slice, Array, Array]]:
-        """Some neighbourhoods at a time, their squared lengths (n_block, n_pairs), and units.
+        """Some neighborhoods at a time, their squared lengths (n_block, n_pairs), and units.
 
-        Lengths are in units of their own neighbourhood; `numbers` are kept of every pair.
+        Lengths are in units of their own neighborhood; `numbers` are kept of every pair.
         """
         k = self.members.shape[1]
         per_row = max(k * (k - 1) // 2 * numbers, k * self.X.shape[1])
@@ -127,8 +127,8 @@ def conformal_map(
     U, center, whiten = _orthonormal(Y, least_spread)
     Q = conformal_form(U, pairs)
     solution = SemidefiniteQuadratic(2 * Q, trace_one=True).solve()
-    shares, R = _leading(solution.P, n_components)
-    if refine and 0 < n_components < (shares > 0).sum():
+    fractions, R = _leading(solution.P, n_components)
+    if refine and 0 < n_components < (fractions > 0).sum():
         R = FixedRank(Q).minimize(R)
     p = svec(R @ R.T)
     R = R * _signs(U @ R)
@@ -136,7 +136,7 @@ def conformal_map(
     return Conformal(
         center,
         np.pad(whiten @ R * size, ((0, 0), (0, n_components - R.shape[1]))),
-        np.pad(shares, (0, Y.shape[1] - len(shares))),
+        np.pad(fractions, (0, Y.shape[1] - len(fractions))),
         scales,
         max(float(p @ Q @ p), 0.0),  # a sum of squares, but for rounding
         solution,
@@ -161,10 +161,10 @@ def _leading(P: Array, k: int, rounding: float = 1e-12) -> tuple[Array, Array]:
 
     Eigenvalues sum to one; of those below `rounding` nothing is known, and they are zero.
     """
-    shares, vectors = np.linalg.eigh(P)
-    shares, vectors = np.where(shares > rounding, shares, 0.0)[::-1], vectors[:, ::-1]
-    R = vectors[:, :k] * np.sqrt(shares[:k])
-    return shares, R / np.linalg.norm(R)
+    fractions, vectors = np.linalg.eigh(P)
+    fractions, vectors = np.where(fractions > rounding, fractions, 0.0)[::-1], vectors[:, ::-1]
+    R = vectors[:, :k] * np.sqrt(fractions[:k])
+    return fractions, R / np.linalg.norm(R)
 
 
 def _signs(Z: Array) -> Array:
@@ -175,7 +175,7 @@ def _signs(Z: Array) -> Array:
 def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
     """Q with svec(P)ᵀ·Q·svec(P) = the objective at the best scales, P = AᵀA.
 
-    Where all neighbours are in one place no scale matters, but they should stay together.
+    Where all neighbors are in one place no scale matters, but they should stay together.
     """
     numbers = Y.shape[1] * (Y.shape[1] + 1) // 2
     Q = np.zeros((numbers, numbers))
@@ -209,7 +209,7 @@ def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
 
 
 def _square_lengths(local: Array, a: IntArray, b: IntArray) -> Array:
-    """Squared distances of all pairs (n_block, n_pairs) in neighbourhoods about their own point."""
+    """Squared distances of all pairs (n_block, n_pairs) in neighborhoods about their own point."""
     if local.shape[2] <= local.shape[1]:
         return np.asarray(((local[:, a] - local[:, b]) ** 2).sum(axis=2))
     gram = local @ local.transpose(0, 2, 1)

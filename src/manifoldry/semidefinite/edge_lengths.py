@@ -68,7 +68,7 @@ class EdgeLengths:
     unit : float
         Length in which everything here is measured.
     shortest : float, default=0.01
-        Changes of edges shorter than this share of the median are counted as if they were that
+        Changes of edges shorter than this fraction of the median are counted as if they were that
         long: nothing is gained from placing points that nearly coincide to a percent of the little
         between them.
 
@@ -96,7 +96,7 @@ class EdgeLengths:
     ) -> "EdgeLengths":
         """The edges between places of a graph.
 
-        With `cliques` also those between any two neighbours of a point; `distances` are all
+        With `cliques` also those between any two neighbors of a point; `distances` are all
         distances, of a graph that was read off them.
         """
         W = sparse.csr_array(graph.matrix(), dtype=np.float64)
@@ -164,11 +164,11 @@ class EdgeLengths:
         return np.asarray(self._gathering @ steps)
 
     def changes(self, steps: Array) -> Array:
-        """Changes of squared lengths, as shares of them."""
+        """Changes of squared lengths, as fractions of them."""
         return (np.einsum("ed,ed->e", steps, steps) - self.squares) / self.scales
 
     def errors(self, R: Array) -> Array:
-        """Errors of lengths on a map, as shares of them."""
+        """Errors of lengths on a map, as fractions of them."""
         return np.abs(np.sqrt(np.maximum(1 + self.changes(self.steps(R)), 0.0)) - 1)
 
     def weights(self, values: Array) -> sparse.csr_array:
@@ -185,13 +185,13 @@ class EdgeLengths:
 
 
 def knows_cliques(graph: NeighborGraph, distances: Array | None) -> bool:
-    """Whether distances between the neighbours of a point can be had."""
+    """Whether distances between the neighbors of a point can be had."""
     none = np.empty(0, dtype=np.intp)
     return distances is not None or graph.index.between(none, none) is not None
 
 
 def _pairs(W: sparse.csr_array, cliques: bool) -> tuple[IntArray, IntArray]:
-    """Joined points, the lower one first: neighbours, or members of a common neighbourhood."""
+    """Joined points, the lower one first: neighbors, or members of a common neighborhood."""
     ones = np.ones(W.nnz, dtype=np.float32)
     A = sparse.csr_array((ones, W.indices, W.indptr), shape=W.shape)
     if cliques:
@@ -215,7 +215,7 @@ def _lengths(graph: NeighborGraph, i: IntArray, j: IntArray, distances: Array | 
     found = graph.index.between(i, j)
     if found is None:
         raise ValueError(
-            "cliques=True needs the distances between all neighbours of a point, and this graph "
+            "cliques=True needs the distances between all neighbors of a point, and this graph "
             "does not know them; pass the data or dense distances, or cliques=False"
         )
     return found

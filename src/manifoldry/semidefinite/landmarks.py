@@ -9,7 +9,7 @@ from scipy import sparse
 from scipy.linalg import eigh
 
 from manifoldry.eigen.inverse import ShiftedInverse
-from manifoldry.extension.layout import piece_rows
+from manifoldry.extension.layout import component_rows
 from manifoldry.neighbors.geodesics import farthest_points
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
@@ -35,16 +35,16 @@ def landmark_means(
 ) -> Array:
     """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
 
-    Landmarks are spread evenly, about `count` over all pieces in proportion to their size, and in
-    each at `least` so many. The map minimizes LLE's cost, with the edges for neighbours, given its
-    values at the landmarks.
+    Landmarks are spread evenly, about `count` over all components in proportion to their size, and
+    in each at `least` so many. The map minimizes LLE's cost, with the edges for neighbors, given
+    its values at the landmarks.
 
     With fewer than `n_neighbors` of them maps between landmarks are rough; `reg` is the ridge of
     LLE's weights, and `ridge` that of the smoothest map, relative to the largest entry of its
     matrix, since flat data leave it open.
     """
     n = whole.n
-    landmarks = _spread(whole.edges.lengths, whole.piece, count, least, rng)
+    landmarks = _spread(whole.edges.lengths, whole.component, count, least, rng)
     cost = Neighborhoods(X, whole.edges.nearest(n_neighbors)).rows(
         partial(residual_weights, reg=reg)
     )
@@ -60,23 +60,23 @@ def landmark_means(
 
 
 def _spread(
-    lengths: sparse.csr_array, piece: IntArray, count: int, least: int, rng: np.random.Generator
+    lengths: sparse.csr_array, component: IntArray, count: int, least: int, rng: np.random.Generator
 ) -> IntArray:
     found = []
-    for rows in piece_rows(piece):
-        few = min(max(least, round(count * len(rows) / len(piece))), len(rows))
+    for rows in component_rows(component):
+        few = min(max(least, round(count * len(rows) / len(component))), len(rows))
         found.append(farthest_points(lengths, rows, few, int(rng.choice(rows)))[0])
     return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkUnfolding(UnfoldingProblem):
-    """The map is a mixture of given functions: maximise its variance.
+    """The map is a mixture of given functions: maximize its variance.
 
     Parameters
     ----------
     functions : array of shape (n_points, n)
-        Functions of the points, each piece about its mean, such that moving edges along any of
+        Functions of the points, each component about its mean, such that moving edges along any of
         them is equally hard: the search needs no preconditioner then.
     differences : array of shape (n_edges, n)
         What they differ by between the ends of every edge.
@@ -107,7 +107,7 @@ class LandmarkUnfolding(UnfoldingProblem):
         stiffness = Q.T @ (edges.laplacian(1 / edges.scales) @ Q)
         values, vectors = np.linalg.eigh((stiffness + stiffness.T) / 2)
         kept = values > least_stiffness * values[-1]
-        F = whole.centred(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
+        F = whole.centered(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
         return cls._with(whole, F, rows)
 
     @classmethod
@@ -137,7 +137,7 @@ class LandmarkUnfolding(UnfoldingProblem):
     def map(self, R: Array) -> Array:
         return self.functions @ R
 
-    def centred(self, R: Array) -> Array:
+    def centered(self, R: Array) -> Array:
         return R
 
     def steps(self, R: Array) -> Array:

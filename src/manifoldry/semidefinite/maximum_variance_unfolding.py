@@ -11,7 +11,7 @@ from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.exceptions import RankWarning
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import Triangulation
-from manifoldry.extension.layout import Pieces, piece_labels, piece_rows
+from manifoldry.extension.layout import Layout, component_labels, component_rows
 from manifoldry.extension.local import Barycentric
 from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch
 from manifoldry.iterative.monitor import Callback, Monitor
@@ -42,9 +42,9 @@ from manifoldry.util.warn import warn
 
 
 class MaximumVarianceUnfolding(IterativeEmbedder):
-    """Pull the points as far apart as the distances between neighbours allow.
+    """Pull the points as far apart as the distances between neighbors allow.
 
-    Maximises Σᵢ‖yᵢ − ȳ‖² over maps of any dimension in which neighbours keep their distance; the
+    Maximizes Σᵢ‖yᵢ − ȳ‖² over maps of any dimension in which neighbors keep their distance; the
     map shows the directions in which the result extends most. As a problem in the inner products
     of all points it is a semidefinite program, so that every fit can say how far it is from the
     best map there is (``gap_``), and the number of directions it needs estimates the dimension.
@@ -62,41 +62,41 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Number of coordinates; by default two, or what the data allow. The search itself takes as
         many as it needs.
     n_neighbors : int, default=None
-        Neighbours per point; by default 6, or half the points if those are fewer. Of a ready graph
+        Neighbors per point; by default 6, or half the points if those are fewer. Of a ready graph
         all, unless fewer are asked for.
     radius : float, default=None
-        Take all neighbours within this distance instead.
+        Take all neighbors within this distance instead.
     metric : str or callable, default="euclidean"
         Metric of the distances; ``"precomputed"`` for dense distances or a sparse graph of them.
     metric_params : dict, default=None
         Further arguments of the metric.
     cliques : bool, default=None
-        Keep also the distances between any two neighbours of a point, which makes neighbourhoods
+        Keep also the distances between any two neighbors of a point, which makes neighborhoods
         rigid; by default wherever those distances are known. Without it the graph may shear: pass
-        10 neighbours or more then.
+        10 neighbors or more then.
     constraint : {"equal", "at_most"}, default="equal"
-        Whether neighbours keep their distance or may come closer too. Maps that may shrink tend
+        Whether neighbors keep their distance or may come closer too. Maps that may shrink tend
         to fold narrow directions.
     tolerance : float, default=0.005
-        Share by which lengths of edges may be off; those below a hundredth of the median count as
-        if they were that long. With none at all a curved sheet is rigid: its chords are shorter
+        Fraction by which lengths of edges may be off; those below a hundredth of the median count
+        as if they were that long. With none at all a curved sheet is rigid: its chords are shorter
         than it is itself.
     slack : float, default=None
-        Share by which the squared length of an edge under mean tension may be off beyond that;
+        Fraction by which the squared length of an edge under mean tension may be off beyond that;
         edges under more tension give way in proportion. 0.01 is much, 0 holds all edges. By
         default 0, and 0.001 with landmarks, since it may be that none of their maps keeps all
         lengths.
     n_landmarks : int, default=None
         Search for the places of this many points only, and put every other where the weights of
-        LLE have it between them; every piece gets ``n_components + 1`` of them at least. Ten times
-        as fast at 2000 points, and smoother. 100 are plenty for a sheet; data that are no sheet
-        need more, or no landmarks.
+        LLE have it between them; every component gets ``n_components + 1`` of them at least. Ten
+        times as fast at 2000 points, and smoother. 100 are plenty for a sheet; data that are no
+        sheet need more, or no landmarks.
     init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
         Where to begin: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved among
         mixtures of a Laplacian's smoothest eigenvectors; ``"spectral"``, ``"pca"``, ``"random"``,
         a map, or what makes one. It decides how long the search takes, not where it ends.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces, which nothing would hold together; see
+        What to do when the graph falls into components, which nothing would hold together; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     max_iter : int, default=20000
         Most steps of the search.
@@ -104,7 +104,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Part of the tolerance that is left to the search, which aims that far inside it: converged
         when no length is off by more than both allow, and the gap is closed.
     gap_tol : float, default=0.01
-        The gap is closed when the variance is proved to be within this share of the largest
+        The gap is closed when the variance is proved to be within this fraction of the largest
         possible.
     warm_start : bool, default=False
         Begin from the map of the last fit, if there is one. Tensions have to be found again, so
@@ -135,19 +135,19 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     inverse_ : Inverse or None
         Leads from the map to the data; None where the data themselves were never seen.
     variance_ : float
-        Sum of squared distances from the mean (of the piece), in all directions of the solution:
-        the trace of its matrix of inner products.
+        Sum of squared distances from the mean (of the component), in all directions of the
+        solution: the trace of its matrix of inner products.
     variance_bound_ : float
         What the variance of no map that keeps the lengths can exceed, by duality; infinite where
         the search was over before it was sought. With slack it bounds the variance less what
         slack costs, and may be below ``variance_``; with landmarks it is about maps that landmarks
-        can express. It is proved by tensions of their own, near ``tensions_``.
+        can express. It is proved by tensions of their own, near ``multipliers_``.
     gap_ : float
         (bound − (variance − cost)) / variance, where the cost is that of slack: by what share the
         variance might be larger.
     mean_edge_error_, max_edge_error_ : float
-        Errors of the lengths of edges, as shares of them, in all directions of the solution; edges
-        below a hundredth of the median length count as if they were that long.
+        Errors of the lengths of edges, as fractions of them, in all directions of the solution;
+        edges below a hundredth of the median length count as if they were that long.
     map_edge_error_ : float
         The mean on the map, that is without the directions it leaves out.
     rank_ : int
@@ -157,16 +157,16 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Variance along every direction of the solution (in that component).
     unfolded_ : array of shape (n_samples, rank)
         All coordinates of the unfolded points, of which the map has the first.
-    eigenvalue_shares_ : array of shape (rank,)
-        The same as shares of their sum.
+    explained_variance_ratio_ : array of shape (rank,)
+        The same as fractions of their sum.
     dimension_hint_ : int
         Number of directions with more than one percent of the variance.
     edges_ : array of shape (n_edges, 2)
         The pairs whose distances were kept; of rows that coincide, the first.
-    tensions_ : array of shape (n_edges,)
+    multipliers_ : array of shape (n_edges,)
         How hard each of them pulls, in units of the variance per edge, so that their mean is about
         one; negative where it pushes, zero where its length came out by itself.
-    piece_labels_ : array of shape (n_samples,)
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
         The negative of ``variance_``.
@@ -182,8 +182,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     trace_ : structured array
         One entry per step: ``iteration``, ``value`` of the round's objective, ``gradient_norm``,
         ``length`` of the step, ``evaluations`` so far and ``parameter``, the round's stiffness.
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
 
     Examples
     --------
@@ -260,7 +260,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             raise TypeError(f"cliques={self.cliques!r} must be True, False or None; pass one")
 
     def _band(self) -> tuple[float, float]:
-        """Changes of squared lengths, as shares, that cost nothing."""
+        """Changes of squared lengths, as fractions, that cost nothing."""
         check_option("constraint", self.constraint, ("equal", "at_most"))
         t = check_nonnegative("tolerance", self.tolerance)
         check_below("tolerance", t, 1.0, "the whole length")
@@ -274,15 +274,15 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         return min(self._method().tol, self._band()[1] / 2)
 
     def _method(self) -> MethodOfMultipliers:
-        tol = 2 * check_positive("tol", self.tol)  # a share of squared lengths
+        tol = 2 * check_positive("tol", self.tol)  # a fraction of squared lengths
         gap_tol = check_positive("gap_tol", self.gap_tol)
         return MethodOfMultipliers(tol, gap_tol, check_count("max_iter", self.max_iter))
 
     def _pose(self, data: Input) -> "PosedUnfolding":
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
-        self.search_ = graph.search
-        pieces = self._policy().pieces(graph.components()[1])
-        labels = piece_labels(pieces, graph.n_query)
+        self.neighbor_search_ = graph.search
+        components = self._policy().components(graph.components()[1])
+        labels = component_labels(components, graph.n_query)
         warn_of_short_circuits(graph)
         places = Places.of(graph, labels >= 0)
         problem = self._problem(data, graph, places, labels[places.first])
@@ -290,7 +290,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         return PosedUnfolding(data, graph, problem, rng, places, labels)
 
     def _problem(
-        self, data: Input, graph: NeighborGraph, places: Places, piece: IntArray
+        self, data: Input, graph: NeighborGraph, places: Places, component: IntArray
     ) -> FreeUnfolding:
         cliques = knows_cliques(graph, data.distances) if self.cliques is None else self.cliques
         edges = EdgeLengths.of(graph, places, bool(cliques), data.distances)
@@ -300,7 +300,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             check_range(length)
         self._check_landmarks(edges.n, graph.index.points)
         mass, margin = places.mass, self._margin()
-        return FreeUnfolding(edges, self._band(), self._slack(), mass, piece, margin=margin)
+        return FreeUnfolding(edges, self._band(), self._slack(), mass, component, margin=margin)
 
     def _default_neighbors(self, n: int) -> int:
         # Few enough not to bridge layers; cliques make up for rigidity.
@@ -368,7 +368,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Y = posed.laid_out(found.solution.embedding)
         laid_out = replace(found, solution=replace(found.solution, embedding=Y))
         super()._store(posed, laid_out, monitor)
-        self.piece_labels_ = posed.labels
+        self.component_labels_ = posed.labels
         self._store_evidence(posed, found.unfolded)
         missing = self.n_components_ - self.rank_
         if missing > 0:
@@ -388,7 +388,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     def _store_evidence(
         self, posed: "PosedUnfolding", found: Unfolded, noticeable: float = 0.01
     ) -> None:
-        """Figures of the unfolding; a `noticeable` share of the variance makes a dimension."""
+        """Figures of the unfolding; a `noticeable` fraction of the variance makes a dimension."""
         problem, places = posed.objective, posed.places
         edges, squared = problem.edges, problem.edges.unit**2
         self.variance_, self.variance_bound_ = found.variance * squared, found.bound * squared
@@ -397,14 +397,14 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         self.mean_edge_error_, self.max_edge_error_ = float(errors.mean()), float(errors.max())
         shown = self.embedding_[places.first].astype(np.float64) / edges.unit
         self.map_edge_error_ = float(edges.errors(shown).mean())
-        largest = np.bincount(problem.piece).argmax()  # by places, of which copies share one
-        values, _ = principal(problem, found.map, np.flatnonzero(problem.piece == largest))
+        largest = np.bincount(problem.component).argmax()  # by places, of which copies share one
+        values, _ = principal(problem, found.map, np.flatnonzero(problem.component == largest))
         self.eigenvalues_ = values * squared
-        self.eigenvalue_shares_ = values / values.sum()
+        self.explained_variance_ratio_ = values / values.sum()
         self.rank_ = len(values)
         self.unfolded_ = posed.laid_out(posed.flattened(found.map, self.rank_))
-        self.dimension_hint_ = int((self.eigenvalue_shares_ > noticeable).sum())
-        self.edges_, self.tensions_ = places.first[edges.ends], found.tension
+        self.dimension_hint_ = int((self.explained_variance_ratio_ > noticeable).sum())
+        self.edges_, self.multipliers_ = places.first[edges.ends], found.tension
         kinds = [(name, int if name in ("steps", "rank") else float) for name in Round._fields]
         self.rounds_ = np.array(found.rounds, dtype=kinds)
         self.rounds_["variance"] *= squared
@@ -417,7 +417,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         """
         extension: Any = self.fit(X).extension_
         beyond = replace(extension, embedding=self.unfolded_)
-        parts = piece_rows(self.piece_labels_)
+        parts = component_rows(self.component_labels_)
         return PosedMap(self._read(X), self.unfolded_, parts, beyond, extension.graph)
 
     def adopt(self, posed: Any, spectra: Spectra) -> None:
@@ -445,20 +445,20 @@ class PosedUnfolding(PosedSearch):
 
     objective: FreeUnfolding
     places: Places
-    labels: IntArray  # piece of every point, -1 where it is left out
+    labels: IntArray  # component of every point, -1 where it is left out
 
     def flattened(self, R: Array, n_components: int) -> Array:
-        """The map of all points: every piece along its principal axes, about its mean."""
+        """The map of all points: every component along its principal axes, about its mean."""
         Y = np.zeros((len(R), n_components))
-        for rows in split_by_label(self.objective.piece):
+        for rows in split_by_label(self.objective.component):
             _, turned = principal(self.objective, R, rows)
             kept = turned[:, :n_components]
             Y[rows, : kept.shape[1]] = kept
         return self.places.spread(Y) * self.objective.edges.unit
 
     def laid_out(self, Y: Array) -> Array:
-        """The map with its pieces where they lie in the data."""
-        layout = Pieces.of(self.labels, Y, self.data.geometry, has_lengths=True)
+        """The map with its components where they lie in the data."""
+        layout = Layout.of(self.labels, Y, self.data.geometry, has_lengths=True)
         return layout.place(Y, self.labels)
 
 
@@ -472,12 +472,12 @@ class FoundUnfolding(Found):
 def principal(
     problem: FreeUnfolding, R: Array, rows: IntArray, nothing: float = 1e-6
 ) -> tuple[Array, Array]:
-    """Variance along every principal axis of a piece, and its coordinates along them."""
-    centred = problem.centred(R)[rows]
-    values, axes = np.linalg.eigh(centred.T @ (problem.mass[rows, None] * centred))
+    """Variance along every principal axis of a component, and its coordinates along them."""
+    centered = problem.centered(R)[rows]
+    values, axes = np.linalg.eigh(centered.T @ (problem.mass[rows, None] * centered))
     values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
     kept = values > nothing * values[0] if len(values) else []
-    return values[kept], fixed_signs(centred @ axes[:, kept])
+    return values[kept], fixed_signs(centered @ axes[:, kept])
 
 
 MVU = MaximumVarianceUnfolding

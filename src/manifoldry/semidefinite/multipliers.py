@@ -24,7 +24,7 @@ class Round(NamedTuple):
     stiffness: float
     variance: float
     violation: float
-    """Largest change of a squared length beyond what is granted, as a share of it."""
+    """Largest change of a squared length beyond what is granted, as a fraction of it."""
     rank: int
     """Coordinates in use."""
 
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
     R: Array
     tension: Array
-    share: float
+    fraction: float
     """Variance per edge."""
     violation: float
 
@@ -55,7 +55,7 @@ class Unfolded:
     bound: float
     """Variance that no map can exceed."""
     gap: float
-    """Share of the variance by which it, less what slack costs, might be larger."""
+    """Fraction of the variance by which it, less what slack costs, might be larger."""
     converged: bool
     status: str
     rounds: list[Round]
@@ -71,16 +71,17 @@ class Unfolded:
 class MethodOfMultipliers:
     """Unfold by rounds of search (Burer and Monteiro's method on relative lengths).
 
-    In each round the map minimizes an :class:`~manifoldry.semidefinite.unfolding_problem.Unfolding`, and the
-    tensions it ends with are those from which the next one's springs pull. Stiffness grows as
-    long as lengths do not come right by themselves. Once they are, calm rounds let tensions
-    settle, which proves how far the variance is from the largest possible, and stiff ones restore
-    the lengths. The number of coordinates follows those in use.
+    In each round the map minimizes an
+    :class:`~manifoldry.semidefinite.unfolding_problem.Unfolding`, and the tensions it ends with
+    are those from which the next one's springs pull. Stiffness grows as long as lengths do not
+    come right by themselves. Once they are, calm rounds let tensions settle, which proves how far
+    the variance is from the largest possible, and stiff ones restore the lengths. The number of
+    coordinates follows those in use.
 
     Parameters
     ----------
     tol : float, default=1e-3
-        Largest change of a squared length, beyond what is granted, as a share of it.
+        Largest change of a squared length, beyond what is granted, as a fraction of it.
     gap_tol : float, default=0.01
         Largest gap between variance and bound.
     max_iter : int, default=20000
@@ -149,14 +150,14 @@ def _sized(problem: UnfoldingProblem, R: Array, rng: np.random.Generator) -> Arr
 
     Tensions are counted in units of the map's variance, which therefore has to be about right.
     """
-    R = problem.centred(R)
+    R = problem.centered(R)
     extent = float(np.abs(R).max())
-    for start in (R / (extent or 1.0), problem.centred(rng.standard_normal(R.shape))):
+    for start in (R / (extent or 1.0), problem.centered(rng.standard_normal(R.shape))):
         steps = problem.steps(start)
-        shares = np.einsum("ed,ed->e", steps, steps) / problem.edges.scales
-        if shares.any():
+        fractions = np.einsum("ed,ed->e", steps, steps) / problem.edges.scales
+        if fractions.any():
             break
-    return start * float(np.sqrt(shares.sum() / (shares**2).sum()))
+    return start * float(np.sqrt(fractions.sum() / (fractions**2).sum()))
 
 
 class _Search:
@@ -173,7 +174,7 @@ class _Search:
         self.watch, self.begin = watch, begin
         self.R = self._fresh(R)
         self.tension: Array = np.ones(problem.edges.count)
-        self.share = problem.expected_variance / problem.edges.count
+        self.fraction = problem.expected_variance / problem.edges.count
         self.proof: Array | None = None  # weights of edges that prove the bound
         self.kept: Kept | None = None  # what there is to return
         self.impossible = False
@@ -212,8 +213,8 @@ class _Search:
 
     def _prove(self) -> None:
         """See what variance the tensions prove to be the largest."""
-        found = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
-        weights = self.share * found.tension
+        found = VarianceBound.of(self.problem, self.tension, self.fraction, self.rng)
+        weights = self.fraction * found.tension
         if self._bound(weights) < self.bound:
             self.proof = weights
 
@@ -224,7 +225,7 @@ class _Search:
         """
         if self.problem.slack > 0 or not self._contradicts(self.tension):
             return False
-        found = VarianceBound.of(self.problem, self.tension, self.share, self.rng)
+        found = VarianceBound.of(self.problem, self.tension, self.fraction, self.rng)
         return bool(np.isfinite(found.value)) and self._contradicts(found.tension)
 
     def _contradicts(self, tension: Array) -> bool:
@@ -234,17 +235,17 @@ class _Search:
     def _round(self, stiffness: float) -> None:
         if self.begin is not None:
             self.begin(self.problem, self.rounds[-1] if self.rounds else None, stiffness)
-        objective = self.problem.round(self.tension, stiffness, self.share)
+        objective = self.problem.round(self.tension, stiffness, self.fraction)
         most = min(self._left, self.problem.steps_per_round)
         search = LBFGS(self.problem.filter, stopping=replace(self.rule.stopping, max_iter=most))
         solution = search.minimize(objective, self._fresh(self.R), self.watch)
-        self.R = self._turned(self.problem.centred(solution.embedding))
+        self.R = self._turned(self.problem.centered(solution.embedding))
         changes = self.problem.changes(self.R)
         tension = objective.pull(changes)
         violation = float(self.problem.excess(changes, tension).max())
-        share, self.share = self.share, self._share()
-        self.tension = tension * (share / self.share)  # that of the mean edge is one, always
-        variance, rank = self.share * self.problem.edges.count, self._in_use(self.R).sum()
+        fraction, self.fraction = self.fraction, self._fraction()
+        self.tension = tension * (fraction / self.fraction)  # that of the mean edge is one, always
+        variance, rank = self.fraction * self.problem.edges.count, self._in_use(self.R).sum()
         steps = self.rule.max_iter - self._left + max(solution.n_iter, 1)  # or it might never end
         self.rounds.append(Round(steps, stiffness, variance, violation, int(rank)))
         if solution.interrupted:
@@ -259,7 +260,7 @@ class _Search:
     def _over(self) -> bool:
         return self._left <= 0
 
-    def _share(self) -> float:
+    def _fraction(self) -> float:
         return self.problem.variance(self.R) / self.problem.edges.count
 
     def _fresh(self, R: Array) -> Array:
@@ -267,7 +268,7 @@ class _Search:
         R = self._turned(R)
         spare = self.rng.standard_normal((len(R), self.rule.spare))
         spare *= self.rule.fresh * self._edge / self.problem.map(spare).std(axis=0)
-        return self.problem.centred(np.hstack([R[:, self._in_use(R)], spare]))
+        return self.problem.centered(np.hstack([R[:, self._in_use(R)], spare]))
 
     def _turned(self, R: Array) -> Array:
         """The map along its principal axes."""
@@ -288,7 +289,7 @@ class _Search:
 
     @property
     def _present(self) -> Kept:
-        return Kept(self.R, self.tension, self.share, self.violation)
+        return Kept(self.R, self.tension, self.fraction, self.violation)
 
     @property
     def best(self) -> Kept:
@@ -302,15 +303,15 @@ class _Search:
 
     def _bound(self, weights: Array) -> float:
         """The same by given weights of edges, at the share that the map has."""
-        share = self.best.share
-        return share * dual_value(self.problem, weights / share)
+        fraction = self.best.fraction
+        return fraction * dual_value(self.problem, weights / fraction)
 
     @property
     def gap(self) -> float:
-        """Share of the variance by which it, less what slack costs, might be larger."""
+        """Fraction of the variance by which it, less what slack costs, might be larger."""
         count, best = self.problem.edges.count, self.best
         price = self.problem.price(self.problem.changes(best.R))
-        return self.bound / (best.share * count) - (1 - price / count)
+        return self.bound / (best.fraction * count) - (1 - price / count)
 
     def status(self) -> tuple[bool, str]:
         """Whether all is well, and what there is to say."""

@@ -67,20 +67,20 @@ def _mixture(
     """The widest mixture of a Laplacian's smoothest eigenvectors that keeps lengths softly.
 
     In P = AAᵀ, where A are the weights of the mixture, both lengths and variance are linear, so
-    that this is a small convex problem (graph-Laplacian-regularised unfolding).
+    that this is a small convex problem (graph-Laplacian-regularized unfolding).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
         k = min(n_eigenvectors, graph.n_query - 1)
         Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
-    functions, edges = problem.centred(np.nan_to_num(Q[rows])), problem.edges
+    functions, edges = problem.centered(np.nan_to_num(Q[rows])), problem.edges
     U = squares(edges.steps(functions)) / edges.scales[:, None]
     target = edges.squares / edges.scales
     spread = svec(functions.T @ problem.spread(functions))
     P = SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P  # lengths alone, for the scale
-    share = float(spread @ svec(P)) / edges.count
-    if share > 0:
-        P = SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / share * spread).solve().P
+    fraction = float(spread @ svec(P)) / edges.count
+    if fraction > 0:
+        P = SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / fraction * spread).solve().P
     values, vectors = np.linalg.eigh(P)
     A = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :n_components]
     full = np.zeros((graph.n_query, n_components))

@@ -28,7 +28,7 @@ from manifoldry.eigen import (
     Spectrum,
 )
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.extension.layout import piece_rows
+from manifoldry.extension.layout import component_rows
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
@@ -41,9 +41,9 @@ from manifoldry.util.validation import spread_rows
 class Unfolding(Objective):
     """−variance/share, and what the edges' springs cost: an augmented Lagrangian.
 
-    With c the change of an edge's squared length as a share of it, a spring costs
+    With c the change of an edge's squared length as a fraction of it, a spring costs
     maxᵤ u·c − h(u) − slack·u²/2 − (u − tension)²/(2·stiffness), where h is the support function
-    of the band in which c is free. The maximiser u is the spring's tension at the map, and the
+    of the band in which c is free. The maximizer u is the spring's tension at the map, and the
     gradient is that of the Laplacian Σ u/scale·‖rᵢ − rⱼ‖².
 
     Parameters
@@ -55,14 +55,14 @@ class Unfolding(Objective):
         together.
     stiffness : float
         Tension that a change by all of a squared length adds.
-    share : float
+    fraction : float
         Variance that counts as one.
     """
 
     problem: "UnfoldingProblem"
     tension: Array
     stiffness: float
-    share: float
+    fraction: float
 
     @property
     def n(self) -> int:
@@ -77,9 +77,9 @@ class Unfolding(Objective):
             u * c - problem.support(u, problem.aim) - (u - self.tension) ** 2 / (2 * self.stiffness)
         )
         spread = problem.spread(R)
-        value = float(cost.sum()) - float(np.einsum("nd,nd->", R, spread)) / self.share
+        value = float(cost.sum()) - float(np.einsum("nd,nd->", R, spread)) / self.fraction
         G = problem.gather((2 * u / problem.edges.scales)[:, None] * steps)
-        G -= (2 / self.share) * spread
+        G -= (2 / self.fraction) * spread
         return value, G.astype(R.dtype, copy=False)
 
     def pull(self, changes: Array) -> Array:
@@ -114,7 +114,7 @@ class Lowest(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class UnfoldingProblem(ABC):
-    """Maximise the variance of maps of any dimension that keep the lengths of edges.
+    """Maximize the variance of maps of any dimension that keep the lengths of edges.
 
     As a problem in the inner products of all points it is a semidefinite program: all its maxima
     are equally good, and multipliers prove how good (see
@@ -124,9 +124,9 @@ class UnfoldingProblem(ABC):
     Parameters
     ----------
     edges : EdgeLengths
-        The edges; they must connect all points of a piece.
+        The edges; they must connect all points of a component.
     band : (float, float)
-        Changes of squared lengths, as shares of them, within which edges are free.
+        Changes of squared lengths, as fractions of them, within which edges are free.
     slack : float
         Change beyond the band that an edge of mean tension is granted; 0 holds all edges.
     margin : float, default=0.0
@@ -157,11 +157,11 @@ class UnfoldingProblem(ABC):
 
     @abstractmethod
     def map(self, R: Array) -> Array:
-        """The map that the variables make, every piece about its mean."""
+        """The map that the variables make, every component about its mean."""
 
     @abstractmethod
-    def centred(self, R: Array) -> Array:
-        """Variables of the same map, every piece about its mean where they can express that."""
+    def centered(self, R: Array) -> Array:
+        """Variables of the same map, every component about its mean where they can express that."""
 
     @abstractmethod
     def steps(self, R: Array) -> Array:
@@ -183,9 +183,9 @@ class UnfoldingProblem(ABC):
         """Edge weights near given ones whose Laplacian has fewer eigenvalues below one."""
         return weights
 
-    def round(self, tension: Array, stiffness: float, share: float) -> Unfolding:
+    def round(self, tension: Array, stiffness: float, fraction: float) -> Unfolding:
         """What a round of the method of multipliers minimizes."""
-        return Unfolding(self, tension, stiffness, share)
+        return Unfolding(self, tension, stiffness, fraction)
 
     def gram(self, R: Array) -> Array:
         """Inner products of the map's coordinates, (d, d); its trace is the variance."""
@@ -196,7 +196,7 @@ class UnfoldingProblem(ABC):
         return float(np.einsum("nd,nd->", R, self.spread(R)))
 
     def changes(self, R: Array) -> Array:
-        """Changes of squared lengths, as shares of them."""
+        """Changes of squared lengths, as fractions of them."""
         return self.edges.changes(self.steps(R))
 
     @property
@@ -224,7 +224,7 @@ class UnfoldingProblem(ABC):
         return np.abs(changes - np.clip(changes, low, high) - self.slack * tension)
 
     def price(self, changes: Array) -> float:
-        """What edges pay that give way beyond the band, in units of the share of variance."""
+        """What edges pay that give way beyond the band, in units of the fraction of variance."""
         if self.slack == 0:
             return 0.0
         return float((self.excess(changes) ** 2).sum() / (2 * self.slack))
@@ -232,24 +232,24 @@ class UnfoldingProblem(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FreeUnfolding(UnfoldingProblem):
-    """Every point goes where it likes: maximise Σ mᵢ‖rᵢ − r̄‖².
+    """Every point goes where it likes: maximize Σ mᵢ‖rᵢ − r̄‖².
 
     Parameters
     ----------
     mass : array of shape (n,)
         Weight of every point.
-    piece : array of shape (n,)
-        Piece of every point; each is spread about its own mean.
+    component : array of shape (n,)
+        Component of every point; each is spread about its own mean.
     dense_up_to : int, default=200
         Points for which all eigenvectors cost next to nothing.
     angle : float, default=1e-3
         Error of eigenvectors: they say where tension is missing, no more.
     sources : int, default=5
-        Of shortest paths, in every piece, that tell how wide it might become.
+        Of shortest paths, in every component, that tell how wide it might become.
     """
 
     mass: Array
-    piece: IntArray
+    component: IntArray
     dense_up_to: int = field(default=200, kw_only=True)
     angle: float = field(default=1e-3, kw_only=True)
     sources: int = field(default=5, kw_only=True)
@@ -261,11 +261,11 @@ class FreeUnfolding(UnfoldingProblem):
         return self.edges.n
 
     def map(self, R: Array) -> Array:
-        return self.centred(R)
+        return self.centered(R)
 
-    def centred(self, R: Array) -> Array:
+    def centered(self, R: Array) -> Array:
         means = np.asarray(self._averaging @ R)
-        return R - (means if self.n_pieces == 1 else means[self.piece])
+        return R - (means if self.n_components == 1 else means[self.component])
 
     def steps(self, R: Array) -> Array:
         return self.edges.steps(R)
@@ -274,15 +274,15 @@ class FreeUnfolding(UnfoldingProblem):
         return self.edges.gather(steps)
 
     def spread(self, R: Array) -> Array:
-        return self.mass[:, None] * self.centred(R)
+        return self.mass[:, None] * self.centered(R)
 
     def held(self, weights: Array) -> Array:
         return held_locally(self.edges, self.mass, weights)
 
     def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
-        L, constants = self.edges.laplacian(weights), np.eye(self.n_pieces)[self.piece]
+        L, constants = self.edges.laplacian(weights), np.eye(self.n_components)[self.component]
         posed = SpectralProblem(L, "smallest", mass=self.mass, deflate=constants)
-        k = min(k, self.n - self.n_pieces)
+        k = min(k, self.n - self.n_components)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ManifoldryWarning)  # the error is allowed for
             found = self._solved(posed, k, rng)
@@ -300,20 +300,20 @@ class FreeUnfolding(UnfoldingProblem):
     def expected_variance(self) -> float:
         """Half of what lengths of paths would have it, which are as long as maps can be wide."""
         total = 0.0
-        for rows in piece_rows(self.piece):
+        for rows in component_rows(self.component):
             sources = rows[spread_rows(len(rows), self.sources)]
             paths = dijkstra(self.edges.lengths, indices=sources)[:, rows]
             total += float(self.mass[rows].sum() * (paths**2).mean()) / 2
         return total / 2
 
     @property
-    def n_pieces(self) -> int:
-        """Number of pieces."""
-        return int(self.piece.max()) + 1
+    def n_components(self) -> int:
+        """Number of components."""
+        return int(self.component.max()) + 1
 
     @cached_property
     def _averaging(self) -> sparse.csr_array:
-        """From a map to the weighted means of its pieces."""
-        share = self.mass / np.bincount(self.piece, self.mass)[self.piece]
-        entries = (share, (self.piece, np.arange(len(self.piece))))
-        return sparse.csr_array(entries, shape=(self.n_pieces, len(self.piece)))
+        """From a map to the weighted means of its components."""
+        fraction = self.mass / np.bincount(self.component, self.mass)[self.component]
+        entries = (fraction, (self.component, np.arange(len(self.component))))
+        return sparse.csr_array(entries, shape=(self.n_components, len(self.component)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class VarianceBound:
     """A number that the variance of no map can exceed, and the tensions that prove it.
 
-    Let L be the Laplacian of tension/scale, times `share`, and λ its smallest eigenvalue beside
+    Let L be the Laplacian of tension/scale, times `fraction`, and λ its smallest eigenvalue beside
     the constants, relative to the masses. Then variance ≤ share·Σ(tension·square/scale + h)/λ for
     every map that meets the constraints, if λ > 0 and, where edges may only shrink, no tension is
     negative. With slack it is a bound of the variance less the price of what edges give way.
@@ -31,7 +31,7 @@ class VarianceBound:
         cls,
         problem: "UnfoldingProblem",
         tension: Array,
-        share: float,
+        fraction: float,
         rng: np.random.Generator,
         *,
         pairs: int = 12,
@@ -47,32 +47,32 @@ class VarianceBound:
         """
         best = cls(np.inf, tension)
         scales = problem.edges.scales
-        tension = problem.held(share * tension / scales) * scales / share
+        tension = problem.held(fraction * tension / scales) * scales / fraction
         for _ in range(rounds):
-            lowest = problem.lowest(share * tension / scales, pairs, rng)
+            lowest = problem.lowest(fraction * tension / scales, pairs, rng)
             smallest = float(lowest.values[0]) - lowest.error
             if smallest > 0:
-                value = share * dual_value(problem, tension / smallest)
+                value = fraction * dual_value(problem, tension / smallest)
                 best = min(best, cls(value, tension / smallest), key=lambda bound: bound.value)
             if smallest >= enough:
                 break
-            tension = tension + _missing(problem, lowest, share)
+            tension = tension + _missing(problem, lowest, fraction)
         return best
 
 
 def dual_value(problem: "UnfoldingProblem", tension: Array) -> float:
-    """Bound of the variance, as a multiple of `share`, if tensions have λ = 1."""
+    """Bound of the variance, as a multiple of `fraction`, if tensions have λ = 1."""
     edges = problem.edges
     return float(
         (tension * edges.squares / edges.scales + problem.support(tension, problem.band)).sum()
     )
 
 
-def _missing(problem: "UnfoldingProblem", lowest: "Lowest", share: float) -> Array:
+def _missing(problem: "UnfoldingProblem", lowest: "Lowest", fraction: float) -> Array:
     """Tension that lifts eigenvalues below one to one, spread by what every edge does about it."""
     low = lowest.values < 1
     steps = problem.steps(lowest.vectors[:, low])
-    effects = (share / problem.edges.scales)[:, None] * steps**2
+    effects = (fraction / problem.edges.scales)[:, None] * steps**2
     return np.asarray(effects @ ((1 - lowest.values[low]) / (effects**2).sum(axis=0)))
 
 
@@ -88,7 +88,7 @@ def held_locally(
     """Edge weights whose Laplacian is not negative on functions around single points.
 
     Cheap, and all over the map at once: in a few `sweeps` weights are raised along the lowest
-    eigenvector of the Laplacian in the neighbourhood of every point, with `n_neighbors` others, if
+    eigenvector of the Laplacian in the neighborhood of every point, with `n_neighbors` others, if
     its eigenvalue, relative to the masses, is `too_low` (constants, which no weight lifts, have
     zero) and below those nearby.
     """
@@ -115,9 +115,9 @@ def _pushed(edges: EdgeLengths, weights: Array) -> IntArray:
 def _lowest(
     L: sparse.csr_array, members: IntArray, rows: IntArray, too_low: float
 ) -> tuple[IntArray, Array, Array]:
-    """Those of some points whose surroundings are too low, and lower than those of neighbours.
+    """Those of some points whose surroundings are too low, and lower than those of neighbors.
 
-    Also the eigenvalue and its vector on the neighbourhood.
+    Also the eigenvalue and its vector on the neighborhood.
     """
     near = members[rows]
     if len(rows) == 0:

@@ -7,7 +7,7 @@ import numpy as np
 
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input
-from manifoldry.eigen import PieceSolver, Spectra
+from manifoldry.eigen import ComponentSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.eigen.standard import SpectrumEnd
 from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
@@ -33,7 +33,7 @@ class SpectralEmbedder(Embedder):
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
         posed = self._posed_for(X)
-        solver = PieceSolver("auto" if self.eigen_solver is None else self.eigen_solver)
+        solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Start vectors must not matter, so without a seed every fit takes the same ones.
         rng = as_generator(self.random_state, unset=0)
         self.adopt(posed, solver.solve(posed.problems, self.n_components_, rng))
@@ -50,11 +50,11 @@ class SpectralEmbedder(Embedder):
         >>> import numpy as np
         >>> from manifoldry import LaplacianEigenmaps
         >>> from manifoldry.datasets import make_swiss_roll
-        >>> from manifoldry.eigen import PieceSolver
+        >>> from manifoldry.eigen import ComponentSolver
         >>> X = make_swiss_roll(200, random_state=0).X
         >>> model = LaplacianEigenmaps()
         >>> posed = model.pose(X)
-        >>> model.adopt(posed, PieceSolver().solve(posed.problems, 2, np.random.default_rng(0)))
+        >>> model.adopt(posed, ComponentSolver().solve(posed.problems, 2, np.random.default_rng(0)))
         >>> model.transform(X[:3] + 0.01).shape
         (3, 2)
         """
@@ -96,7 +96,7 @@ class SpectralEmbedder(Embedder):
         eigenvector, √degree, and divide the others by it (``normalization="sym"`` does not divide,
         spectral clustering leaves none out); kernel PCA, which takes out the constant instead,
         comes near but does not agree. LTSA and Hessian LLE mix the eigenvectors to fit lengths.
-        Pieces of a map have kernels apart.
+        Components of a map have kernels apart.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class SpectralEmbedder(Embedder):
 
     def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
         """Say so where coordinates are empty or arbitrary."""
-        k, spectrum, n = self.n_components_, spectra.largest, len(posed.pieces[0])
+        k, spectrum, n = self.n_components_, spectra.largest, len(posed.components[0])
         posed.check_connected()
         if spectrum.k < k:
             warn(
@@ -155,7 +155,7 @@ class SpectralEmbedder(Embedder):
 
 
 def store_spectrum(model: Any, posed: Posed, spectra: Spectra) -> None:
-    """Keep on a model what is known of its eigenpairs, those of the largest piece."""
+    """Keep on a model what is known of its eigenpairs, those of the largest component."""
     largest, square = spectra.padded[0], posed.unit**2
     model.eigenvalues_ = largest.values * square
     model.residuals_ = largest.residuals * square

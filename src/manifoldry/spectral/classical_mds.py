@@ -18,7 +18,7 @@ from manifoldry.util.validation import largest_modulus, power_of_two_scale
 class ClassicalMDS(SpectralEmbedder):
     """Find points whose inner products match those that the distances imply.
 
-    Minimizes the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², B being the doubly centred matrix −½·d². Where the
+    Minimizes the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², B being the doubly centered matrix −½·d². Where the
     distances are Euclidean, distances on the map approximate them from below and the result is
     that of PCA; use it when all you have is distances, or a metric that suits the data better.
 
@@ -48,11 +48,11 @@ class ClassicalMDS(SpectralEmbedder):
         Coordinates in the units of the distances.
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues of B; a coordinate of negative eigenvalue is zero.
-    negative_share_ : float or None
+    negative_fraction_ : float or None
         Sum of the moduli of B's negative eigenvalues over the sum of all moduli: how far the
         distances are from Euclidean. Not computed (None) beyond 2000 points.
     loss_ : float
-        The strain as a share of Σ Bᵢⱼ², which no unit of length changes.
+        The strain as a fraction of Σ Bᵢⱼ², which no unit of length changes.
     additive_constant_ : float
         The constant that was added, or 0.
     computed_eigenvalues_ : array of shape (n_computed,)
@@ -101,12 +101,12 @@ class ClassicalMDS(SpectralEmbedder):
 
     def _pose(self, data: Input) -> LinearGram | PosedKernel:
         self.additive_constant_ = 0.0
-        self.negative_share_: float | None = 0.0
+        self.negative_fraction_: float | None = 0.0
         if self.metric == "euclidean" and not self.additive_constant:
             return LinearGram.of(data)
         with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
             gram = self._gram(data)
-        self.negative_share_ = negative_share(gram.problem.operator)
+        self.negative_fraction_ = negative_fraction(gram.problem.operator)
         return PosedKernel(data, gram)
 
     def _gram(self, data: Input) -> KernelGram:
@@ -141,7 +141,7 @@ class ClassicalMDS(SpectralEmbedder):
 def cailliez_constant(D: Array, rounding: float = 1e-12, real: float = 1e-8) -> float:
     """The smallest constant that, added to all distances, makes them Euclidean.
 
-    It is the largest real eigenvalue of a 2n × 2n matrix made of the doubly centred −½·d² and
+    It is the largest real eigenvalue of a 2n × 2n matrix made of the doubly centered −½·d² and
     −½·d (Cailliez 1983).
     """
     n = len(D)
@@ -155,7 +155,7 @@ def cailliez_constant(D: Array, rounding: float = 1e-12, real: float = 1e-8) -> 
     return float(found.real[np.abs(found.imag) <= real * np.abs(found).max()].max())
 
 
-def negative_share(B: Array, full_up_to: int = 2000) -> float | None:
+def negative_fraction(B: Array, full_up_to: int = 2000) -> float | None:
     """Sum of moduli of negative eigenvalues over the sum of all; None where too costly."""
     if len(B) > full_up_to:
         return None

@@ -35,9 +35,9 @@ class DiffusionMaps(LaplacianEigenmaps):
     n_components : int, default=None
         Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point; by default 20, or all if there are fewer.
+        Neighbors per point; by default 20, or all if there are fewer.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -50,7 +50,7 @@ class DiffusionMaps(LaplacianEigenmaps):
     t : float, default=1.0
         Number of steps of the walk.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
@@ -73,7 +73,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         The weights, density divided out.
     eigenvalues_ : array of shape (n_components,)
         1 − ℓ (of the largest component).
-    piece_labels_ : array of shape (n_samples,)
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
         Twice the sum of ``eigenvalues_`` of all components.
@@ -128,7 +128,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # Neighbours by default: more reach across the layers of a rolled-up sheet, fewer leave the
+    # Neighbors by default: more reach across the layers of a rolled-up sheet, fewer leave the
     # density in.
     _nearest = 20
 
@@ -178,9 +178,9 @@ class PosedWalk(PosedLaplacian):
     t: float
 
     def functions(self, spectra: Spectra) -> Array:
-        """ℓᵗ·ψ on every piece."""
+        """ℓᵗ·ψ on every component."""
         F = super().functions(spectra)
-        for rows, values in zip(self.pieces, spectra.values, strict=True):
+        for rows, values in zip(self.components, spectra.values, strict=True):
             F[rows] *= np.sqrt(self.degree[rows].sum()) * decay(values, self.t)
         return F
 
@@ -233,7 +233,7 @@ class WalkWeights:
 def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
     """Gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
 
-    There the weights reach far enough to join neighbours and not so far as to blur the shape;
+    There the weights reach far enough to join neighbors and not so far as to blur the shape;
     twice that slope estimates the dimension.
     """
     degree = max(1, len(graph.distances) // graph.n_query)

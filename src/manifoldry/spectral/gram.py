@@ -1,4 +1,4 @@
-"""Methods that decompose a centred Gram matrix: of the data themselves, or of a kernel."""
+"""Methods that decompose a centered Gram matrix: of the data themselves, or of a kernel."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,7 +13,7 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
 from manifoldry.extension.affine import AffineMap, Mixture
 from manifoldry.extension.base import Extension, Nystrom
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.posed import Posed
@@ -28,7 +28,7 @@ from manifoldry.util.validation import (
 
 @dataclass(frozen=True, eq=False)
 class LinearGram(Posed):
-    """The Gram matrix of centred data, in units in which nothing over- or underflows."""
+    """The Gram matrix of centered data, in units in which nothing over- or underflows."""
 
     X: Matrix
     frame: Frame
@@ -37,14 +37,14 @@ class LinearGram(Posed):
 
     @classmethod
     def of(cls, data: Input) -> "LinearGram":
-        """Centre and scale the data, and pose the problem on their factor: nothing is n × n."""
+        """Center and scale the data, and pose the problem on their factor: nothing is n × n."""
         with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
             X = data.rows
             return cls._of_sparse(data, X) if sparse.issparse(X) else cls._of_dense(data, X)
 
     @classmethod
     def _of_dense(cls, data: Input, X: Array) -> "LinearGram":
-        plan_memory(36.0 * X.shape[0] * X.shape[1], "centring the data", "use fewer rows")
+        plan_memory(36.0 * X.shape[0] * X.shape[1], "centering the data", "use fewer rows")
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64)
@@ -60,16 +60,16 @@ class LinearGram(Posed):
 
     @classmethod
     def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
-        """Subtracts moments, which loses the digits of `least_spread` as a share of the squares."""
+        """Subtracts moments, which loses the digits of `least_spread` as a fraction of the squares."""
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64)
         whole = float((F.data**2).sum())
         inertia = whole - X.shape[0] * float((_column_means(F) ** 2).sum())
         if inertia < least_spread * whole:
-            plan_memory(24.0 * X.shape[0] * X.shape[1], "centring the data", "shift them first")
+            plan_memory(24.0 * X.shape[0] * X.shape[1], "centering the data", "shift them first")
             return cls._of_dense(data, X.toarray())
-        # Centring would fill the matrix in; keeping eigenvectors orthogonal to 1 is the same.
+        # Centering would fill the matrix in; keeping eigenvectors orthogonal to 1 is the same.
         problem = SpectralProblem(
             Gram(F),
             "largest",
@@ -94,7 +94,7 @@ class LinearGram(Posed):
         # Through the map itself, so that rounding of a far-off mean shifts both alike.
         return self._affine(spectra.largest).transform(self.X)
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> AffineMap:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> AffineMap:
         return self._affine(spectra.largest)
 
     def invert(self, embedding: Array, extension: Any) -> AffineMap:
@@ -120,7 +120,7 @@ class LinearGram(Posed):
 
 @dataclass(frozen=True, eq=False)
 class KernelGram:
-    """A centred kernel matrix, and the kernel as a function of new points."""
+    """A centered kernel matrix, and the kernel as a function of new points."""
 
     kernel: Centered
     problem: SpectralProblem
@@ -128,14 +128,14 @@ class KernelGram:
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":
-        """Centre `K`, the values of the kernel `raw` on the training points, in place."""
+        """Center `K`, the values of the kernel `raw` on the training points, in place."""
         largest = largest_modulus(K)
         if not np.isfinite(largest):
             raise ValueError(
                 "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
             )
         rounding = 8 * np.finfo(np.float64).eps * largest
-        _symmetrise(K)
+        _symmetrize(K)
         kernel, K = Centered.of(raw, K)
         if largest_modulus(K) <= rounding:
             K[:] = 0.0  # all points are one in feature space; the rest is no direction
@@ -147,14 +147,14 @@ class KernelGram:
         return Nystrom(self.kernel, spectrum.dual_vectors * self.unit, self.unit)
 
     def loss(self, spectrum: Spectrum) -> float:
-        """Share of the squared kernel matrix that the coordinates leave."""
+        """Fraction of the squared kernel matrix that the coordinates leave."""
         K = self.problem.operator
         return left_of_gram(spectrum, float(np.vdot(K, K)))
 
 
 @dataclass(frozen=True, eq=False)
 class PosedKernel(Posed):
-    """Coordinates √ℓ·v from the leading eigenpairs of a centred kernel matrix."""
+    """Coordinates √ℓ·v from the leading eigenpairs of a centered kernel matrix."""
 
     gram: KernelGram
 
@@ -166,7 +166,7 @@ class PosedKernel(Posed):
     def unit(self) -> float:
         return self.gram.unit
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Nystrom:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Nystrom:
         return self.gram.extend(spectra.largest)
 
     def formula(self, spectra: Spectra, extension: Extension) -> Array:
@@ -180,7 +180,7 @@ class PosedKernel(Posed):
 class PosedMap(Posed):
     """The Gram matrix of a map of more coordinates, found otherwise: its principal axes.
 
-    Every piece has its own. New points are placed on that map first, by its own `extension`.
+    Every component has its own. New points are placed on that map first, by its own `extension`.
     """
 
     map: Array  # (n, r), NaN where a point is not on it
@@ -189,7 +189,7 @@ class PosedMap(Posed):
     graph: NeighborGraph
 
     @property
-    def pieces(self) -> list[IntArray]:
+    def components(self) -> list[IntArray]:
         return self.parts
 
     @property
@@ -198,7 +198,7 @@ class PosedMap(Posed):
 
     @cached_property
     def means(self) -> Array:
-        """Middle of every piece on the map, (n_pieces, r)."""
+        """Middle of every component on the map, (n_components, r)."""
         return np.stack([self.map[rows].mean(axis=0) for rows in self.parts])
 
     @cached_property
@@ -211,7 +211,7 @@ class PosedMap(Posed):
         return [self._problem(*part) for part in zip(self.parts, self.means, strict=True)]
 
     def _problem(self, rows: IntArray, mean: Array) -> SpectralProblem:
-        """The leading eigenvectors of a piece's Gram matrix, with neighbours as in the data."""
+        """The leading eigenvectors of a component's Gram matrix, with neighbors as in the data."""
         return SpectralProblem(
             Gram((self.map[rows] - mean) / self.unit),
             "largest",
@@ -231,12 +231,12 @@ class PosedMap(Posed):
             Y[rows] = (self.map[rows] - mean) @ V
         return Y
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Mixture:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Mixture:
         axes = self._axes(spectra)
         return Mixture(self.extension, self.graph.index, self.means, axes, layout)
 
     def _axes(self, spectra: Spectra) -> Array:
-        """Principal axes of every piece, (n_pieces, r, k)."""
+        """Principal axes of every component, (n_components, r, k)."""
         pairs = zip(self.problems, spectra.padded, strict=True)
         return np.stack([problem.operator.factor.T @ s.dual_vectors for problem, s in pairs])
 
@@ -246,12 +246,12 @@ def _weights_among(graph: NeighborGraph, rows: IntArray) -> sparse.csr_array:
 
 
 def left_of_gram(spectrum: Spectrum, squared_norm: float) -> float:
-    """Share of a Gram matrix's squared norm that eigenpairs leave."""
+    """Fraction of a Gram matrix's squared norm that eigenpairs leave."""
     kept = float((np.maximum(spectrum.values, 0) ** 2).sum())
     return max(0.0, 1 - kept / squared_norm) if squared_norm > 0 else 0.0
 
 
-def _symmetrise(K: Array) -> None:
+def _symmetrize(K: Array) -> None:
     """Replace K by the mean of itself and its transpose."""
     for rows, columns in square_tiles(len(K)):
         mean = (K[rows, columns] + K[columns, rows].T) / 2
@@ -264,7 +264,7 @@ def plan_gram(n: int, copies: float = 4.5, remedy: str = "use fewer points") -> 
 
 
 def _centered_product(F: Matrix) -> Array:
-    """The smaller of FᵀHF and HFFᵀH, H being the centring; F stays sparse."""
+    """The smaller of FᵀHF and HFFᵀH, H being the centering; F stays sparse."""
     if F.shape[1] <= F.shape[0]:
         mean = _column_means(F)
         return np.asarray((F.T @ F).toarray() - F.shape[0] * np.outer(mean, mean))

@@ -17,23 +17,23 @@ class HessianLLE(TangentEmbedder):
 
     Estimates the Hessian of a function in every tangent plane; the functions on which it vanishes
     are the constants and the coordinates of a sheet bent without stretching. Like LTSA it recovers
-    the metric and does not mind holes; it needs more neighbours and bears less noise.
+    the metric and does not mind holes; it needs more neighbors and bears less noise.
 
     Parameters
     ----------
     n_components : int, default=None
         Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point; by default 12, or more where ``n_components`` asks for it.
+        Neighbors per point; by default 12, or more where ``n_components`` asks for it.
     metric : str or callable, default="euclidean"
-        Metric in which neighbours are sought; the local fits are Euclidean in any case.
+        Metric in which neighbors are sought; the local fits are Euclidean in any case.
     metric_params : dict, default=None
         Further arguments of the metric.
     metric_fit : bool, default=True
         Give the map the lengths of the data's short edges. Without it all coordinates have unit
         variance, whatever the shape of the sheet.
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
@@ -50,7 +50,7 @@ class HessianLLE(TangentEmbedder):
         The map, in the units of the data, on its principal axes.
     eigenvalues_ : array of shape (n_components,)
         Smallest non-trivial eigenvalues (of the largest component).
-    piece_labels_ : array of shape (n_samples,)
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
         Sum of the eigenvalues: the squared second derivatives that are left.
@@ -122,6 +122,6 @@ class HessianAlignment(TangentAlignment):
         quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))  # twice, for rounding
         H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
         H = H * (size > self.dependent)[:, None, :]  # U is orthonormal, so sizes have no unit
-        # Neighbours that do not span the tangent space have no Hessian; they can be aligned.
+        # Neighbors that do not span the tangent space have no Hessian; they can be aligned.
         flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
         return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))

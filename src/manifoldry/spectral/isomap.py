@@ -13,7 +13,7 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import GeodesicExtension, squares
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
@@ -29,7 +29,7 @@ from manifoldry.util.validation import power_of_two_scale, spread_rows
 class Isomap(SpectralEmbedder):
     """Lay the data out so that straight distances match distances along the manifold.
 
-    Classical scaling of shortest paths on the neighbour graph: minimizes the strain against
+    Classical scaling of shortest paths on the neighbor graph: minimizes the strain against
     geodesic distances. A convex sheet that was rolled up or bent comes back flat and to scale.
     Use it for the global shape of one connected, evenly sampled manifold; holes stretch the map,
     and a single false edge between layers can ruin it.
@@ -39,22 +39,22 @@ class Isomap(SpectralEmbedder):
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point; by default 10, or half the points if those are fewer.
+        Neighbors per point; by default 10, or half the points if those are fewer.
     radius : float, default=None
-        Take all neighbours within this distance instead.
+        Take all neighbors within this distance instead.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
     n_landmarks : int, default=None
         Compute distances to this many points only and triangulate the others. Time and memory
         then grow with n·n_landmarks instead of n²; a few hundred are plenty for a smooth sheet.
-        Pieces embedded separately share them, each getting at least ``n_components + 1``.
+        Components embedded separately share them, each getting at least ``n_components + 1``.
     landmarks : {"maxmin", "random"}, default="maxmin"
         Spread the landmarks evenly, or draw them.
     disconnected : {"join", "separate", "largest", "error"}, default="join"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
@@ -76,13 +76,13 @@ class Isomap(SpectralEmbedder):
         with one, two, ... coordinates (of the largest component, on up to 1000 points): it stops
         falling at the dimension of the manifold.
     eigenvalues_ : array of shape (n_components,)
-        Largest eigenvalues of the centred matrix −½·d² (of the largest component).
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
-    piece_labels_ : array of shape (n_samples,)
+        Largest eigenvalues of the centered matrix −½·d² (of the largest component).
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
-        The strain as a share of the squared matrix.
+        The strain as a fraction of the squared matrix.
     computed_eigenvalues_ : array of shape (n_computed,)
         ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
     residuals_, gaps_ : arrays of shape (n_components,)
@@ -135,12 +135,12 @@ class Isomap(SpectralEmbedder):
     def _pose(self, data: Input) -> "PosedGeodesics":
         self._check_landmarks(data.n_samples)
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
-        self.search_ = graph.search
-        pieces = self._policy().pieces(graph.components()[1])
+        self.neighbor_search_ = graph.search
+        components = self._policy().components(graph.components()[1])
         self._inspect(graph)
-        geodesics = self._geodesics(graph, pieces)
+        geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
-        return PosedGeodesics(data, pieces, geodesics)
+        return PosedGeodesics(data, components, geodesics)
 
     def _inspect(self, graph: NeighborGraph) -> None:
         """Look for edges that may join what lies apart on the manifold."""
@@ -157,21 +157,23 @@ class Isomap(SpectralEmbedder):
                 f"n_landmarks={count} must be at most n_samples={n}; pass n_landmarks={n} or fewer"
             )
 
-    def _geodesics(self, graph: NeighborGraph, pieces: list[IntArray]) -> Geodesics:
-        """Geodesics to the landmarks, of which every piece has its share."""
+    def _geodesics(self, graph: NeighborGraph, components: list[IntArray]) -> Geodesics:
+        """Geodesics to the landmarks, of which every component has its fraction."""
         if self.n_landmarks is None:
             return Geodesics.of(graph)
-        counts = [self._share(len(rows), graph.n_query) for rows in pieces]
+        counts = [self._fraction(len(rows), graph.n_query) for rows in components]
         plan_gram(max(counts), remedy="pass a smaller n_landmarks")
         rng = as_generator(self.random_state, unset=0)
         if self.landmarks == "random":
-            drawn = [rng.choice(r, c, replace=False) for r, c in zip(pieces, counts, strict=True)]
+            drawn = [
+                rng.choice(r, c, replace=False) for r, c in zip(components, counts, strict=True)
+            ]
             return Geodesics.of(graph, np.sort(np.concatenate(drawn)))
-        starts = [int(rng.choice(rows)) for rows in pieces]
-        return Geodesics.to_farthest(graph, pieces, counts, starts)
+        starts = [int(rng.choice(rows)) for rows in components]
+        return Geodesics.to_farthest(graph, components, counts, starts)
 
-    def _share(self, size: int, n: int) -> int:
-        """Landmarks of a piece: in proportion to its size, and enough to span the map."""
+    def _fraction(self, size: int, n: int) -> int:
+        """Landmarks of a component: in proportion to its size, and enough to span the map."""
         assert self.n_landmarks is not None  # the caller saw to that
         return min(size, max(round(self.n_landmarks * size / n), self.n_components_ + 1))
 
@@ -184,7 +186,7 @@ class PosedGeodesics(Posed):
     geodesics: Geodesics
 
     @property
-    def pieces(self) -> list[IntArray]:
+    def components(self) -> list[IntArray]:
         return self.parts
 
     @property
@@ -204,9 +206,9 @@ class PosedGeodesics(Posed):
 
     @cached_property
     def columns(self) -> list[IntArray]:
-        """Landmarks of every piece, by position among all of them."""
+        """Landmarks of every component, by position among all of them."""
         labels = self.labels[self.geodesics.targets]
-        return [np.flatnonzero(labels == piece) for piece in range(len(self.parts))]
+        return [np.flatnonzero(labels == component) for component in range(len(self.parts))]
 
     @property
     def sites(self) -> list[IntArray]:
@@ -214,7 +216,7 @@ class PosedGeodesics(Posed):
 
     @cached_property
     def grams(self) -> list[KernelGram]:
-        """Centred −½·d² between the landmarks of every piece."""
+        """Centered −½·d² between the landmarks of every component."""
         found = [self._gram(*part) for part in zip(self.sites, self.columns, strict=True)]
         if found[0].problem.n == self.data.n_samples:
             weights = partial(local_weights, self.geodesics.graph)
@@ -238,7 +240,7 @@ class PosedGeodesics(Posed):
             Y[rows] = gram.extend(spectrum).transform(K)
         return Y
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> GeodesicExtension:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> GeodesicExtension:
         maps = [g.extend(s) for g, s in zip(self.grams, spectra.padded, strict=True)]
         return GeodesicExtension(self.geodesics, self.columns, maps, self.unit, layout)
 
@@ -250,12 +252,12 @@ class PosedGeodesics(Posed):
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         variance = self._residual_variance(Y)
-        return {"piece_labels_": self.labels, "residual_variance_": variance}
+        return {"component_labels_": self.labels, "residual_variance_": variance}
 
     def _residual_variance(self, Y: Array, sample: int = 1000) -> Array:
         """1 − R² between geodesics and distances on the map, for every number of coordinates.
 
-        On the pairs of so many points of the largest piece with its landmarks.
+        On the pairs of so many points of the largest component with its landmarks.
         """
         rows = self.parts[0][spread_rows(len(self.parts[0]), sample)]
         geodesic = self.geodesics.distances[np.ix_(rows, self.columns[0])].ravel()

@@ -64,11 +64,11 @@ class KernelPCA(SpectralEmbedder):
     embedding_ : array of shape (n_samples, n_components)
         Coordinates √ℓ·v.
     eigenvalues_ : array of shape (n_components,)
-        Largest eigenvalues ℓ of the centred kernel matrix.
+        Largest eigenvalues ℓ of the centered kernel matrix.
     gamma_ : float or None
         The coefficient in use.
     loss_ : float
-        Share of the centred kernel's squared entries that the coordinates leave out.
+        Fraction of the centered kernel's squared entries that the coordinates leave out.
     computed_eigenvalues_ : array of shape (n_computed,)
         ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
     residuals_, gaps_ : arrays of shape (n_components,)

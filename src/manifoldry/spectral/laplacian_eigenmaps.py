@@ -19,7 +19,7 @@ from manifoldry.extension.laplacian import (
     Normalization,
     WeightRows,
 )
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.disconnected import (
     GIVEN_WEIGHTS,
     GRAPH,
@@ -29,7 +29,7 @@ from manifoldry.neighbors.disconnected import (
 )
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_pieces
+from manifoldry.spectral.posed import PosedOnGraph, connected_graph, operator_components
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 
@@ -37,10 +37,10 @@ _AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 
 
 class LaplacianEigenmaps(SpectralEmbedder):
-    """Place points so that neighbours in the data stay neighbours on the map.
+    """Place points so that neighbors in the data stay neighbors on the map.
 
     Minimizes Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and Y ⟂ D1, where W are the weights of a
-    neighbour graph and D its degrees. The coordinates are the smoothest functions on the graph:
+    neighbor graph and D its degrees. The coordinates are the smoothest functions on the graph:
     use them to see clusters and the coarse shape of a manifold, or as features on which simple
     classifiers do well. Long and narrow data show their length several times before their
     width (coordinate 2 a function of coordinate 1); the eigenvalues warn of it.
@@ -50,12 +50,12 @@ class LaplacianEigenmaps(SpectralEmbedder):
     n_components : int, default=None
         Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point; by default what `affinity` wants, if it is an object that does,
+        Neighbors per point; by default what `affinity` wants, if it is an object that does,
         else 10, or half the points if those are fewer.
     radius : float, default=None
-        Take all neighbours within this distance instead.
+        Take all neighbors within this distance instead.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -67,11 +67,11 @@ class LaplacianEigenmaps(SpectralEmbedder):
         :mod:`manifoldry.affinity`.
     gamma : float, default=None
         Coefficient of ``affinity="gaussian"``; by default one over the median squared distance
-        to the farthest neighbour.
+        to the farthest neighbor.
     normalization : {"rw", "sym", "none"}, default="rw"
         Eigenvectors f of L f = λ D f (random walk), D^½·f, or eigenvectors of L itself.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
@@ -91,9 +91,9 @@ class LaplacianEigenmaps(SpectralEmbedder):
         The weights W.
     eigenvalues_ : array of shape (n_components,)
         Smallest non-trivial eigenvalues (of the largest component).
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
-    piece_labels_ : array of shape (n_samples,)
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
         The objective Σᵢⱼ Wᵢⱼ‖fᵢ − fⱼ‖² within components, before they are laid out; f are the
@@ -164,11 +164,11 @@ class LaplacianEigenmaps(SpectralEmbedder):
         degree = np.asarray(weighted.matrix.sum(axis=1)).ravel()
         degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
         problem = laplacian_problem(weighted.matrix, degree, self.normalization)
-        pieces = self._pieces(problem, weighted)
+        components = self._components(problem, weighted)
         return self._posed(
             data=data,
             problem=problem,
-            parts=pieces,
+            parts=components,
             weighted=weighted,
             degree=degree,
             normalization=self.normalization,
@@ -177,21 +177,21 @@ class LaplacianEigenmaps(SpectralEmbedder):
     def _posed(self, **stated: Any) -> "PosedLaplacian":
         return PosedLaplacian(**stated)
 
-    def _pieces(self, problem: SpectralProblem, weighted: "Weighted") -> list[IntArray]:
-        """Rows of the pieces to be embedded."""
+    def _components(self, problem: SpectralProblem, weighted: "Weighted") -> list[IntArray]:
+        """Rows of the components to be embedded."""
         has_radius = "radius" in self.get_params(deep=False)
         remedy = GRAPH.remedy if has_radius else "raise n_neighbors"
         graph, policy = weighted.graph, self._policy()
-        return operator_pieces(problem.operator, policy, graph, weighted.weak_link, remedy)
+        return operator_components(problem.operator, policy, graph, weighted.weak_link, remedy)
 
     def _weigh(self, data: Input) -> "Weighted":
         """Weights of the training points, and what gives them to new ones."""
         if isinstance(data, Affinities):
-            self.search_ = "none: the weights were given"
+            self.neighbor_search_ = "none: the weights were given"
             source = GivenWeights(data.n_samples)
             return Weighted(_without_diagonal(data.rows), source, data.lookup, GIVEN_WEIGHTS)
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
-        self.search_ = graph.search
+        self.neighbor_search_ = graph.search
         weights = self._affinity_of(graph).fit(graph)
         local = isinstance(weights, SelfTuningWeights | EntropicWeights)
         with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
@@ -249,12 +249,12 @@ class PosedLaplacian(PosedOnGraph):
 
     def functions(self, spectra: Spectra) -> Array:
         """The functions whose values are coordinates: the eigenvectors as they are."""
-        return spectra.vectors(self.pieces, self.data.n_samples)
+        return spectra.vectors(self.components, self.data.n_samples)
 
     def coordinates(self, spectra: Spectra) -> Array:
         return self.functions(spectra)
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> KernelExtension:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> KernelExtension:
         root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
         return LaplacianExtension(
             self.weighted.source,
@@ -289,7 +289,7 @@ def laplacian_problem(W: Matrix, degree: Array, normalization: Normalization) ->
 
 
 def laplacian(W: Matrix, dense: float = 0.1) -> Matrix:
-    """D − W, dense where that share of entries is there: sparse routines are slow on such."""
+    """D − W, dense where that fraction of entries is there: sparse routines are slow on such."""
     degree = np.asarray(W.sum(axis=1)).ravel()
     if sparse.issparse(W) and W.nnz <= dense * len(degree) ** 2:
         return sparse.csr_array(sparse.diags_array(degree) - W)
@@ -299,7 +299,7 @@ def laplacian(W: Matrix, dense: float = 0.1) -> Matrix:
 
 
 def _without_diagonal(W: Matrix) -> sparse.csr_array:
-    """Weights as a sparse matrix whose diagonal, which says nothing about neighbours, is gone."""
+    """Weights as a sparse matrix whose diagonal, which says nothing about neighbors, is gone."""
     W = sparse.coo_array(W)
     off = (W.row != W.col) & (W.data != 0)
     data = W.data[off].astype(np.float64)

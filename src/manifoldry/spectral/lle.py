@@ -9,14 +9,14 @@ from scipy import sparse
 
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import Barycentric
 from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
     Alignment,
     PosedAlignment,
-    aligned_pieces,
+    aligned_components,
     alignment_problem,
     check_even,
     check_points,
@@ -27,11 +27,11 @@ from manifoldry.util.typing import Array, RandomState
 
 
 class LLE(SpectralEmbedder):
-    """Keep the weights with which every point is the mean of its neighbours.
+    """Keep the weights with which every point is the mean of its neighbors.
 
-    Finds weights that reproduce each point from its neighbours, then coordinates that minimize
+    Finds weights that reproduce each point from its neighbors, then coordinates that minimize
     Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² subject to YᵀY = n·I and 1ᵀY = 0. Weights do not change when a
-    neighbourhood is moved, turned or scaled, so a sheet bent without tearing comes out flat up to
+    neighborhood is moved, turned or scaled, so a sheet bent without tearing comes out flat up to
     an affine map. Use it on densely sampled smooth sheets; Hessian LLE and LTSA recover their
     metric better.
 
@@ -40,15 +40,15 @@ class LLE(SpectralEmbedder):
     n_components : int, default=None
         Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point; by default 10, or half the points if those are fewer.
+        Neighbors per point; by default 10, or half the points if those are fewer.
     metric : str or callable, default="euclidean"
-        Metric in which neighbours are sought; the local fits are Euclidean in any case.
+        Metric in which neighbors are sought; the local fits are Euclidean in any case.
     metric_params : dict, default=None
         Further arguments of the metric.
     reg : float, default=1e-3
-        Ridge of the local weights, as a share of the trace of the local Gram matrix.
+        Ridge of the local weights, as a fraction of the trace of the local Gram matrix.
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
@@ -62,13 +62,13 @@ class LLE(SpectralEmbedder):
     n_components_ : int
         Number of coordinates in use.
     embedding_ : array of shape (n_samples, n_components)
-        The map, of unit variance along every coordinate; pieces are scaled to their size in the
+        The map, of unit variance along every coordinate; components are scaled to their size in the
         data.
     eigenvalues_ : array of shape (n_components,)
         Smallest non-trivial eigenvalues (of the largest component).
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
-    piece_labels_ : array of shape (n_samples,)
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
         The objective, Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² over n.
@@ -124,16 +124,16 @@ class LLE(SpectralEmbedder):
         check_points(name, data)
         graph = check_even(name, self._neighbor_graph(data))
         graph = connected_graph(graph, self._policy(), data)
-        self.search_ = graph.search
+        self.neighbor_search_ = graph.search
         alignment = Reconstruction(graph, reg)
         problem = alignment_problem(alignment)
-        pieces = aligned_pieces(problem, graph, self._policy())
-        return PosedLLE(data, problem, pieces, alignment)
+        components = aligned_components(problem, graph, self._policy())
+        return PosedLLE(data, problem, components, alignment)
 
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction(Alignment):
-    """Squared distances of points on the map from the means of their neighbours."""
+    """Squared distances of points on the map from the means of their neighbors."""
 
     reg: float
 
@@ -145,11 +145,11 @@ class Reconstruction(Alignment):
 
 @dataclass(frozen=True, eq=False)
 class PosedLLE(PosedAlignment):
-    """Maps that keep the weights of neighbours."""
+    """Maps that keep the weights of neighbors."""
 
     alignment: Reconstruction
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Barycentric:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Barycentric:
         return Barycentric(
             self.graph, embedding, self.alignment.reg, self.labels, alignment=self.alignment
         )
@@ -158,7 +158,7 @@ class PosedLLE(PosedAlignment):
 def residual_weights(coordinates: Array, reg: float) -> Array:
     """Rows of I − W (n_block, k) from coordinates (n_block, k, n_features), the point's own first.
 
-    W are the weights with which neighbours reproduce a point.
+    W are the weights with which neighbors reproduce a point.
     """
     differences = coordinates[:, 1:] - coordinates[:, :1]
     # A copy of the point reproduces it, and says nothing of where it lies among the others.

@@ -15,22 +15,22 @@ from manifoldry.extension.base import Extension
 from manifoldry.neighbors.disconnected import ALIGNMENT, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
-from manifoldry.spectral.posed import PosedOnGraph, operator_pieces
+from manifoldry.spectral.posed import PosedOnGraph, operator_components
 from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Alignment(ABC):
-    """What a map costs: a sum of small quadratic forms, one per neighbourhood."""
+    """What a map costs: a sum of small quadratic forms, one per neighborhood."""
 
     graph: NeighborGraph
 
-    # Whether a point belongs to its own neighbourhood.
+    # Whether a point belongs to its own neighborhood.
     includes_itself: ClassVar[bool] = True
 
     @abstractmethod
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        """Sum over all neighbourhoods of what a map costs there."""
+        """Sum over all neighborhoods of what a map costs there."""
 
     def matrix(self) -> sparse.csr_array:
         """The whole as a quadratic form on the training points."""
@@ -42,13 +42,13 @@ class Alignment(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PosedAlignment(PosedOnGraph):
-    """The maps that cost least; new points follow the coordinates of their neighbours."""
+    """The maps that cost least; new points follow the coordinates of their neighbors."""
 
     alignment: Alignment
 
     @property
     def graph(self) -> NeighborGraph:
-        """The neighbour graph of the training points."""
+        """The neighbor graph of the training points."""
         return self.alignment.graph
 
     @property
@@ -72,11 +72,11 @@ def alignment_problem(alignment: Alignment) -> SpectralProblem:
     )
 
 
-def aligned_pieces(
+def aligned_components(
     problem: SpectralProblem, graph: NeighborGraph, policy: DisconnectedPolicy
 ) -> list[IntArray]:
-    """Rows of the pieces to be embedded."""
-    return operator_pieces(problem.operator, policy, graph, ALIGNMENT, "raise n_neighbors")
+    """Rows of the components to be embedded."""
+    return operator_components(problem.operator, policy, graph, ALIGNMENT, "raise n_neighbors")
 
 
 def check_points(name: str, data: Input) -> None:
@@ -89,19 +89,19 @@ def check_points(name: str, data: Input) -> None:
 
 
 def check_even(name: str, graph: NeighborGraph) -> NeighborGraph:
-    """The graph, unless its neighbourhoods differ in size."""
+    """The graph, unless its neighborhoods differ in size."""
     if graph.n_neighbors is None:
         raise ValueError(
-            f"{name} needs the same number of neighbours everywhere; build the "
+            f"{name} needs the same number of neighbors everywhere; build the "
             "graph with n_neighbors instead of radius"
         )
     return graph
 
 
 def _others(graph: NeighborGraph) -> IntArray:
-    """Neighbours without the point itself, but for points that nobody has as a neighbour.
+    """Neighbors without the point itself, but for points that nobody has as a neighbor.
 
-    Those would be in no neighbourhood at all: they take the farthest place in their own.
+    Those would be in no neighborhood at all: they take the farthest place in their own.
     """
     members = graph.indices.reshape(-1, graph.k).copy()
     unchosen = np.setdiff1d(np.arange(graph.n_query), members)

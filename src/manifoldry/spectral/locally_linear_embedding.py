@@ -19,22 +19,22 @@ class LocallyLinearEmbedding(LLE):
     Parameters
     ----------
     n_neighbors : int, default=5
-        Neighbours per point.
+        Neighbors per point.
     n_components : int, default=2
         Number of coordinates.
     reg : float, default=1e-3
-        Ridge of the local weights, as a share of the trace of the local Gram matrix.
+        Ridge of the local weights, as a fraction of the trace of the local Gram matrix.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
     tol, max_iter, hessian_tol, modified_tol, neighbors_algorithm
         Accepted for compatibility and not used: residuals are checked against the gaps, and the
-        neighbour search chooses for itself.
+        neighbor search chooses for itself.
     method : str, default="standard"
         ``"standard"``; others raise and name the class to use.
     random_state : int, RandomState, Generator or None, default=None
         Seed of iterative solvers; ``None`` is a fixed seed.
     n_jobs : int, default=None
-        Threads of the neighbour search.
+        Threads of the neighbor search.
 
     Attributes
     ----------

@@ -10,9 +10,9 @@ from manifoldry.util.typing import Array, RandomState
 
 
 class LTSA(TangentEmbedder):
-    """Align the tangent planes of all neighbourhoods in one map.
+    """Align the tangent planes of all neighborhoods in one map.
 
-    Minimizes the sum over neighbourhoods of the squared distance between their map coordinates
+    Minimizes the sum over neighborhoods of the squared distance between their map coordinates
     and the nearest affine image of their tangent coordinates. A sheet that was bent without
     stretching is recovered with its metric, holes and all. Use it on densely sampled sheets with
     little noise.
@@ -22,17 +22,17 @@ class LTSA(TangentEmbedder):
     n_components : int, default=None
         Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
     n_neighbors : int, default=None
-        Neighbours per point, at least ``n_components + 2``; by default 10, or half the points if
+        Neighbors per point, at least ``n_components + 2``; by default 10, or half the points if
         those are fewer.
     metric : str or callable, default="euclidean"
-        Metric in which neighbours are sought; the local fits are Euclidean in any case.
+        Metric in which neighbors are sought; the local fits are Euclidean in any case.
     metric_params : dict, default=None
         Further arguments of the metric.
     metric_fit : bool, default=True
         Give the map the lengths of the data's short edges. Without it all coordinates have unit
         variance, whatever the shape of the sheet.
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into pieces; see
+        What to do when the graph falls into components; see
         :class:`~manifoldry.neighbors.DisconnectedPolicy`.
     eigen_solver : str or EigenSolver, default="auto"
         See :func:`manifoldry.eigen.resolve_solver`.
@@ -49,7 +49,7 @@ class LTSA(TangentEmbedder):
         The map, in the units of the data, on its principal axes.
     eigenvalues_ : array of shape (n_components,)
         Smallest non-trivial eigenvalues (of the largest component).
-    piece_labels_ : array of shape (n_samples,)
+    component_labels_ : array of shape (n_samples,)
         Component of every point, 0 being the largest; -1 if it was left out.
     loss_ : float
         Sum of the eigenvalues: what the best alignment leaves over.
@@ -106,7 +106,7 @@ class LTSA(TangentEmbedder):
 
 
 class PlaneAlignment(TangentAlignment):
-    """Squared distances of neighbourhoods on the map from affine images of their planes."""
+    """Squared distances of neighborhoods on the map from affine images of their planes."""
 
     includes_itself = False
 

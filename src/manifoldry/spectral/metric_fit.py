@@ -17,14 +17,14 @@ from manifoldry.util.validation import power_of_two_scale
 
 @dataclass(frozen=True, eq=False)
 class MetricFit:
-    """Linear maps that give the edges of a neighbour graph their length in the data."""
+    """Linear maps that give the edges of a neighbor graph their length in the data."""
 
     graph: NeighborGraph
     nearest: int = 5  # longer chords cut across the curvature and shrink the map
     rounds: int = 10  # of reweighting
     torn_at: float = 6.0  # a step this many times as long as others belongs to misplaced points
     fits: float = 0.25  # error up to which a squared length counts as right
-    most: float = 0.8  # share of squared lengths that are right on a sheet
+    most: float = 0.8  # fraction of squared lengths that are right on a sheet
     overreach: float = 1.5  # a map this many times as wide as the paths on it is none
     trusted: float = 3.0  # factor by which a fit without that evidence may differ from a robust one
 
@@ -38,7 +38,7 @@ class MetricFit:
         """
         steps, unit = self._steps(Y, rows)
         if len(steps) == 0:
-            return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this piece are one point
+            return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this component are one point
         A = _root(self._fitted(steps, self._unremarkable(steps)))
         A = A if self._is_sheet(steps @ A) else self._robust_root(steps)
         A = A @ _principal_axes(Y[rows] @ A) * unit

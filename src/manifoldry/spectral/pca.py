@@ -12,7 +12,7 @@ from manifoldry.util.typing import Array, RandomState
 class PCA(SpectralEmbedder):
     """Project on the directions of largest variance.
 
-    Maximises the variance of the coordinates, which is the same as minimizing the squared
+    Maximizes the variance of the coordinates, which is the same as minimizing the squared
     distance between the data and their projection. The map is linear both ways. Use it first:
     what PCA already shows needs no curved map, and its spectrum tells how much is left.
 
@@ -38,13 +38,13 @@ class PCA(SpectralEmbedder):
     components_ : array of shape (n_components, n_features)
         Directions, orthonormal rows; zero where the data have no further direction.
     mean_ : array of shape (n_features,)
-        Centre of the data.
+        Center of the data.
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
-        Variance along each direction (with n - 1), and its share of the whole.
+        Variance along each direction (with n - 1), and its fraction of the whole.
     eigenvalues_ : array of shape (n_components,)
-        Eigenvalues of the centred Gram matrix: n - 1 times the variances.
+        Eigenvalues of the centered Gram matrix: n - 1 times the variances.
     loss_ : float
-        Share of the variance that the coordinates leave out.
+        Fraction of the variance that the coordinates leave out.
     computed_eigenvalues_ : array of shape (n_computed,)
         ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
     residuals_, gaps_ : arrays of shape (n_components,)
@@ -86,19 +86,19 @@ class PCA(SpectralEmbedder):
 
 
 class PrincipalComponents(LinearGram):
-    """PCA's reading of the Gram matrix: shares of the variance."""
+    """PCA's reading of the Gram matrix: fractions of the variance."""
 
     def loss(self, spectra: Spectra) -> float:
-        return max(0.0, 1 - float(self._shares(spectra).sum())) if self.inertia else 0.0
+        return max(0.0, 1 - float(self._fractions(spectra).sum())) if self.inertia else 0.0
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         variances = spectra.largest.values * self.unit**2 / (self.data.n_samples - 1)
         return {
             "explained_variance_": variances,
-            "explained_variance_ratio_": self._shares(spectra),
+            "explained_variance_ratio_": self._fractions(spectra),
             "mean_": extension.mean,
             "components_": extension.components.T,
         }
 
-    def _shares(self, spectra: Spectra) -> Array:
+    def _fractions(self, spectra: Spectra) -> Array:
         return spectra.largest.values / (self.inertia or 1.0)

@@ -13,7 +13,7 @@ from manifoldry.base.input import Input, Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.layout import Pieces, piece_labels
+from manifoldry.extension.layout import Layout, component_labels
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.disconnected import GRAPH, Cause, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
@@ -34,10 +34,10 @@ class Posed(ABC):
     @property
     @abstractmethod
     def problems(self) -> list[SpectralProblem]:
-        """What to solve: one problem for every piece of the map, the largest first."""
+        """What to solve: one problem for every component of the map, the largest first."""
 
     @abstractmethod
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> Extension:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
         """What gives new points their coordinates."""
 
     @property
@@ -46,35 +46,37 @@ class Posed(ABC):
         return 1.0
 
     @property
-    def pieces(self) -> list[IntArray]:
-        """Rows of every piece, the largest first; rows in none of them are left off the map."""
+    def components(self) -> list[IntArray]:
+        """Rows of every component, the largest first; rows in none of them are left off the map."""
         return [np.arange(self.data.n_samples)]
 
     @property
     def sites(self) -> list[IntArray]:
-        """Rows of the points on which each problem is posed: all of its piece, or landmarks."""
-        return self.pieces
+        """Rows of the points on which each problem is posed: all of its component, or landmarks."""
+        return self.components
 
     @cached_property
     def labels(self) -> IntArray:
-        """Piece of every point, -1 where it is left out."""
-        return piece_labels(self.pieces, self.data.n_samples)
+        """Component of every point, -1 where it is left out."""
+        return component_labels(self.components, self.data.n_samples)
 
     @property
     def has_lengths(self) -> bool:
-        """Whether coordinates are lengths in the data, so that pieces keep their size."""
+        """Whether coordinates are lengths in the data, so that components keep their size."""
         return False
 
     def coordinates(self, spectra: Spectra) -> Array:
-        """Coordinates of the training points, (n, k), of every piece by itself."""
+        """Coordinates of the training points, (n, k), of every component by itself."""
         Y = np.zeros((self.data.n_samples, spectra.k))
-        for rows, problem, spectrum in zip(self.pieces, self.problems, spectra.padded, strict=True):
+        for rows, problem, spectrum in zip(
+            self.components, self.problems, spectra.padded, strict=True
+        ):
             Y[rows] = problem.coordinates(spectrum) * self.unit
         return Y
 
-    def lay_out(self, Y: Array) -> Pieces:
-        """Where every piece lies on the map."""
-        return Pieces.of(self.labels, Y, self.data.geometry, self.has_lengths)
+    def lay_out(self, Y: Array) -> Layout:
+        """Where every component lies on the map."""
+        return Layout.of(self.labels, Y, self.data.geometry, self.has_lengths)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         """What leads from the map back to the data; None where they were never seen."""
@@ -94,7 +96,7 @@ class Posed(ABC):
         return {}
 
     def check_connected(self) -> None:
-        """Warn where a sparse operator falls apart, and the method does not embed pieces apart."""
+        """Warn where a sparse operator falls apart, and the method does not embed components apart."""
         operator = self.problems[0].operator
         count = coupled_components(operator).max() + 1 if sparse.issparse(operator) else 1
         if count > 1:
@@ -109,7 +111,7 @@ class Posed(ABC):
         """What `extension` alone would make of the training points.
 
         None where nobody can tell, or where new points follow the coordinates of their
-        neighbours, whatever those are.
+        neighbors, whatever those are.
         """
         points = self.data.points
         return None if points is None else extension.transform(points)
@@ -117,13 +119,13 @@ class Posed(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PosedOnGraph(Posed):
-    """A method whose operator is made from a neighbour graph, and falls apart where that does."""
+    """A method whose operator is made from a neighbor graph, and falls apart where that does."""
 
     problem: SpectralProblem
     parts: list[IntArray]
 
     @property
-    def pieces(self) -> list[IntArray]:
+    def components(self) -> list[IntArray]:
         return self.parts
 
     @cached_property
@@ -133,10 +135,10 @@ class PosedOnGraph(Posed):
         return [self.problem.restrict(rows) for rows in self.parts]
 
     def check_connected(self) -> None:
-        """Pieces are embedded apart, and the policy for them has said so."""
+        """Components are embedded apart, and the policy for them has said so."""
 
     def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        return {"piece_labels_": self.labels}
+        return {"component_labels_": self.labels}
 
 
 def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Input) -> NeighborGraph:
@@ -149,13 +151,14 @@ def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Inpu
     return graph
 
 
-def operator_pieces(
+def operator_components(
     A: Any, policy: DisconnectedPolicy, graph: NeighborGraph | None, weak_link: Cause, remedy: str
 ) -> list[IntArray]:
-    """Rows of the pieces of an operator to be embedded; the policy warns where there are several.
+    """Rows of the components of an operator to be embedded; the policy warns where there are
+    several.
 
-    Without a graph, or where most of the pieces are not the graph's own, `weak_link` is named as
-    the cause; else the graph, which `remedy` would connect.
+    Without a graph, or where most of the components are not the graph's own, `weak_link` is named
+    as the cause; else the graph, which `remedy` would connect.
     """
     labels = coupled_components(A)
     count = labels.max() + 1
@@ -163,9 +166,9 @@ def operator_pieces(
         raise ValueError(no_neighbors(len(labels)))
     if count == 1:
         return [np.arange(len(labels))]
-    # A weight or two may vanish in any graph: what made most of the pieces is the cause.
+    # A weight or two may vanish in any graph: what made most of the components is the cause.
     weak = graph is None or count > 2 * graph.components()[0] - 1
-    return policy.pieces(labels, weak_link if weak else GRAPH._replace(remedy=remedy))
+    return policy.components(labels, weak_link if weak else GRAPH._replace(remedy=remedy))
 
 
 def no_neighbors(n: int) -> str:
@@ -179,7 +182,7 @@ def no_neighbors(n: int) -> str:
 def all_coincide(n: int, to_raise: str = "n_neighbors") -> str:
     """What to say of a graph all of whose edges have no length."""
     return (
-        f"each of the {n} rows coincides with all its neighbours, so the graph says nothing about "
+        f"each of the {n} rows coincides with all its neighbors, so the graph says nothing about "
         f"their places; drop duplicated rows or raise {to_raise}"
     )
 
@@ -187,7 +190,7 @@ def all_coincide(n: int, to_raise: str = "n_neighbors") -> str:
 def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
     """Component of every row of a symmetric operator; couplings lost in rounding do not count.
 
-    Those are below the share `negligible` of both ends' diagonal entries.
+    Those are below the fraction `negligible` of both ends' diagonal entries.
     """
     if isinstance(A, np.ndarray):
         return _dense_components(A, negligible)

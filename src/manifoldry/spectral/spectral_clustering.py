@@ -12,7 +12,7 @@ from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import Normalization
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, PosedLaplacian, Weighted
 from manifoldry.spectral.posed import Posed, coupled_components
 from manifoldry.util.checks import as_generator
@@ -21,7 +21,7 @@ from manifoldry.util.warn import warn
 
 
 class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
-    """Cut the neighbour graph where it is thin.
+    """Cut the neighbor graph where it is thin.
 
     Computes the smoothest functions on the graph, the constant included, which are nearly
     constant on every cluster; scales each point's values to unit length; and clusters them by
@@ -32,11 +32,11 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     n_clusters : int, default=2
         Number of clusters.
     n_neighbors : int, default=None
-        Neighbours per point; by default 10, or half the points if those are fewer.
+        Neighbors per point; by default 10, or half the points if those are fewer.
     radius : float, default=None
-        Take all neighbours within this distance instead.
+        Take all neighbors within this distance instead.
     metric : str or callable, default="euclidean"
-        Metric of the neighbour graph; ``"precomputed"`` for dense distances or a sparse graph
+        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
         of distances.
     metric_params : dict, default=None
         Further arguments of the metric.
@@ -65,9 +65,9 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights.
     eigenvalues_ : array of shape (n_clusters,)
-        Smallest eigenvalues, the trivial zero included: as many zeros as the graph has pieces.
-    piece_labels_ : array of shape (n_samples,)
-        All zero: pieces of the graph are clusters here, not maps of their own.
+        Smallest eigenvalues, the trivial zero included: as many zeros as the graph has components.
+    component_labels_ : array of shape (n_samples,)
+        All zero: components of the graph are clusters here, not maps of their own.
     loss_ : float
         Twice the sum of ``eigenvalues_``.
     computed_eigenvalues_ : array of shape (n_computed,)
@@ -144,20 +144,20 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
     def _posed(self, **stated: Any) -> "PosedCut":
-        # Nothing is deflated: where the graph has pieces, all constants on them are wanted.
+        # Nothing is deflated: where the graph has components, all constants on them are wanted.
         stated["problem"] = replace(stated["problem"], deflate=None)
         return PosedCut(**stated, normalize_rows=bool(self.normalize_rows))
 
-    def _pieces(self, problem: SpectralProblem, weighted: Weighted) -> list[IntArray]:
+    def _components(self, problem: SpectralProblem, weighted: Weighted) -> list[IntArray]:
         return [np.arange(problem.n)]
 
     def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
-        pieces = int(coupled_components(posed.problems[0].operator).max()) + 1
-        if pieces <= self.n_clusters:
+        components = int(coupled_components(posed.problems[0].operator).max()) + 1
+        if components <= self.n_clusters:
             super()._warn_of(posed, spectra)
             return
         warn(
-            f"the neighbour graph has {pieces} pieces, more than n_clusters={self.n_clusters}, and "
+            f"the neighbor graph has {components} components, more than n_clusters={self.n_clusters}, and "
             "does not tell which of them belong together; pass more clusters or raise n_neighbors",
             DisconnectedGraphWarning,
         )
@@ -165,7 +165,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
 
 @dataclass(frozen=True, eq=False)
 class PosedCut(PosedLaplacian):
-    """The whole graph with the constants on its pieces, its coordinates on a sphere if asked."""
+    """The whole graph with the constants on its components, its coordinates on a sphere if asked."""
 
     normalize_rows: bool
 
@@ -173,7 +173,7 @@ class PosedCut(PosedLaplacian):
         Y = super().coordinates(spectra)
         return unit_rows(Y) if self.normalize_rows else Y
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> KernelExtension:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> KernelExtension:
         extension = super().extend(spectra, layout, embedding)
         return UnitRows(extension) if self.normalize_rows else extension
 

@@ -43,14 +43,14 @@ class SpectralEmbedding(LaplacianEigenmaps):
     eigen_tol : float or "auto", default="auto"
         Accepted for compatibility: residuals are always checked against the eigenvalue gaps.
     n_neighbors : int, default=None
-        Neighbours per point, the point itself counted, by default a tenth of the points.
+        Neighbors per point, the point itself counted, by default a tenth of the points.
     n_jobs : int, default=None
         Threads, by default one per core; BLAS keeps its own number.
 
     Attributes
     ----------
     n_components_, n_neighbors_ : int
-        Number of coordinates, and of neighbours, in use.
+        Number of coordinates, and of neighbors, in use.
     affinity_matrix_ : sparse array of shape (n_samples, n_samples)
         scikit-learn's name for ``affinity_``. All other attributes are those of
         :class:`LaplacianEigenmaps`.
@@ -92,7 +92,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     @property
     def metric(self) -> str:
-        """Sparse neighbour graphs are distances that were computed before."""
+        """Sparse neighbor graphs are distances that were computed before."""
         precomputed = self.affinity == "precomputed_nearest_neighbors"
         return "precomputed" if precomputed else "euclidean"
 
@@ -105,7 +105,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
         plan_memory(64.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
         gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
         source = KernelWeights(median_rbf(data.rows, check_positive("gamma", gamma)))
-        self.search_ = "none: every pair has a weight"
+        self.neighbor_search_ = "none: every pair has a weight"
         W = source.kernel.matrix(data.rows)
         if (W == 1).all():
             raise ValueError(all_coincide(n))
@@ -126,12 +126,12 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     @property
     def n_neighbors_(self) -> int:
-        """Neighbours in use, the point itself counted, under scikit-learn's name."""
+        """Neighbors in use, the point itself counted, under scikit-learn's name."""
         n = len(self.embedding_)
         return self._others(n) + 1
 
     def _others(self, n: int) -> int:
-        """Neighbours of a point apart from itself, whom scikit-learn counts among them."""
+        """Neighbors of a point apart from itself, whom scikit-learn counts among them."""
         if self.n_neighbors is None:
             return max(n // 10 - 1, 1)
         if check_count("n_neighbors", self.n_neighbors, minimum=2) > n:

@@ -11,7 +11,7 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.base import Inverse
-from manifoldry.extension.layout import Pieces
+from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalAffine, TangentInverse
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
@@ -20,7 +20,7 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
     Alignment,
     PosedAlignment,
-    aligned_pieces,
+    aligned_components,
     alignment_problem,
     check_even,
     check_points,
@@ -36,8 +36,8 @@ class TangentEmbedder(SpectralEmbedder):
 
     Attributes
     ----------
-    search_ : str
-        How neighbours were found, and why so; how many of them, where not all.
+    neighbor_search_ : str
+        How neighbors were found, and why so; how many of them, where not all.
     """
 
     metric_fit: bool
@@ -51,7 +51,7 @@ class TangentEmbedder(SpectralEmbedder):
 
     @abstractmethod
     def _fewest_neighbors(self, n_components: int) -> int:
-        """Smallest neighbourhood on which the local problem is determined."""
+        """Smallest neighborhood on which the local problem is determined."""
 
     @abstractmethod
     def _tangents(self, graph: NeighborGraph) -> "TangentAlignment":
@@ -61,13 +61,13 @@ class TangentEmbedder(SpectralEmbedder):
         check_points(type(self).__name__, data)
         graph = self._check_neighbors(self._neighbor_graph(data))
         graph = connected_graph(graph, self._policy(), data)
-        self.search_ = graph.search
+        self.neighbor_search_ = graph.search
         _check_places(graph)
         alignment = self._tangents(graph)
         problem = alignment_problem(alignment)
-        pieces = aligned_pieces(problem, graph, self._policy())
+        components = aligned_components(problem, graph, self._policy())
         return PosedSheet(
-            data, problem, pieces, alignment, bool(self.metric_fit), self._inverts_by_planes
+            data, problem, components, alignment, bool(self.metric_fit), self._inverts_by_planes
         )
 
     def _check_neighbors(self, graph: NeighborGraph) -> NeighborGraph:
@@ -76,12 +76,12 @@ class TangentEmbedder(SpectralEmbedder):
         if graph.k < fewest:
             raise ValueError(
                 f"n_neighbors={graph.k} must be at least {fewest} for "
-                f"n_components={self.n_components_}; pass more neighbours or fewer components"
+                f"n_components={self.n_components_}; pass more neighbors or fewer components"
             )
         return graph
 
     def _largest_components(self, data: Input) -> tuple[int, str]:
-        """As many as neighbourhoods of all other points could determine."""
+        """As many as neighborhoods of all other points could determine."""
         n, d = data.n_samples, data.n_features
         most = 0
         while most < d and self._fewest_neighbors(most + 1) < n:
@@ -89,7 +89,7 @@ class TangentEmbedder(SpectralEmbedder):
         if most == 0:
             fewest = self._fewest_neighbors(1) + 1
             raise ValueError(f"{type(self).__name__} needs at least {fewest} rows; n_samples={n}")
-        return most, "the largest that neighbourhoods and features allow"
+        return most, "the largest that neighborhoods and features allow"
 
     def _default_neighbors(self, n: int) -> int:
         usual = min(10, n // 2)
@@ -124,16 +124,16 @@ class PosedSheet(PosedAlignment):
     def coordinates(self, spectra: Spectra) -> Array:
         if not self.metric_fit:
             return super().coordinates(spectra)
-        V = spectra.vectors(self.pieces, self.data.n_samples)
+        V = spectra.vectors(self.components, self.data.n_samples)
         fit, Y = MetricFit(self.graph), V.copy()
-        for rows in self.pieces:
+        for rows in self.components:
             Y[rows] = V[rows] @ fit.fit(V, rows)
-        largest = self.pieces[0]
+        largest = self.components[0]
         warn_if_thinner(Y[largest])
         warn_if_torn(fit.torn(Y, largest), len(largest))
         return Y
 
-    def extend(self, spectra: Spectra, layout: Pieces, embedding: Array) -> LocalAffine:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> LocalAffine:
         graph = self.graph
         return LocalAffine(graph, embedding, with_itself(graph), alignment=self.alignment)
 
@@ -146,7 +146,7 @@ class PosedSheet(PosedAlignment):
 
 
 def warn_if_thinner(Y: Array, thin: float = 1e-6) -> None:
-    """Say so where a sheet is a line: where its width is but the share `thin` of its length."""
+    """Say so where a sheet is a line: where its width is but the fraction `thin` of its length."""
     # The bulk decides: one far point may stretch a coordinate out of all proportion.
     spread = np.quantile(np.abs(Y - np.median(Y, axis=0)), 0.9, axis=0)
     missing = int((spread <= thin * spread.max()).sum())
@@ -162,14 +162,14 @@ def warn_if_torn(count: int, n: int) -> None:
     """Say so where points lie far beyond any path to them."""
     if count:
         warn(
-            f"{count} of {n} points are tied to the others by too few neighbours and lie "
+            f"{count} of {n} points are tied to the others by too few neighbors and lie "
             "several times too far out; raise n_neighbors",
             DisconnectedGraphWarning,
         )
 
 
 def _check_places(graph: NeighborGraph) -> None:
-    """Refuse neighbourhoods that are copies of one point: they have no tangent plane."""
+    """Refuse neighborhoods that are copies of one point: they have no tangent plane."""
     if graph.distances.all():
         return
     place = graph.identical(graph.index.points)

@@ -11,7 +11,7 @@ from manifoldry.util.typing import Array
 
 CONFIDENCE = 0.95
 ANYWHERE = (-np.inf, np.inf)
-SHARE = (0.0, 1.0)
+FRACTION = (0.0, 1.0)
 
 
 def half_width(freedom: float = np.inf) -> float:
@@ -85,15 +85,17 @@ class Estimate(float):
         return cls.with_error(mean, float(values.std(ddof=1)) * np.sqrt(left / n), n - 1, within)
 
     @classmethod
-    def of_share(cls, hits: NDArray[np.bool_], population: int | None = None) -> Self:
-        """The share of true entries; Wilson's interval, which is right near 0 and 1 too."""
-        share, n = float(np.mean(hits)), len(hits)
+    def of_fraction(cls, hits: NDArray[np.bool_], population: int | None = None) -> Self:
+        """The fraction of true entries; Wilson's interval, which is right near 0 and 1 too."""
+        fraction, n = float(np.mean(hits)), len(hits)
         if population is not None and n >= population:
-            return cls(share)
+            return cls(fraction)
         z2 = half_width() ** 2 * _left(n, population) / n
-        middle = (share + z2 / 2) / (1 + z2)
-        half = np.sqrt(z2 * share * (1 - share) + z2**2 / 4) / (1 + z2)
-        return cls(share, max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half)))
+        middle = (fraction + z2 / 2) / (1 + z2)
+        half = np.sqrt(z2 * fraction * (1 - fraction) + z2**2 / 4) / (1 + z2)
+        return cls(
+            fraction, max(0.0, min(fraction, middle - half)), min(1.0, max(fraction, middle + half))
+        )
 
     @classmethod
     def of_bootstrap(
@@ -140,5 +142,5 @@ class Estimate(float):
 
 
 def _left(n: int, population: int | None) -> float:
-    """Share of the variance that is left where n of a finite population were looked at."""
+    """Fraction of the variance that is left where n of a finite population were looked at."""
     return 1.0 if population is None else (population - n) / (population - 1)

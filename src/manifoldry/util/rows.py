@@ -93,7 +93,7 @@ def _sparse_row_keys(X: Matrix, multipliers: Keys) -> Keys:
 def _bits(values: Any) -> Keys:
     """Scrambled bit patterns of `values` as float64, zero for zero.
 
-    Adding zero turns -0.0 into 0.0. Numbers of few digits, such as grey levels, differ only in
+    Adding zero turns -0.0 into 0.0. Numbers of few digits, such as gray levels, differ only in
     their high bits, which the sums modulo 2⁶⁴ would push out: the shift brings them down.
     """
     bits = np.ascontiguousarray(np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)

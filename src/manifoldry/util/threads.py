@@ -46,7 +46,7 @@ def threads_allowed(n_jobs: int | None) -> Iterator[None]:
 def thread_count() -> int:
     """Threads to use: what was allowed, by default all cores the process may use.
 
-    joblib's workers find their share of the cores in ``OMP_NUM_THREADS``.
+    joblib's workers find their fraction of the cores in ``OMP_NUM_THREADS``.
     """
     if (allowed := _ALLOWED.get()) is not None:
         return allowed

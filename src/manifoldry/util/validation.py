@@ -9,7 +9,7 @@ from scipy import sparse
 
 from manifoldry.util.typing import Array, IntArray, Matrix
 
-# Share of the largest entry up to which a matrix may fail to be what it should be.
+# Fraction of the largest entry up to which a matrix may fail to be what it should be.
 ROUNDING = 1e-6
 
 
@@ -46,7 +46,7 @@ def read_rows(X: Any, least: int) -> Matrix:
 def canonical(X: Matrix) -> Matrix:
     """Sparse data with every entry stored once, and 32-bit indices where those suffice.
 
-    Repeated entries, which stand for their sum, would be read as several neighbours or several
+    Repeated entries, which stand for their sum, would be read as several neighbors or several
     features further down; and not every metric takes 64-bit indices.
     """
     if not sparse.issparse(X):
@@ -191,7 +191,7 @@ def spread_rows(n_rows: int, most: int) -> IntArray:
 
 
 def split_by_label(labels: IntArray) -> list[IntArray]:
-    """Rows of every label 0, 1, ..., ascending; rows labelled -1 belong nowhere."""
+    """Rows of every label 0, 1, ..., ascending; rows labeled -1 belong nowhere."""
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(labels.max() + 2))
     return [order[a:b] for a, b in pairwise(starts)]

@@ -64,8 +64,8 @@ class ConformalInverse(
         Probability with which the radius holds the true point. At least ``coverage / (1 -
         coverage)`` points must be held out, 9 for 0.9, else radii are infinite, with a warning.
     calibration : float, default=None
-        Share of the data that is held out; by default a quarter, of data for a model that is fitted
-        already half. The others tell the local errors.
+        Fraction of the data that is held out; by default a quarter, of data for a model that is
+        fitted already half. The others tell the local errors.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the split; ``None`` is a fixed seed.
 
@@ -117,9 +117,9 @@ class ConformalInverse(
         y : ignored
             Present for scikit-learn's sake.
         """
-        _check_share("coverage", self.coverage)
+        _check_fraction("coverage", self.coverage)
         if self.calibration is not None:
-            _check_share("calibration", self.calibration)
+            _check_fraction("calibration", self.calibration)
         estimator = self._prepared()
         data = check_data(self, X, reset=True, ensure_min_samples=4)
         seen, held_out = self._split(data.shape[0], as_generator(self.random_state, unset=0))
@@ -140,8 +140,8 @@ class ConformalInverse(
         self,
         Z: Array,
         X: Matrix,
-        usual: float = 0.99,  # share of held-out points that must not be flagged
-        single: float = 1e-5,  # share of the map's extent that single precision may lose
+        usual: float = 0.99,  # fraction of held-out points that must not be flagged
+        single: float = 1e-5,  # fraction of the map's extent that single precision may lose
     ) -> None:
         back = self._back(Z)
         self.errors_ = _lengths(X, back)
@@ -170,9 +170,9 @@ class ConformalInverse(
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Rows that local errors come from, and rows that are held out."""
-        share = 0.5 if isinstance(self.estimator, FrozenEstimator) else 0.25
-        share = share if self.calibration is None else self.calibration
-        count = min(max(1, round(share * n)), n - 3)
+        fraction = 0.5 if isinstance(self.estimator, FrozenEstimator) else 0.25
+        fraction = fraction if self.calibration is None else self.calibration
+        count = min(max(1, round(fraction * n)), n - 3)
         order = rng.permutation(n)
         return np.sort(order[count:]), np.sort(order[:count])
 
@@ -257,7 +257,7 @@ class LocalError:
     Z: Array  # positions whose errors are known
     lengths: Array  # their errors, leaving each out
     n_near: int = 10  # positions whose errors make up the local error
-    least: float = 0.1  # share of the mean error that no local error falls below
+    least: float = 0.1  # fraction of the mean error that no local error falls below
 
     @classmethod
     def of(cls, Z: Array, X: Matrix) -> "LocalError":
@@ -317,6 +317,6 @@ def _placed(estimator: Any, X: Any) -> Array:
         return np.asarray(estimator.transform(X), dtype=np.float64)
 
 
-def _check_share(name: str, value: Any) -> None:
+def _check_fraction(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise ValueError(f"{name}={value!r} must lie between 0 and 1, both excluded")

@@ -27,7 +27,7 @@ def regression_errors(embedding: Any, *, n_rows: int = 2000, n_distances: int = 
     Local linear regression on the earlier coordinates, with weights exp(−d²/ε²) and ε a third of
     their median distance, leaving each point out; the root mean squared error is divided by the
     coordinate's standard deviation. The bandwidth is fixed and wide, so that functions which
-    oscillate fast are not recognised; :func:`manifoldry.metrics.redundancy` chooses its own.
+    oscillate fast are not recognized; :func:`manifoldry.metrics.redundancy` chooses its own.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def select_independent(
     eigenvectors Uᵢ, (n_candidates, dimension), are an orthonormal basis of the tangent space as the
     candidates see it. A set S of coordinates is scored by the volume that the rows S of Uᵢ span
     once their columns have unit length: 1 if tangent directions stay at right angles, 0 if two of
-    them collapse. Maximised over the sets that contain the first coordinate is
+    them collapse. Maximized over the sets that contain the first coordinate is
 
         meanᵢ log vol Uᵢ[S] − zeta · Σ_{k∈S} λₖ/λ₁,
 
@@ -249,8 +249,8 @@ def _line_at(z: Array, moments: Array, flat: float = 1e-6) -> Array:
     """Value at z, (n_rows, p), of the lines with these weighted means of f, Z, Z·f and Z·Zᵀ.
 
     It is f̄ + (z − Z̄)ᵀ C⁺ c, with C the covariance of Z and c that of Z and f. Moments about the
-    origin lose no digits that matter: Z is standardised and the kernel wide. Along a direction
-    with less than the share `flat` of the largest variance there is no slope.
+    origin lose no digits that matter: Z is standardized and the kernel wide. Along a direction
+    with less than the fraction `flat` of the largest variance there is no slope.
     """
     n, p = z.shape
     f, Z, Zf, ZZ = np.split(moments, [1, 1 + p, 1 + 2 * p], axis=1)

@@ -35,7 +35,7 @@ def sequential_regression(
         Number of coordinates.
     bandwidth : float, default=0.3
         Standard deviation of the Gaussian kernel, in units of the root mean squared length of the
-        coordinates so far, each of which is centred and has unit variance.
+        coordinates so far, each of which is centered and has unit variance.
 
     Returns
     -------

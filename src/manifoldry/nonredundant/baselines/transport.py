@@ -32,18 +32,18 @@ class Advection:
         The coordinates up to where the graph fell apart.
     points : array of shape (n_samples, n_features)
         Where the data had moved when the last graph was built.
-    n_pieces : int
+    n_components : int
         Components of that graph; 1 if all coordinates that were asked for could be found.
     """
 
     embedding: Array
     points: Array
-    n_pieces: int
+    n_components: int
 
     @property
     def disconnected(self) -> bool:
         """Whether the graph fell apart, so that there may be fewer coordinates than asked for."""
-        return self.n_pieces > 1
+        return self.n_components > 1
 
 
 def advection(
@@ -58,7 +58,7 @@ def advection(
 
     A coordinate f is the one-dimensional Laplacian eigenmap. Points then move along the manifold
     in the direction of f's gradient until f has its mean value everywhere: in steps of at most
-    half the distance between neighbours, each followed by a projection to the tangent plane at the
+    half the distance between neighbors, each followed by a projection to the tangent plane at the
     nearest original points, where f and its gradient are found by local linear regression. A new
     graph on the moved points gives the next coordinate. Points that collapse to several places, as
     those of a ring do to two, have no connected graph; there the method ends, and the result says
@@ -72,7 +72,7 @@ def advection(
     n_components : int, default=2
         Number of coordinates, at most `dimension`: each takes one away.
     n_neighbors : int, default=None
-        Neighbours per point, more than `dimension`; by default 10, or half the points if those
+        Neighbors per point, more than `dimension`; by default 10, or half the points if those
         are fewer.
     dimension : int, default=2
         Dimension of the manifold.
@@ -108,13 +108,13 @@ def advection(
         )
     F = np.empty((len(X), 0))
     while True:
-        W, n_pieces = graph_weights(X, k)
-        if n_pieces > 1:
-            return Advection(F, X, n_pieces)
+        W, n_components = graph_weights(X, k)
+        if n_components > 1:
+            return Advection(F, X, n_components)
         f = LaplacianEigenmaps(1, affinity="precomputed").fit_transform(W)[:, 0]
         F = np.column_stack([F, f])
         if F.shape[1] == count:
-            return Advection(F, X, n_pieces)
+            return Advection(F, X, n_components)
         X = _collapse(X, standardized(f[:, None])[:, 0], k, dimension - F.shape[1] + 1, most)
 
 
@@ -124,7 +124,7 @@ def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
         if dimension > bound:
             raise ValueError(
                 f"dimension={dimension} must be at most {what}={bound}, which is all that a "
-                f"neighbourhood can span; pass dimension={bound} or fewer"
+                f"neighborhood can span; pass dimension={bound} or fewer"
             )
     return dimension
 
@@ -168,7 +168,7 @@ class _Field:
     k: int
     dimension: int
     arrived: float = 0.02  # standard deviations of f that count as none
-    flat: float = 1e-6  # share of the largest extent below which neighbours have none
+    flat: float = 1e-6  # fraction of the largest extent below which neighbors have none
 
     def step(self, Y: Array, longest: float) -> tuple[Array, NDArray[np.bool_]]:
         """Points after a step towards f = 0, cut to `longest`, and which of them need no other."""
@@ -185,7 +185,7 @@ class _Field:
     def chart(self, Y: Array) -> _Chart:
         """The manifold and the function around Y, by weighted principal axes and least squares.
 
-        Weights fade with the distance: in sharp neighbourhoods the gradient jumps, paths merge, and
+        Weights fade with the distance: in sharp neighborhoods the gradient jumps, paths merge, and
         points that arrive in clumps have no connected graph.
         """
         members, distances = self.index.nearest(Y, self.k)

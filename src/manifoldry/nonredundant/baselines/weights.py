@@ -28,6 +28,6 @@ def degrees(W: Matrix) -> Array:
 
 
 def graph_weights(X: Array, k: int) -> tuple[sparse.csr_array, int]:
-    """Weights of the neighbour graph, and the number of pieces they leave."""
+    """Weights of the neighbor graph, and the number of components they leave."""
     W = local_weights(NeighborGraph.build(X, k))
     return W, int(coupled_components(sparse.diags_array(degrees(W)) - W).max()) + 1

@@ -1,12 +1,12 @@
-"""Pieces of a map at their true sizes and relative positions."""
+"""Components of a map at their true sizes and relative positions."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
-from manifoldry.extension import pieces as pieces_module
-from manifoldry.extension.layout import Geometry, Pieces, piece_rows
+from manifoldry.extension import components as layout_module
+from manifoldry.extension.layout import Geometry, Layout, component_rows
 
 SIZES = [20, 12, 7, 4, 1]
 
@@ -25,7 +25,7 @@ def labels(rng):
 
 @pytest.fixture(name="X")
 def data(rng, labels):
-    """Pieces of different sizes, whose centres span three dimensions."""
+    """Components of different sizes, whose centers span three dimensions."""
     centers = rng.normal(size=(len(SIZES), 3)) * 30
     spread = np.array([1.0, 4.0, 0.3, 2.0, 0.0])
     return centers[labels] + spread[labels, None] * rng.normal(size=(len(labels), 3))
@@ -39,14 +39,14 @@ def centers_of(X, rows):
     return np.array([X[row].mean(axis=0) for row in rows])
 
 
-def test_rows_of_pieces_in_order():
+def test_rows_of_components_in_order():
     labels = np.array([1, 0, -1, 1, 2, 0])
-    assert [rows.tolist() for rows in piece_rows(labels)] == [[1, 5], [0, 3], [4]]
+    assert [rows.tolist() for rows in component_rows(labels)] == [[1, 5], [0, 3], [4]]
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.csr_matrix])
 def test_geometry_of_points(X, labels, kind):
-    rows = piece_rows(labels)
+    rows = component_rows(labels)
     geometry = Geometry.of_points(kind(X), rows)
     np.testing.assert_allclose(geometry.centers, centers_of(X, rows))
     np.testing.assert_allclose(geometry.radii, [radius(X[row]) for row in rows], atol=1e-13)
@@ -63,17 +63,17 @@ def test_geometry_of_single_precision_points_is_taken_in_double(rng):
 
 
 def test_distances_tell_the_same_geometry_as_points(X, labels):
-    rows = piece_rows(labels)
+    rows = component_rows(labels)
     a, b = Geometry.of_points(X, rows), Geometry.of_distances(cdist(X, X), rows)
     np.testing.assert_allclose(b.radii, a.radii, rtol=1e-10, atol=1e-6)
     np.testing.assert_allclose(pdist(b.centers), pdist(a.centers), rtol=1e-10)
 
 
 def test_distances_in_blocks_tell_the_same(X, labels, monkeypatch):
-    rows, D = piece_rows(labels), cdist(X, X)
+    rows, D = component_rows(labels), cdist(X, X)
     whole = Geometry.of_distances(D, rows)
     blocks = [slice(start, start + 9) for start in range(0, len(D), 9)]
-    monkeypatch.setattr(pieces_module, "row_blocks", lambda n, width: blocks)
+    monkeypatch.setattr(layout_module, "row_blocks", lambda n, width: blocks)
     cut = Geometry.of_distances(D, rows)
     np.testing.assert_allclose(cut.radii, whole.radii, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pdist(cut.centers), pdist(whole.centers), rtol=1e-12)
@@ -82,14 +82,14 @@ def test_distances_in_blocks_tell_the_same(X, labels, monkeypatch):
 def test_rows_left_out_do_not_count(X, labels):
     D = cdist(X, X)
     partial = np.where(labels == 1, -1, np.where(labels == 0, 0, 1))
-    rows = piece_rows(partial)
+    rows = component_rows(partial)
     a, b = Geometry.of_points(X, rows), Geometry.of_distances(D, rows)
     np.testing.assert_allclose(pdist(b.centers), pdist(a.centers), rtol=1e-10)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_any_magnitude(X, labels, scale):
-    rows = piece_rows(labels)
+    rows = component_rows(labels)
     expected = Geometry.of_points(X, rows)
     for geometry in (
         Geometry.of_points(X * scale, rows),
@@ -108,29 +108,29 @@ def test_any_magnitude(X, labels, scale):
 def test_sizes_and_relative_positions_on_the_map_are_those_in_the_data(
     X, labels, rng, n_components, by
 ):
-    rows = piece_rows(labels)
+    rows = component_rows(labels)
     geometry = (
         Geometry.of_points(X, rows) if by == "points" else Geometry.of_distances(cdist(X, X), rows)
     )
-    Y = rng.normal(size=(len(X), n_components)) + 5  # any coordinates within pieces
+    Y = rng.normal(size=(len(X), n_components)) + 5  # any coordinates within components
     Y[rows[4]] = 0
-    pieces = Pieces.lay_out(labels, Y, geometry)
-    placed = pieces.place(Y, labels)
+    components = Layout.lay_out(labels, Y, geometry)
+    placed = components.place(Y, labels)
     np.testing.assert_allclose(
         [radius(placed[row]) for row in rows], [radius(X[row]) for row in rows], atol=1e-6
     )
     np.testing.assert_allclose(
         pdist(centers_of(placed, rows)), pdist(centers_of(X, rows)), rtol=1e-9
     )
-    # Within a piece it is a similarity: shapes stay as they were.
+    # Within a component it is a similarity: shapes stay as they were.
     ratio = pdist(placed[rows[0]]) / pdist(Y[rows[0]])
     np.testing.assert_allclose(ratio, ratio[0], rtol=1e-10)
 
 
-def test_fewer_components_keep_the_main_axes_of_the_centres(X, labels, rng):
-    rows = piece_rows(labels)
+def test_fewer_components_keep_the_main_axes_of_the_centers(X, labels, rng):
+    rows = component_rows(labels)
     Y = rng.normal(size=(len(X), 1))
-    placed = Pieces.lay_out(labels, Y, Geometry.of_points(X, rows)).place(Y, labels)
+    placed = Layout.lay_out(labels, Y, Geometry.of_points(X, rows)).place(Y, labels)
     centers = centers_of(X, rows)
     _, _, axes = np.linalg.svd(centers - centers.mean(axis=0))
     expected = (centers - centers.mean(axis=0)) @ axes[0]
@@ -140,43 +140,43 @@ def test_fewer_components_keep_the_main_axes_of_the_centres(X, labels, rng):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_layout_has_a_fixed_sign(labels, seed):
-    """Mirror images are not left to chance: the largest coordinate of a centre is positive."""
+    """Mirror images are not left to chance: the largest coordinate of a center is positive."""
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(len(labels), 3)), rng.normal(size=(len(labels), 2))
-    rows = piece_rows(labels)
+    rows = component_rows(labels)
     centers = centers_of(
-        Pieces.lay_out(labels, Y, Geometry.of_points(X, rows)).place(Y, labels), rows
+        Layout.lay_out(labels, Y, Geometry.of_points(X, rows)).place(Y, labels), rows
     )
     assert (centers[np.abs(centers).argmax(axis=0), [0, 1]] > 0).all()
 
 
-def test_new_points_go_with_their_piece_and_unknown_ones_nowhere(X, labels, rng):
+def test_new_points_go_with_their_component_and_unknown_ones_nowhere(X, labels, rng):
     Y = rng.normal(size=(len(X), 2))
-    pieces = Pieces.lay_out(labels, Y, Geometry.of_points(X, piece_rows(labels)))
-    new, piece = rng.normal(size=(4, 2)), np.array([0, 3, -1, 1])
-    placed = pieces.place(new, piece)
+    components = Layout.lay_out(labels, Y, Geometry.of_points(X, component_rows(labels)))
+    new, component = rng.normal(size=(4, 2)), np.array([0, 3, -1, 1])
+    placed = components.place(new, component)
     assert np.isnan(placed[2]).all()
     for i in (0, 1, 3):
-        expected = new[i] * pieces.scale[piece[i]] + pieces.offset[piece[i]]
+        expected = new[i] * components.scale[component[i]] + components.offset[component[i]]
         np.testing.assert_array_equal(placed[i], expected)
 
 
-def test_a_single_piece_stays_as_it_is(rng):
+def test_a_single_component_stays_as_it_is(rng):
     Y = rng.normal(size=(6, 2))
-    pieces = Pieces.single(np.zeros(6, dtype=int), 2)
-    np.testing.assert_array_equal(pieces.place(Y, pieces.labels), Y)
+    components = Layout.single(np.zeros(6, dtype=int), 2)
+    np.testing.assert_array_equal(components.place(Y, components.labels), Y)
 
 
-def test_pieces_of_unknown_position_do_not_overlap(rng):
+def test_components_of_unknown_position_do_not_overlap(rng):
     labels = np.repeat([0, 1, 2], [9, 5, 5])
     Y = rng.uniform(-1, 1, size=(19, 2))
-    rows = piece_rows(labels)
-    placed = Pieces.lay_out(labels, Y, Geometry.unknown(rows)).place(Y, labels)
+    rows = component_rows(labels)
+    placed = Layout.lay_out(labels, Y, Geometry.unknown(rows)).place(Y, labels)
     np.testing.assert_allclose([radius(placed[row]) for row in rows], 1)
     np.testing.assert_allclose(np.sort(pdist(centers_of(placed, rows))), [4, 4, 8])
 
 
-def test_a_wide_sparse_piece_is_not_made_dense_at_once(rng, monkeypatch):
+def test_a_wide_sparse_component_is_not_made_dense_at_once(rng, monkeypatch):
     at = rng.integers(0, 500, 2500), rng.integers(0, 50_000, 2500)
     X = sparse.csr_array((rng.uniform(size=2500), at), shape=(500, 50_000))
     made = []
@@ -191,8 +191,8 @@ def test_a_wide_sparse_piece_is_not_made_dense_at_once(rng, monkeypatch):
     np.testing.assert_allclose(geometry.radii[0], expected, rtol=1e-12)
 
 
-def test_many_pieces_take_no_time():
+def test_many_components_take_no_time():
     labels = np.arange(1000)
     X = np.random.default_rng(0).normal(size=(1000, 2))
-    geometry = Geometry.of_distances(cdist(X, X), piece_rows(labels))
+    geometry = Geometry.of_distances(cdist(X, X), component_rows(labels))
     np.testing.assert_array_equal(geometry.radii, 0)
