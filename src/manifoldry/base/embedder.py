@@ -1,8 +1,9 @@
 """What all embeddings share: fit, map points both ways, return training rows to their place."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from manifoldry.base.input import Distances, GraphOptions, Input, Lookup, Points
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import MapSpacing, coordinate_redundancy
+from manifoldry.extension.regressor import check_regressor, fit_extension, fit_inverse
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
@@ -45,6 +47,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _counted_by = "n_components"
     # What a user may pass as `disconnected`.
     _policies: tuple[str, ...] = OPTIONS
+    # Inverses of the method itself that may be passed by name.
+    _named_inverses: tuple[str, ...] = ()
     # Whether a neighbor graph may be passed in place of data.
     _takes_graphs = False
     # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
@@ -68,6 +72,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         y : ignored
             Present for scikit-learn's sake.
         """
+        for name in ("extension", "inverse"):
+            self._regressor(name)  # raises before the work begins
         with self._learning() as former, threads_allowed(getattr(self, "n_jobs", None)):
             self._fit(X, former)
         return self
@@ -98,12 +104,31 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Y = posed.coordinates(spectra)
         layout = posed.lay_out(Y)
         self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
-        self.extension_ = posed.extend(spectra, layout, self.embedding_)
-        for name, value in posed.evidence(spectra, Y, self.extension_).items():
+        formula = posed.extend(spectra, layout, self.embedding_)
+        for name, value in posed.evidence(spectra, Y, formula).items():
             setattr(self, name, value)
-        self.inverse_ = posed.invert(self.embedding_, self.extension_)
-        self._lookup = posed.lookup
+        invert = partial(posed.invert, self.embedding_, formula)
+        self._map_points(posed.data, posed.lookup, formula, invert)
         self._learned |= {"_lookup", *(name for name in vars(self) if name.endswith("_"))}
+
+    def _map_points(
+        self, data: Input, lookup: Lookup | None, formula: Extension, invert: Callable[[], Any]
+    ) -> None:
+        """Set what maps new points to coordinates and back: the method's own, or a regressor.
+
+        `formula` and `invert` are those of the method; `lookup` finds training points.
+        """
+        extension, inverse = self._regressor("extension"), self._regressor("inverse")
+        Y = self.embedding_.astype(np.float64)
+        rows = data.rows if data.pairwise else data.points
+        self.extension_ = formula if extension is None else fit_extension(extension, rows, Y)
+        self.inverse_ = invert() if inverse is None else fit_inverse(inverse, data.points, Y)
+        self._lookup = lookup
+
+    def _regressor(self, name: str) -> Any:
+        """The regressor passed as `extension` or `inverse`; None for the method's own."""
+        names = self._named_inverses if name == "inverse" else ()
+        return check_regressor(name, getattr(self, name, None), names)
 
     score = score
 
@@ -152,14 +177,24 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         Z = self._check_positions(X)
         if self.inverse_ is None:
-            raise ValueError(
-                f"this {type(self).__name__} was fitted on precomputed values, so it never saw "
-                "the data that inverse_transform would have to return; fit it on the data"
-            )
+            raise ValueError(self._why_no_inverse())
         data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
         return data, MapSpacing(self.embedding_[self._on_map]).remoteness(Z)
+
+    def _why_no_inverse(self) -> str:
+        name = type(self).__name__
+        if self._reads.pairwise:
+            return (
+                f"this {name} was fitted on precomputed values, so it never saw the data that "
+                "inverse_transform would have to return; fit it on the data"
+            )
+        return (
+            f"this {name} has no inverse: the method defines none, or it was fitted on a graph "
+            "without data; fit it on the data with inverse= a regressor, such as "
+            "sklearn.neighbors.KNeighborsRegressor()"
+        )
 
     def _check_positions(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, Points
 from manifoldry.eigen import EigenSolver
@@ -28,6 +29,7 @@ from manifoldry.util.warn import warn
 _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 
 
+@shared_docs
 class ConformalEigenmaps(Embedder):
     """Mix smooth functions of the data into the map that best preserves angles.
 
@@ -60,26 +62,22 @@ class ConformalEigenmaps(Embedder):
         the best map in so many coordinates near them. Else those axes are the map, as published:
         if angles are preserved better in more dimensions, as those of a half sphere are in three,
         that is a projection, which distorts them.
-    n_neighbors : int, default=None
-        Neighbors per point; by default 10, or half the points if those are fewer.
+    {n_neighbors}
     metric : str or callable, default="euclidean"
         Metric in which neighbors are sought; angles are Euclidean in any case.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {metric_params}
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into components; see
-        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
+        {disconnected}
     eigen_solver : str or EigenSolver, default="auto"
         Of a basis that is given by name; see :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+    {extension}
+    {inverse}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     n_basis_ : int
         Number of eigenvectors that were mixed.
     embedding_ : array of shape (n_samples, n_components)
@@ -89,19 +87,18 @@ class ConformalEigenmaps(Embedder):
     scales_ : array of shape (n_samples,)
         √sᵢ of the map in that size: length on the map over length in the data near every point.
         NaN where a point coincides with its neighbors or was left out.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_components,)
         Variance of the convex problem's map along its first principal axes (of the largest
         component), as a fraction of the whole.
     computed_eigenvalues_ : array of shape (n_basis,)
         The same along all of them, which sums to one.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
-    component_labels_ : array of shape (n_samples,)
-        Component of every point, 0 being the largest; -1 if it was left out.
+    {dimension_hint_}
+    {component_labels_}
     basis_ : spectral estimator
         The fitted copy whose eigenvectors were mixed.
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+    {neighbor_search_}
     solver_ : str
         Which eigensolver found those, why that one, and how well it did.
     loss_ : float
@@ -148,6 +145,8 @@ class ConformalEigenmaps(Embedder):
         metric_params: dict[str, Any] | None = None,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -160,6 +159,8 @@ class ConformalEigenmaps(Embedder):
         self.metric_params = metric_params
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -173,15 +174,14 @@ class ConformalEigenmaps(Embedder):
         self.component_labels_ = _labels(self.basis_, graph.n_query)
         maps = self._maps(graph, self.component_labels_)
         layout = self._store(data, maps)
-        self.extension_ = Mixture(
+        formula = Mixture(
             self.basis_.extension_,
             graph.index,
             np.stack([found.center for found in maps]),
             np.stack([found.axes for found in maps]),
             layout,
         )
-        self.inverse_ = regression(self.embedding_, data.points)
-        self._lookup = graph
+        self._map_points(data, graph, formula, lambda: regression(self.embedding_, data.points))
 
     def _graph(self, data: Input) -> NeighborGraph:
         if isinstance(data, Points):  # else the basis has single precision

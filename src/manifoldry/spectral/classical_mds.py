@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigvals, eigvalsh
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import AllDistances, Input, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.from_distances import DistancesTo, Gower
@@ -15,6 +16,7 @@ from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import largest_modulus, power_of_two_scale
 
 
+@shared_docs
 class ClassicalMDS(SpectralEmbedder):
     """Find points whose inner products match those that the distances imply.
 
@@ -24,28 +26,27 @@ class ClassicalMDS(SpectralEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
+    {n_components}
     metric : str or callable, default="euclidean"
         Any metric of :func:`sklearn.metrics.pairwise_distances`, or ``"precomputed"``: then `X`
         is a square matrix of distances, and ``transform`` takes distances from new points to
         the training points. Euclidean data never form an n × n matrix; other metrics do.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {metric_params}
     additive_constant : bool, default=False
         Add to all distances the smallest constant that makes them Euclidean (Cailliez). It
         removes negative eigenvalues at the price of O(n³) work and inflated small distances.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
+    {eigen_solver}
+    {extension}
+    {inverse}
+    {random_state}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         Coordinates in the units of the distances.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues of B; a coordinate of negative eigenvalue is zero.
     negative_fraction_ : float or None
@@ -55,15 +56,10 @@ class ClassicalMDS(SpectralEmbedder):
         The strain as a fraction of Σ Bᵢⱼ², which no unit of length changes.
     additive_constant_ : float
         The constant that was added, or 0.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -85,6 +81,8 @@ class ClassicalMDS(SpectralEmbedder):
         metric_params: dict[str, Any] | None = None,
         additive_constant: bool = False,
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -92,6 +90,8 @@ class ClassicalMDS(SpectralEmbedder):
         self.metric_params = metric_params
         self.additive_constant = additive_constant
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
 
     @property

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from manifoldry.affinity import Affinity, Gaussian
 from manifoldry.affinity.bandwidths import kernel_growth
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.exceptions import RankWarning
@@ -22,6 +23,7 @@ from manifoldry.util.validation import spread_rows
 from manifoldry.util.warn import warn
 
 
+@shared_docs
 class DiffusionMaps(LaplacianEigenmaps):
     """Place points so that straight distances match the distances of a random walk.
 
@@ -32,15 +34,11 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
+    {n_components}
     n_neighbors : int, default=None
         Neighbors per point; by default 20, or all if there are fewer.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {metric}
+    {metric_params}
     gamma : float, default=None
         Coefficient in the weights exp(−gamma·d²); by default the one at which the sum of all
         weights grows fastest with the bandwidth, on a logarithmic scale.
@@ -50,19 +48,16 @@ class DiffusionMaps(LaplacianEigenmaps):
     t : float, default=1.0
         Number of steps of the walk.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
-        What to do when the graph falls into components; see
-        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        {disconnected}
+    {eigen_solver}
+    {extension}
+    {inverse}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         The map ℓᵗ·ψ, with ψ of unit variance under the walk's stationary distribution.
     gamma_ : float
@@ -71,21 +66,17 @@ class DiffusionMaps(LaplacianEigenmaps):
         Eigenvalues ℓ of the transition matrix after the leading 1, largest first.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights, density divided out.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_components,)
         1 − ℓ (of the largest component).
-    component_labels_ : array of shape (n_samples,)
-        Component of every point, 0 being the largest; -1 if it was left out.
+    {component_labels_}
     loss_ : float
         Twice the sum of ``eigenvalues_`` of all components.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -113,6 +104,8 @@ class DiffusionMaps(LaplacianEigenmaps):
         t: float = 1.0,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -125,6 +118,8 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.t = t
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 

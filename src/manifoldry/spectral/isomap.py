@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.affinity.dense import GivenKernel
 from manifoldry.affinity.gaussian import local_weights
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import Extension
@@ -26,6 +27,7 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import power_of_two_scale, spread_rows
 
 
+@shared_docs
 class Isomap(SpectralEmbedder):
     """Lay the data out so that straight distances match distances along the manifold.
 
@@ -38,15 +40,10 @@ class Isomap(SpectralEmbedder):
     ----------
     n_components : int, default=None
         Number of coordinates; by default two, or what the data allow.
-    n_neighbors : int, default=None
-        Neighbors per point; by default 10, or half the points if those are fewer.
-    radius : float, default=None
-        Take all neighbors within this distance instead.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {n_neighbors}
+    {radius}
+    {metric}
+    {metric_params}
     n_landmarks : int, default=None
         Compute distances to this many points only and triangulate the others. Time and memory
         then grow with n·n_landmarks instead of n²; a few hundred are plenty for a smooth sheet.
@@ -54,19 +51,17 @@ class Isomap(SpectralEmbedder):
     landmarks : {"maxmin", "random"}, default="maxmin"
         Spread the landmarks evenly, or draw them.
     disconnected : {"join", "separate", "largest", "error"}, default="join"
-        What to do when the graph falls into components; see
-        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
+        {disconnected}
+    {eigen_solver}
+    {extension}
+    {inverse}
     random_state : int, RandomState, Generator or None, default=None
         Seed of landmarks and iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         The map, in the units of the data.
     landmarks_ : array of shape (n_landmarks,)
@@ -75,23 +70,18 @@ class Isomap(SpectralEmbedder):
         One minus the squared correlation between geodesic distances and distances on the map,
         with one, two, ... coordinates (of the largest component, on up to 1000 points): it stops
         falling at the dimension of the manifold.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues of the centered matrix −½·d² (of the largest component).
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
-    component_labels_ : array of shape (n_samples,)
-        Component of every point, 0 being the largest; -1 if it was left out.
+    {neighbor_search_}
+    {component_labels_}
     loss_ : float
         The strain as a fraction of the squared matrix.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -117,6 +107,8 @@ class Isomap(SpectralEmbedder):
         landmarks: str = "maxmin",
         disconnected: str = "join",
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -129,6 +121,8 @@ class Isomap(SpectralEmbedder):
         self.landmarks = landmarks
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 

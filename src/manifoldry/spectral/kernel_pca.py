@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.affinity.dense import GivenKernel, PairwiseKernel, RawKernel, median_rbf
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, KernelValues, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.extension.base import Inverse, Nystrom
@@ -18,13 +19,13 @@ from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array, Matrix, RandomState
 from manifoldry.util.validation import plan_memory
 
-_INVERSES = ("ridge", "fixed_point", "regression")
 _KERNELS = (
     *("linear", "rbf", "poly", "polynomial", "sigmoid", "cosine", "laplacian"),
     *("chi2", "additive_chi2", "precomputed"),
 )
 
 
+@shared_docs
 class KernelPCA(SpectralEmbedder):
     """PCA in the feature space of a kernel.
 
@@ -35,8 +36,7 @@ class KernelPCA(SpectralEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
+    {n_components}
     kernel : str or callable, default="rbf"
         Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or ``"precomputed"``.
         ``"linear"`` is PCA and forms no n × n matrix.
@@ -47,37 +47,33 @@ class KernelPCA(SpectralEmbedder):
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Further arguments of a callable kernel.
-    inverse : {"ridge", "fixed_point", "regression"}, default="ridge"
-        How ``inverse_transform`` finds data for a map position: kernel ridge regression; the
-        point whose image is nearest (Gaussian kernel only); or local regression.
+    inverse : {"ridge", "fixed_point", "regression"} or regressor, default="ridge"
+        How ``inverse_transform`` finds data: by kernel ridge regression; by the fixed-point
+        iteration for the pre-image (Gaussian kernel only); by local regression; or by a
+        scikit-learn regressor that is fitted to predict `X` from ``embedding_``.
     alpha : float, default=None
         Penalty of the ridge regression, by default chosen by its leave-one-out error.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
+    {eigen_solver}
+    {extension}
+    {random_state}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         Coordinates √ℓ·v.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues ℓ of the centered kernel matrix.
     gamma_ : float or None
         The coefficient in use.
     loss_ : float
         Fraction of the centered kernel's squared entries that the coordinates leave out.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -98,9 +94,10 @@ class KernelPCA(SpectralEmbedder):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        inverse: str = "ridge",
+        inverse: Any = "ridge",
         alpha: float | None = None,
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -112,7 +109,10 @@ class KernelPCA(SpectralEmbedder):
         self.inverse = inverse
         self.alpha = alpha
         self.eigen_solver = eigen_solver
+        self.extension = extension
         self.random_state = random_state
+
+    _named_inverses = ("ridge", "fixed_point", "regression")
 
     @property
     def _reads(self) -> type[Input]:
@@ -132,10 +132,9 @@ class KernelPCA(SpectralEmbedder):
         return KernelComponents(data, gram, self.inverse, self.alpha)
 
     def _check_options(self) -> None:
-        check_option("inverse", self.inverse, _INVERSES)
         if not callable(self.kernel):
             check_option("kernel", self.kernel, _KERNELS)
-        if self.inverse == "fixed_point" and self.kernel != "rbf":
+        if isinstance(self.inverse, str) and self.inverse == "fixed_point" and self.kernel != "rbf":
             raise ValueError(
                 f"inverse='fixed_point' needs kernel='rbf', not {self.kernel!r}; "
                 "pass inverse='ridge'"

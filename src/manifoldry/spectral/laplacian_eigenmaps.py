@@ -9,6 +9,7 @@ from scipy import sparse
 from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.gaussian import SelfTuningWeights
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Affinities, Input, Lookup
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import KernelExtension
@@ -36,6 +37,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 _AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 
 
+@shared_docs
 class LaplacianEigenmaps(SpectralEmbedder):
     """Place points so that neighbors in the data stay neighbors on the map.
 
@@ -47,18 +49,13 @@ class LaplacianEigenmaps(SpectralEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
+    {n_components}
     n_neighbors : int, default=None
         Neighbors per point; by default what `affinity` wants, if it is an object that does,
         else 10, or half the points if those are fewer.
-    radius : float, default=None
-        Take all neighbors within this distance instead.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {radius}
+    {metric}
+    {metric_params}
     affinity : str or Affinity, default=None
         Weights of the edges. ``"self_tuning"``: Gaussian, with a width that follows the local
         density, so that outliers stay connected; the default. ``"gaussian"``: exp(−gamma·d²), one
@@ -71,42 +68,33 @@ class LaplacianEigenmaps(SpectralEmbedder):
     normalization : {"rw", "sym", "none"}, default="rw"
         Eigenvectors f of L f = λ D f (random walk), D^½·f, or eigenvectors of L itself.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
-        What to do when the graph falls into components; see
-        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        {disconnected}
+    {eigen_solver}
+    {extension}
+    {inverse}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         The map. Where the graph has several components, each is scaled to the size, and put at
         the relative position, it has in the data.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights W.
-    eigenvalues_ : array of shape (n_components,)
-        Smallest non-trivial eigenvalues (of the largest component).
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
-    component_labels_ : array of shape (n_samples,)
-        Component of every point, 0 being the largest; -1 if it was left out.
+    {extension_}
+    {inverse_}
+    {eigenvalues_}
+    {neighbor_search_}
+    {component_labels_}
     loss_ : float
         The objective Σᵢⱼ Wᵢⱼ‖fᵢ − fⱼ‖² within components, before they are laid out; f are the
         coordinates, for ``normalization="sym"`` divided by √Dᵢᵢ.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -133,6 +121,8 @@ class LaplacianEigenmaps(SpectralEmbedder):
         normalization: Normalization = "rw",
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -146,6 +136,8 @@ class LaplacianEigenmaps(SpectralEmbedder):
         self.normalization = normalization
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.extension.layout import Layout
@@ -26,6 +27,7 @@ from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, RandomState
 
 
+@shared_docs
 class LLE(SpectralEmbedder):
     """Keep the weights with which every point is the mean of its neighbors.
 
@@ -37,50 +39,38 @@ class LLE(SpectralEmbedder):
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, at most ``n_samples - 1``; by default two, or what the data allow.
-    n_neighbors : int, default=None
-        Neighbors per point; by default 10, or half the points if those are fewer.
+    {n_components}
+    {n_neighbors}
     metric : str or callable, default="euclidean"
         Metric in which neighbors are sought; the local fits are Euclidean in any case.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {metric_params}
     reg : float, default=1e-3
         Ridge of the local weights, as a fraction of the trace of the local Gram matrix.
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into components; see
-        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        {disconnected}
+    {eigen_solver}
+    {extension}
+    {inverse}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         The map, of unit variance along every coordinate; components are scaled to their size in the
         data.
-    eigenvalues_ : array of shape (n_components,)
-        Smallest non-trivial eigenvalues (of the largest component).
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
-    component_labels_ : array of shape (n_samples,)
-        Component of every point, 0 being the largest; -1 if it was left out.
+    {extension_}
+    {inverse_}
+    {eigenvalues_}
+    {neighbor_search_}
+    {component_labels_}
     loss_ : float
         The objective, Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² over n.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -106,6 +96,8 @@ class LLE(SpectralEmbedder):
         reg: float = 1e-3,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -116,6 +108,8 @@ class LLE(SpectralEmbedder):
         self.reg = reg
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 

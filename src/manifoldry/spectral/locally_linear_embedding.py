@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.spectral.lle import LLE, PosedLLE
 from manifoldry.util.typing import RandomState
@@ -9,6 +10,7 @@ from manifoldry.util.typing import RandomState
 _OTHER_METHODS = {"hessian": "HessianLLE", "ltsa": "LTSA"}
 
 
+@shared_docs
 class LocallyLinearEmbedding(LLE):
     """LLE under scikit-learn's name, for code that is to change one import.
 
@@ -24,15 +26,13 @@ class LocallyLinearEmbedding(LLE):
         Number of coordinates.
     reg : float, default=1e-3
         Ridge of the local weights, as a fraction of the trace of the local Gram matrix.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
+    {eigen_solver}
     tol, max_iter, hessian_tol, modified_tol, neighbors_algorithm
         Accepted for compatibility and not used: residuals are checked against the gaps, and the
         neighbor search chooses for itself.
     method : str, default="standard"
         ``"standard"``; others raise and name the class to use.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
+    {random_state}
     n_jobs : int, default=None
         Threads of the neighbor search.
 
@@ -78,9 +78,11 @@ class LocallyLinearEmbedding(LLE):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # What the parent takes as parameters is settled here.
+    # Parameters of the parent class that are fixed here.
     metric = "euclidean"
     metric_params = None
+    extension = None
+    inverse = None
     disconnected = "separate"
     _policies = ("separate",)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.eigen import EigenSolver
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import alignment_blocks, tangent_bases
@@ -9,6 +10,7 @@ from manifoldry.spectral.tangent_embedder import TangentAlignment, TangentEmbedd
 from manifoldry.util.typing import Array, RandomState
 
 
+@shared_docs
 class LTSA(TangentEmbedder):
     """Align the tangent planes of all neighborhoods in one map.
 
@@ -26,42 +28,33 @@ class LTSA(TangentEmbedder):
         those are fewer.
     metric : str or callable, default="euclidean"
         Metric in which neighbors are sought; the local fits are Euclidean in any case.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {metric_params}
     metric_fit : bool, default=True
         Give the map the lengths of the data's short edges. Without it all coordinates have unit
         variance, whatever the shape of the sheet.
     disconnected : {"separate", "largest", "error"}, default="separate"
-        What to do when the graph falls into components; see
-        :class:`~manifoldry.neighbors.DisconnectedPolicy`.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        {disconnected}
+    {eigen_solver}
+    {extension}
+    {inverse}
+    {random_state}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         The map, in the units of the data, on its principal axes.
-    eigenvalues_ : array of shape (n_components,)
-        Smallest non-trivial eigenvalues (of the largest component).
-    component_labels_ : array of shape (n_samples,)
-        Component of every point, 0 being the largest; -1 if it was left out.
+    {extension_}
+    {inverse_}
+    {eigenvalues_}
+    {component_labels_}
     loss_ : float
         Sum of the eigenvalues: what the best alignment leaves over.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------
@@ -83,6 +76,8 @@ class LTSA(TangentEmbedder):
         metric_fit: bool = True,
         disconnected: str = "separate",
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -93,6 +88,8 @@ class LTSA(TangentEmbedder):
         self.metric_fit = metric_fit
         self.disconnected = disconnected
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 

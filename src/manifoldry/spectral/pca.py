@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
 from manifoldry.spectral.base import SpectralEmbedder
@@ -9,6 +10,7 @@ from manifoldry.spectral.gram import LinearGram
 from manifoldry.util.typing import Array, RandomState
 
 
+@shared_docs
 class PCA(SpectralEmbedder):
     """Project on the directions of largest variance.
 
@@ -24,15 +26,12 @@ class PCA(SpectralEmbedder):
     n_components : int, default=None
         Number of coordinates, at most ``min(n_samples - 1, n_features)``; by default two, or what
         the data allow.
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
+    {eigen_solver}
+    {random_state}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
+    {n_components_}
     embedding_ : array of shape (n_samples, n_components)
         Coordinates in the units of the data.
     components_ : array of shape (n_components, n_features)
@@ -41,19 +40,16 @@ class PCA(SpectralEmbedder):
         Center of the data.
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
         Variance along each direction (with n - 1), and its fraction of the whole.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_components,)
         Eigenvalues of the centered Gram matrix: n - 1 times the variances.
     loss_ : float
         Fraction of the variance that the coordinates leave out.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
-    residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other
-        one: a coordinate can be trusted where the first is far below the second.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
-    dimension_hint_ : int
-        Number of eigenvalues before the largest gap.
+    {computed_eigenvalues_}
+    {residuals_}
+    {solver_}
+    {dimension_hint_}
 
     Examples
     --------

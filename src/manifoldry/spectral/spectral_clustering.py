@@ -8,6 +8,7 @@ from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 
 from manifoldry.affinity import Affinity
+from manifoldry.base.docs import shared_docs
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import KernelExtension
@@ -20,6 +21,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.warn import warn
 
 
+@shared_docs
 class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     """Cut the neighbor graph where it is thin.
 
@@ -31,15 +33,10 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     ----------
     n_clusters : int, default=2
         Number of clusters.
-    n_neighbors : int, default=None
-        Neighbors per point; by default 10, or half the points if those are fewer.
-    radius : float, default=None
-        Take all neighbors within this distance instead.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+    {n_neighbors}
+    {radius}
+    {metric}
+    {metric_params}
     affinity : str or Affinity, default=None
         Weights of the edges, as in :class:`LaplacianEigenmaps`.
     gamma : float, default=None
@@ -47,12 +44,12 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     normalize_rows : bool, default=True
         Scale each point's values to unit length before k-means (Ng, Jordan and Weiss); without
         it clusters of different size are harder to tell apart (Shi and Malik).
-    eigen_solver : str or EigenSolver, default="auto"
-        See :func:`manifoldry.eigen.resolve_solver`.
+    {eigen_solver}
+    {extension}
+    {inverse}
     random_state : int, RandomState, Generator or None, default=None
         Seed of k-means and iterative solvers; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+    {n_jobs}
 
     Attributes
     ----------
@@ -64,18 +61,18 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         What k-means sees.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights.
+    {extension_}
+    {inverse_}
     eigenvalues_ : array of shape (n_clusters,)
         Smallest eigenvalues, the trivial zero included: as many zeros as the graph has components.
     component_labels_ : array of shape (n_samples,)
         All zero: components of the graph are clusters here, not maps of their own.
     loss_ : float
         Twice the sum of ``eigenvalues_``.
-    computed_eigenvalues_ : array of shape (n_computed,)
-        ``eigenvalues_`` and those beyond them that came at no cost: they show the gap.
+    {computed_eigenvalues_}
     residuals_, gaps_ : arrays of shape (n_clusters,)
         Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other.
-    solver_ : str
-        Which eigensolver found them, why that one, and how well it did.
+    {solver_}
     dimension_hint_ : int
         Number of eigenvalues before the largest step between two of them: a hint at the number
         of clusters, if they are compact; long ones such as the moons mislead it.
@@ -103,6 +100,8 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         gamma: float | None = None,
         normalize_rows: bool = True,
         eigen_solver: str | EigenSolver = "auto",
+        extension: Any = None,
+        inverse: Any = None,
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -115,6 +114,8 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         self.gamma = gamma
         self.normalize_rows = normalize_rows
         self.eigen_solver = eigen_solver
+        self.extension = extension
+        self.inverse = inverse
         self.random_state = random_state
         self.n_jobs = n_jobs
 

@@ -7,6 +7,7 @@ from scipy import sparse
 
 from manifoldry.affinity import Affinity, Binary
 from manifoldry.affinity.dense import median_rbf
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import GraphOptions, Input, ReadyGraph
 from manifoldry.extension.laplacian import KernelWeights, Normalization
 from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
@@ -20,6 +21,7 @@ from manifoldry.util.validation import plan_memory
 _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_neighbors")
 
 
+@shared_docs
 class SpectralEmbedding(LaplacianEigenmaps):
     """Laplacian eigenmaps under scikit-learn's name, for code that is to change one import.
 
@@ -36,16 +38,14 @@ class SpectralEmbedding(LaplacianEigenmaps):
         ``"precomputed"`` or ``"precomputed_nearest_neighbors"`` (sparse distances).
     gamma : float, default=None
         Coefficient of the ``"rbf"`` affinity; by default one over the number of features.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` is a fixed seed.
+    {random_state}
     eigen_solver : str or EigenSolver, default=None
         As in :class:`LaplacianEigenmaps`; ``None`` is ``"auto"``.
     eigen_tol : float or "auto", default="auto"
         Accepted for compatibility: residuals are always checked against the eigenvalue gaps.
     n_neighbors : int, default=None
         Neighbors per point, the point itself counted, by default a tenth of the points.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+    {n_jobs}
 
     Attributes
     ----------
@@ -84,9 +84,11 @@ class SpectralEmbedding(LaplacianEigenmaps):
         self.n_neighbors = n_neighbors
         self.n_jobs = n_jobs
 
-    # What the parent takes as parameters is settled here.
+    # Parameters of the parent class that are fixed here.
     radius = None
     metric_params = None
+    extension = None
+    inverse = None
     normalization: Normalization = "rw"
     disconnected = "separate"
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
@@ -31,13 +32,13 @@ from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
 
+@shared_docs
 class TangentEmbedder(SpectralEmbedder):
     """Base of the estimators that recover a sheet from its tangent planes.
 
     Attributes
     ----------
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+    {neighbor_search_}
     """
 
     metric_fit: bool
