@@ -22,6 +22,15 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
 
+# Parameters of the neighbor graph, with the values that an estimator without them uses.
+_GRAPH_PARAMETERS: dict[str, Any] = {
+    "n_neighbors": None,
+    "radius": None,
+    "metric": "euclidean",
+    "metric_params": None,
+    "n_jobs": None,
+}
+
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all embeddings.
@@ -248,8 +257,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _neighbor_graph(self, data: Input) -> NeighborGraph:
         """The graph that the estimator's parameters ask for."""
-        names = ("n_neighbors", "radius", "metric", "metric_params", "n_jobs")
-        asked = {name: getattr(self, name) for name in names}
+        asked = {name: getattr(self, name, default) for name, default in _GRAPH_PARAMETERS.items()}
         default = self._default_neighbors(data.n_samples)
         return data.graph(GraphOptions(**asked, default=default))
 

@@ -1,1 +1,14 @@
-"""Maps to new points and back: equivalent kernels, affine maps, regression."""
+"""Maps from new data to coordinates (:class:`Extension`) and from coordinates to data."""
+
+from manifoldry.extension.base import Extension, KernelExtension, Nystrom
+from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
+from manifoldry.extension.layout import Layout
+
+__all__ = [
+    "Extension",
+    "GraphWeights",
+    "KernelExtension",
+    "LaplacianExtension",
+    "Layout",
+    "Nystrom",
+]

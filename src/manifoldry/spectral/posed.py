@@ -15,7 +15,12 @@ from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.layout import Layout, component_labels
 from manifoldry.extension.regression import regression
-from manifoldry.neighbors.disconnected import GRAPH, Cause, DisconnectedPolicy
+from manifoldry.neighbors.disconnected import (
+    GRAPH,
+    VANISHING_WEIGHTS,
+    Cause,
+    DisconnectedPolicy,
+)
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.warn import warn
@@ -152,13 +157,16 @@ def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Inpu
 
 
 def operator_components(
-    A: Any, policy: DisconnectedPolicy, graph: NeighborGraph | None, weak_link: Cause, remedy: str
+    A: Any,
+    policy: DisconnectedPolicy,
+    graph: NeighborGraph | None = None,
+    weak_link: Cause = VANISHING_WEIGHTS,
+    remedy: str = "raise n_neighbors",
 ) -> list[IntArray]:
-    """Rows of the components of an operator to be embedded; the policy warns where there are
-    several.
+    """Return the rows of each connected component of an operator that the policy embeds.
 
-    Without a graph, or where most of the components are not the graph's own, `weak_link` is named
-    as the cause; else the graph, which `remedy` would connect.
+    The policy warns if there are several. The warning names the graph as the cause, with
+    `remedy`, or `weak_link` if most of the components are connected in the graph.
     """
     labels = coupled_components(A)
     count = labels.max() + 1
