@@ -75,17 +75,17 @@ class Posed(Optimizer):
 
     seen: list = field(default_factory=list)
 
-    def minimize(self, objective, Y, watch=None):
+    def minimize(self, objective, Y, callback=None):
         self.seen.append((objective, Y))
         return Solution(Y, objective.value(Y), converged=True, status="posed")
 
-    def stopping_at(self, max_iter, tol):
+    def with_stopping(self, max_iter, tol):
         return self
 
-    def hurried(self, max_iter, tol):
+    def with_looser_stopping(self, max_iter, tol):
         return self
 
-    def guided_by(self, filter):
+    def with_filter(self, filter):
         return self
 
 
@@ -149,7 +149,7 @@ class Watch:
 def searched(objective, start, direction):
     """The steps of one search, those within the evaluations allowed."""
     watch = Watch()
-    resolve_optimizer(direction).stopping_at(MOST, None).minimize(objective, start, watch)
+    resolve_optimizer(direction).with_stopping(MOST, None).minimize(objective, start, watch)
     return [step for step in watch.steps if step[0] <= MOST]
 
 

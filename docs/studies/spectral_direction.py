@@ -72,7 +72,7 @@ def weights(X):
 
 def descend(objective, chosen, Y):
     """Values after 10 and 100 steps; a step starts at twice the last length, at most one."""
-    bound, length, values = chosen.bind(objective), 1.0, []
+    bound, length, values = chosen.operator_for(objective), 1.0, []
     E, G = objective.value_and_gradient(Y)
     for _ in range(100):
         P, length = bound.apply(G, Y), min(1.0, 2 * length)

@@ -63,7 +63,7 @@ def printed_search(objective: Pairwise, Y: Any, filter: Filter, steps: int) -> R
 
     Plain gradients do not know their length: η begins at twice the last one.
     """
-    bound = filter.bind(objective)
+    bound = filter.operator_for(objective)
     value, G = objective.value_and_gradient(Y)
     values, evaluations, shortened, eta = [value], [1], 0, 1.0
     while len(values) <= steps and evaluations[-1] < 2 * steps:

@@ -224,7 +224,7 @@ def aggregation(lab: Lab) -> Iterator[Criterion]:
     projector = Projector(start=3, matrix=M, schedule=Never())
     objective = gaussian_sne(np.random.default_rng(0).standard_normal((100, 3)), 1.0)
     G = np.random.default_rng(1).standard_normal((100, 2))
-    aggregated = projector.bind(objective).apply(G, G)
+    aggregated = projector.operator_for(objective).apply(G, G)
     means = np.array([G[labels == label].mean(axis=0) for label in range(3)])[labels]
     error = float(np.abs(aggregated - means).max())
     yield checked(

@@ -67,7 +67,7 @@ def guides(name: str) -> dict[str, Filter | None]:
     return {
         "none": None,
         "Power": Power(10, then=then),
-        "Projector": Projector(start=2, step=2, most=100, then=then),
+        "Projector": Projector(start=2, step=2, max_eigenvectors=100, then=then),
         "Heat": Heat(100.0, then=then),
     }
 

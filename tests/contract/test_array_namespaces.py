@@ -111,7 +111,7 @@ def compare(optimizer, start, xp, tol=1e-10):
     """Search in numpy and in another namespace."""
     seen = []
     reference = optimizer.minimize(Elastic(np), start)
-    solution = optimizer.minimize(Elastic(xp), xp.asarray(start), watch=seen.append)
+    solution = optimizer.minimize(Elastic(xp), xp.asarray(start), callback=seen.append)
     assert is_there(solution.embedding, xp)
     assert is_there(seen[-1].embedding, xp)
     assert all(isinstance(x, float) for x in solution.trace[-1][1:4])

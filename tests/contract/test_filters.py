@@ -110,7 +110,7 @@ def stages(bound, most=60):
     """The bound filter at every stage, one step in each."""
     for i in range(most):
         yield bound
-        if bound.settled:
+        if bound.finished:
             return
         bound.advance(Progress(i + 1, 1.0, 0.0))
     raise AssertionError(f"not settled after {most} steps")
@@ -127,7 +127,7 @@ def explicit(bound, Y, column):
 @every_graph
 def test_never_uphill(name, graph, rng, Y):
     objective = Elastic(GRAPHS[graph](rng))
-    for bound in stages(FILTERS[name]().bind(objective)):
+    for bound in stages(FILTERS[name]().operator_for(objective)):
         for G in (objective.value_and_gradient(Y)[1], *rng.normal(size=(20, N, 2))):
             P = bound.apply(G, Y)
             assert P.shape == G.shape
@@ -140,7 +140,7 @@ def test_never_uphill(name, graph, rng, Y):
 @pytest.mark.parametrize("name", [name for name in FILTERS if name not in NONLINEAR])
 @every_graph
 def test_symmetric_and_semidefinite(name, graph, rng, Y):
-    for bound in stages(FILTERS[name]().bind(Elastic(GRAPHS[graph](rng)))):
+    for bound in stages(FILTERS[name]().operator_for(Elastic(GRAPHS[graph](rng)))):
         for column in range(2):
             F = explicit(bound, Y, column)
             size = np.abs(F).max()
@@ -151,7 +151,7 @@ def test_symmetric_and_semidefinite(name, graph, rng, Y):
 @pytest.mark.parametrize("name", [name for name in FILTERS if name not in NONLINEAR])
 def test_linear_and_columns_apart(name, rng, Y):
     G, H = rng.normal(size=(2, N, 2))
-    for bound in stages(FILTERS[name]().bind(Elastic(connected(rng)))):
+    for bound in stages(FILTERS[name]().operator_for(Elastic(connected(rng)))):
         together = bound.apply(G - 2 * H, Y)
         apart = bound.apply(G, Y) - 2 * bound.apply(H, Y)
         np.testing.assert_allclose(together, apart, atol=1e-11 * np.abs(apart).max())
@@ -162,7 +162,7 @@ def test_linear_and_columns_apart(name, rng, Y):
 
 @every_filter
 def test_a_gradient_of_zero_gives_no_direction(name, rng, Y):
-    for bound in stages(FILTERS[name]().bind(Elastic(connected(rng)))):
+    for bound in stages(FILTERS[name]().operator_for(Elastic(connected(rng)))):
         assert not bound.apply(np.zeros((N, 2)), Y).any()
 
 
@@ -171,7 +171,7 @@ def test_the_gradient_is_not_modified_and_keeps_its_type(name, rng, Y):
     objective = Elastic(connected(rng))
     G = objective.value_and_gradient(Y)[1]
     short, kept = G.astype(np.float32), G.copy()
-    for bound in stages(FILTERS[name]().bind(objective)):
+    for bound in stages(FILTERS[name]().operator_for(objective)):
         P, Q = bound.apply(G, Y), bound.apply(short, Y.astype(np.float32))
         np.testing.assert_array_equal(G, kept)
         assert P.dtype == np.float64
@@ -183,7 +183,7 @@ def test_the_gradient_is_not_modified_and_keeps_its_type(name, rng, Y):
 def test_bound_twice_starts_afresh_and_gives_the_same_bits(name, rng, Y):
     objective, chosen = Elastic(connected(rng)), FILTERS[name]()
     G = objective.value_and_gradient(Y)[1]
-    runs = [[b.apply(G, Y) for b in stages(chosen.bind(objective))] for _ in range(2)]
+    runs = [[b.apply(G, Y) for b in stages(chosen.operator_for(objective))] for _ in range(2)]
     np.testing.assert_array_equal(*runs)
 
 
@@ -192,7 +192,7 @@ def test_the_scale_of_the_gradient_carries_over(name, rng, Y):
     objective = Elastic(connected(rng))
     G = objective.value_and_gradient(Y)[1]
     for scale in (1e-150, 1e150):
-        for bound in stages(FILTERS[name]().bind(objective)):
+        for bound in stages(FILTERS[name]().operator_for(objective)):
             P = bound.apply(G, Y)
             np.testing.assert_allclose(bound.apply(scale * G, Y) / scale, P, rtol=1e-6, atol=1e-12)
 
@@ -202,9 +202,9 @@ def test_pickled_cloned_and_printed(name, rng, Y):
     chosen = FILTERS[name]()
     objective = Elastic(connected(rng))
     G = objective.value_and_gradient(Y)[1]
-    P = chosen.bind(objective).apply(G, Y)
+    P = chosen.operator_for(objective).apply(G, Y)
     for copy in (pickle.loads(pickle.dumps(chosen)), clone(chosen, safe=False)):
-        np.testing.assert_array_equal(copy.bind(objective).apply(G, Y), P)
+        np.testing.assert_array_equal(copy.operator_for(objective).apply(G, Y), P)
     assert repr(chosen).startswith(type(chosen).__name__)
 
 
@@ -213,7 +213,7 @@ def test_pickled_cloned_and_printed(name, rng, Y):
 def test_few_points(name, n, rng):
     objective = Elastic(1.0 - np.eye(n))
     Y = rng.normal(size=(n, 2))
-    for bound in stages(FILTERS[name]().bind(objective)):
+    for bound in stages(FILTERS[name]().operator_for(objective)):
         assert np.isfinite(bound.apply(objective.value_and_gradient(Y)[1], Y)).all()
 
 
@@ -221,7 +221,7 @@ def test_few_points(name, n, rng):
 def test_descends_by_a_backtracking_search(name, rng):
     """The point of it all: the value falls at every step, in every stage."""
     objective = Elastic(connected(rng))
-    bound = FILTERS[name]().bind(objective)
+    bound = FILTERS[name]().operator_for(objective)
     Y = 0.1 * rng.normal(size=(N, 2))
     E, G = objective.value_and_gradient(Y)
     first = E

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.optimize.filter import Filter, FilterOperator
 from manifoldry.optimize.line_search import Armijo, StrongWolfe
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
@@ -18,11 +18,11 @@ class Jacobi(Filter):
 
     newton_like = True
 
-    def bind(self, objective):
+    def operator_for(self, objective):
         return _Divided(4 * objective.attraction.sum(axis=1)[:, None])
 
 
-class _Divided(BoundFilter):
+class _Divided(FilterOperator):
     newton_like = True
 
     def __init__(self, D):
@@ -147,7 +147,7 @@ def test_values_never_rise(optimizer, elastic, start):
 @every_optimizer
 def test_trace_is_consistent(optimizer, elastic, start):
     seen = []
-    solution = optimizer.minimize(elastic, start, watch=seen.append)
+    solution = optimizer.minimize(elastic, start, callback=seen.append)
     steps = solution.trace
     assert [iterate.step for iterate in seen] == steps
     assert [step.iteration for step in steps] == list(range(solution.n_iter + 1))
@@ -228,7 +228,7 @@ def test_interrupted_by_the_watcher(optimizer, elastic, start):
         if iterate.step.iteration == 5:
             raise KeyboardInterrupt
 
-    solution = optimizer.minimize(elastic, start, watch=interrupt)
+    solution = optimizer.minimize(elastic, start, callback=interrupt)
     assert solution.interrupted
     assert not solution.converged
     assert solution.status == "interrupted"
@@ -261,7 +261,7 @@ def test_other_errors_come_through(optimizer, elastic, start):
         raise RuntimeError("the watcher's own")
 
     with pytest.raises(RuntimeError, match="the watcher's own"):
-        optimizer.minimize(elastic, start, watch=fail)
+        optimizer.minimize(elastic, start, callback=fail)
 
 
 @every_optimizer
@@ -287,4 +287,4 @@ def test_the_watcher_cannot_change_the_map(optimizer, elastic, start):
         iterate.embedding[:] = 0
 
     with pytest.raises(ValueError, match="read-only"):
-        optimizer.minimize(elastic, start, watch=write)
+        optimizer.minimize(elastic, start, callback=write)

@@ -68,7 +68,7 @@ def test_without_repulsion_it_finds_laplacian_eigenmaps(elastic, start, mass, se
 def test_every_map_keeps_the_constraint_and_no_value_rises(elastic, start, mass, search):
     seen = []
     constrained = Constrained(resolve_optimizer(search, STRICT), mass, 2.0)
-    solution = constrained.minimize(elastic, start, watch=seen.append)
+    solution = constrained.minimize(elastic, start, callback=seen.append)
     for Y in [iterate.embedding for iterate in seen] + [solution.embedding]:
         assert np.allclose(Y.T * diagonal(mass) @ Y, 4 * np.eye(2), atol=1e-10)
         assert np.allclose(diagonal(mass) @ Y, 0, atol=1e-10)
@@ -131,7 +131,7 @@ def test_interrupted_it_returns_the_best_map_so_far(elastic, start):
         if iterate.step.iteration == 5:
             raise KeyboardInterrupt
 
-    solution = Constrained(LBFGS()).minimize(elastic, start, watch=interrupt)
+    solution = Constrained(LBFGS()).minimize(elastic, start, callback=interrupt)
     assert solution.interrupted
     assert solution.n_iter == 5
     assert solution.value == elastic.value(solution.embedding) == solution.trace[-1].value
@@ -139,9 +139,9 @@ def test_interrupted_it_returns_the_best_map_so_far(elastic, start):
 
 
 def test_bounds_and_filters_reach_the_optimizer(elastic, start):
-    constrained = Constrained(LBFGS(), size=2.0).stopping_at(7, 0.0)
+    constrained = Constrained(LBFGS(), size=2.0).with_stopping(7, 0.0)
     assert constrained.minimize(elastic, start).n_iter == 7
-    assert constrained.guided_by(Jacobi()).optimizer.filter == Jacobi()
+    assert constrained.with_filter(Jacobi()).optimizer.filter == Jacobi()
     guided = Constrained(LBFGS(Power(), stopping=STRICT)).minimize(elastic.with_weight(0.0), start)
     plain = Constrained(LBFGS(stopping=STRICT)).minimize(elastic.with_weight(0.0), start)
     assert guided.value == pytest.approx(plain.value, rel=1e-8)
@@ -154,7 +154,7 @@ def test_the_watcher_cannot_change_the_map_and_the_start_is_left_alone(elastic, 
         iterate.embedding[:] = 0
 
     with pytest.raises(ValueError, match="read-only"):
-        Constrained(LBFGS()).minimize(elastic, start, watch=write)
+        Constrained(LBFGS()).minimize(elastic, start, callback=write)
     assert np.array_equal(start, before)
 
 

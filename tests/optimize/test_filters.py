@@ -15,7 +15,7 @@ from manifoldry.optimize.guidance import EveryStep, Never
 from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, lazy
 from manifoldry.optimize.methods import LBFGS
-from manifoldry.optimize.spectral_direction import SpectralDirection, strongest
+from manifoldry.optimize.spectral_direction import SpectralDirection, strongest_edges
 from manifoldry.optimize.stopping import Stopping
 
 STEP = EveryStep()
@@ -76,7 +76,7 @@ def gradient(rng):
 
 
 def at_stage(chosen, objective, stage):
-    bound = chosen.bind(objective)
+    bound = chosen.operator_for(objective)
     for i in range(stage):
         assert bound.advance(Progress(i + 1, 1.0, 0.5))
     return bound
@@ -96,13 +96,15 @@ def test_jacobi_is_the_fixed_point_of_the_elastic_embedding(rng):
     T = W - K
     total, A = 4 * (np.diag(T.sum(axis=1)) - T), 4 * np.diag(W.sum(axis=1))
     P = -np.linalg.solve(A, (total - A) @ X) - X
-    np.testing.assert_allclose(-Jacobi().bind(Springs(W)).apply(total @ X, X), P, rtol=1e-10)
+    np.testing.assert_allclose(
+        -Jacobi().operator_for(Springs(W)).apply(total @ X, X), P, rtol=1e-10
+    )
 
 
 def test_points_without_neighbors_take_bounded_steps():
     W = np.zeros((4, 4))
     W[0, 1] = W[1, 0] = 1.0
-    P = Jacobi().bind(Springs(W)).apply(np.ones((4, 2)), np.zeros((4, 2)))
+    P = Jacobi().operator_for(Springs(W)).apply(np.ones((4, 2)), np.zeros((4, 2)))
     np.testing.assert_allclose(P[:, 0], [0.25, 0.25, 250, 250])
 
 
@@ -115,7 +117,7 @@ def test_diagonal_hessian_follows_the_map(rng):
             return 12 * Y**2
 
     objective = Quartic(np.ones((5, 5)))
-    bound = DiagonalHessian().bind(objective)
+    bound = DiagonalHessian().operator_for(objective)
     Y, G = rng.uniform(1, 2, size=(2, 5, 2))
     for at in (Y, Y.copy(), 2 * Y):
         np.testing.assert_allclose(bound.apply(G, at), G / (12 * at**2))
@@ -147,14 +149,18 @@ GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "components": in_compone
 ROUTES = {
     "dense factor": {"factor_up_to": 5000, "dense_fraction": 0.0},
     "sparse factor": {"factor_up_to": 5000, "dense_fraction": 2.0},
-    "dense factor: 300 points of many": {"factor_up_to": 0, "quick": 20_000},
+    "dense factor: 300 points of many": {"factor_up_to": 0, "quick_iterations": 20_000},
     "conjugate gradients: ": {
         "factor_up_to": 0,
         "dense_up_to": 0,
-        "quick": 20_000,
+        "quick_iterations": 20_000,
         "max_iter": 20_000,
     },
-    "conjugate gradients with multigrid": {"factor_up_to": 0, "quick": 0, "fill": 0.0},
+    "conjugate gradients with multigrid": {
+        "factor_up_to": 0,
+        "quick_iterations": 0,
+        "max_fill": 0.0,
+    },
 }
 
 
@@ -162,7 +168,7 @@ ROUTES = {
 @pytest.mark.parametrize("route", ROUTES)
 def test_spectral_direction_solves_its_equation(graph, route, rng):
     W = 1e-3 * GRAPHS[graph](300, rng)  # weights have no natural unit
-    bound = SpectralDirection(inverse=AutoInverse(**ROUTES[route])).bind(Springs(W))
+    bound = SpectralDirection(inverse=AutoInverse(**ROUTES[route])).operator_for(Springs(W))
     assert bound.reason.startswith(route)
     assert bound.newton_like
     Y = rng.normal(size=(300, 2))
@@ -180,7 +186,7 @@ def test_one_step_solves_the_springs(rng):
     springs = Springs(cloud_weights(80, rng))
     Y = rng.normal(size=(80, 2))
     E, G = springs.value_and_gradient(Y)
-    assert springs.value(Y - SpectralDirection().bind(springs).apply(G, Y)) <= 1e-9 * E
+    assert springs.value(Y - SpectralDirection().operator_for(springs).apply(G, Y)) <= 1e-9 * E
 
 
 def test_components_take_bounded_steps(rng):
@@ -188,7 +194,7 @@ def test_components_take_bounded_steps(rng):
     W = in_components(100, rng)
     G = np.zeros((100, 1))
     G[:49], G[49:98] = 1.0, -1.0
-    P = SpectralDirection(shift=1e-4).bind(Springs(W)).apply(G, G)
+    P = SpectralDirection(shift=1e-4).operator_for(Springs(W)).apply(G, G)
     np.testing.assert_allclose(P, G / (4e-4 * W.sum() / 100), rtol=1e-8, atol=1e-6)
 
 
@@ -197,7 +203,7 @@ def test_components_take_bounded_steps(rng):
     [("roll", "sparse factor"), ("cloud", "dense factor"), ("components", "sparse factor")],
 )
 def test_the_route_is_chosen_by_the_graph(graph, route, rng):
-    bound = SpectralDirection().bind(Springs(GRAPHS[graph](1600, rng)))
+    bound = SpectralDirection().operator_for(Springs(GRAPHS[graph](1600, rng)))
     assert bound.reason.startswith(route)
 
 
@@ -205,7 +211,7 @@ def test_the_route_is_chosen_by_the_graph(graph, route, rng):
 def test_graphs_too_large_for_a_dense_factor_are_iterated(most, memory, rng, monkeypatch):
     monkeypatch.setattr(routes, "available_memory", lambda: memory)
     inverse = AutoInverse(dense_up_to=most)
-    bound = SpectralDirection(inverse=inverse).bind(Springs(cloud_weights(1600, rng)))
+    bound = SpectralDirection(inverse=inverse).operator_for(Springs(cloud_weights(1600, rng)))
     assert bound.reason.startswith("conjugate gradients: ")
 
 
@@ -213,24 +219,26 @@ def test_a_series_of_objectives_shares_one_factor(rng):
     W = cloud_weights(80, rng)
     first = elastic(W / W.sum(), weight=10.0)
     other = elastic(W / W.sum(), weight=10.0)
-    series = LBFGS(SpectralDirection()).for_series().filter
-    bound = series.bind(first)
+    series = LBFGS(SpectralDirection()).with_cached_filter().filter
+    bound = series.operator_for(first)
     assert bound.newton_like
     assert series.newton_like
-    assert series.bind(first.with_weight(20.0)) is bound
-    assert series.bind(other) is not bound
+    assert series.operator_for(first.with_weight(20.0)) is bound
+    assert series.operator_for(other) is not bound
     G = rng.normal(size=(80, 2))
-    np.testing.assert_array_equal(bound.apply(G, G), SpectralDirection().bind(first).apply(G, G))
+    np.testing.assert_array_equal(
+        bound.apply(G, G), SpectralDirection().operator_for(first).apply(G, G)
+    )
 
 
 def test_guidance_starts_anew_with_every_objective_of_a_series():
     guidance = Heat()
-    assert LBFGS(guidance).for_series().filter is guidance
+    assert LBFGS(guidance).with_cached_filter().filter is guidance
 
 
 def test_a_shift_below_rounding_is_refused(rng):
     with pytest.raises(ValueError, match="raise shift"):
-        SpectralDirection(shift=1e-30).bind(Springs(cloud_weights(80, rng)))
+        SpectralDirection(shift=1e-30).operator_for(Springs(cloud_weights(80, rng)))
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -238,14 +246,14 @@ def test_two_solves_at_once_are_two_solves(d, rng, monkeypatch):
     springs, Y = Springs(cloud_weights(80, rng)), rng.normal(size=(80, d))
     search = LBFGS(SpectralDirection(shift=1.0), stopping=Stopping(max_iter=5, gradient_tol=0.0))
     together = search.minimize(springs, Y).history("value")
-    monkeypatch.setattr("manifoldry.optimize.spectral_direction._Inverse.columnwise", False)
+    monkeypatch.setattr("manifoldry.optimize.spectral_direction._InverseOperator.columnwise", False)
     np.testing.assert_allclose(search.minimize(springs, Y).history("value"), together, rtol=1e-9)
 
 
 def test_without_multigrid_the_diagonal_has_to_do(rng, monkeypatch):
     monkeypatch.setattr(routes, "multigrid", lambda A, rng: None)
     inverse = AutoInverse(**ROUTES["conjugate gradients with multigrid"])
-    bound = SpectralDirection(inverse=inverse).bind(Springs(roll_weights(300, rng)))
+    bound = SpectralDirection(inverse=inverse).operator_for(Springs(roll_weights(300, rng)))
     assert "install pyamg" in bound.reason
     G = rng.normal(size=(300, 2))
     assert ((bound.apply(G, G) * G).sum(axis=0) > 0).all()
@@ -266,8 +274,8 @@ def test_strongest_keeps_an_edge_that_either_end_chose(rng):
     dense = W.toarray()
     largest = dense >= -np.sort(-dense, axis=1)[:, 2:3]
     expected = np.where((largest | largest.T) & (dense > 0), dense, 0.0)
-    np.testing.assert_array_equal(strongest(W, 3).toarray(), expected)
-    np.testing.assert_array_equal(strongest(W, 40).toarray(), dense)
+    np.testing.assert_array_equal(strongest_edges(W, 3).toarray(), expected)
+    np.testing.assert_array_equal(strongest_edges(W, 40).toarray(), dense)
 
 
 # Guidance
@@ -275,7 +283,7 @@ def test_strongest_keeps_an_edge_that_either_end_chose(rng):
 
 @pytest.mark.parametrize("nu", [1, 2, 5])
 def test_power_is_the_matrix_power(nu, M, G, springs):
-    filtered = Power(nu, matrix=M).bind(springs).apply(G, G)
+    filtered = Power(nu, matrix=M).operator_for(springs).apply(G, G)
     np.testing.assert_allclose(filtered, np.linalg.matrix_power(M, nu) @ G, rtol=1e-10, atol=1e-13)
 
 
@@ -283,36 +291,36 @@ def test_by_default_the_graph_guides(G, springs):
     W = springs.W.toarray()
     root = np.sqrt(W.sum(axis=1))
     M = (np.eye(50) + W / np.outer(root, root)) / 2
-    filtered = Power(3).bind(springs).apply(G, G)
+    filtered = Power(3).operator_for(springs).apply(G, G)
     np.testing.assert_allclose(filtered, np.linalg.matrix_power(M, 3) @ G, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 0.5, 7.0, 1e150])
 def test_the_scale_of_the_matrix_does_not_matter(scale, M, G, springs):
-    plain = Power(10, matrix=M).bind(springs).apply(G, G)
-    scaled = Power(10, matrix=scale * M).bind(springs).apply(G, G)
+    plain = Power(10, matrix=M).operator_for(springs).apply(G, G)
+    scaled = Power(10, matrix=scale * M).operator_for(springs).apply(G, G)
     np.testing.assert_allclose(scaled, plain, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, sparse.coo_matrix])
 def test_the_matrix_may_be_sparse(kind, M, G, springs):
     for chosen in (Power, DeflatedPower, Heat, Projector):
-        expected = chosen(matrix=M).bind(springs).apply(G, G)
-        filtered = chosen(matrix=kind(M)).bind(springs).apply(G, G)
+        expected = chosen(matrix=M).operator_for(springs).apply(G, G)
+        filtered = chosen(matrix=kind(M)).operator_for(springs).apply(G, G)
         np.testing.assert_allclose(filtered, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_the_end_of_the_power_is_the_gradient_itself(M, G, springs):
     bound = at_stage(Power(2, matrix=M, schedule=STEP), springs, 2)
     np.testing.assert_array_equal(bound.apply(G, G), G)
-    assert bound.settled
-    np.testing.assert_array_equal(Power(0, matrix=M).bind(springs).apply(G, G), G)
+    assert bound.finished
+    np.testing.assert_array_equal(Power(0, matrix=M).operator_for(springs).apply(G, G), G)
 
 
 def test_heat_tends_to_the_gradient_linearly_in_time(M, G, springs):
     """The limit ν → 0 for real exponents: docs/mathematics.md, Spectral gradient descent."""
     errors = [
-        np.linalg.norm(Heat(s, end=s / 2, matrix=M).bind(springs).apply(G, G) - G)
+        np.linalg.norm(Heat(s, end=s / 2, matrix=M).operator_for(springs).apply(G, G) - G)
         for s in (1e-3, 1e-6)
     ]
     assert errors[0] / errors[1] == pytest.approx(1e3, rel=1e-2)
@@ -320,9 +328,9 @@ def test_heat_tends_to_the_gradient_linearly_in_time(M, G, springs):
 
 @pytest.mark.parametrize("s", [0.1, 1.0, 10.0, 300.0])
 def test_heat_is_the_exponential(s, M, G, springs):
-    by_data = Heat(s, matrix=M).bind(springs).apply(G, G)
+    by_data = Heat(s, matrix=M).operator_for(springs).apply(G, G)
     np.testing.assert_allclose(by_data, sla.expm(-s * (np.eye(50) - M)) @ G, atol=1e-12)
-    by_graph = Heat(s).bind(springs).apply(G, G)
+    by_graph = Heat(s).operator_for(springs).apply(G, G)
     L = np.eye(50) - graph_matrix(springs.W).toarray()
     np.testing.assert_allclose(by_graph, sla.expm(-s * L) @ G, atol=1e-12)
 
@@ -331,30 +339,30 @@ def test_heat_leaves_points_without_neighbors_alone():
     W = np.zeros((3, 3))
     W[0, 1] = W[1, 0] = 2.0
     G = np.array([[1.0], [0.0], [3.0]])
-    filtered = Heat(500.0).bind(Springs(W)).apply(G, G)
+    filtered = Heat(500.0).operator_for(Springs(W)).apply(G, G)
     np.testing.assert_allclose(filtered, [[0.5], [0.5], [3.0]], atol=1e-12)
 
 
 def test_projector_is_the_projection(M, G, springs):
     V = np.linalg.eigh(M)[1][:, ::-1]
     for count in (1, 4, 30):
-        filtered = Projector(count, matrix=M).bind(springs).apply(G, G)
+        filtered = Projector(count, matrix=M).operator_for(springs).apply(G, G)
         np.testing.assert_allclose(filtered, V[:, :count] @ (V[:, :count].T @ G), atol=1e-9)
-        without = Projector(count, matrix=M, drop_first=True).bind(springs).apply(G, G)
+        without = Projector(count, matrix=M, drop_first=True).operator_for(springs).apply(G, G)
         U = V[:, 1 : count + 1]
         np.testing.assert_allclose(without, U @ (U.T @ G), atol=1e-9)
 
 
 def test_projector_onto_everything_is_the_identity(M, G, springs):
-    np.testing.assert_array_equal(Projector(50, matrix=M).bind(springs).apply(G, G), G)
+    np.testing.assert_array_equal(Projector(50, matrix=M).operator_for(springs).apply(G, G), G)
     bound = at_stage(Projector(1, step=20, matrix=M, schedule=STEP), springs, 3)
     np.testing.assert_array_equal(bound.apply(G, G), G)
-    assert bound.settled
+    assert bound.finished
 
 
 def test_projector_may_end_early(M, G, springs):
-    chosen = Projector(1, step=2, most=6, matrix=M, schedule=STEP)
-    assert list(chosen.levels(50)) == [1, 3, 5]
+    chosen = Projector(1, step=2, max_eigenvectors=6, matrix=M, schedule=STEP)
+    assert list(chosen.stages(50)) == [1, 3, 5]
     np.testing.assert_array_equal(at_stage(chosen, springs, 3).apply(G, G), G)
 
 
@@ -363,7 +371,7 @@ def test_a_projector_leaves_something_out_at_every_level(dropped, M, springs):
     """Its trace is the dimension it projects on, of the n that there are, or n − 1."""
     n = springs.n
     chosen = Projector(drop_first=bool(dropped), matrix=M)
-    last = chosen.smoothed(chosen.prepared(springs), chosen.levels(n)[-1], np.eye(n))
+    last = chosen.smooth(chosen.prepare(springs), chosen.stages(n)[-1], np.eye(n))
     assert np.trace(last) == pytest.approx(n - 1 - dropped)
 
 
@@ -371,7 +379,7 @@ def test_projector_takes_few_vectors_of_many_points(rng, monkeypatch):
     """Beyond 4000 points, and for few of them, an iterative solver finds the same subspace."""
     W = roll_weights(400, rng)
     G = rng.normal(size=(400, 2))
-    filtered = Projector(3, most=4, schedule=STEP).bind(Springs(W)).apply(G, G)
+    filtered = Projector(3, max_eigenvectors=4, schedule=STEP).operator_for(Springs(W)).apply(G, G)
     V = np.linalg.eigh(lazy(graph_matrix(W)).toarray())[1][:, -3:]
     np.testing.assert_allclose(filtered, V @ (V.T @ G), atol=1e-6)
 
@@ -384,7 +392,7 @@ def test_three_clusters_move_as_three(rng):
     G = rng.normal(size=(50, 2))
     means = np.array([G[labels == c].mean(axis=0) for c in range(3)])
     for chosen in (Projector(3, matrix=M), Power(4, matrix=M), Heat(60.0, matrix=M)):
-        filtered = chosen.bind(Springs(M)).apply(G, G)
+        filtered = chosen.operator_for(Springs(M)).apply(G, G)
         np.testing.assert_allclose(filtered, means[labels], rtol=0, atol=1e-12)
 
 
@@ -394,7 +402,7 @@ def test_three_clusters_move_as_three(rng):
 @pytest.mark.parametrize("nu", [1, 4])
 def test_deflation_follows_the_explicit_recursion(nu, M, rng, springs):
     G = rng.normal(size=(50, 3))
-    filtered = DeflatedPower(nu, matrix=M).bind(springs).apply(G, G)
+    filtered = DeflatedPower(nu, matrix=M).operator_for(springs).apply(G, G)
     remaining = M
     for j in range(3):
         g = np.linalg.matrix_power(remaining, nu) @ G[:, j]
@@ -420,7 +428,9 @@ def test_the_published_deflation_is_indefinite(M, rng):
 
 def test_one_coordinate_is_not_deflated(M, rng, springs):
     G = rng.normal(size=(50, 1))
-    chosen = [kind(6, matrix=M, schedule=STEP).bind(springs) for kind in (Power, DeflatedPower)]
+    chosen = [
+        kind(6, matrix=M, schedule=STEP).operator_for(springs) for kind in (Power, DeflatedPower)
+    ]
     np.testing.assert_allclose(*(bound.apply(G, G) for bound in chosen), rtol=1e-12)
 
 
@@ -429,7 +439,7 @@ def test_high_powers_find_one_eigenvector_per_coordinate(M, springs, rng):
     G = rng.normal(size=(50, 2))
     V = np.linalg.eigh(M)[1][:, ::-1]
     for kind, second in ((Power, 0), (DeflatedPower, 1)):
-        P = kind(400, matrix=M, schedule=Never()).bind(springs).apply(G, G)
+        P = kind(400, matrix=M, schedule=Never()).operator_for(springs).apply(G, G)
         assert abs(P[:, 0] @ V[:, 0]) >= 0.99 * np.linalg.norm(P[:, 0])
         assert abs(P[:, 1] @ V[:, second]) >= 0.99 * np.linalg.norm(P[:, 1])
 
@@ -437,7 +447,7 @@ def test_high_powers_find_one_eigenvector_per_coordinate(M, springs, rng):
 def test_equal_columns_and_empty_columns_are_deflated_too(M, springs):
     g = np.ones(50)
     G = np.column_stack([g, np.zeros(50), g])
-    P = DeflatedPower(30, matrix=M).bind(springs).apply(G, G)
+    P = DeflatedPower(30, matrix=M).operator_for(springs).apply(G, G)
     assert np.isfinite(P).all()
     assert not P[:, 1].any()
     assert abs(P[:, 0] @ P[:, 2]) <= 1e-12 * np.linalg.norm(P[:, 0])
@@ -447,13 +457,13 @@ def test_equal_columns_and_empty_columns_are_deflated_too(M, springs):
 
 
 def test_guidance_gives_way_to_a_filter_of_curvature(M, G, springs):
-    bound = Power(1, matrix=M, schedule=STEP, then=SpectralDirection()).bind(springs)
-    assert not bound.settled
+    bound = Power(1, matrix=M, schedule=STEP, then=SpectralDirection()).operator_for(springs)
+    assert not bound.finished
     assert not bound.newton_like
     assert bound.reason == "Power at 1, stage 1 of 1"
     bound.advance(Progress(1, 1.0, 0.5))
-    expected = SpectralDirection().bind(springs)
-    assert bound.settled
+    expected = SpectralDirection().operator_for(springs)
+    assert bound.finished
     assert bound.newton_like
     assert bound.reason == expected.reason
     np.testing.assert_array_equal(bound.apply(G, G), expected.apply(G, G))
@@ -463,15 +473,15 @@ def test_guidance_gives_way_to_a_filter_of_curvature(M, G, springs):
 def test_guidance_may_be_followed_by_guidance(M, G, springs):
     second = Heat(1.0, end=1.0, matrix=M, schedule=STEP)
     bound = at_stage(Power(1, matrix=M, schedule=STEP, then=second), springs, 1)
-    assert not bound.settled
-    np.testing.assert_array_equal(bound.apply(G, G), second.bind(springs).apply(G, G))
+    assert not bound.finished
+    np.testing.assert_array_equal(bound.apply(G, G), second.operator_for(springs).apply(G, G))
     assert bound.advance(Progress(2, 1.0, 0.5))
-    assert bound.settled
+    assert bound.finished
 
 
 def test_it_may_stay_at_the_last_level(M, G, springs):
     bound = at_stage(Power(2, matrix=M, schedule=STEP, then=None), springs, 1)
-    assert bound.settled
+    assert bound.finished
     assert not bound.advance(Progress(2, 1.0, 0.5))
     np.testing.assert_allclose(bound.apply(G, G), M @ G, rtol=1e-12)
 
@@ -489,24 +499,24 @@ def test_it_may_stay_at_the_last_level(M, G, springs):
 )
 def test_matrices_that_are_refused(matrix, message, springs):
     with pytest.raises(ValueError, match=message):
-        Power(matrix=matrix).bind(springs)
+        Power(matrix=matrix).operator_for(springs)
 
 
 def test_an_indefinite_matrix_is_refused_at_any_size_but_by_heat(rng):
     W = roll_weights(400, rng)
     indefinite = graph_matrix(W)
     with pytest.raises(ValueError, match="pass lazy"):
-        Power(matrix=indefinite).bind(Springs(W))
+        Power(matrix=indefinite).operator_for(Springs(W))
     for chosen in (Power(matrix=lazy(indefinite)), Heat(matrix=indefinite)):
         G = rng.normal(size=(400, 2))
-        assert (chosen.bind(Springs(W)).apply(G, G) * G).sum() > 0
+        assert (chosen.operator_for(Springs(W)).apply(G, G) * G).sum() > 0
 
 
 def test_the_identity_guides_to_itself(rng):
     """A kernel so narrow that nobody sees anybody."""
     G = rng.normal(size=(400, 2))
     for chosen in (Power(matrix=np.eye(400)), Heat(matrix=sparse.eye_array(400))):
-        filtered = chosen.bind(Springs(np.zeros((400, 400)))).apply(G, G)
+        filtered = chosen.operator_for(Springs(np.zeros((400, 400)))).apply(G, G)
         np.testing.assert_allclose(filtered, G, rtol=1e-12)
 
 
@@ -516,7 +526,7 @@ def test_the_identity_guides_to_itself(rng):
         (lambda: Power(-1), "start=-1 must be at least 0"),
         (lambda: Projector(0), "start=0 must be at least 1"),
         (lambda: Projector(step=0), "step=0 must be at least 1"),
-        (lambda: Projector(most=0), "most=0 must be at least 1"),
+        (lambda: Projector(max_eigenvectors=0), "max_eigenvectors=0 must be at least 1"),
         (lambda: Heat(-1.0), "start=-1.0 must be greater than 0"),
         (lambda: Heat(factor=1.0), "factor=1 must be less than 1"),
         (lambda: SpectralDirection(n_neighbors=0), "n_neighbors=0 must be at least 1"),

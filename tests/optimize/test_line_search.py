@@ -44,7 +44,10 @@ def test_strong_wolfe_conditions_hold(wavy, first, c2):
         line = wavy(seed)
         trial = StrongWolfe(c1=1e-5, c2=c2).search(line, first)
         start = line.start
-        assert trial.point.value <= start.value + 1e-5 * trial.length * line.slope + start.rounding
+        assert (
+            trial.point.value
+            <= start.value + 1e-5 * trial.length * line.slope + start.rounding_error
+        )
         assert abs(trial.slope) <= c2 * abs(line.slope)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.optimize.filter import Filter, FilterOperator
 from manifoldry.optimize.line_search import Armijo, LineSearch
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
@@ -18,11 +18,11 @@ class Times(Filter):
     def __init__(self, F):
         self.F = F
 
-    def bind(self, objective):
+    def operator_for(self, objective):
         return _Times(self.F)
 
 
-class _Times(BoundFilter):
+class _Times(FilterOperator):
     newton_like = True
 
     def __init__(self, F):
@@ -47,7 +47,7 @@ def steps(count):
 def path(optimizer, objective, Y):
     """All maps of a search."""
     maps = []
-    optimizer.minimize(objective, Y, watch=lambda it: maps.append(it.embedding.copy()))
+    optimizer.minimize(objective, Y, callback=lambda it: maps.append(it.embedding.copy()))
     return np.array(maps)
 
 
@@ -138,7 +138,7 @@ def test_lbfgs_learns_nothing_where_the_gradient_does_not_change(function):
         return np.where(abs(Y) < 1, Y**2 / 2, abs(Y) - 0.5).sum(), np.clip(Y, -1, 1)
 
     Y = np.array([[100.0, -80.0], [60.0, 90.0]])
-    optimizer = LBFGS(line_search=Armijo(expand=1), first_move=0.01)
+    optimizer = LBFGS(line_search=Armijo(expand=1), initial_step=0.01)
     solution = optimizer.minimize(function(2, huber), Y)
     assert solution.trace[1].gradient_norm == solution.trace[0].gradient_norm
     assert solution.converged

@@ -11,7 +11,7 @@ from manifoldry.datasets import make_swiss_roll
 from manifoldry.objectives import elastic, sne
 from manifoldry.objectives.weights import laplacian
 from manifoldry.optimize import Homotopy
-from manifoldry.optimize.saddle import off_saddle, smallest_curvature
+from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
 
 N = 40
 X = make_swiss_roll(N, random_state=0).X
@@ -76,11 +76,11 @@ def test_against_the_published_hessian(Y, weight):
     objective = elastic(W, weight=weight)
     H = elastic_hessian(W, weight, Y)
     found = smallest_curvature(objective, Y)
-    assert found.value == pytest.approx(without_rigid_motions(H, Y)[0], abs=1e-5 * found.unit)
+    assert found.value == pytest.approx(without_rigid_motions(H, Y)[0], abs=1e-5 * found.scale)
     v = found.direction.ravel()
     assert np.linalg.norm(v) == pytest.approx(1)
-    assert v @ H @ v == pytest.approx(found.value, abs=1e-5 * found.unit)
-    assert found.is_negative == (found.value < -1e-5 * found.unit)
+    assert v @ H @ v == pytest.approx(found.value, abs=1e-5 * found.scale)
+    assert found.is_negative == (found.value < -1e-5 * found.scale)
 
 
 @pytest.mark.parametrize("n", [5, 20, 32, 33, 40])
@@ -90,7 +90,7 @@ def test_against_differences_of_the_gradient_for_few_points_and_many(n):
     Y = np.random.default_rng(n).normal(size=(n, 2))
     expected = without_rigid_motions(differences(objective, Y), Y)[0]
     found = smallest_curvature(objective, Y)
-    assert found.value == pytest.approx(expected, abs=1e-5 * found.unit)
+    assert found.value == pytest.approx(expected, abs=1e-5 * found.scale)
 
 
 def test_the_way_off_a_saddle_leads_down_on_either_side():
@@ -100,9 +100,9 @@ def test_the_way_off_a_saddle_leads_down_on_either_side():
     lowest = smallest_curvature(objective, Y)
     assert lowest.is_negative
     for sign in (1, -1):
-        lower = off_saddle(objective, Y, sign * lowest.direction)
+        lower = leave_saddle(objective, Y, sign * lowest.direction)
         assert objective.value(lower) < objective.value(Y)
-    assert np.array_equal(off_saddle(objective.with_weight(0.0), Y, lowest.direction), Y)
+    assert np.array_equal(leave_saddle(objective.with_weight(0.0), Y, lowest.direction), Y)
 
 
 def test_minima_of_a_path_are_minima():

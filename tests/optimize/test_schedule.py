@@ -25,7 +25,7 @@ class Still(Objective):
 
 def ticks(schedule, decreases, start=3):
     """After which steps the operator was another one."""
-    bound = Power(start, schedule=schedule).bind(Still())
+    bound = Power(start, schedule=schedule).operator_for(Still())
     return [i for i, d in enumerate(decreases) if bound.advance(Progress(i, 1.0, d))]
 
 
@@ -46,20 +46,20 @@ def test_steps_that_fail_or_go_up_count_as_slow():
 
 
 def test_a_stage_lasts_at_least_and_at_most_so_long():
-    schedule = OnSlowProgress(threshold=0.5, at_least=2, at_most=4)
+    schedule = OnSlowProgress(threshold=0.5, min_steps=2, max_steps=4)
     assert ticks(schedule, [np.inf, 0.1, 0.1, 0.9, 0.9, 0.9, 0.9, 0.9]) == [2, 6]
 
 
 def test_never():
-    bound = Power(schedule=Never()).bind(Still())
-    assert bound.settled
+    bound = Power(schedule=Never()).operator_for(Still())
+    assert bound.finished
     assert not any(bound.advance(Progress(i, 1.0, 0.0)) for i in range(50))
 
 
 def test_two_searches_at_once_do_not_disturb_each_other():
     """Schedules are shared, so they must not count."""
     chosen = Power(2, schedule=EveryStep(2))
-    one, other = chosen.bind(Still()), chosen.bind(Still())
+    one, other = chosen.operator_for(Still()), chosen.operator_for(Still())
     assert [one.advance(Progress(i, 1.0, 0.5)) for i in (1, 2)] == [False, True]
     assert [other.advance(Progress(i, 1.0, 0.5)) for i in (1, 2)] == [False, True]
 
@@ -69,7 +69,7 @@ def test_two_searches_at_once_do_not_disturb_each_other():
     [
         (lambda: EveryStep(0), "period=0 must be at least 1"),
         (lambda: OnSlowProgress(0.0), "threshold=0.0 must be greater than 0"),
-        (lambda: OnSlowProgress(at_least=3, at_most=2), "at_most=2 must be at least 3"),
+        (lambda: OnSlowProgress(min_steps=3, max_steps=2), "max_steps=2 must be at least 3"),
     ],
 )
 def test_parameters_out_of_bounds(make, message):

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.optimize.filter import Filter, FilterOperator
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
 from manifoldry.optimize.stopping import Stopping
 
@@ -15,11 +15,11 @@ OFF = {"tol": 0, "value_tol": 0, "gradient_tol": 0}
 class Scheduled(Filter):
     """Projects on more and more coordinates, one more whenever a step gains little."""
 
-    def bind(self, objective):
+    def operator_for(self, objective):
         return _Scheduled(objective.n)
 
 
-class _Scheduled(BoundFilter):
+class _Scheduled(FilterOperator):
     def __init__(self, n):
         self.n, self.open, self.seen = n, 1, []
 
@@ -28,12 +28,12 @@ class _Scheduled(BoundFilter):
 
     def advance(self, progress):
         self.seen.append(progress)
-        more = not self.settled and progress.decrease < 1e-3
+        more = not self.finished and progress.decrease < 1e-3
         self.open += more
         return more
 
     @property
-    def settled(self):
+    def finished(self):
         return self.open >= self.n
 
 
@@ -67,9 +67,9 @@ def test_reasons(bowl, start, rule, converged, status):
 @pytest.mark.parametrize("largest", [None, 1e-2])
 def test_thresholds_are_what_they_say(bowl, start, largest):
     maps = []
-    rule = Stopping(**OFF | {"tol": 1e-3, "largest": largest})
+    rule = Stopping(**OFF | {"tol": 1e-3, "max_reference_size": largest})
     solution = GradientDescent(stopping=rule).minimize(
-        bowl, start, watch=lambda it: maps.append(it.embedding.copy())
+        bowl, start, callback=lambda it: maps.append(it.embedding.copy())
     )
     sizes = [np.linalg.norm(Y - Y.mean(axis=0)) for Y in maps[1:]]
     if largest is not None:  # per point
@@ -176,8 +176,8 @@ def test_filters_hear_of_progress(bowl, start):
     bound = []
 
     class Spy(Scheduled):
-        def bind(self, objective):
-            bound.append(super().bind(objective))
+        def operator_for(self, objective):
+            bound.append(super().operator_for(objective))
             return bound[0]
 
     solution = GradientDescent(Spy(), stopping=Stopping(max_iter=8, **OFF)).minimize(bowl, start)
@@ -195,7 +195,7 @@ def test_filters_hear_of_progress(bowl, start):
         ({"tol": -1.0}, "tol=-1.0 must be at least 0"),
         ({"value_tol": float("nan")}, "value_tol=nan must be finite"),
         ({"max_time": 0}, "max_time=0 must be greater than 0"),
-        ({"largest": -1.0}, "largest=-1.0 must be greater than 0"),
+        ({"max_reference_size": -1.0}, "max_reference_size=-1.0 must be greater than 0"),
         ({"window": 0}, "window=0 must be at least 1"),
     ],
 )

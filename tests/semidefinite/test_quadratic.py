@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from manifoldry.optimize.interior_point import congruence, smat, squares, svec
-from manifoldry.optimize.semidefinite import Face, FixedRank, SemidefiniteQuadratic
+from manifoldry.optimize.interior_point import congruence, smat, svec, svec_outer
+from manifoldry.optimize.semidefinite import FaceRefinement, FixedRank, SemidefiniteQuadratic
 
 KINDS = ("well", "ill", "rank-deficient", "graded")
 
@@ -20,7 +20,7 @@ def problem(kind, m, trace_one, seed=0):
     if kind == "rank-deficient":
         A = A[: max(k // 2, 1)]
     if kind == "graded":
-        A = squares(rng.standard_normal((5 * k, m)) * np.logspace(0, -2, m))
+        A = svec_outer(rng.standard_normal((5 * k, m)) * np.logspace(0, -2, m))
     c = np.zeros(k) if trace_one else A.T @ rng.standard_normal(len(A))
     return A.T @ A, c
 
@@ -42,7 +42,7 @@ class TestVectors:
         rng = np.random.default_rng(1)
         Y, G = rng.standard_normal((7, 4)), rng.standard_normal((4, 4))
         P = Y.T @ Y
-        np.testing.assert_allclose(squares(Y) @ svec(P), np.einsum("na,ab,nb->n", Y, P, Y))
+        np.testing.assert_allclose(svec_outer(Y) @ svec(P), np.einsum("na,ab,nb->n", Y, P, Y))
         np.testing.assert_allclose(congruence(G) @ svec(P), svec(G @ P @ G.T))
 
 
@@ -143,7 +143,7 @@ class TestOddCases:
     @pytest.mark.parametrize("m", [2, 4, 7])
     def test_unbounded(self, m):
         """A direction that H does not see and c rewards: there is no optimum, and it says so."""
-        U = squares(np.random.default_rng(m).standard_normal((m - 1, m)))
+        U = svec_outer(np.random.default_rng(m).standard_normal((m - 1, m)))
         assert not SemidefiniteQuadratic(U.T @ U, svec(np.eye(m))).solve().converged
         assert SemidefiniteQuadratic(U.T @ U, U.sum(axis=0)).solve().converged
 
@@ -201,9 +201,9 @@ class TestOddCases:
 class TestFixedRank:
     def test_slope(self):
         H, _ = problem("well", 4, True)
-        face = Face(H, np.zeros(10), trace_one=True)
+        face = FaceRefinement(H, np.zeros(10), trace_one=True)
         R = np.random.default_rng(6).standard_normal((4, 2))
-        _, multiplier = face._error(R)
+        _, multiplier = face._residual(R)
 
         def error(x):
             R, m = x[:8].reshape(4, 2), x[8]
@@ -211,7 +211,7 @@ class TestFixedRank:
             return np.append((gradient @ R).ravel(), (R * R).sum() - 1)
 
         expected = approx_fprime(np.append(R, multiplier), error, 1e-7)
-        np.testing.assert_allclose(face._slope(R, multiplier), expected, atol=1e-4)
+        np.testing.assert_allclose(face._jacobian(R, multiplier), expected, atol=1e-4)
 
     def test_between_its_start_and_the_bound(self):
         H, _ = problem("well", 6, True)

@@ -199,10 +199,10 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         asked = self._default_optimizer if self.optimizer is None else self.optimizer
         optimizer = resolve_optimizer(asked)
         if self.guidance is not None:
-            optimizer = optimizer.guided_by(resolve_guidance(self.guidance))
+            optimizer = optimizer.with_filter(resolve_guidance(self.guidance))
         max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
         tol = None if self.tol is None else check_nonnegative("tol", self.tol)
-        return optimizer.stopping_at(max_iter, tol)
+        return optimizer.with_stopping(max_iter, tol)
 
     def _check_search(self) -> None:
         """Refuse what makes no search, before the work on the data."""

@@ -55,7 +55,7 @@ class WeightSearch:
             try:
                 self.errors.append(self._error(solution.embedding))
             except KeyboardInterrupt:
-                return weights[-1], solution.cut_short()
+                return weights[-1], solution.as_interrupted()
             self.solutions.append(solution)
             since = len(weights) - 1 - int(np.argmin([mean for mean, _ in self.errors]))
             enough = since >= self.patience and weights[-1] >= self.least * first

@@ -225,7 +225,7 @@ class TSNE(NeighborEmbedder):
         steps = check_count("early_exaggeration_iter", self.early_exaggeration_iter, minimum=0)
         if steps == 0 or factor == 1:
             return Solution(start, np.nan, converged=True, status="no early exaggeration")
-        optimizer = self._optimizer().stopping_at(steps, None)
+        optimizer = self._optimizer().with_stopping(steps, None)
         if isinstance(optimizer, Momentum):
             optimizer = replace(optimizer, momentum=self._early_momentum)
         monitor.begin(1 / factor)

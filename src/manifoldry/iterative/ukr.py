@@ -201,7 +201,7 @@ class UKR(IterativeEmbedder):
     _remedy = "pass a smaller n_components"
     # Longer searches lower the error and leave no better maps: docs/iterative.md has the study.
     _default_optimizer = LBFGS(
-        SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, largest=10.0)
+        SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0)
     )
     # Errors are lengths of differences.
     metric = "euclidean"

@@ -15,7 +15,7 @@ from manifoldry.objectives.weights import laplacian
 from manifoldry.optimize.descent import checked_start
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimizer import Optimizer, Solution, Watcher
+from manifoldry.optimize.optimizer import Callback, Optimizer, Solution
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array
 
@@ -63,19 +63,21 @@ class Constrained(Optimizer):
     mass: Array | None = None
     size: float = 1.0
 
-    def minimize(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+    def minimize(
+        self, objective: Objective, Y: Array, callback: Callback | None = None
+    ) -> Solution:
         whitened = Whitened(objective, self.mass, self.size)
         start = whitened.nearest(checked_start(objective, Y))
-        return self.optimizer.minimize(whitened, start, watch)
+        return self.optimizer.minimize(whitened, start, callback)
 
-    def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
-        return replace(self, optimizer=self.optimizer.stopping_at(max_iter, tol))
+    def with_stopping(self, max_iter: int | None, tol: float | None) -> Self:
+        return replace(self, optimizer=self.optimizer.with_stopping(max_iter, tol))
 
-    def hurried(self, max_iter: int, tol: float) -> Self:
-        return replace(self, optimizer=self.optimizer.hurried(max_iter, tol))
+    def with_looser_stopping(self, max_iter: int, tol: float) -> Self:
+        return replace(self, optimizer=self.optimizer.with_looser_stopping(max_iter, tol))
 
-    def guided_by(self, filter: Filter) -> Self:
-        return replace(self, optimizer=self.optimizer.guided_by(filter))
+    def with_filter(self, filter: Filter) -> Self:
+        return replace(self, optimizer=self.optimizer.with_filter(filter))
 
 
 @dataclass(frozen=True)

@@ -43,13 +43,13 @@ class AutoInverse:
         Fraction of entries that are not zero from which such a factor is dense.
     dense_up_to : int, default=5000
         Order up to which a dense factor (200 MB) beats conjugate gradients after some 40 solves.
-    quick : int, default=40
+    quick_iterations : int, default=40
         Iterations with the bare diagonal that cost less than solving with factors.
-    fill : float, default=20.0
+    max_fill : float, default=20.0
         Entries of a factor, as a multiple of the matrix's own, beyond which it is not made.
     bytes_per_entry : float, default=26.0
         Memory of a sparse factor and its mirror, as `scipy.sparse.linalg.splu` takes it.
-    residual : float, default=1e-4
+    tol : float, default=1e-4
         At which conjugate gradients stop, relative to the right-hand side.
     max_iter : int, default=200
         Iterations of a solve, at most.
@@ -58,7 +58,7 @@ class AutoInverse:
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> inverse = AutoInverse().of(sparse.csr_array(np.diag([1.0, 2.0])))
+    >>> inverse = AutoInverse().invert(sparse.csr_array(np.diag([1.0, 2.0])))
     >>> inverse.solve(np.ones((2, 1))).ravel()
     array([1. , 0.5])
     """
@@ -66,20 +66,20 @@ class AutoInverse:
     factor_up_to: int = 1500
     dense_fraction: float = 0.1
     dense_up_to: int = 5000
-    quick: int = 40
-    fill: float = 20.0
+    quick_iterations: int = 40
+    max_fill: float = 20.0
     bytes_per_entry: float = 26.0
-    residual: float = 1e-4
+    tol: float = 1e-4
     max_iter: int = 200
 
-    def of(self, A: sparse.csr_array) -> DefiniteInverse:
+    def invert(self, A: sparse.csr_array) -> DefiniteInverse:
         """Return how to solve with `A`, and why so."""
         n = A.shape[0]
         if n <= self.factor_up_to:
             return self._factorized(A, f"{n} points")
         rng = np.random.default_rng(0)
         needed = self._iterations(A, rng)
-        if needed > self.quick:
+        if needed > self.quick_iterations:
             return self._ill_conditioned(A, rng)
         if n <= self.dense_up_to and _fits(8.0 * n * n):
             return _dense_factor(A, f"{n} points of many dimensions")
@@ -90,7 +90,7 @@ class AutoInverse:
         """By a factor that hardly fills in, or by multigrid."""
         fill = estimated_fill(A)
         sizes = f"{fill:.1e} entries expected in a factor of {A.nnz:.1e}"
-        if fill <= self.fill * A.nnz and _fits(fill * self.bytes_per_entry):
+        if fill <= self.max_fill * A.nnz and _fits(fill * self.bytes_per_entry):
             return self._factorized(A, sizes)
         cycle = multigrid(A, rng)
         if cycle is not None:
@@ -101,8 +101,8 @@ class AutoInverse:
     def _iterations(self, A: Matrix, rng: np.random.Generator) -> int:
         """Number of iterations on a random right-hand side, or one more than are quick."""
         B = rng.standard_normal((A.shape[0], 1))
-        quick, residual = self.quick + 1, self.residual
-        return conjugate_gradients(A, B - B.mean(), inverse_diagonal(A), quick, residual)[1]
+        quick, tol = self.quick_iterations + 1, self.tol
+        return conjugate_gradients(A, B - B.mean(), inverse_diagonal(A), quick, tol)[1]
 
     def _factorized(self, A: sparse.csr_array, why: str) -> DefiniteInverse:
         if A.nnz > self.dense_fraction * A.shape[0] ** 2:
@@ -111,18 +111,18 @@ class AutoInverse:
         return DefiniteInverse(factor.solve, f"sparse factor: {why}")
 
     def _iterated(self, A: Matrix, precondition: Preconditioner, why: str) -> DefiniteInverse:
-        most, residual = self.max_iter, self.residual
+        max_iter, tol = self.max_iter, self.tol
         return DefiniteInverse(
-            lambda B: conjugate_gradients(A, B, precondition, most, residual)[0], why
+            lambda B: conjugate_gradients(A, B, precondition, max_iter, tol)[0], why
         )
 
 
 def conjugate_gradients(
-    A: Matrix, B: Array, precondition: Preconditioner, most: int, residual: float = 1e-4
+    A: Matrix, B: Array, precondition: Preconditioner, max_iter: int, tol: float = 1e-4
 ) -> tuple[Array, int]:
     """Return X with A·X ≈ B, every column on its own, and the number of iterations.
 
-    Columns whose residual is at most `residual` times the right-hand side are done. However early
+    Columns whose residual is at most `tol` times the right-hand side are done. However early
     it stops, ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimizes the energy on a space that holds
     the preconditioned b.
     """
@@ -130,20 +130,20 @@ def conjugate_gradients(
     scale[scale == 0] = 1.0
     R = B / scale
     X, P, energy = np.zeros_like(R), np.zeros_like(R), np.ones(R.shape[1])
-    wanted = residual * np.linalg.norm(R, axis=0)
-    for iteration in range(most):
-        open_ = np.linalg.norm(R, axis=0) > wanted
-        if not open_.any():
+    target = tol * np.linalg.norm(R, axis=0)
+    for iteration in range(max_iter):
+        active = np.linalg.norm(R, axis=0) > target
+        if not active.any():
             return X * scale, iteration
         Z = precondition(R)
-        before, energy = energy, np.where(open_, (R * Z).sum(axis=0), 1.0)
+        before, energy = energy, np.where(active, (R * Z).sum(axis=0), 1.0)
         P = Z + (energy / before if iteration else 0.0) * P
         AP = A @ P
         curvature = (P * AP).sum(axis=0)
-        length = np.where(open_, energy / np.where(open_, curvature, 1.0), 0.0)
+        length = np.where(active, energy / np.where(active, curvature, 1.0), 0.0)
         X += length * P
         R -= length * AP
-    return X * scale, most
+    return X * scale, max_iter
 
 
 def _fits(n_bytes: float) -> bool:

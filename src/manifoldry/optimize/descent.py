@@ -9,18 +9,18 @@ from math import nan
 from typing import Any, ClassVar, NamedTuple, Self
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
+from manifoldry.optimize.filter import Filter, FilterOperator, Identity, Progress
 from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
 from manifoldry.optimize.optimizer import (
+    Callback,
     Evaluator,
     Iterate,
     Optimizer,
     Point,
     Solution,
     Step,
-    Watcher,
 )
-from manifoldry.optimize.stopping import Judge, Stopping, Verdict
+from manifoldry.optimize.stopping import ConvergenceCheck, Status, Stopping
 from manifoldry.util.arrays import (
     all_finite,
     as_array,
@@ -44,12 +44,12 @@ class Move(NamedTuple):
     length: float
 
 
-class Stuck(NamedTuple):
+class NoStep(NamedTuple):
     """There is no step to take."""
 
-    promised: float = 0.0
+    expected_decrease: float = 0.0
     """Decrease that the slope let expect."""
-    status: str | None = None
+    message: str | None = None
     """What went wrong; None if only a lower value was not found."""
 
 
@@ -57,7 +57,7 @@ class Stepper(ABC):
     """What an optimizer remembers from step to step of one search."""
 
     @abstractmethod
-    def step(self, point: Point) -> Move | Stuck:
+    def step(self, point: Point) -> Move | NoStep:
         """Go from `point` to the next."""
 
     @abstractmethod
@@ -84,90 +84,92 @@ class Descent(Optimizer):
     stopping: Stopping = field(default=Stopping(), kw_only=True)
 
     @abstractmethod
-    def _stepper(self, evaluator: Evaluator, filter: BoundFilter) -> Stepper:
+    def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
         """What takes the steps of one search."""
 
-    def minimize(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+    def minimize(
+        self, objective: Objective, Y: Array, callback: Callback | None = None
+    ) -> Solution:
         Y = checked_start(objective, Y)
-        record = _Record(Evaluator(objective), Y, watch, self.returns_best)
+        record = _SearchRecord(Evaluator(objective), Y, callback, self.returns_best)
         try:
-            verdict = self._descend(objective, Y, record)
+            status = self._descend(objective, Y, record)
         except KeyboardInterrupt:
-            return record.solution(Verdict(False, "interrupted"), interrupted=True)
-        return record.solution(verdict)
+            return record.solution(Status(False, "interrupted"), interrupted=True)
+        return record.solution(status)
 
-    def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
+    def with_stopping(self, max_iter: int | None, tol: float | None) -> Self:
         given: dict[str, Any] = {"max_iter": max_iter, "tol": tol}
         rule = replace(self.stopping, **{k: v for k, v in given.items() if v is not None})
         return replace(self, stopping=rule)
 
-    def hurried(self, max_iter: int, tol: float) -> Self:
+    def with_looser_stopping(self, max_iter: int, tol: float) -> Self:
         rule = self.stopping
-        return self.stopping_at(min(rule.max_iter, max_iter), max(rule.tol, tol))
+        return self.with_stopping(min(rule.max_iter, max_iter), max(rule.tol, tol))
 
-    def guided_by(self, filter: Filter) -> Self:
+    def with_filter(self, filter: Filter) -> Self:
         return replace(self, filter=filter)
 
-    def for_series(self) -> Self:
-        return replace(self, filter=self.filter.for_series())
+    def with_cached_filter(self) -> Self:
+        return replace(self, filter=self.filter.cached())
 
-    def _descend(self, objective: Objective, Y: Array, record: "_Record") -> Verdict:
-        filter = self.filter.bind(objective)
+    def _descend(self, objective: Objective, Y: Array, record: "_SearchRecord") -> Status:
+        filter = self.filter.operator_for(objective)
         stepper = self._stepper(record.evaluator, filter)
         point = _first_point(record.evaluator, Y)
-        judge = self.stopping.start(point)
-        record.note(point, 0.0)
-        while (verdict := judge.verdict(filter.settled)) is None:
+        check = self.stopping.start(point)
+        record.add(point, 0.0)
+        while (status := check.status(filter.finished)) is None:
             move = stepper.step(point)
-            if isinstance(move, Stuck):
-                if filter.settled or move.status is not None:
-                    return _meaning(move, judge)
+            if isinstance(move, NoStep):
+                if filter.finished or move.message is not None:
+                    return _failure_status(move, check)
                 move = Move(point, 0.0)  # the next filter may find a way on
-            decrease = _fraction(point.value, move.point.value)
+            decrease = _relative_decrease(point.value, move.point.value)
             point = record.evaluator.normalized(move.point)
-            judge.see(point)
-            record.note(point, move.length)
-            progress = Progress(judge.steps, point.value, decrease)
+            check.update(point)
+            record.add(point, move.length)
+            progress = Progress(check.n_steps, point.value, decrease)
             if filter.advance(progress):
                 stepper.filter_changed()
-                judge.restart()
-        return verdict
+                check.reset()
+        return status
 
 
-class _Record:
+class _SearchRecord:
     """The map to return, and the way to it."""
 
     def __init__(
-        self, evaluator: Evaluator, Y: Array, watch: Watcher | None, only_best: bool
+        self, evaluator: Evaluator, Y: Array, callback: Callback | None, keep_best: bool
     ) -> None:
-        self.evaluator, self.watch, self.only_best = evaluator, watch, only_best
+        self.evaluator, self.callback, self.keep_best = evaluator, callback, keep_best
         self.Y, self.value = Y, nan
         self.trace: list[Step] = []
 
-    def note(self, point: Point, length: float) -> None:
+    def add(self, point: Point, length: float) -> None:
         worse = point.value > self.value  # never so for the first, which is compared with NaN
-        if not (worse and self.only_best):
+        if not (worse and self.keep_best):
             self.Y, self.value = point.Y, point.value
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
         self.trace.append(step)
-        if self.watch is not None:
-            self.watch(Iterate(read_only(point.Y), step))
+        if self.callback is not None:
+            self.callback(Iterate(read_only(point.Y), step))
 
-    def solution(self, verdict: Verdict, interrupted: bool = False) -> Solution:
+    def solution(self, status: Status, interrupted: bool = False) -> Solution:
         return Solution(
             copied(self.Y),
             self.value,
-            *verdict,
+            *status,
             self.trace,
             interrupted=interrupted,
             n_evaluations=self.evaluator.count,
         )
 
 
-def _meaning(stuck: Stuck, judge: Judge) -> Verdict:
-    if stuck.status is not None:
-        return Verdict(False, stuck.status)
-    return judge.stuck(stuck.promised)
+def _failure_status(failure: NoStep, check: ConvergenceCheck) -> Status:
+    if failure.message is not None:
+        return Status(False, failure.message)
+    return check.failed_step(failure.expected_decrease)
 
 
 def checked_start(objective: Objective, Y: Array) -> Array:
@@ -186,7 +188,7 @@ def checked_start(objective: Objective, Y: Array) -> Array:
 
 def _first_point(evaluator: Evaluator, Y: Array) -> Point:
     point = evaluator.at(Y)
-    if not point.usable:
+    if not point.is_finite:
         raise ValueError(
             "the objective or its gradient is not finite at the start (largest coordinate "
             f"{largest(Y):.3g}); pass a start of smaller scale"
@@ -194,28 +196,28 @@ def _first_point(evaluator: Evaluator, Y: Array) -> Point:
     return point
 
 
-def _fraction(before: float, after: float) -> float:
+def _relative_decrease(before: float, after: float) -> float:
     """Fraction of the value that a step took away."""
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
-class DirectionRule:
+class SearchDirection:
     """Directions of a search, here −F·G; other rules remember past steps.
 
     Parameters
     ----------
     optimizer : LineSearchDescent
         Whose rule it is.
-    filter : BoundFilter
+    filter : FilterOperator
         The operator F.
     """
 
-    def __init__(self, optimizer: "LineSearchDescent", filter: BoundFilter) -> None:
+    def __init__(self, optimizer: "LineSearchDescent", filter: FilterOperator) -> None:
         self.optimizer, self.filter = optimizer, filter
-        self.last: Trial | None = None
+        self.last_trial: Trial | None = None
         self.last_slope = 0.0
 
-    def direction(self, point: Point) -> Array:
+    def compute(self, point: Point) -> Array:
         """The direction to search from `point`."""
         return -self.filtered(point.G, point)
 
@@ -223,36 +225,36 @@ class DirectionRule:
         """F·G at a point, in the precision of the map."""
         return cast(self.filter.apply(G, point.Y), point.Y.dtype)
 
-    def first_length(self, ray: Ray) -> float:
+    def initial_length(self, ray: Ray) -> float:
         """The length to try first."""
-        if self.last is None:
-            return 1.0 if self.filter.newton_like else self._small_move(ray)
-        length = self._flat_length(self.last)
+        if self.last_trial is None:
+            return 1.0 if self.filter.newton_like else self._small_step_length(ray)
+        length = self._barzilai_borwein_length(self.last_trial)
         return min(length, 1.0) if self.filter.newton_like else length
 
-    def _flat_length(self, last: Trial) -> float:
+    def _barzilai_borwein_length(self, last: Trial) -> float:
         """Length at which the last ray would have been flat: Barzilai and Borwein's step."""
-        longest = self.optimizer.growth * last.length
+        longest = self.optimizer.max_growth * last.length
         rise = last.slope - self.last_slope
         return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
 
-    def _small_move(self, ray: Ray) -> float:
+    def _small_step_length(self, ray: Ray) -> float:
         """Length that moves the map by a fraction of its size, or by one if it has none."""
-        size = self.optimizer.first_move * extent(ray.start.Y)
+        size = self.optimizer.initial_step * extent(ray.start.Y)
         return (size if size > 0 else 1.0) / norm(ray.P)
 
-    def accepted(self, ray: Ray, trial: Trial) -> None:
+    def update(self, ray: Ray, trial: Trial) -> None:
         """Take note of a step."""
-        self.last, self.last_slope = trial, ray.slope
+        self.last_trial, self.last_slope = trial, ray.slope
 
-    def forget(self) -> bool:
+    def reset(self) -> bool:
         """Return to −F·G; False if that was the direction already."""
         return False
 
     def filter_changed(self) -> None:
         """Take note that the filter is another operator now."""
         if self.filter.newton_like:  # it knows its own length, whatever came before
-            self.last = None
+            self.last_trial = None
 
 
 @dataclass(frozen=True)
@@ -267,48 +269,50 @@ class LineSearchDescent(Descent):
         How far to go.
     stopping : Stopping, default=Stopping()
         When to stop.
-    first_move : float, default=0.1
+    initial_step : float, default=0.1
         Fraction of the map's size by which the first trial of a search moves it, where the filter
         does not know its own length.
-    growth : float, default=10.0
+    max_growth : float, default=10.0
         Largest factor from the length of one step to the first trial of the next.
     """
 
     line_search: LineSearch = field(default=Armijo())
-    first_move: float = field(default=0.1, kw_only=True)
-    growth: float = field(default=10.0, kw_only=True)
+    initial_step: float = field(default=0.1, kw_only=True)
+    max_growth: float = field(default=10.0, kw_only=True)
 
     def __post_init__(self) -> None:
-        check_positive("first_move", self.first_move)
-        check_positive("growth", self.growth)
+        check_positive("initial_step", self.initial_step)
+        check_positive("max_growth", self.max_growth)
 
     @abstractmethod
-    def _rule(self, filter: BoundFilter) -> DirectionRule:
+    def _search_direction(self, filter: FilterOperator) -> SearchDirection:
         """The rule for directions, at the start of a search."""
 
-    def _stepper(self, evaluator: Evaluator, filter: BoundFilter) -> Stepper:
-        return _Searches(evaluator, self._rule(filter), self.line_search)
+    def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
+        return _LineSearchStepper(evaluator, self._search_direction(filter), self.line_search)
 
 
-class _Searches(Stepper):
+class _LineSearchStepper(Stepper):
     """Steps that are line searches along a rule's directions."""
 
-    def __init__(self, evaluator: Evaluator, rule: DirectionRule, line_search: LineSearch) -> None:
-        self.evaluator, self.rule, self.line_search = evaluator, rule, line_search
+    def __init__(
+        self, evaluator: Evaluator, direction: SearchDirection, line_search: LineSearch
+    ) -> None:
+        self.evaluator, self.direction, self.line_search = evaluator, direction, line_search
 
-    def step(self, point: Point) -> Move | Stuck:
-        promised = 0.0
+    def step(self, point: Point) -> Move | NoStep:
+        expected_decrease = 0.0
         while True:
-            ray = Ray(self.evaluator, point, self.rule.direction(point))
+            ray = Ray(self.evaluator, point, self.direction.compute(point))
             if ray.slope < 0:
-                first = max(self.rule.first_length(ray), 2 * ray.shortest)
+                first = max(self.direction.initial_length(ray), 2 * ray.min_length)
                 trial = self.line_search.search(ray, first)
                 if trial is not None:
-                    self.rule.accepted(ray, trial)
+                    self.direction.update(ray, trial)
                     return Move(trial.point, trial.length)
-                promised = -first * ray.slope
-            if not self.rule.forget():
-                return Stuck(promised)
+                expected_decrease = -first * ray.slope
+            if not self.direction.reset():
+                return NoStep(expected_decrease)
 
     def filter_changed(self) -> None:
-        self.rule.filter_changed()
+        self.direction.filter_changed()

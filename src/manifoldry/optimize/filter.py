@@ -26,7 +26,7 @@ class Progress:
     """Fraction of the value that the last step took away; infinite before the first step."""
 
 
-class BoundFilter(ABC):
+class FilterOperator(ABC):
     """A filter at work on one objective."""
 
     newton_like: bool = False
@@ -49,7 +49,7 @@ class BoundFilter(ABC):
         return False
 
     @property
-    def settled(self) -> bool:
+    def finished(self) -> bool:
         """Whether the schedule has run its course, so that a search may stop."""
         return True
 
@@ -65,10 +65,10 @@ class Filter(ABC):
     """Whether a step of length one is the natural one."""
 
     @abstractmethod
-    def bind(self, objective: Objective) -> BoundFilter:
+    def operator_for(self, objective: Objective) -> FilterOperator:
         """The operator for `objective`, at the start of its schedule."""
 
-    def for_series(self) -> "Filter":
+    def cached(self) -> "Filter":
         """The same filter for objectives that share their attraction."""
         return self
 
@@ -77,11 +77,11 @@ class Filter(ABC):
 class Identity(Filter):
     """No filter: the direction is the gradient's own."""
 
-    def bind(self, objective: Objective) -> BoundFilter:
-        return _Unchanged()
+    def operator_for(self, objective: Objective) -> FilterOperator:
+        return _IdentityOperator()
 
 
-class _Unchanged(BoundFilter):
+class _IdentityOperator(FilterOperator):
     def apply(self, G: Array, Y: Array) -> Array:
         return G
 
@@ -113,12 +113,12 @@ class Jacobi(Filter):
     def __post_init__(self) -> None:
         check_positive("floor", self.floor)
 
-    def bind(self, objective: Objective) -> BoundFilter:
+    def operator_for(self, objective: Objective) -> FilterOperator:
         degree = np.asarray(objective.attraction.sum(axis=1), float).ravel()
-        return _Diagonal(1 / (4 * floored(degree, self.floor))[:, None])
+        return _DiagonalOperator(1 / (4 * floored(degree, self.floor))[:, None])
 
 
-class _Diagonal(BoundFilter):
+class _DiagonalOperator(FilterOperator):
     newton_like = True
 
     def __init__(self, inverse: Array) -> None:
@@ -154,11 +154,11 @@ class DiagonalHessian(Filter):
     def __post_init__(self) -> None:
         check_positive("floor", self.floor)
 
-    def bind(self, objective: Objective) -> BoundFilter:
-        return _InverseCurvature(objective, self.floor)
+    def operator_for(self, objective: Objective) -> FilterOperator:
+        return _InverseHessianDiagonal(objective, self.floor)
 
 
-class _InverseCurvature(BoundFilter):
+class _InverseHessianDiagonal(FilterOperator):
     newton_like = True
 
     def __init__(self, objective: Objective, floor: float) -> None:

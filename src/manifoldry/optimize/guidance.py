@@ -9,8 +9,8 @@ from typing import Any
 from scipy import sparse
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.filter import BoundFilter, Filter, Identity, Progress
-from manifoldry.optimize.guidance_matrix import graph_matrix, guidance_matrix, lazy
+from manifoldry.optimize.filter import Filter, FilterOperator, Identity, Progress
+from manifoldry.optimize.guidance_matrix import check_guidance_matrix, graph_matrix, lazy
 from manifoldry.util.arrays import cast, double, like, on_host
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, Matrix
@@ -19,11 +19,11 @@ from manifoldry.util.typing import Array, Matrix
 class Schedule(ABC):
     """A rule for going on; it has no state, what it counts is kept by the bound filter."""
 
-    ends: bool = True
+    advances: bool = True
     """Whether it will go on some day; a search need not wait for one that never does."""
 
     @abstractmethod
-    def due(self, progress: Progress, steps: int) -> bool:
+    def should_advance(self, progress: Progress, n_steps: int) -> bool:
         """Whether to go on, after `steps` steps in the present stage."""
 
 
@@ -34,7 +34,7 @@ class EveryStep(Schedule):
     Examples
     --------
     >>> from manifoldry.optimize.filter import Progress
-    >>> EveryStep(period=2).due(Progress(7, 1.0, 0.5), steps=1)
+    >>> EveryStep(period=2).should_advance(Progress(7, 1.0, 0.5), n_steps=1)
     False
     """
 
@@ -43,8 +43,8 @@ class EveryStep(Schedule):
     def __post_init__(self) -> None:
         check_count("period", self.period)
 
-    def due(self, progress: Progress, steps: int) -> bool:
-        return steps >= self.period
+    def should_advance(self, progress: Progress, n_steps: int) -> bool:
+        return n_steps >= self.period
 
 
 @dataclass(frozen=True)
@@ -58,31 +58,31 @@ class OnSlowProgress(Schedule):
     ----------
     threshold : float, default=0.05
         Fraction of the objective's value; a step that takes away less is slow.
-    at_least : int, default=1
+    min_steps : int, default=1
         Steps in a stage before any is called slow.
-    at_most : int, default=20
+    max_steps : int, default=20
         Steps in a stage, however good.
 
     Examples
     --------
     >>> from manifoldry.optimize.filter import Progress
     >>> schedule = OnSlowProgress(threshold=0.05)
-    >>> [schedule.due(Progress(7, 1.0, decrease), steps=1) for decrease in (0.5, 0.01)]
+    >>> [schedule.should_advance(Progress(7, 1.0, decrease), n_steps=1) for decrease in (0.5, 0.01)]
     [False, True]
     """
 
     threshold: float = 0.05
-    at_least: int = 1
-    at_most: int = 20
+    min_steps: int = 1
+    max_steps: int = 20
 
     def __post_init__(self) -> None:
         check_positive("threshold", self.threshold)
-        check_count("at_least", self.at_least)
-        check_count("at_most", self.at_most, minimum=self.at_least)
+        check_count("min_steps", self.min_steps)
+        check_count("max_steps", self.max_steps, minimum=self.min_steps)
 
-    def due(self, progress: Progress, steps: int) -> bool:
+    def should_advance(self, progress: Progress, n_steps: int) -> bool:
         fast = progress.decrease >= self.threshold  # a decrease that is not a number is not fast
-        return steps >= self.at_most or (steps >= self.at_least and not fast)
+        return n_steps >= self.max_steps or (n_steps >= self.min_steps and not fast)
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,13 @@ class Never(Schedule):
     Examples
     --------
     >>> from manifoldry.optimize.filter import Progress
-    >>> Never().due(Progress(7, 1.0, 0.0), steps=1000)
+    >>> Never().should_advance(Progress(7, 1.0, 0.0), n_steps=1000)
     False
     """
 
-    ends = False
+    advances = False
 
-    def due(self, progress: Progress, steps: int) -> bool:
+    def should_advance(self, progress: Progress, n_steps: int) -> bool:
         return False
 
 
@@ -126,85 +126,87 @@ class Guidance(Filter):
     schedule: Schedule = field(default_factory=OnSlowProgress)
     then: Filter | None = field(default_factory=Identity)
 
-    def bind(self, objective: Objective) -> BoundFilter:
-        return _Guided(self, objective)
+    def operator_for(self, objective: Objective) -> FilterOperator:
+        return _GuidanceOperator(self, objective)
 
     @abstractmethod
-    def levels(self, n: int) -> Sequence[float]:
+    def stages(self, n: int) -> Sequence[float]:
         """How strongly to smooth, stage by stage, for `n` points; none for the identity."""
 
     @abstractmethod
-    def smoothed(self, prepared: Any, level: float, G: Array) -> Array:
+    def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
         """The operator of a level times `G`, in double precision, in the namespace of both."""
 
-    def prepared(self, objective: Objective) -> Any:
+    def prepare(self, objective: Objective) -> Any:
         """What `smoothed` works with, computed once: M itself, or something made of it."""
         if self.matrix is None:
             return lazy(graph_matrix(objective.attraction))
-        return guidance_matrix(self.matrix, objective.n, definite=True)
+        return check_guidance_matrix(self.matrix, objective.n, definite=True)
 
 
-class _Guided(BoundFilter):
+class _GuidanceOperator(FilterOperator):
     def __init__(self, guidance: Guidance, objective: Objective) -> None:
         self._guidance, self._objective = guidance, objective
-        self._levels = guidance.levels(objective.n)
-        self._stage = self._steps = 0
-        self._after: BoundFilter | None = None
-        if len(self._levels):
-            self._prepared = guidance.prepared(objective)
+        self._stages = guidance.stages(objective.n)
+        self._index = self._n_steps = 0
+        self._next: FilterOperator | None = None
+        if len(self._stages):
+            self._prepared = guidance.prepare(objective)
         else:
-            self._after = (guidance.then or Identity()).bind(objective)
+            self._next = (guidance.then or Identity()).operator_for(objective)
 
     def apply(self, G: Array, Y: Array) -> Array:
-        if self._after is not None:
-            return self._after.apply(G, Y)
+        if self._next is not None:
+            return self._next.apply(G, Y)
         if sparse.issparse(self._prepared):
-            return on_host(self._smoothed, G)
+            return on_host(self._smooth, G)
         self._prepared = like(self._prepared, G)  # moved to a device once
-        return cast(self._smoothed(double(G)), G.dtype)
+        return cast(self._smooth(double(G)), G.dtype)
 
-    def _smoothed(self, G: Array) -> Array:
-        return self._guidance.smoothed(self._prepared, self._levels[self._stage], G)
+    def _smooth(self, G: Array) -> Array:
+        return self._guidance.smooth(self._prepared, self._stages[self._index], G)
 
     def advance(self, progress: Progress) -> bool:
-        if self._after is not None:
-            return self._after.advance(progress)
+        if self._next is not None:
+            return self._next.advance(progress)
         if progress.decrease == inf:  # no step has been taken yet
             return False
-        self._steps += 1
-        if self._stays or not self._guidance.schedule.due(progress, self._steps):
+        self._n_steps += 1
+        if self._is_final or not self._guidance.schedule.should_advance(progress, self._n_steps):
             return False
-        self._go_on()
+        self._advance_stage()
         return True
 
-    def _go_on(self) -> None:
-        self._steps = 0
+    def _advance_stage(self) -> None:
+        self._n_steps = 0
         if not self._is_last:
-            self._stage += 1
+            self._index += 1
         elif self._guidance.then is not None:
             del self._prepared  # a matrix of all pairs, perhaps, that nobody needs any more
-            self._after = self._guidance.then.bind(self._objective)
+            self._next = self._guidance.then.operator_for(self._objective)
 
     @property
     def _is_last(self) -> bool:
-        return self._stage == len(self._levels) - 1
+        return self._index == len(self._stages) - 1
 
     @property
-    def _stays(self) -> bool:
+    def _is_final(self) -> bool:
         """Whether the present level is there for good."""
-        return not self._guidance.schedule.ends or (self._is_last and self._guidance.then is None)
+        return not self._guidance.schedule.advances or (
+            self._is_last and self._guidance.then is None
+        )
 
     @property
-    def settled(self) -> bool:
-        return self._stays if self._after is None else self._after.settled
+    def finished(self) -> bool:
+        return self._is_final if self._next is None else self._next.finished
 
     @property
     def newton_like(self) -> bool:  # type: ignore[override]  # it changes with the stage
-        return self._after is not None and self._after.newton_like
+        return self._next is not None and self._next.newton_like
 
     @property
     def reason(self) -> str:  # type: ignore[override]  # it changes with the stage
-        if self._after is not None:
-            return self._after.reason
-        stages = f"stage {self._stage + 1} of {len(self._levels)}"
-        return f"{type(self._guidance).__name__} at {self._levels[self._stage]:g}, {stages}"
+        if self._next is not None:
+            return self._next.reason
+        stages = f"stage {self._index + 1} of {len(self._stages)}"
+        return f"{type(self._guidance).__name__} at {self._stages[self._index]:g}, {stages}"

@@ -11,7 +11,7 @@ from scipy.special import ive
 from manifoldry.eigen import Auto, Dense, EigenSolver, SpectralProblem
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.guidance import Guidance
-from manifoldry.optimize.guidance_matrix import graph_matrix, guidance_matrix
+from manifoldry.optimize.guidance_matrix import check_guidance_matrix, graph_matrix
 from manifoldry.util.arrays import beside, largest
 from manifoldry.util.checks import check_below, check_count, check_positive
 from manifoldry.util.typing import Array, Matrix
@@ -28,12 +28,12 @@ class Projector(Guidance):
     ----------
     start, step : int, default=1
         The first l, and by how much it grows.
-    most : int, default=None
-        Once l would reach `most`, or the number of points, the identity or `then` follows. By
-        default the number of points up to `all_up_to` of them, and `few` beyond.
+    max_eigenvectors : int, default=None
+        Once l would reach `max_eigenvectors`, or the number of points, the identity or `then` follows. By
+        default the number of points up to `all_up_to` of them, and `max_beyond` beyond.
     drop_first : bool, default=False
         Leave out the first eigenvector, which is close to constant and moves the map as a whole.
-    all_up_to, few : int, default=4000, 100
+    all_up_to, max_beyond : int, default=4000, 100
         Order up to which all eigenvectors are computed, and how many are beyond it.
     matrix, schedule, then
         See :class:`Guidance`.
@@ -41,46 +41,46 @@ class Projector(Guidance):
     Examples
     --------
     >>> from manifoldry.optimize import Projector
-    >>> list(Projector(start=1, step=2).levels(8))
+    >>> list(Projector(start=1, step=2).stages(8))
     [1, 3, 5, 7]
     """
 
     start: int = 1
     step: int = 1
-    most: int | None = None
+    max_eigenvectors: int | None = None
     drop_first: bool = False
     all_up_to: int = field(default=4000, kw_only=True)
-    few: int = field(default=100, kw_only=True)
+    max_beyond: int = field(default=100, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("start", "step", "all_up_to", "few"):
+        for name in ("start", "step", "all_up_to", "max_beyond"):
             check_count(name, getattr(self, name))
-        if self.most is not None:
-            check_count("most", self.most)
+        if self.max_eigenvectors is not None:
+            check_count("max_eigenvectors", self.max_eigenvectors)
 
-    def levels(self, n: int) -> Sequence[float]:
+    def stages(self, n: int) -> Sequence[float]:
         return range(self.start, self._end(n), self.step)
 
-    def prepared(self, objective: Objective) -> Array:
-        M = super().prepared(objective)
+    def prepare(self, objective: Objective) -> Array:
+        M = super().prepare(objective)
         skipped = int(self.drop_first)
-        count = int(self.levels(objective.n)[-1]) + skipped
+        count = int(self.stages(objective.n)[-1]) + skipped
         return self._leading(M, min(count, objective.n))[:, skipped:]
 
-    def smoothed(self, prepared: Any, level: float, G: Array) -> Array:
-        V = prepared[:, : int(level)]
+    def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
+        V = prepared[:, : int(parameter)]
         return V @ (V.T @ G)
 
     def _end(self, n: int) -> int:
-        default = n if n <= self.all_up_to else self.few
-        most = min(n, default if self.most is None else self.most)
-        return most - self.drop_first
+        default = n if n <= self.all_up_to else self.max_beyond
+        end = min(n, default if self.max_eigenvectors is None else self.max_eigenvectors)
+        return end - self.drop_first
 
     def _leading(self, M: Matrix, count: int) -> Array:
         """Orthonormal eigenvectors of the largest eigenvalues, the largest first."""
         n = M.shape[0]
-        iterates = n > self.all_up_to or count < n // 20
-        solver: EigenSolver = Auto() if iterates else Dense()
+        iterative = n > self.all_up_to or count < n // 20
+        solver: EigenSolver = Auto() if iterative else Dense()
         problem = SpectralProblem(M, end="largest", bounds=(0.0, np.inf))
         return solver.solve(problem, count, np.random.default_rng(0)).vectors
 
@@ -103,7 +103,7 @@ class Power(Guidance):
     Examples
     --------
     >>> from manifoldry.optimize import Power
-    >>> list(Power(start=3).levels(100))
+    >>> list(Power(start=3).stages(100))
     [3, 2, 1]
     """
 
@@ -112,11 +112,11 @@ class Power(Guidance):
     def __post_init__(self) -> None:
         check_count("start", self.start, minimum=0)
 
-    def levels(self, n: int) -> Sequence[float]:
+    def stages(self, n: int) -> Sequence[float]:
         return range(self.start, 0, -1)
 
-    def smoothed(self, prepared: Any, level: float, G: Array) -> Array:
-        for _ in range(int(level)):
+    def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
+        for _ in range(int(parameter)):
             G = prepared @ G
         return G
 
@@ -145,32 +145,32 @@ class DeflatedPower(Power):
     >>> import numpy as np
     >>> from manifoldry.optimize import DeflatedPower
     >>> G = np.ones((3, 2))
-    >>> DeflatedPower().smoothed(np.diag([1.0, 0.5, 0.1]), 60, G).round(3) + 0.0
+    >>> DeflatedPower().smooth(np.diag([1.0, 0.5, 0.1]), 60, G).round(3) + 0.0
     array([[1., 0.],
            [0., 0.],
            [0., 0.]])
     """
 
-    def smoothed(self, prepared: Any, level: float, G: Array) -> Array:
-        out, taken = G[:, :0], G[:, :0]
+    def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
+        out, basis = G[:, :0], G[:, :0]
         for j in range(G.shape[1]):
-            z = _without(taken, G[:, j])
-            for _ in range(int(level)):
-                z = _without(taken, prepared @ z)
-            out, taken = beside(out, z[:, None]), beside(taken, _direction(taken, z))
+            z = _project_out(basis, G[:, j])
+            for _ in range(int(parameter)):
+                z = _project_out(basis, prepared @ z)
+            out, basis = beside(out, z[:, None]), beside(basis, _unit_direction(basis, z))
         return out
 
 
-def _without(U: Array, z: Array) -> Array:
+def _project_out(U: Array, z: Array) -> Array:
     return z - U @ (U.T @ z) if U.shape[1] else z
 
 
-def _direction(U: Array, z: Array) -> Array:
+def _unit_direction(U: Array, z: Array) -> Array:
     """`z` as a unit vector orthogonal to `U`, which rounding has spoilt for short ones; or none."""
     length = largest(z)
     if length == 0:
         return z[:, None][:, :0]
-    z = _without(U, z / length)
+    z = _project_out(U, z / length)
     return z[:, None] / sqrt(float(z @ z))
 
 
@@ -190,7 +190,7 @@ class Heat(Guidance):
         The s below which there is next to no diffusion, and the identity or `then` follows.
     factor : float, default=0.7
         From one s to the next.
-    negligible : float, default=1e-17
+    coefficient_tol : float, default=1e-17
         Coefficients of the series that are left out, relative to a sum of one: below rounding.
     matrix, schedule, then
         See :class:`Guidance`.
@@ -198,36 +198,36 @@ class Heat(Guidance):
     Examples
     --------
     >>> from manifoldry.optimize import Heat
-    >>> list(Heat(start=4.0, end=1.0, factor=0.5).levels(100))
+    >>> list(Heat(start=4.0, end=1.0, factor=0.5).stages(100))
     [4.0, 2.0, 1.0]
     """
 
     start: float = 10.0
     end: float = 0.1
     factor: float = 0.7
-    negligible: float = field(default=1e-17, kw_only=True)
+    coefficient_tol: float = field(default=1e-17, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("start", "end", "factor", "negligible"):
+        for name in ("start", "end", "factor", "coefficient_tol"):
             check_positive(name, getattr(self, name))
         check_below("factor", self.factor, 1.0, "time has to fall")
 
-    def levels(self, n: int) -> Sequence[float]:
+    def stages(self, n: int) -> Sequence[float]:
         times, s = [], self.start
         while s >= self.end:
             times.append(s)
             s *= self.factor
         return times
 
-    def prepared(self, objective: Objective) -> Matrix:
+    def prepare(self, objective: Objective) -> Matrix:
         if self.matrix is None:
             return graph_matrix(objective.attraction)
-        return guidance_matrix(self.matrix, objective.n)
+        return check_guidance_matrix(self.matrix, objective.n)
 
-    def smoothed(self, prepared: Any, level: float, G: Array) -> Array:
+    def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
         # e^{s·m} = I₀(s) + 2·Σ Iₖ(s)·Tₖ(m) for |m| ≤ 1; `ive` has the factor e^{−s} in it.
-        order = np.arange(int(10 * np.sqrt(level)) + 25)
-        weights = [float(w) for w in ive(order, level) if w > self.negligible]
+        order = np.arange(int(10 * np.sqrt(parameter)) + 25)
+        weights = [float(w) for w in ive(order, parameter) if w > self.coefficient_tol]
         before, now = G, prepared @ G
         out = weights[0] * before
         for weight in weights[1:]:

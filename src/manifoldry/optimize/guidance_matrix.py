@@ -90,9 +90,9 @@ def graph_matrix(W: Matrix) -> sparse.csr_array:
     """
     W = sparse.csr_array(W, dtype=np.float64)
     degree = np.asarray(W.sum(axis=1)).ravel()
-    alone = degree == 0
-    S = sparse.diags_array(1 / np.sqrt(np.where(alone, 1.0, degree)))
-    return sparse.csr_array(S @ W @ S + sparse.diags_array(alone.astype(float)))
+    isolated = degree == 0
+    S = sparse.diags_array(1 / np.sqrt(np.where(isolated, 1.0, degree)))
+    return sparse.csr_array(S @ W @ S + sparse.diags_array(isolated.astype(float)))
 
 
 def lazy(M: Matrix) -> Matrix:
@@ -129,7 +129,9 @@ def neighborhood_gamma(X: Any) -> float:
     return float(1 / typical_length(NeighborGraph.build(X, min(10, X.shape[0] - 1))) ** 2)
 
 
-def guidance_matrix(matrix: Any, n: int, *, definite: bool = False, tol: float = 1e-3) -> Matrix:
+def check_guidance_matrix(
+    matrix: Any, n: int, *, definite: bool = False, tol: float = 1e-3
+) -> Matrix:
     """A user's matrix, checked, in double precision, and scaled to norm one.
 
     With a line search the scale of a filter does not matter, but powers of it should neither
@@ -139,7 +141,7 @@ def guidance_matrix(matrix: Any, n: int, *, definite: bool = False, tol: float =
     Examples
     --------
     >>> import numpy as np
-    >>> guidance_matrix(np.diag([4.0, 2.0]), 2)
+    >>> check_guidance_matrix(np.diag([4.0, 2.0]), 2)
     array([[1. , 0. ],
            [0. , 0.5]])
     """
@@ -156,7 +158,7 @@ def guidance_matrix(matrix: Any, n: int, *, definite: bool = False, tol: float =
     if largest == 0:
         raise ValueError("the guidance matrix is zero and leads nowhere; pass another matrix")
     M = M / largest  # in units in which no eigenvalue overflows
-    lowest, highest = _ends(M, tol)
+    lowest, highest = _extreme_eigenvalues(M, tol)
     norm = max(-lowest, highest)
     if definite and lowest < -tol * norm:
         raise ValueError(
@@ -181,7 +183,7 @@ def _points(X: Any) -> Matrix:
     return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 
-def _ends(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
+def _extreme_eigenvalues(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
     """The smallest and the largest eigenvalue, to `tol` of the larger modulus.
 
     Up to an order of `dense_up_to` all eigenvalues cost no more than these two.
@@ -192,12 +194,12 @@ def _ends(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
         return float(values[0]), float(values[-1])
     start = np.random.default_rng(0).standard_normal(n)
 
-    def farthest(A: Any) -> float:
+    def largest_by_modulus(A: Any) -> float:
         found = eigsh(A, 1, which="LM", tol=tol / 4, v0=start, return_eigenvectors=False)
         return float(found[0])
 
-    one = farthest(M)
+    one = largest_by_modulus(M)
     # Seen from twice the one, the other end is the farthest.
     shifted = LinearOperator((n, n), matvec=lambda x: M @ x - 2 * one * x, dtype=np.float64)
-    other = 2 * one + farthest(shifted)
+    other = 2 * one + largest_by_modulus(shifted)
     return min(one, other), max(one, other)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.optimizer import Optimizer, Solution, Watcher
-from manifoldry.optimize.saddle import off_saddle, smallest_curvature
+from manifoldry.optimize.optimizer import Callback, Optimizer, Solution
+from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
 from manifoldry.util.arrays import cast, centered, largest, like, to_numpy
 from manifoldry.util.checks import check_count, check_nonnegative, check_option, check_positive
 from manifoldry.util.typing import Array
@@ -239,11 +239,11 @@ class Walk:
         Y: Array,
         optimizer: Optimizer,
         rng: np.random.Generator,
-        watch: Watcher | None = None,
+        watch: Callback | None = None,
         begin: Callable[[float], None] | None = None,
     ) -> None:
         self.rule, self.family, self.Y = rule, family, Y
-        self.optimizer, self.rng = optimizer.for_series(), rng
+        self.optimizer, self.rng = optimizer.with_cached_filter(), rng
         self.watch, self.begin = watch, begin
         self.path = Path(rule.memory)
 
@@ -267,7 +267,7 @@ class Walk:
         """Minimize at a value from the map `Y`, without a record."""
         if self.begin is not None:
             self.begin(value)
-        rough = self.optimizer.hurried(self.rule.max_iter, self.rule.tol)
+        rough = self.optimizer.with_looser_stopping(self.rule.max_iter, self.rule.tol)
         search = self.optimizer if careful else rough
         return search.minimize(self.family(value), Y, self.watch)
 
@@ -281,12 +281,12 @@ class Walk:
                 lowest = smallest_curvature(objective, solution.embedding)
                 if not lowest.is_negative or left == self.rule.escapes:
                     return solution, lowest.value
-                Y = off_saddle(objective, solution.embedding, lowest.direction)
+                Y = leave_saddle(objective, solution.embedding, lowest.direction)
                 if Y is solution.embedding:  # rounding hides the way down
                     return solution, lowest.value
                 solution, left = self.settle(value, Y, careful), left + 1
         except KeyboardInterrupt:
-            solution = solution.cut_short()
+            solution = solution.as_interrupted()
         return solution, np.nan
 
     def _may_be_saddle(self, Y: Array) -> bool:

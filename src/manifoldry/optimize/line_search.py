@@ -46,7 +46,7 @@ class Ray:
         return self.origin.slope
 
     @cached_property
-    def shortest(self) -> float:
+    def min_length(self) -> float:
         """Length below which rounding leaves the map as it is."""
         step = precision(self.start.Y) * largest(self.start.Y)
         return max(step, float(np.finfo(np.float64).tiny)) / largest(self.P)
@@ -56,9 +56,9 @@ class Ray:
         with np.errstate(over="ignore", invalid="ignore"):
             Y = self.start.Y + length * self.P
         point = self.evaluator.at(Y)
-        return Trial(length, point, inner(point.G, self.P) if point.usable else inf)
+        return Trial(length, point, inner(point.G, self.P) if point.is_finite else inf)
 
-    def lowers(self, trial: Trial, c: float) -> bool:
+    def sufficient_decrease(self, trial: Trial, c: float) -> bool:
         """Whether the value fell by at least the fraction `c` of what the slope promised.
 
         Where rounding hides the fall, the slopes decide, which keep twice the digits: on a
@@ -67,21 +67,21 @@ class Ray:
         gain = self.start.value - trial.point.value
         if gain >= -c * trial.length * self.slope:
             return True
-        return abs(gain) <= self.start.rounding and trial.slope <= (2 * c - 1) * self.slope
+        return abs(gain) <= self.start.rounding_error and trial.slope <= (2 * c - 1) * self.slope
 
 
 class LineSearch(ABC):
     """A way to choose how far to go along a direction."""
 
     @abstractmethod
-    def search(self, ray: Ray, first: float) -> Trial | None:
+    def search(self, ray: Ray, initial_length: float) -> Trial | None:
         """A point further down the ray; None if rounding hides all there are.
 
         Parameters
         ----------
         ray : Ray
             With a negative slope.
-        first : float
+        initial_length : float
             The length to try first.
         """
 
@@ -104,7 +104,7 @@ class Armijo(LineSearch):
         Factor of a step that is too short; 1 never lengthens a step.
     max_trials : int, default=60
         Evaluations after which the search gives up.
-    steep : float, default=0.9
+    slope_fraction : float, default=0.9
         A step was far too short if the slope after it is still this fraction of the slope before.
 
     Examples
@@ -118,7 +118,7 @@ class Armijo(LineSearch):
     shrink: float = 0.5
     expand: float = 4.0
     max_trials: int = 60
-    steep: float = 0.9
+    slope_fraction: float = 0.9
 
     def __post_init__(self) -> None:
         check_below("c", check_positive("c", self.c), 0.5, "a parabola's minimum must pass")
@@ -126,20 +126,25 @@ class Armijo(LineSearch):
         if check_positive("expand", self.expand) < 1:
             raise ValueError(f"expand={self.expand} must be at least 1; pass expand=1 for none")
         check_count("max_trials", self.max_trials)
-        check_below("steep", check_positive("steep", self.steep), 1, "slopes get flatter")
+        check_below(
+            "slope_fraction",
+            check_positive("slope_fraction", self.slope_fraction),
+            1,
+            "slopes get flatter",
+        )
 
-    def search(self, ray: Ray, first: float) -> Trial | None:
-        trial = ray.at(first)
-        change = self._lengthened if ray.lowers(trial, self.c) else self._shortened
+    def search(self, ray: Ray, initial_length: float) -> Trial | None:
+        trial = ray.at(initial_length)
+        change = self._lengthened if ray.sufficient_decrease(trial, self.c) else self._shortened
         trial = change(ray, trial)
         # A step that is hidden by rounding shows nothing unless the slope has changed.
         hidden = trial.point.value >= ray.start.value and self._is_steep(ray, trial)
-        return trial if ray.lowers(trial, self.c) and not hidden else None
+        return trial if ray.sufficient_decrease(trial, self.c) and not hidden else None
 
     def _shortened(self, ray: Ray, trial: Trial) -> Trial:
         for _ in range(self.max_trials - 1):
             length = trial.length * self.shrink
-            if ray.lowers(trial, self.c) or length <= ray.shortest:
+            if ray.sufficient_decrease(trial, self.c) or length <= ray.min_length:
                 break
             trial = ray.at(length)
         return trial
@@ -149,14 +154,14 @@ class Armijo(LineSearch):
             if self.expand == 1 or not self._is_steep(ray, trial):
                 break
             further = ray.at(trial.length * self.expand)
-            worse = further.point.value > trial.point.value + ray.start.rounding
-            if worse or not ray.lowers(further, self.c):
+            worse = further.point.value > trial.point.value + ray.start.rounding_error
+            if worse or not ray.sufficient_decrease(further, self.c):
                 break
             trial = further
         return trial
 
     def _is_steep(self, ray: Ray, trial: Trial) -> bool:
-        return trial.slope <= self.steep * ray.slope
+        return trial.slope <= self.slope_fraction * ray.slope
 
 
 @dataclass(frozen=True)
@@ -178,9 +183,9 @@ class StrongWolfe(LineSearch):
         Largest factor from one trial to the next while no far end is known.
     max_trials : int, default=40
         Evaluations after which the lowest point so far is taken.
-    edge : float, default=0.05
+    bracket_margin : float, default=0.05
         Fraction of a bracket's width that a trial keeps away from both of its ends.
-    retreat : float, default=0.1
+    backtrack : float, default=0.1
         Fraction of the bracket to go back to where its far end has no finite value.
 
     Examples
@@ -194,8 +199,8 @@ class StrongWolfe(LineSearch):
     c2: float = 0.9
     expand: float = 10.0
     max_trials: int = 40
-    edge: float = 0.05
-    retreat: float = 0.1
+    bracket_margin: float = 0.05
+    backtrack: float = 0.1
 
     def __post_init__(self) -> None:
         check_below("c2", check_positive("c2", self.c2), 1, "the slope has to flatten")
@@ -204,20 +209,27 @@ class StrongWolfe(LineSearch):
         if check_positive("expand", self.expand) <= 1:
             raise ValueError(f"expand={self.expand} must be greater than 1; pass expand=10")
         check_count("max_trials", self.max_trials)
-        check_below("edge", check_nonnegative("edge", self.edge), 0.5, "two ends keep it")
-        check_below("retreat", check_positive("retreat", self.retreat), 1, "trials get shorter")
+        check_below(
+            "bracket_margin",
+            check_nonnegative("bracket_margin", self.bracket_margin),
+            0.5,
+            "two ends keep it",
+        )
+        check_below(
+            "backtrack", check_positive("backtrack", self.backtrack), 1, "trials get shorter"
+        )
 
-    def search(self, ray: Ray, first: float) -> Trial | None:
-        bracket, lowest, length = _Bracket(self, ray.origin), ray.origin, first
+    def search(self, ray: Ray, initial_length: float) -> Trial | None:
+        bracket, lowest, length = _Bracket(self, ray.origin), ray.origin, initial_length
         for _ in range(self.max_trials):
             trial = ray.at(length)
-            lowers = ray.lowers(trial, self.c1)
-            if lowers and abs(trial.slope) <= -self.c2 * ray.slope:
+            decreases = ray.sufficient_decrease(trial, self.c1)
+            if decreases and abs(trial.slope) <= -self.c2 * ray.slope:
                 return trial
-            if lowers and trial.point.value < lowest.point.value:
+            if decreases and trial.point.value < lowest.point.value:
                 lowest = trial
-            bracket.narrow(trial, falling=lowers and trial.slope < 0)
-            if bracket.width <= ray.shortest:
+            bracket.narrow(trial, descending=decreases and trial.slope < 0)
+            if bracket.width <= ray.min_length:
                 break
             length = bracket.next_length()
         return lowest if lowest.length > 0 else None
@@ -227,42 +239,43 @@ class _Bracket:
     """Two ends between which the slope changes its sign, the far one perhaps not known yet."""
 
     def __init__(self, rule: StrongWolfe, origin: Trial) -> None:
-        self.rule, self.near, self.far, self.before = rule, origin, None, origin
+        self.rule, self.near, self.far, self.previous = rule, origin, None, origin
         self.same_end = 0  # how often running the same end has moved
 
     near: Trial
     far: Trial | None
-    before: Trial
+    previous: Trial
 
     @property
     def width(self) -> float:
         return inf if self.far is None else self.far.length - self.near.length
 
-    def narrow(self, trial: Trial, falling: bool) -> None:
+    def narrow(self, trial: Trial, descending: bool) -> None:
         """Put a trial in the place of the end that it is like."""
-        self.same_end = max(self.same_end, 0) + 1 if falling else min(self.same_end, 0) - 1
-        if falling:
-            self.before, self.near = self.near, trial
+        self.same_end = max(self.same_end, 0) + 1 if descending else min(self.same_end, 0) - 1
+        if descending:
+            self.previous, self.near = self.near, trial
         else:
             self.far = trial
 
     def next_length(self) -> float:
         """Where to look next."""
         if self.far is None:
-            return self._further()
-        if not self.far.point.usable:
-            return self.near.length + self.rule.retreat * self.width
-        fraction, edge = 0.5 if abs(self.same_end) > 1 else self._fraction(), self.rule.edge
-        return self.near.length + min(max(fraction, edge), 1 - edge) * self.width
+            return self._extrapolated()
+        if not self.far.point.is_finite:
+            return self.near.length + self.rule.backtrack * self.width
+        fraction = 0.5 if abs(self.same_end) > 1 else self._secant_fraction()
+        margin = self.rule.bracket_margin
+        return self.near.length + min(max(fraction, margin), 1 - margin) * self.width
 
-    def _further(self) -> float:
+    def _extrapolated(self) -> float:
         """Where the slope would vanish if it went on as between the last two trials."""
-        rise, done = self.near.slope - self.before.slope, self.near.length - self.before.length
+        rise, done = self.near.slope - self.previous.slope, self.near.length - self.previous.length
         more = done * -self.near.slope / rise if rise > 0 else inf
         least, most = 1.1 * self.near.length, self.rule.expand * self.near.length
         return min(max(self.near.length + more, least), most)
 
-    def _fraction(self) -> float:
+    def _secant_fraction(self) -> float:
         """Fraction of the width at which the slope would vanish if it were linear."""
         assert self.far is not None
         if self.far.slope <= 0:  # it fell and rose again in between

@@ -6,13 +6,13 @@ from typing import ClassVar, Literal, NamedTuple
 
 from manifoldry.optimize.descent import (
     Descent,
-    DirectionRule,
     LineSearchDescent,
     Move,
+    NoStep,
+    SearchDirection,
     Stepper,
-    Stuck,
 )
-from manifoldry.optimize.filter import BoundFilter
+from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
 from manifoldry.optimize.optimizer import Evaluator, Point
 from manifoldry.util.arrays import beside, cast, inner, namespace, norm
@@ -43,7 +43,7 @@ class GradientDescent(LineSearchDescent):
         step would have met a flat slope; at most 1 for filters whose natural length is one.
     stopping : Stopping, default=Stopping()
         When to stop.
-    first_move, growth
+    initial_step, max_growth
         First trials; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
 
     Examples
@@ -54,8 +54,8 @@ class GradientDescent(LineSearchDescent):
     200
     """
 
-    def _rule(self, filter: BoundFilter) -> DirectionRule:
-        return DirectionRule(self, filter)
+    def _search_direction(self, filter: FilterOperator) -> SearchDirection:
+        return SearchDirection(self, filter)
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class ConjugateGradient(LineSearchDescent):
         How far to go.
     stopping : Stopping, default=Stopping()
         When to stop.
-    first_move, growth
+    initial_step, max_growth
         First trials; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
 
     Examples
@@ -84,17 +84,17 @@ class ConjugateGradient(LineSearchDescent):
 
     line_search: LineSearch = field(default=StrongWolfe(c2=0.1))
 
-    def _rule(self, filter: BoundFilter) -> DirectionRule:
-        return _PolakRibiere(self, filter)
+    def _search_direction(self, filter: FilterOperator) -> SearchDirection:
+        return _PolakRibiereDirection(self, filter)
 
 
-class _PolakRibiere(DirectionRule):
+class _PolakRibiereDirection(SearchDirection):
     P: Array | None = None  # the last direction, unless a fresh start is due
     steepest = True  # whether that was −F·G
     G: Array  # the gradient it was made from
     descent: float  # ⟨G, F·G⟩ there
 
-    def direction(self, point: Point) -> Array:
+    def compute(self, point: Point) -> Array:
         Z = self.filtered(point.G, point)
         beta = 0.0 if self.P is None else inner(point.G - self.G, Z) / self.descent
         self.steepest = beta <= 0
@@ -102,14 +102,14 @@ class _PolakRibiere(DirectionRule):
         self.descent, self.G, self.P = inner(point.G, Z), point.G, P
         return P
 
-    def first_length(self, ray: Ray) -> float:
+    def initial_length(self, ray: Ray) -> float:
         """The length that promises the decrease that the last one did."""
-        if self.last is None:
-            return super().first_length(ray)
-        return self.last.length * self.last_slope / ray.slope
+        if self.last_trial is None:
+            return super().initial_length(ray)
+        return self.last_trial.length * self.last_slope / ray.slope
 
-    def forget(self) -> bool:
-        self.P = self.last = None
+    def reset(self) -> bool:
+        self.P = self.last_trial = None
         return not self.steepest
 
     def filter_changed(self) -> None:
@@ -134,9 +134,9 @@ class LBFGS(LineSearchDescent):
         Number of past steps that are remembered, each as large as two maps.
     stopping : Stopping, default=Stopping()
         When to stop.
-    least_cosine : float, default=1e-10
+    min_cosine : float, default=1e-10
         Between a step and its change of gradient; a step of less teaches nothing and is forgotten.
-    first_move, growth
+    initial_step, max_growth
         First trials; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
 
     Examples
@@ -147,18 +147,18 @@ class LBFGS(LineSearchDescent):
 
     line_search: LineSearch = field(default=StrongWolfe())
     memory: int = 10
-    least_cosine: float = field(default=1e-10, kw_only=True)
+    min_cosine: float = field(default=1e-10, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_count("memory", self.memory)
-        check_nonnegative("least_cosine", self.least_cosine)
+        check_nonnegative("min_cosine", self.min_cosine)
 
-    def _rule(self, filter: BoundFilter) -> DirectionRule:
-        return _TwoLoops(self, filter)
+    def _search_direction(self, filter: FilterOperator) -> SearchDirection:
+        return _LBFGSDirection(self, filter)
 
 
-class _Pair(NamedTuple):
+class _CurvaturePair(NamedTuple):
     """A step and the change of the gradient that it brought."""
 
     s: Array
@@ -166,20 +166,20 @@ class _Pair(NamedTuple):
     curvature: float
 
 
-class _TwoLoops(DirectionRule):
-    def __init__(self, optimizer: LBFGS, filter: BoundFilter) -> None:
+class _LBFGSDirection(SearchDirection):
+    def __init__(self, optimizer: LBFGS, filter: FilterOperator) -> None:
         super().__init__(optimizer, filter)
-        self.pairs: deque[_Pair] = deque(maxlen=optimizer.memory)
-        self.least_cosine = optimizer.least_cosine
+        self.pairs: deque[_CurvaturePair] = deque(maxlen=optimizer.memory)
+        self.min_cosine = optimizer.min_cosine
 
-    def direction(self, point: Point) -> Array:
-        Q, fractions = point.G, []
+    def compute(self, point: Point) -> Array:
+        Q, alphas = point.G, []
         for pair in reversed(self.pairs):
-            fractions.append(inner(pair.s, Q) / pair.curvature)
-            Q = Q - fractions[-1] * pair.y
+            alphas.append(inner(pair.s, Q) / pair.curvature)
+            Q = Q - alphas[-1] * pair.y
         Z = self._first_guess(Q, point)
-        for pair, fraction in zip(self.pairs, reversed(fractions), strict=True):
-            Z = Z + (fraction - inner(pair.y, Z) / pair.curvature) * pair.s
+        for pair, alpha in zip(self.pairs, reversed(alphas), strict=True):
+            Z = Z + (alpha - inner(pair.y, Z) / pair.curvature) * pair.s
         return -Z
 
     def _first_guess(self, Q: Array, point: Point) -> Array:
@@ -187,31 +187,31 @@ class _TwoLoops(DirectionRule):
         if not self.pairs:
             return self.filtered(Q, point)
         last = self.pairs[-1]
-        Z, step = self._filtered_both(Q, last.y, point)
+        Z, step = self._filter_both(Q, last.y, point)
         length = inner(last.y, step)
         return (last.curvature / length if length > 0 else 1.0) * Z
 
-    def _filtered_both(self, A: Array, B: Array, point: Point) -> tuple[Array, Array]:
+    def _filter_both(self, A: Array, B: Array, point: Point) -> tuple[Array, Array]:
         """F·A and F·B, at once where that is cheaper."""
         if not self.filter.columnwise:
             return self.filtered(A, point), self.filtered(B, point)
         both = self.filtered(beside(A, B), point)
         return both[:, : A.shape[1]], both[:, A.shape[1] :]
 
-    def first_length(self, ray: Ray) -> float:
-        return 1.0 if self.pairs else super().first_length(ray)
+    def initial_length(self, ray: Ray) -> float:
+        return 1.0 if self.pairs else super().initial_length(ray)
 
-    def accepted(self, ray: Ray, trial: Trial) -> None:
-        super().accepted(ray, trial)
+    def update(self, ray: Ray, trial: Trial) -> None:
+        super().update(ray, trial)
         s, y = trial.point.Y - ray.start.Y, trial.point.G - ray.start.G
         curvature = inner(s, y)
-        if curvature > self.least_cosine * norm(s) * norm(y):
-            self.pairs.append(_Pair(s, y, curvature))
+        if curvature > self.min_cosine * norm(s) * norm(y):
+            self.pairs.append(_CurvaturePair(s, y, curvature))
 
-    def forget(self) -> bool:
+    def reset(self) -> bool:
         remembered = bool(self.pairs)
         self.pairs.clear()
-        self.last = None
+        self.last_trial = None
         return remembered
 
 
@@ -235,7 +235,7 @@ class Momentum(Descent):
         0.5.
     stopping : Stopping, default=Stopping()
         When to stop.
-    faster, slower, least_gain : float, default=0.2, 0.8, 0.01
+    gain_increment, gain_decay, min_gain : float, default=0.2, 0.8, 0.01
         Van der Maaten and Hinton's rule for the gains: what is added to one that grows, the factor
         of one that shrinks, and the least.
 
@@ -250,47 +250,49 @@ class Momentum(Descent):
 
     learning_rate: float | Literal["auto"] = "auto"
     momentum: float = 0.8
-    faster: float = field(default=0.2, kw_only=True)
-    slower: float = field(default=0.8, kw_only=True)
-    least_gain: float = field(default=0.01, kw_only=True)
+    gain_increment: float = field(default=0.2, kw_only=True)
+    gain_decay: float = field(default=0.8, kw_only=True)
+    min_gain: float = field(default=0.01, kw_only=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.learning_rate, str):
             check_option("learning_rate", self.learning_rate, ("auto",))
         else:
             check_positive("learning_rate", self.learning_rate)
-        fraction = check_nonnegative("momentum", self.momentum)
-        check_below("momentum", fraction, 1, "else steps never die out")
-        for name in ("faster", "slower", "least_gain"):
+        momentum = check_nonnegative("momentum", self.momentum)
+        check_below("momentum", momentum, 1, "else steps never die out")
+        for name in ("gain_increment", "gain_decay", "min_gain"):
             check_positive(name, getattr(self, name))
 
-    def _stepper(self, evaluator: Evaluator, filter: BoundFilter) -> Stepper:
+    def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
         rate = self.learning_rate
         if rate == "auto":
             rate = max(evaluator.objective.n / 12, 50.0)
-        return _Glide(self, evaluator, filter, float(rate))
+        return _MomentumStepper(self, evaluator, filter, float(rate))
 
 
-class _Glide(Stepper):
+class _MomentumStepper(Stepper):
     """Steps with a velocity and gains."""
 
     def __init__(
-        self, rule: Momentum, evaluator: Evaluator, filter: BoundFilter, rate: float
+        self, rule: Momentum, evaluator: Evaluator, filter: FilterOperator, rate: float
     ) -> None:
         self.rule, self.evaluator, self.filter, self.rate = rule, evaluator, filter, rate
-        self.moving: tuple[Array, Array] | None = None  # velocity and gains
+        self.state: tuple[Array, Array] | None = None  # velocity and gains
 
-    def step(self, point: Point) -> Move | Stuck:
+    def step(self, point: Point) -> Move | NoStep:
         Z = cast(self.filter.apply(point.G, point.Y), point.Y.dtype)
         xp, rule = namespace(Z), self.rule
-        V, gains = self.moving or (xp.zeros_like(Z), xp.ones_like(Z))
-        gains = xp.where(V * Z < 0, gains + rule.faster, gains * rule.slower)
-        gains = xp.maximum(gains, rule.least_gain)
+        V, gains = self.state or (xp.zeros_like(Z), xp.ones_like(Z))
+        gains = xp.where(V * Z < 0, gains + rule.gain_increment, gains * rule.gain_decay)
+        gains = xp.maximum(gains, rule.min_gain)
         V = rule.momentum * V - self.rate * gains * Z
-        self.moving = V, gains
+        self.state = V, gains
         new = self.evaluator.at(point.Y + V)
-        if not new.usable:
-            return Stuck(status=f"the value is no longer finite; lower learning_rate={self.rate:g}")
+        if not new.is_finite:
+            return NoStep(
+                message=f"the value is no longer finite; lower learning_rate={self.rate:g}"
+            )
         return Move(new, self.rate)
 
     def filter_changed(self) -> None:

@@ -25,7 +25,7 @@ class Point:
     G: Array
 
     @classmethod
-    def unusable(cls, Y: Array) -> "Point":
+    def nonfinite(cls, Y: Array) -> "Point":
         """A map at which the objective cannot be used."""
         return cls(Y, inf, namespace(Y).zeros_like(Y))
 
@@ -35,12 +35,12 @@ class Point:
         return norm(self.G)
 
     @property
-    def usable(self) -> bool:
+    def is_finite(self) -> bool:
         """Whether value and gradient are finite."""
         return isfinite(self.value)
 
     @property
-    def rounding(self) -> float:
+    def rounding_error(self) -> float:
         """Difference of values that says nothing in the precision of the map."""
         return 16 * precision(self.Y) * abs(self.value)
 
@@ -54,14 +54,14 @@ class Evaluator:
     def at(self, Y: Array) -> Point:
         """Value and gradient at `Y`."""
         if not all_finite(Y):
-            return Point.unusable(Y)
+            return Point.nonfinite(Y)
         self.count += 1
         # A trial step may go far beyond what the objective can express; the search steps back.
         with np.errstate(all="ignore"):
             value, G = self.objective.value_and_gradient(Y)
             point = Point(Y, float(value), G)
-            finite = point.usable and isfinite(point.gradient_norm)
-        return point if finite else Point.unusable(Y)
+            finite = point.is_finite and isfinite(point.gradient_norm)
+        return point if finite else Point.nonfinite(Y)
 
     def normalized(self, point: Point) -> Point:
         """The point from which to go on; no evaluation."""
@@ -111,7 +111,7 @@ class Solution:
         """Steps taken."""
         return self.trace[-1].iteration if self.trace else 0
 
-    def cut_short(self) -> Self:
+    def as_interrupted(self) -> Self:
         """The same after an interrupt between this search and the next."""
         return replace(self, converged=False, status="interrupted", interrupted=True)
 
@@ -120,31 +120,33 @@ class Solution:
         return np.array([getattr(step, name) for step in self.trace])
 
 
-Watcher: TypeAlias = Callable[[Iterate], None]
+Callback: TypeAlias = Callable[[Iterate], None]
 
 
 class Optimizer(ABC):
     """A way to minimize an objective from a given start."""
 
     @abstractmethod
-    def minimize(self, objective: Objective, Y: Array, watch: Watcher | None = None) -> Solution:
+    def minimize(
+        self, objective: Objective, Y: Array, callback: Callback | None = None
+    ) -> Solution:
         """Search from `Y`; `watch` sees every step.
 
         On Ctrl-C the best map so far is returned, with ``interrupted`` set.
         """
 
     @abstractmethod
-    def stopping_at(self, max_iter: int | None, tol: float | None) -> Self:
+    def with_stopping(self, max_iter: int | None, tol: float | None) -> Self:
         """The same optimizer that stops elsewhere; None leaves a bound as it is."""
 
     @abstractmethod
-    def hurried(self, max_iter: int, tol: float) -> Self:
+    def with_looser_stopping(self, max_iter: int, tol: float) -> Self:
         """The same optimizer that stops at these bounds at the latest."""
 
     @abstractmethod
-    def guided_by(self, filter: Filter) -> Self:
+    def with_filter(self, filter: Filter) -> Self:
         """The same optimizer with another filter."""
 
-    def for_series(self) -> Self:
+    def with_cached_filter(self) -> Self:
         """The same optimizer, for objectives that share their attraction and what is made of it."""
         return self

@@ -19,15 +19,15 @@ class Curvature(NamedTuple):
     value: float
     direction: Array
     """Its eigenvector, (n, d), of unit length."""
-    unit: float
+    scale: float
     """Mean curvature of attraction, with which to compare the value."""
-    noise: float = 1e-5
+    tol: float = 1e-5
     """Fraction of that unit below zero from which a curvature is that of a saddle."""
 
     @property
     def is_negative(self) -> bool:
         """Whether the map is a saddle, beyond rounding."""
-        return self.value < -self.noise * self.unit
+        return self.value < -self.tol * self.scale
 
 
 def smallest_curvature(
@@ -35,7 +35,7 @@ def smallest_curvature(
     Y: Array,
     *,
     dense_up_to: int = 64,
-    residual: float = 1e-4,
+    tol: float = 1e-4,
     block: int = 2,
     max_iter: int = 200,
 ) -> Curvature:
@@ -52,7 +52,7 @@ def smallest_curvature(
         The map.
     dense_up_to : int, default=64
         Unknowns up to which the Hessian is a matrix.
-    residual : float, default=1e-4
+    tol : float, default=1e-4
         Of the eigenvector, in units of the mean curvature of attraction.
     block : int, default=2
         Directions looked for at once: the second helps where two curvatures are close.
@@ -70,24 +70,24 @@ def smallest_curvature(
     -4.0
     """
     Y = double(Y)
-    moves = _rigid_motions(to_numpy(centered(Y)))
-    R = moves if objective.moves_freely else moves[:, :0]
-    unit = 4 * float(objective.attraction.sum()) / objective.n or 1.0
+    motions = _rigid_motions(to_numpy(centered(Y)))
+    R = motions if objective.moves_freely else motions[:, :0]
+    scale = 4 * float(objective.attraction.sum()) / objective.n or 1.0
     if Y.size <= dense_up_to:
         value, v = _dense(objective, Y, R)
     else:
-        value, v = _iterated(objective, Y, R, residual * unit, block, max_iter)
-    return Curvature(value, like(v.reshape(Y.shape), Y), unit)
+        value, v = _iterated(objective, Y, R, tol * scale, block, max_iter)
+    return Curvature(value, like(v.reshape(Y.shape), Y), scale)
 
 
-def off_saddle(objective: Objective, Y: Array, direction: Array, halvings: int = 40) -> Array:
+def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings: int = 40) -> Array:
     """A lower map along a direction of negative curvature, to either side.
 
     Points first move by one, the width of the map's kernel, then by half as much, and so on.
     """
     value = objective.value(Y)
     V = Y.shape[0] ** 0.5 * direction
-    for k in range(halvings):
+    for k in range(max_halvings):
         sides = [cast(Y + s * 0.5**k * V, Y.dtype) for s in (1, -1)]
         values = [objective.value(side) for side in sides]
         if min(values) < value:
@@ -106,7 +106,7 @@ def _dense(objective: Objective, Y: Array, R: Array) -> tuple[float, Array]:
 def _iterated(
     objective: Objective, Y: Array, R: Array, tol: float, block: int, max_iter: int
 ) -> tuple[float, Array]:
-    filter = SpectralDirection().bind(objective)
+    filter = SpectralDirection().operator_for(objective)
     square, shape = (Y.size, Y.size), Y.shape
 
     def product(v: Array) -> Array:

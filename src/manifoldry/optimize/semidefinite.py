@@ -9,11 +9,11 @@ from scipy.optimize import minimize
 
 from manifoldry.optimize.interior_point import (
     InteriorPoint,
-    Iterate,
+    PrimalDualPoint,
     order_of,
     smat,
     svec,
-    triangle,
+    upper_triangle,
 )
 from manifoldry.util.typing import Array
 
@@ -60,9 +60,9 @@ class SemidefiniteQuadratic:
         Its linear part; zero by default.
     trace_one : bool, default=False
         Whether P must have trace one.
-    zero : float, default=1e-8
+    rank_tol : float, default=1e-8
         An eigenvalue of P that small beside the largest is none: the search stays inside the cone.
-    no_gradient : float, default=1e-5
+    gradient_floor : float, default=1e-5
         Below this fraction of H's size a gradient is next to nothing.
 
     Examples
@@ -81,8 +81,8 @@ class SemidefiniteQuadratic:
     H: Array
     c: Array | None = None
     trace_one: bool = False
-    zero: float = field(default=1e-8, kw_only=True)
-    no_gradient: float = field(default=1e-5, kw_only=True)
+    rank_tol: float = field(default=1e-8, kw_only=True)
+    gradient_floor: float = field(default=1e-5, kw_only=True)
 
     def __post_init__(self) -> None:
         H = np.asarray(self.H, dtype=np.float64)
@@ -99,34 +99,36 @@ class SemidefiniteQuadratic:
         object.__setattr__(self, "c", c)
 
     def solve(
-        self, tol: float = 1e-9, max_iter: int = 100, beyond: float = 1e-3
+        self, tol: float = 1e-9, max_iter: int = 100, interior_tol: float = 1e-3
     ) -> SemidefiniteSolution:
         """The optimum, up to a certificate of `tol`, in at most `max_iter` steps.
 
-        The search inside the cone ends at `beyond` times the tolerance.
+        The search inside the cone ends at `interior_tol` times the tolerance.
         """
         size, unit = self._scale
         if size == 0:
-            return self._solution(self._indifferent(), 0, tol)
+            return self._solution(self._any_feasible(), 0, tol)
         H, c = self.H / size, self._linear / size / unit
         search = InteriorPoint(H, c, self.trace_one)
-        at, n_iter = search.start(), 0
-        while n_iter < max_iter and not self._arrived(search, at, beyond * tol):
-            found = search.step(at)
+        point, n_iter = search.start(), 0
+        while n_iter < max_iter and not self._is_optimal(search, point, interior_tol * tol):
+            found = search.step(point)
             if found is None:
                 break
-            at, n_iter = found, n_iter + 1
-        R = Face(H, c, self.trace_one).polish(self._root(at.P))
-        return self._better(R @ R.T * unit, at.P * unit, n_iter, tol)
+            point, n_iter = found, n_iter + 1
+        R = FaceRefinement(H, c, self.trace_one).refine(self._root(point.P))
+        return self._more_accurate(R @ R.T * unit, point.P * unit, n_iter, tol)
 
     def _root(self, P: Array) -> Array:
         """R with P = RRᵀ, less what is positive only because the search stays inside."""
         values, vectors = np.linalg.eigh(P)
-        kept = values > self.zero * (values[-1] if self.trace_one else max(values[-1], 1.0))
+        kept = values > self.rank_tol * (values[-1] if self.trace_one else max(values[-1], 1.0))
         R = vectors[:, kept] * np.sqrt(values[kept])
         return np.asarray(R / np.linalg.norm(R) if self.trace_one else R)
 
-    def _better(self, on: Array, inside: Array, n_iter: int, tol: float) -> SemidefiniteSolution:
+    def _more_accurate(
+        self, on: Array, inside: Array, n_iter: int, tol: float
+    ) -> SemidefiniteSolution:
         """The matrix on the face, unless small eigenvalues do matter."""
         found = self._solution(on, n_iter, tol)
         if found.converged:
@@ -146,23 +148,23 @@ class SemidefiniteQuadratic:
             return float(max(quadratic, linear)), 1.0
         return float(quadratic), float(linear / quadratic) or 1.0
 
-    def _indifferent(self) -> Array:
+    def _any_feasible(self) -> Array:
         m = order_of(len(self.H))
         return np.eye(m) / m if self.trace_one else np.zeros((m, m))
 
-    def _arrived(self, search: InteriorPoint, at: Iterate, tol: float) -> bool:
-        scale = self._size_of_gradient(search.H, search.c, at.P)
-        weight = 1.0 if self.trace_one else max(float(np.trace(at.P)), 1.0)
-        off = np.abs(search.residual(at)).max()
-        return bool(max(at.gap / weight, off) <= tol * scale)
+    def _is_optimal(self, search: InteriorPoint, point: PrimalDualPoint, tol: float) -> bool:
+        scale = self._gradient_scale(search.H, search.c, point.P)
+        weight = 1.0 if self.trace_one else max(float(np.trace(point.P)), 1.0)
+        off = np.abs(search.residual(point)).max()
+        return bool(max(point.gap / weight, off) <= tol * scale)
 
-    def _size_of_gradient(self, H: Array, c: Array, P: Array) -> float:
+    def _gradient_scale(self, H: Array, c: Array, P: Array) -> float:
         """What counts as large in a gradient."""
         if not self.trace_one and c.any():
             return float(np.abs(c).max())  # the other part grows without end where there is none
-        pull = np.abs(H @ svec(P)).max()
-        least = self.no_gradient * np.abs(H).max() * np.abs(P).max()
-        return float(max(pull, np.abs(c).max(), least))
+        Hp = np.abs(H @ svec(P)).max()
+        least = self.gradient_floor * np.abs(H).max() * np.abs(P).max()
+        return float(max(Hp, np.abs(c).max(), least))
 
     def _solution(self, P: Array, n_iter: int, tol: float) -> SemidefiniteSolution:
         p, certificate = svec(P), self._certificate(P)
@@ -176,12 +178,12 @@ class SemidefiniteQuadratic:
         off = along - lowest
         if not self.trace_one:
             off = max(-lowest, abs(along) / max(float(np.trace(P)), self._scale[1]))
-        scale = self._size_of_gradient(self.H, self._linear, P)
+        scale = self._gradient_scale(self.H, self._linear, P)
         return max(off, 0.0) / scale if scale > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class Face:
+class FaceRefinement:
     """Where the gradient of ½·pᵀHp − cᵀp is orthogonal to R, P = RRᵀ.
 
     Inside the cone an optimum is known only up to the distance that is left to its wall; on the
@@ -191,34 +193,34 @@ class Face:
     ----------
     H, c, trace_one
         See :class:`SemidefiniteQuadratic`.
-    rounds : int, default=5
+    max_iter : int, default=5
         Newton steps, at most; each halves the error, or it is the last.
-    rotations : float, default=1e-11
+    singular_tol : float, default=1e-11
         Relative slopes below this belong to rotations of R, which change nothing.
     """
 
     H: Array
     c: Array
     trace_one: bool
-    rounds: int = 5
-    rotations: float = 1e-11
+    max_iter: int = 5
+    singular_tol: float = 1e-11
 
-    def polish(self, R: Array) -> Array:
+    def refine(self, R: Array) -> Array:
         """A better `R` (m, rank), or the same where there is none near."""
-        error, multiplier = self._error(R)
-        for _ in range(self.rounds):
+        error, multiplier = self._residual(R)
+        for _ in range(self.max_iter):
             try:
-                change = lstsq(self._slope(R, multiplier), -error, cond=self.rotations)[0]
+                change = lstsq(self._jacobian(R, multiplier), -error, cond=self.singular_tol)[0]
             except (LinAlgError, ValueError):
                 break
             moved = R + change[: R.size].reshape(R.shape)
-            error_there, multiplier_there = self._error(moved)
+            error_there, multiplier_there = self._residual(moved)
             if not np.linalg.norm(error_there) < 0.5 * np.linalg.norm(error):
                 break
             R, error, multiplier = moved, error_there, multiplier_there
         return R
 
-    def _error(self, R: Array) -> tuple[Array, float]:
+    def _residual(self, R: Array) -> tuple[Array, float]:
         """(Γ − λI)R and what the trace is off, with the λ that makes the first smallest."""
         along = smat(self.H @ svec(R @ R.T) - self.c) @ R
         if not self.trace_one:
@@ -226,16 +228,16 @@ class Face:
         multiplier = float((along * R).sum() / (R * R).sum())
         return np.append((along - multiplier * R).ravel(), (R * R).sum() - 1), multiplier
 
-    def _slope(self, R: Array, multiplier: float) -> Array:
+    def _jacobian(self, R: Array, multiplier: float) -> Array:
         """Derivatives of the error by the entries of R and by λ."""
         m, rank = R.shape
-        a, b, factor = triangle(m)
+        a, b, factor = upper_triangle(m)
         unit = np.eye(m)
         change = unit[a][:, :, None] * R[b][:, None] + unit[b][:, :, None] * R[a][:, None]
-        pull = self.H @ (change * factor[:, None, None]).reshape(len(a), -1)
-        bent = np.empty((m, m, m * rank))
-        bent[a, b] = bent[b, a] = pull / factor[:, None]
-        J = np.einsum("abx,bj->ajx", bent, R, optimize=True).reshape(m * rank, -1)
+        Hp = self.H @ (change * factor[:, None, None]).reshape(len(a), -1)
+        derivative = np.empty((m, m, m * rank))
+        derivative[a, b] = derivative[b, a] = Hp / factor[:, None]
+        J = np.einsum("abx,bj->ajx", derivative, R, optimize=True).reshape(m * rank, -1)
         gradient = smat(self.H @ svec(R @ R.T) - self.c) - multiplier * unit
         J += np.kron(gradient, np.eye(rank))
         if not self.trace_one:
@@ -274,14 +276,14 @@ class FixedRank:
             # Homogeneous in R, so that the trace needs no constraint.
             R = r.reshape(start.shape)
             size, p = float((R * R).sum()), svec(R @ R.T)
-            pull = H @ p
-            value = float(p @ pull)
-            slope = smat(pull) @ R - value / size * R
+            Hp = H @ p
+            value = float(p @ Hp)
+            slope = smat(Hp) @ R - value / size * R
             return value / size**2, 4 * slope.ravel() / size**2
 
         options = {"maxiter": self.max_iter, "gtol": self.gradient_tol}
         found = minimize(goal, start.ravel(), jac=True, method="BFGS", options=options).x
         found = found.reshape(start.shape) / np.linalg.norm(found)
-        found = Face(H, np.zeros(len(H)), trace_one=True).polish(found)
+        found = FaceRefinement(H, np.zeros(len(H)), trace_one=True).refine(found)
         turn = np.linalg.svd(found, full_matrices=False)
         return np.asarray(turn[0] * turn[1] / np.linalg.norm(turn[1]))

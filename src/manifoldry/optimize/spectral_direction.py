@@ -7,7 +7,7 @@ from scipy import sparse
 
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.definite_inverse import AutoInverse, DefiniteInverse
-from manifoldry.optimize.filter import BoundFilter, Filter
+from manifoldry.optimize.filter import Filter, FilterOperator
 from manifoldry.util.arrays import centered, on_host
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
@@ -54,37 +54,37 @@ class SpectralDirection(Filter):
             check_count("n_neighbors", self.n_neighbors)
         check_positive("shift", self.shift)
 
-    def bind(self, objective: Objective) -> BoundFilter:
+    def operator_for(self, objective: Objective) -> FilterOperator:
         W = sparse.csr_array(objective.attraction, dtype=np.float64)
         if self.n_neighbors is not None:
-            W = strongest(W, self.n_neighbors)
+            W = strongest_edges(W, self.n_neighbors)
         degree = np.asarray(W.sum(axis=1)).ravel()
         unit = float(degree.mean()) or 1.0  # in which the matrix has no units
         L = sparse.diags_array(degree / unit) - W / unit
         A = sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0]))
-        return _Inverse(self.inverse.of(A), 4 * unit)
+        return _InverseOperator(self.inverse.invert(A), 4 * unit)
 
-    def for_series(self) -> Filter:
-        return _Kept(self)
+    def cached(self) -> Filter:
+        return _CachedFilter(self)
 
 
-class _Kept(Filter):
+class _CachedFilter(Filter):
     """A filter that is bound once to all objectives in a row whose attraction is the same."""
 
     newton_like = True
 
     def __init__(self, filter: SpectralDirection) -> None:
         self.filter = filter
-        self.last: tuple[sparse.csr_array, BoundFilter] | None = None
+        self.last: tuple[sparse.csr_array, FilterOperator] | None = None
 
-    def bind(self, objective: Objective) -> BoundFilter:
+    def operator_for(self, objective: Objective) -> FilterOperator:
         W = objective.attraction
         if self.last is None or self.last[0] is not W:
-            self.last = W, self.filter.bind(objective)
+            self.last = W, self.filter.operator_for(objective)
         return self.last[1]
 
 
-class _Inverse(BoundFilter):
+class _InverseOperator(FilterOperator):
     newton_like = columnwise = True
 
     def __init__(self, inverse: DefiniteInverse, unit: float) -> None:
@@ -99,7 +99,7 @@ class _Inverse(BoundFilter):
         return centered(self._inverse.solve(centered(G)) / self._unit)
 
 
-def strongest(W: sparse.csr_array, k: int) -> sparse.csr_array:
+def strongest_edges(W: sparse.csr_array, k: int) -> sparse.csr_array:
     """Symmetric weights without those that are among the `k` largest of neither end."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     order = np.lexsort((-W.data, rows))

@@ -12,11 +12,11 @@ from manifoldry.util.arrays import extent, norm, precision
 from manifoldry.util.checks import check_count, check_nonnegative, check_positive
 
 
-class Verdict(NamedTuple):
+class Status(NamedTuple):
     """Why a search stops, and whether that makes its map a minimizer."""
 
     converged: bool
-    status: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class Stopping:
     max_iter : int, default=1000
         Most steps to take.
     tol : float, default=1e-5
-        Converged after `short_steps` steps in a row that each moved the map by at most this
+        Converged after `n_small_steps` steps in a row that each moved the map by at most this
         fraction of its size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
-    largest : float, default=None
+    max_reference_size : float, default=None
         Points' root mean square distance from the mean beyond which a map counts as no larger: a
         step that is short for a long map may still be far for the kernel of its objective.
     value_tol : float, default=1e-7
@@ -45,12 +45,12 @@ class Stopping:
         Steps over which values are compared.
     max_time : float, default=None
         Most seconds to take; looked at after every step.
-    short_steps : int, default=3
+    n_small_steps : int, default=3
         Short steps in a row that count: a single one may be a bad direction.
-    outgrown : float, default=1e3
+    divergence_factor : float, default=1e3
         Factor by which the gradient, times the map's size, may exceed `gradient_tol` where the
         gradient itself does not: beyond it gradients vanish because the map has grown.
-    canceled : float, default=64
+    rounding_factor : float, default=64
         Parts of a value may be this much larger than the value itself, and round accordingly.
 
     Examples
@@ -66,88 +66,93 @@ class Stopping:
     gradient_tol: float = 1e-6
     window: int = 10
     max_time: float | None = None
-    largest: float | None = None
-    short_steps: int = 3
-    outgrown: float = 1e3
-    canceled: float = 64.0
+    max_reference_size: float | None = None
+    n_small_steps: int = 3
+    divergence_factor: float = 1e3
+    rounding_factor: float = 64.0
 
     def __post_init__(self) -> None:
         check_count("max_iter", self.max_iter)
         check_count("window", self.window)
-        check_count("short_steps", self.short_steps)
-        for name in ("tol", "value_tol", "gradient_tol", "outgrown", "canceled"):
+        check_count("n_small_steps", self.n_small_steps)
+        for name in ("tol", "value_tol", "gradient_tol", "divergence_factor", "rounding_factor"):
             check_nonnegative(name, getattr(self, name))
-        for name in ("max_time", "largest"):
+        for name in ("max_time", "max_reference_size"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
 
-    def start(self, point: Point) -> "Judge":
+    def start(self, point: Point) -> "ConvergenceCheck":
         """Begin to watch a search that starts at `point`."""
-        return Judge(self, point)
+        return ConvergenceCheck(self, point)
 
 
-class Judge:
+class ConvergenceCheck:
     """A stopping rule at work on one search."""
 
     def __init__(self, rule: Stopping, start: Point) -> None:
-        self.rule, self.point, self.steps = rule, start, 0
+        self.rule, self.point, self.n_steps = rule, start, 0
         self.largest_gradient = start.gradient_norm
-        self.largest_pull = self._pull(start)
+        self.largest_scaled_gradient = self._scaled_gradient(start)
         self.precision = precision(start.Y)
-        self.began = time.monotonic()
-        self.restart()
+        self.start_time = time.monotonic()
+        self.reset()
 
-    def restart(self) -> None:
+    def reset(self) -> None:
         """Forget steps that were taken under other circumstances."""
-        self.short_steps = 0
+        self.n_small_steps = 0
         self.recent: deque[tuple[float, float]] = deque(maxlen=self.rule.window + 1)
 
-    def see(self, point: Point) -> None:
+    def update(self, point: Point) -> None:
         """Take note of the point a step has led to."""
         change, size = norm(point.Y - self.point.Y), self._size(point)
-        self.short_steps = self.short_steps + 1 if change <= self.rule.tol * size else 0
+        self.n_small_steps = self.n_small_steps + 1 if change <= self.rule.tol * size else 0
         self.recent.append((point.value, point.gradient_norm))
         self.largest_gradient = max(self.largest_gradient, point.gradient_norm)
-        self.largest_pull = max(self.largest_pull, self._pull(point))
-        self.point, self.steps = point, self.steps + 1
+        self.largest_scaled_gradient = max(
+            self.largest_scaled_gradient, self._scaled_gradient(point)
+        )
+        self.point, self.n_steps = point, self.n_steps + 1
 
     @staticmethod
-    def _pull(point: Point) -> float:
+    def _scaled_gradient(point: Point) -> float:
         """What the gradient means for a map of that size."""
         return point.gradient_norm * extent(point.Y)
 
     def _size(self, point: Point) -> float:
-        size, largest = extent(point.Y), self.rule.largest
+        size, largest = extent(point.Y), self.rule.max_reference_size
         return size if largest is None else min(size, largest * point.Y.shape[0] ** 0.5)
 
-    def verdict(self, settled: bool) -> Verdict | None:
-        """Whether to stop now; convergence counts only once the filter has `settled`."""
+    def status(self, finished: bool) -> Status | None:
+        """Whether to stop now; convergence counts only once the filter has `finished`."""
         if self.point.gradient_norm == 0:
-            return Verdict(True, "the gradient is zero")
-        reason = self._converged() if settled else None
+            return Status(True, "the gradient is zero")
+        reason = self._converged() if finished else None
         if reason is not None:
-            return Verdict(True, reason)
-        if self._faded():
-            return Verdict(
+            return Status(True, reason)
+        if self._diverged():
+            return Status(
                 False,
                 "gradients vanish because the map has grown, not because it is a minimizer; start "
                 "from a smaller map, or take another optimizer",
             )
-        if self.steps >= self.rule.max_iter:
-            return Verdict(False, f"max_iter={self.rule.max_iter} steps were taken")
-        if self.rule.max_time is not None and time.monotonic() - self.began >= self.rule.max_time:
-            return Verdict(False, f"max_time={self.rule.max_time:g} s is over")
+        if self.n_steps >= self.rule.max_iter:
+            return Status(False, f"max_iter={self.rule.max_iter} steps were taken")
+        if (
+            self.rule.max_time is not None
+            and time.monotonic() - self.start_time >= self.rule.max_time
+        ):
+            return Status(False, f"max_time={self.rule.max_time:g} s is over")
         return None
 
-    def stuck(self, promised: float) -> Verdict:
+    def failed_step(self, expected_decrease: float) -> Status:
         """What it means that no lower value was found where the slope promised a decrease."""
         small = max(self.rule.gradient_tol, self.precision**0.5) * self.largest_gradient
         if (
-            promised <= self.rule.canceled * self.point.rounding
+            expected_decrease <= self.rule.rounding_factor * self.point.rounding_error
             or self.point.gradient_norm <= small
         ):
-            return Verdict(True, "rounding hides any further decrease")
-        return Verdict(
+            return Status(True, "rounding hides any further decrease")
+        return Status(
             False,
             "no lower value was found along the search direction, though the gradient is not "
             "small: the gradient may not be that of the value, or too inaccurate",
@@ -157,24 +162,27 @@ class Judge:
     def _gradient_tol(self) -> float:
         return max(self.rule.gradient_tol, self.precision)
 
-    def _faded(self) -> bool:
+    def _diverged(self) -> bool:
         """Whether the gradient is small only because the map has outgrown its kernel."""
         small = self.point.gradient_norm <= self._gradient_tol * self.largest_gradient
-        most = self.rule.outgrown * self._gradient_tol * self.largest_pull
-        return small and self._pull(self.point) > most
+        most = self.rule.divergence_factor * self._gradient_tol * self.largest_scaled_gradient
+        return small and self._scaled_gradient(self.point) > most
 
     def _converged(self) -> str | None:
         rule, gradient_tol = self.rule, self._gradient_tol
         small = self.point.gradient_norm <= gradient_tol * self.largest_gradient
-        if small and self._pull(self.point) <= gradient_tol * self.largest_pull:
+        if (
+            small
+            and self._scaled_gradient(self.point) <= gradient_tol * self.largest_scaled_gradient
+        ):
             return f"the gradient is below gradient_tol={gradient_tol:g} of the largest"
-        if rule.tol > 0 and self.short_steps >= rule.short_steps:
+        if rule.tol > 0 and self.n_small_steps >= rule.n_small_steps:
             return f"steps move the map by less than tol={rule.tol:g} of its size"
-        if rule.value_tol > 0 and len(self.recent) > rule.window and self._flat():
+        if rule.value_tol > 0 and len(self.recent) > rule.window and self._values_constant():
             return f"{rule.window} steps change the value by less than value_tol={rule.value_tol:g}"
         return None
 
-    def _flat(self) -> bool:
+    def _values_constant(self) -> bool:
         values, gradients = np.array(self.recent).T
         fraction = max(self.rule.value_tol, self.precision)
         small = np.ptp(values) <= fraction * abs(values[-1])

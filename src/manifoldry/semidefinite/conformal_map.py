@@ -9,7 +9,7 @@ import numpy as np
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.neighborhoods import gathered
-from manifoldry.optimize.interior_point import squares, svec
+from manifoldry.optimize.interior_point import svec, svec_outer
 from manifoldry.optimize.semidefinite import (
     FixedRank,
     SemidefiniteQuadratic,
@@ -180,7 +180,7 @@ def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
     numbers = Y.shape[1] * (Y.shape[1] + 1) // 2
     Q = np.zeros((numbers, numbers))
     for block, lengths, _ in pairs.blocks(numbers):
-        U = squares(pairs.steps(Y, block))  # (n_block, n_pairs, numbers)
+        U = svec_outer(pairs.steps(Y, block))  # (n_block, n_pairs, numbers)
         norm = np.sqrt((lengths**2).sum(axis=1))
         B = (lengths[:, None, :] @ U)[:, 0] / np.where(norm > 0, norm, np.inf)[:, None]
         U = U.reshape(-1, numbers)

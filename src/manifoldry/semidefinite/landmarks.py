@@ -13,7 +13,7 @@ from manifoldry.extension.layout import component_rows
 from manifoldry.neighbors.geodesics import farthest_points
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
-from manifoldry.optimize.optimizer import Watcher
+from manifoldry.optimize.optimizer import Callback
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.multipliers import Begin, MethodOfMultipliers, Unfolded
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Lowest, UnfoldingProblem
@@ -162,7 +162,7 @@ def unfold_by_landmarks(
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
-    watch: Watcher | None = None,
+    watch: Callback | None = None,
     begin: Begin | None = None,
     *,
     kept: int = 30,
@@ -185,7 +185,7 @@ def _unfolded(
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
-    watch: Watcher | None,
+    watch: Callback | None,
     begin: Begin | None,
     kept: int,
     added: int,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from manifoldry.optimize.methods import LBFGS
-from manifoldry.optimize.optimizer import Watcher
+from manifoldry.optimize.optimizer import Callback
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
@@ -125,7 +125,7 @@ class MethodOfMultipliers:
         problem: UnfoldingProblem,
         R: Array,
         rng: np.random.Generator,
-        watch: Watcher | None = None,
+        watch: Callback | None = None,
         begin: Begin | None = None,
         before: Unfolded | None = None,
     ) -> Unfolded:
@@ -167,7 +167,7 @@ class _Search:
         problem: UnfoldingProblem,
         R: Array,
         rng: np.random.Generator,
-        watch: Watcher | None,
+        watch: Callback | None,
         begin: Begin | None,
     ) -> None:
         self.rule, self.problem, self.rng = rule, problem, rng

@@ -9,7 +9,7 @@ from manifoldry.base.input import Input
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import check_init, starting_map
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.optimize.interior_point import squares, svec
+from manifoldry.optimize.interior_point import svec, svec_outer
 from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 from manifoldry.spectral.isomap import Isomap
@@ -74,7 +74,7 @@ def _mixture(
         k = min(n_eigenvectors, graph.n_query - 1)
         Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
     functions, edges = problem.centered(np.nan_to_num(Q[rows])), problem.edges
-    U = squares(edges.steps(functions)) / edges.scales[:, None]
+    U = svec_outer(edges.steps(functions)) / edges.scales[:, None]
     target = edges.squares / edges.scales
     spread = svec(functions.T @ problem.spread(functions))
     P = SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P  # lengths alone, for the scale

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.optimize.interior_point import smat, squares
+from manifoldry.optimize.interior_point import smat, svec_outer
 from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import power_of_two_scale
@@ -170,7 +170,7 @@ def _form(steps: Array, weights: Array) -> Array:
     """The positive semidefinite P that makes weighted steps·P·steps nearest to one."""
     size = np.abs(steps).mean(axis=0)
     size[size == 0] = 1.0
-    design, root = squares(steps / size), np.sqrt(weights)
+    design, root = svec_outer(steps / size), np.sqrt(weights)
     P = smat(np.linalg.lstsq(design * root[:, None], root, rcond=None)[0])
     if np.linalg.eigvalsh(P)[0] < 0:
         weighted = design * weights[:, None]
