@@ -1,7 +1,7 @@
-"""Searches on arrays of another namespace than numpy's end where numpy's do.
+"""Searches on arrays of other namespaces give the same results as with numpy.
 
-array_api_strict knows nothing but the array API's standard and mixes with no numpy array, so that
-what passes here runs on any namespace. CuPy's is tested where there is a GPU.
+array_api_strict implements nothing but the array API standard and does not mix with numpy arrays,
+so that what passes here runs with any namespace. CuPy is tested if there is a GPU.
 """
 
 from importlib.util import find_spec
@@ -58,7 +58,7 @@ METHODS = {"gradient": GradientDescent, "cg": ConjugateGradient, "lbfgs": LBFGS}
 
 
 class Elastic(Objective):
-    """Σ Wd² + λ·Σ e^{−d²}/n² over all pairs, of maps in one given namespace and no other."""
+    """Σ Wd² + λ·Σ e^{−d²}/n² over all pairs, for maps of one namespace."""
 
     def __init__(self, xp, weight=4.0):
         self.xp, self.weight = xp, weight
@@ -91,7 +91,7 @@ class Elastic(Objective):
 
 @pytest.fixture(params=["array_api_strict", *(["cupy"] if find_spec("cupy") else [])])
 def xp(request):
-    """A namespace; no map of numpy's is one of its arrays."""
+    """An array namespace other than numpy."""
     module = pytest.importorskip(request.param)
     if request.param == "cupy" and not module.cuda.is_available():
         pytest.skip("no GPU")
@@ -167,7 +167,7 @@ def test_the_start_is_left_alone(start, xp):
 
 
 def test_homotopy(start, xp):
-    """From a line, which is a saddle, along four weights; its path is numpy's."""
+    """From a line, which is a saddle point, along four weights; the path is that of numpy."""
     flat = start * [1.0, 1e-9]
     rule, values = Homotopy(jitter=0.0, max_iter=20), np.geomspace(1.0, 20.0, 4)
     ends = []

@@ -1,4 +1,4 @@
-"""What every filter promises, at every stage of its schedule."""
+"""Tests that every filter passes, at every stage of its schedule."""
 
 import pickle
 from functools import partial
@@ -113,7 +113,7 @@ def stages(bound, most=60):
         if bound.finished:
             return
         bound.advance(Progress(i + 1, 1.0, 0.0))
-    raise AssertionError(f"not settled after {most} steps")
+    raise AssertionError(f"not finished after {most} steps")
 
 
 def explicit(bound, Y, column):
@@ -125,14 +125,14 @@ def explicit(bound, Y, column):
 
 @every_filter
 @every_graph
-def test_never_uphill(name, graph, rng, Y):
+def test_descent(name, graph, rng, Y):
     objective = Elastic(GRAPHS[graph](rng))
     for bound in stages(FILTERS[name]().operator_for(objective)):
         for G in (objective.value_and_gradient(Y)[1], *rng.normal(size=(20, N, 2))):
             P = bound.apply(G, Y)
             assert P.shape == G.shape
             assert np.isfinite(P).all()
-            slopes = (P * G).sum(axis=0)  # of every coordinate by itself
+            slopes = (P * G).sum(axis=0)  # of every coordinate
             sizes = np.linalg.norm(P, axis=0) * np.linalg.norm(G, axis=0)
             assert (slopes >= -1e-12 * sizes).all()
 
@@ -180,7 +180,7 @@ def test_the_gradient_is_not_modified_and_keeps_its_type(name, rng, Y):
 
 
 @every_filter
-def test_bound_twice_starts_afresh_and_gives_the_same_bits(name, rng, Y):
+def test_a_second_operator_gives_the_same_bits(name, rng, Y):
     objective, chosen = Elastic(connected(rng)), FILTERS[name]()
     G = objective.value_and_gradient(Y)[1]
     runs = [[b.apply(G, Y) for b in stages(chosen.operator_for(objective))] for _ in range(2)]
@@ -219,7 +219,7 @@ def test_few_points(name, n, rng):
 
 @every_filter
 def test_descends_by_a_backtracking_search(name, rng):
-    """The point of it all: the value falls at every step, in every stage."""
+    """The value decreases at every step, in every stage."""
     objective = Elastic(connected(rng))
     bound = FILTERS[name]().operator_for(objective)
     Y = 0.1 * rng.normal(size=(N, 2))

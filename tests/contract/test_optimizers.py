@@ -1,4 +1,4 @@
-"""What every optimizer promises, on objectives with known minima and on an elastic embedding."""
+"""Tests that every optimizer passes, on known minima and on an elastic embedding."""
 
 import numpy as np
 import pytest
@@ -55,14 +55,14 @@ class Elastic(Objective):
     """Σ Wd² + λ·Σ e^{−d²}/n² over all pairs, counting evaluations."""
 
     def __init__(self, W, weight):
-        self.W, self.weight, self.asked = W, weight, []
+        self.W, self.weight, self.evaluated = W, weight, []
 
     @property
     def n(self):
         return len(self.W)
 
     def value_and_gradient(self, Y):
-        self.asked.append(Y.tobytes())
+        self.evaluated.append(Y.tobytes())
         D = cdist(Y, Y, "sqeuclidean").astype(Y.dtype)
         R = self.weight / self.n**2 * np.exp(-D)
         np.fill_diagonal(R, 0)
@@ -103,7 +103,7 @@ class Bowl(Elastic):
         self.B = 0.1 * rng.normal(size=(12, 2))
 
     def value_and_gradient(self, Y):
-        self.asked.append(Y.tobytes())
+        self.evaluated.append(Y.tobytes())
         A, B = self.A.astype(Y.dtype), self.B.astype(Y.dtype)
         return float(np.vdot(Y, A @ Y) / 2 - np.vdot(B, Y)), A @ Y - B
 
@@ -151,7 +151,7 @@ def test_trace_is_consistent(optimizer, elastic, start):
     steps = solution.trace
     assert [iterate.step for iterate in seen] == steps
     assert [step.iteration for step in steps] == list(range(solution.n_iter + 1))
-    assert solution.n_evaluations == len(elastic.asked) >= steps[-1].evaluations
+    assert solution.n_evaluations == len(elastic.evaluated) >= steps[-1].evaluations
     assert np.array_equal(seen[0].embedding, start)
     for iterate in seen[:3] + seen[-2:]:
         value, G = elastic.value_and_gradient(iterate.embedding)
@@ -161,9 +161,9 @@ def test_trace_is_consistent(optimizer, elastic, start):
 
 
 @every_optimizer
-def test_never_asks_twice_at_one_point(optimizer, elastic, start):
+def test_never_evaluates_a_point_twice(optimizer, elastic, start):
     optimizer.minimize(elastic, start)
-    assert len(set(elastic.asked)) == len(elastic.asked)
+    assert len(set(elastic.evaluated)) == len(elastic.evaluated)
 
 
 @every_optimizer
@@ -179,8 +179,8 @@ def test_same_bits_every_time_and_the_start_is_left_alone(optimizer, elastic, st
 
 
 @every_optimizer
-def test_a_tiny_start_is_left(optimizer, elastic, start):
-    """All points in one place are a saddle: values there are flat to ten digits."""
+def test_leaves_a_tiny_start(optimizer, elastic, start):
+    """Coinciding points are a saddle point, near which values agree to ten digits."""
     default = type(optimizer)(**{**vars(optimizer), "stopping": Stopping(max_iter=4000)})
     tiny = default.minimize(elastic, 1e-4 * start)
     assert tiny.converged, tiny.status
@@ -200,7 +200,7 @@ def test_single_precision_stays_and_is_almost_as_good(optimizer, elastic, start)
 
 
 @every_descent
-def test_tolerances_beyond_single_precision_end_in_plain_words(optimizer, elastic, start):
+def test_tolerances_below_single_precision_converge_at_rounding_error(optimizer, elastic, start):
     unreachable = Stopping(max_iter=3000, tol=0, value_tol=0, gradient_tol=0)
     search = type(optimizer)(**{**vars(optimizer), "stopping": unreachable})
     solution = search.minimize(elastic, start.astype(np.float32))
@@ -210,20 +210,20 @@ def test_tolerances_beyond_single_precision_end_in_plain_words(optimizer, elasti
 
 @every_descent
 @pytest.mark.parametrize("beyond", [np.nan, np.inf])
-def test_a_wall_is_not_crossed(optimizer, elastic, start, beyond):
-    class Walled(type(elastic)):
+def test_values_that_are_not_finite_are_avoided(optimizer, elastic, start, beyond):
+    class Bounded(type(elastic)):
         def value_and_gradient(self, Y):
             value, G = super().value_and_gradient(Y)
             return (value, G) if np.abs(Y).max() < 0.5 else (beyond, np.full_like(G, np.nan))
 
-    walled = Walled(elastic.W, elastic.weight)
-    solution = optimizer.minimize(walled, start)
+    bounded = Bounded(elastic.W, elastic.weight)
+    solution = optimizer.minimize(bounded, start)
     assert np.abs(solution.embedding).max() < 0.5
-    assert solution.value < walled.value(start)
+    assert solution.value < bounded.value(start)
 
 
 @every_optimizer
-def test_interrupted_by_the_watcher(optimizer, elastic, start):
+def test_interrupted_by_the_callback(optimizer, elastic, start):
     def interrupt(iterate):
         if iterate.step.iteration == 5:
             raise KeyboardInterrupt
@@ -241,7 +241,7 @@ def test_interrupted_by_the_watcher(optimizer, elastic, start):
 def test_interrupted_in_the_objective(optimizer, elastic, start, call):
     class Interrupted(type(elastic)):
         def value_and_gradient(self, Y):
-            if len(self.asked) == call - 1:
+            if len(self.evaluated) == call - 1:
                 raise KeyboardInterrupt
             return super().value_and_gradient(Y)
 
@@ -258,9 +258,9 @@ def test_interrupted_in_the_objective(optimizer, elastic, start, call):
 @every_optimizer
 def test_other_errors_come_through(optimizer, elastic, start):
     def fail(iterate):
-        raise RuntimeError("the watcher's own")
+        raise RuntimeError("raised by the callback")
 
-    with pytest.raises(RuntimeError, match="the watcher's own"):
+    with pytest.raises(RuntimeError, match="raised by the callback"):
         optimizer.minimize(elastic, start, callback=fail)
 
 
@@ -282,7 +282,7 @@ def test_whole_numbers_as_a_start(optimizer, elastic):
 
 
 @every_optimizer
-def test_the_watcher_cannot_change_the_map(optimizer, elastic, start):
+def test_the_callback_cannot_change_the_map(optimizer, elastic, start):
     def write(iterate):
         iterate.embedding[:] = 0
 

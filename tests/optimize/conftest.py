@@ -8,17 +8,17 @@ from manifoldry.objectives.base import Objective
 
 
 class Function(Objective):
-    """Any function of a map with a gradient; counts how often it is asked, and where."""
+    """Any function of a map with its gradient; records the maps at which it is evaluated."""
 
     def __init__(self, n, function):
-        self._n, self.function, self.asked = n, function, []
+        self._n, self.function, self.evaluated = n, function, []
 
     @property
     def n(self):
         return self._n
 
     def value_and_gradient(self, Y):
-        self.asked.append(Y.tobytes())
+        self.evaluated.append(Y.tobytes())
         value, G = self.function(Y)
         return value, np.asarray(G, dtype=Y.dtype)
 

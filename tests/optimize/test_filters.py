@@ -1,4 +1,4 @@
-"""Filters of curvature and of guidance, against explicit matrices."""
+"""Curvature filters and guidance, against explicit matrices."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ STEP = EveryStep()
 
 
 class Springs(Objective):
-    """Σ Wᵢⱼ‖yᵢ − yⱼ‖²; a filter needs no more than its weights."""
+    """Σ Wᵢⱼ‖yᵢ − yⱼ‖², for filters, which need only its weights."""
 
     def __init__(self, W):
         self.W = sparse.csr_array(W)
@@ -110,10 +110,10 @@ def test_points_without_neighbors_take_bounded_steps():
 
 def test_diagonal_hessian_follows_the_map(rng):
     class Quartic(Springs):
-        looks = 0
+        evaluations = 0
 
         def diagonal_curvature(self, Y):
-            self.looks += 1
+            self.evaluations += 1
             return 12 * Y**2
 
     objective = Quartic(np.ones((5, 5)))
@@ -121,19 +121,19 @@ def test_diagonal_hessian_follows_the_map(rng):
     Y, G = rng.uniform(1, 2, size=(2, 5, 2))
     for at in (Y, Y.copy(), 2 * Y):
         np.testing.assert_allclose(bound.apply(G, at), G / (12 * at**2))
-    assert objective.looks == 2  # the same map is looked at once
-    Y *= 3  # in place: not the same map any more
+    assert objective.evaluations == 2  # computed once per map
+    Y *= 3  # in place: a different map
     np.testing.assert_allclose(bound.apply(G, Y), G / (12 * Y**2))
 
 
 def roll_weights(n, rng):
-    """The graph of a strip: badly conditioned, with factors that do not fill in."""
+    """The graph of a strip: ill-conditioned, with little fill-in."""
     X = np.column_stack([np.sort(rng.uniform(0, n / 10, n)), rng.uniform(size=n)])
     return neighbor_weights(X, 8)
 
 
 def cloud_weights(n, rng):
-    """The graph of data of many dimensions: well conditioned, with full factors."""
+    """The graph of high-dimensional data: well-conditioned, with full factors."""
     return neighbor_weights(rng.normal(size=(n, 20)), 8)
 
 
@@ -145,11 +145,11 @@ def in_components(n, rng):
 
 
 GRAPHS = {"roll": roll_weights, "cloud": cloud_weights, "components": in_components}
-# Which route is taken follows from these bounds; each is opened or shut to reach all of them.
+# Options under which the solver is chosen, by the beginning of its reason.
 ROUTES = {
     "dense factor": {"factor_up_to": 5000, "dense_fraction": 0.0},
     "sparse factor": {"factor_up_to": 5000, "dense_fraction": 2.0},
-    "dense factor: 300 points of many": {"factor_up_to": 0, "quick_iterations": 20_000},
+    "dense factor: 300 points of high-dimensional": {"factor_up_to": 0, "quick_iterations": 20_000},
     "conjugate gradients: ": {
         "factor_up_to": 0,
         "dense_up_to": 0,
@@ -182,7 +182,7 @@ def test_spectral_direction_solves_its_equation(graph, route, rng):
 
 
 def test_one_step_solves_the_springs(rng):
-    """Of a quadratic objective, the spectral direction is Newton's up to the shift."""
+    """For a quadratic objective, the spectral direction is Newton's up to the shift."""
     springs = Springs(cloud_weights(80, rng))
     Y = rng.normal(size=(80, 2))
     E, G = springs.value_and_gradient(Y)
@@ -190,7 +190,7 @@ def test_one_step_solves_the_springs(rng):
 
 
 def test_components_take_bounded_steps(rng):
-    """Where nothing pulls back, the step is the gradient over μ, not over rounding."""
+    """In directions without curvature the step is the gradient over μ, not over rounding error."""
     W = in_components(100, rng)
     G = np.zeros((100, 1))
     G[:49], G[49:98] = 1.0, -1.0
@@ -202,13 +202,15 @@ def test_components_take_bounded_steps(rng):
     ("graph", "route"),
     [("roll", "sparse factor"), ("cloud", "dense factor"), ("components", "sparse factor")],
 )
-def test_the_route_is_chosen_by_the_graph(graph, route, rng):
+def test_the_solver_is_chosen_by_the_graph(graph, route, rng):
     bound = SpectralDirection().operator_for(Springs(GRAPHS[graph](1600, rng)))
     assert bound.reason.startswith(route)
 
 
 @pytest.mark.parametrize(("most", "memory"), [(1000, None), (5000, 1e7)])
-def test_graphs_too_large_for_a_dense_factor_are_iterated(most, memory, rng, monkeypatch):
+def test_graphs_too_large_for_a_dense_factor_use_conjugate_gradients(
+    most, memory, rng, monkeypatch
+):
     monkeypatch.setattr(routes, "available_memory", lambda: memory)
     inverse = AutoInverse(dense_up_to=most)
     bound = SpectralDirection(inverse=inverse).operator_for(Springs(cloud_weights(1600, rng)))
@@ -250,7 +252,7 @@ def test_two_solves_at_once_are_two_solves(d, rng, monkeypatch):
     np.testing.assert_allclose(search.minimize(springs, Y).history("value"), together, rtol=1e-9)
 
 
-def test_without_multigrid_the_diagonal_has_to_do(rng, monkeypatch):
+def test_without_multigrid_the_preconditioner_is_diagonal(rng, monkeypatch):
     monkeypatch.setattr(routes, "multigrid", lambda A, rng: None)
     inverse = AutoInverse(**ROUTES["conjugate gradients with multigrid"])
     bound = SpectralDirection(inverse=inverse).operator_for(Springs(roll_weights(300, rng)))
@@ -287,7 +289,7 @@ def test_power_is_the_matrix_power(nu, M, G, springs):
     np.testing.assert_allclose(filtered, np.linalg.matrix_power(M, nu) @ G, rtol=1e-10, atol=1e-13)
 
 
-def test_by_default_the_graph_guides(G, springs):
+def test_the_default_matrix_is_that_of_the_graph(G, springs):
     W = springs.W.toarray()
     root = np.sqrt(W.sum(axis=1))
     M = (np.eye(50) + W / np.outer(root, root)) / 2
@@ -367,8 +369,8 @@ def test_projector_may_end_early(M, G, springs):
 
 
 @pytest.mark.parametrize("dropped", [0, 1])
-def test_a_projector_leaves_something_out_at_every_level(dropped, M, springs):
-    """Its trace is the dimension it projects on, of the n that there are, or n − 1."""
+def test_a_projector_has_less_than_full_rank_at_every_stage(dropped, M, springs):
+    """Its trace is the dimension of the subspace, n − 1 or n − 2 in the last stage."""
     n = springs.n
     chosen = Projector(drop_first=bool(dropped), matrix=M)
     last = chosen.smooth(chosen.prepare(springs), chosen.stages(n)[-1], np.eye(n))
@@ -385,7 +387,7 @@ def test_projector_takes_few_vectors_of_many_points(rng, monkeypatch):
 
 
 def test_three_clusters_move_as_three(rng):
-    """E0.3: with the indicators as eigenvectors, gradients become the means of their cluster."""
+    """E0.3: if the eigenvectors are cluster indicators, gradients become the means of clusters."""
     sizes = (12, 20, 18)
     M = sla.block_diag(*(np.full((m, m), 1 / m) for m in sizes))
     labels = np.repeat(range(3), sizes)
@@ -414,13 +416,13 @@ def test_deflation_follows_the_explicit_recursion(nu, M, rng, springs):
 
 
 def test_the_published_deflation_is_indefinite(M, rng):
-    """M − λuuᵀ has negative eigenvalues, and some gradients lead uphill; without λ it is worse."""
+    """M − λuuᵀ has negative eigenvalues, so that some directions ascend; without λ it is worse."""
     g = M @ rng.normal(size=50)
     u = g / np.linalg.norm(g)
     hotelling = M - (u @ M @ u) * np.outer(u, u)
     values, vectors = np.linalg.eigh(hotelling)
     assert values[0] < -1e-3
-    assert vectors[:, 0] @ hotelling @ vectors[:, 0] < -1e-3  # the slope of that direction
+    assert vectors[:, 0] @ hotelling @ vectors[:, 0] < -1e-3  # an ascent direction
     assert np.linalg.eigvalsh(M - np.outer(g, g))[0] < values[0]
     out = np.eye(50) - np.outer(u, u)
     assert np.linalg.eigvalsh(out @ M @ out)[0] >= -1e-12
@@ -435,7 +437,7 @@ def test_one_coordinate_is_not_deflated(M, rng, springs):
 
 
 def test_high_powers_find_one_eigenvector_per_coordinate(M, springs, rng):
-    """Plain powers turn all coordinates to the first eigenvector, deflated ones do not."""
+    """Without deflation all coordinates turn to the first eigenvector."""
     G = rng.normal(size=(50, 2))
     V = np.linalg.eigh(M)[1][:, ::-1]
     for kind, second in ((Power, 0), (DeflatedPower, 1)):
@@ -453,10 +455,10 @@ def test_equal_columns_and_empty_columns_are_deflated_too(M, springs):
     assert abs(P[:, 0] @ P[:, 2]) <= 1e-12 * np.linalg.norm(P[:, 0])
 
 
-# What follows guidance, and bad input
+# The filter after guidance, and bad input
 
 
-def test_guidance_gives_way_to_a_filter_of_curvature(M, G, springs):
+def test_guidance_is_followed_by_a_curvature_filter(M, G, springs):
     bound = Power(1, matrix=M, schedule=STEP, then=SpectralDirection()).operator_for(springs)
     assert not bound.finished
     assert not bound.newton_like
@@ -479,7 +481,7 @@ def test_guidance_may_be_followed_by_guidance(M, G, springs):
     assert bound.finished
 
 
-def test_it_may_stay_at_the_last_level(M, G, springs):
+def test_guidance_may_stay_in_the_last_stage(M, G, springs):
     bound = at_stage(Power(2, matrix=M, schedule=STEP, then=None), springs, 1)
     assert bound.finished
     assert not bound.advance(Progress(2, 1.0, 0.5))
@@ -512,8 +514,8 @@ def test_an_indefinite_matrix_is_refused_at_any_size_but_by_heat(rng):
         assert (chosen.operator_for(Springs(W)).apply(G, G) * G).sum() > 0
 
 
-def test_the_identity_guides_to_itself(rng):
-    """A kernel so narrow that nobody sees anybody."""
+def test_guidance_by_the_identity_changes_nothing(rng):
+    """The limit of a kernel so narrow that all weights between points vanish."""
     G = rng.normal(size=(400, 2))
     for chosen in (Power(matrix=np.eye(400)), Heat(matrix=sparse.eye_array(400))):
         filtered = chosen.operator_for(Springs(np.zeros((400, 400)))).apply(G, G)

@@ -1,4 +1,4 @@
-"""The matrices of guidance, against their definitions."""
+"""Guidance matrices, against their definitions."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def test_graph_matrix_is_one_minus_the_normalized_laplacian(X):
     np.fill_diagonal(W, 0)
     W[W < 0.2] = 0
     W[7] = W[:, 7] = 0
-    L = sparse.csgraph.laplacian(W, normed=True)  # zero for points on their own
+    L = sparse.csgraph.laplacian(W, normed=True)  # zero for points without neighbors
     M = graph_matrix(sparse.csr_array(W))
     np.testing.assert_allclose(M.toarray(), np.eye(60) - L, atol=1e-13)
     assert np.linalg.eigvalsh(M.toarray())[0] < -0.01  # without a diagonal it is indefinite
@@ -68,7 +68,7 @@ def test_units_and_offset_do_not_matter(make, X):
     np.testing.assert_allclose(make(X.tolist()), M, atol=1e-12)
 
 
-def test_three_arcs_have_three_eigenvectors_on_levels():
+def test_leading_eigenvectors_of_three_arcs_are_piecewise_constant():
     """E0.1: the leading eigenvectors of clusters are constant on each, up to the degrees."""
     rng = np.random.default_rng(0)
     angle = np.repeat([0.0, 120.0, 240.0], 50) + rng.uniform(0, 90, 150)
@@ -78,9 +78,9 @@ def test_three_arcs_have_three_eigenvectors_on_levels():
     assert values[-3] > 0.95
     assert values[-3] - values[-4] >= 0.02
     root = vectors[:, -1]
-    levels = (vectors[:, -3:-1] / root[:, None]).reshape(3, 50, 2)
-    within = levels.std(axis=1).max()
-    between = np.abs(np.diff(levels.mean(axis=1), axis=0)).max()
+    values_by_arc = (vectors[:, -3:-1] / root[:, None]).reshape(3, 50, 2)
+    within = values_by_arc.std(axis=1).max()
+    between = np.abs(np.diff(values_by_arc.mean(axis=1), axis=0)).max()
     assert within < 0.1 * between
 
 
@@ -101,13 +101,13 @@ def test_data_that_are_refused(X, message):
         clustering_matrix(X)
 
 
-def test_coinciding_points_are_no_trouble_once_gamma_is_given():
+def test_coinciding_points_with_a_given_gamma():
     M = clustering_matrix(np.zeros((5, 2)), gamma=1.0)
     np.testing.assert_allclose(M, np.full((5, 5), 0.2))
 
 
-def test_the_default_sees_a_neighborhood_of_the_roll():
-    """Not the whole: points of other turns have next to no weight."""
+def test_the_default_kernel_covers_a_neighborhood_of_the_roll():
+    """Points of other turns have negligible weight."""
     X, _ = make_swiss_roll(500, random_state=0)
     weights = np.exp(-neighborhood_gamma(X) * cdist(X, X, "sqeuclidean"))
     assert 3 < np.median(weights.sum(axis=1)) < 15

@@ -1,4 +1,4 @@
-"""Line searches against the inequalities that define them."""
+"""Line searches, against the inequalities they must satisfy."""
 
 import numpy as np
 import pytest
@@ -73,17 +73,17 @@ def test_point_and_slope_are_those_of_the_accepted_length(wavy, search):
 
 @pytest.mark.parametrize("search", [Armijo(), StrongWolfe(), StrongWolfe(c2=1e-3)])
 @pytest.mark.parametrize("first", [1e-3, 1.0, 1e3])
-def test_never_asks_twice_at_one_point(wavy, search, first):
+def test_never_evaluates_a_point_twice(wavy, search, first):
     for seed in SEEDS:
         line = wavy(seed)
         search.search(line, first)
-        asked = line.evaluator.objective.asked
-        assert len(set(asked)) == len(asked) == line.evaluator.count
+        evaluated = line.evaluator.objective.evaluated
+        assert len(set(evaluated)) == len(evaluated) == line.evaluator.count
 
 
 @pytest.mark.parametrize("search", [Armijo(), StrongWolfe(c2=0.1)])
 def test_leaves_a_saddle_in_one_search(ray, search):
-    """f = (u² − 1)², u = 1e-8 + 1e-8·t: steps of one are invisible, those of 1e8 the right ones."""
+    """f = (u² − 1)², u = 1e-8 + 1e-8·t: steps of 1 change nothing, steps of 1e8 are needed."""
     line = ray(
         lambda t: ((1e-8 + 1e-8 * t) ** 2 - 1) ** 2,
         lambda t: 4e-8 * (1e-8 + 1e-8 * t) * ((1e-8 + 1e-8 * t) ** 2 - 1),
@@ -94,7 +94,7 @@ def test_leaves_a_saddle_in_one_search(ray, search):
 @pytest.mark.parametrize("search", [Armijo(), StrongWolfe()])
 @pytest.mark.parametrize("beyond", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("wall", [1e-3, 2.0])
-def test_steps_back_from_a_wall(ray, search, beyond, wall):
+def test_steps_back_from_values_that_are_not_finite(ray, search, beyond, wall):
     line = ray(lambda t: -t if t < wall else beyond, lambda t: -1.0 if t < wall else np.nan)
     trial = search.search(line, 1e5)
     assert 0 < trial.length < wall
@@ -110,8 +110,8 @@ def test_exact_minimum_of_a_parabola_in_two_trials(ray):
 
 @pytest.mark.parametrize("search", [Armijo(), StrongWolfe(c2=0.1)])
 @pytest.mark.parametrize(("dtype", "curvature"), [(np.float64, 1e-18), (np.float32, 1e-8)])
-def test_slopes_decide_where_rounding_hides_the_decrease(ray, search, dtype, curvature):
-    """All values round to one: only the slope tells that t = 1 is the minimum."""
+def test_slopes_decide_if_the_decrease_is_below_rounding_error(ray, search, dtype, curvature):
+    """All values round to one; only the slope shows that t = 1 is the minimum."""
     f = (lambda t: dtype(1 + curvature * (t - 1) ** 2), lambda t: 2 * curvature * (t - 1))
     trial = search.search(ray(*f, dtype=dtype), 4.0)
     assert trial.point.value == 1
@@ -119,14 +119,14 @@ def test_slopes_decide_where_rounding_hides_the_decrease(ray, search, dtype, cur
 
 
 @pytest.mark.parametrize("search", [Armijo(), StrongWolfe()])
-def test_gives_up_on_a_gradient_that_is_not_the_value_s(ray, search):
+def test_fails_if_the_gradient_does_not_match_the_value(ray, search):
     line = ray(lambda t: 1 + t, lambda t: -1.0)
     assert search.search(line, 1.0) is None
     assert line.evaluator.count < 70
 
 
 @pytest.mark.parametrize("search", [Armijo(), StrongWolfe()])
-def test_goes_far_but_not_for_ever_where_there_is_no_minimum(ray, search):
+def test_the_number_of_trials_is_bounded_if_there_is_no_minimum(ray, search):
     line = ray(lambda t: -t, lambda t: -1.0)
     assert search.search(line, 1.0).length > 1e6
     assert line.evaluator.count < 70

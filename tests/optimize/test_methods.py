@@ -1,4 +1,4 @@
-"""Identities of single methods: Newton, conjugate gradients, L-BFGS, momentum."""
+"""Properties of single methods: Newton, conjugate gradients, L-BFGS, momentum."""
 
 from dataclasses import dataclass
 
@@ -72,7 +72,7 @@ def test_conjugate_gradients_end_after_n_steps(quadratic, definite, precondition
 
 
 @pytest.mark.parametrize("preconditioned", [False, True])
-def test_lbfgs_with_exact_searches_walks_the_path_of_conjugate_gradients(
+def test_lbfgs_with_exact_line_searches_equals_conjugate_gradients(
     quadratic, definite, preconditioned
 ):
     n, rng = 9, np.random.default_rng(3)
@@ -106,7 +106,7 @@ def test_conjugate_gradients_match_the_linear_method(quadratic, definite):
 
 
 def test_scaling_of_the_objective_and_of_the_filter_do_not_matter_to_lbfgs(quadratic, definite):
-    """γ undoes any factor of F; only the first step sees it, so it is searched exactly."""
+    """γ cancels any factor of F except in the first step, which is therefore an exact minimum."""
     n, rng = 6, np.random.default_rng(5)
     A, B, Y = definite(n, 40), rng.normal(size=(n, 2)), rng.normal(size=(n, 2))
     a, b = (
@@ -131,8 +131,8 @@ def test_rosenbrock(function, method):
         assert solution.n_evaluations < 2 * oracle.nfev
 
 
-def test_lbfgs_learns_nothing_where_the_gradient_does_not_change(function):
-    """On the slopes of Huber's function steps have no curvature; its bottom is a parabola."""
+def test_lbfgs_stores_no_step_without_a_change_of_gradient(function):
+    """Huber's function is linear away from its minimum and quadratic close to it."""
 
     def huber(Y):
         return np.where(abs(Y) < 1, Y**2 / 2, abs(Y) - 0.5).sum(), np.clip(Y, -1, 1)
@@ -153,7 +153,7 @@ def test_momentum_is_the_recursion_of_van_der_maaten_and_hinton(quadratic, defin
         G = A @ Y - B
         same = np.sign(G) == np.sign(V)
         gains = np.maximum(np.where(same, gains * 0.8, gains + 0.2), 0.01)
-        gains[V == 0] = 0.8  # at rest nothing keeps its direction
+        gains[V == 0] = 0.8  # a zero velocity has no sign
         V = 0.6 * V - 0.02 * gains * G
         Y = Y + V
         expected.append(Y)
@@ -161,7 +161,7 @@ def test_momentum_is_the_recursion_of_van_der_maaten_and_hinton(quadratic, defin
     assert np.allclose(path(optimizer, quadratic(A, B), expected[0]), expected, atol=1e-12)
 
 
-def test_momentum_says_that_it_has_run_away(quadratic, definite):
+def test_momentum_reports_divergence(quadratic, definite):
     A = definite(4, 5)
     optimizer = Momentum(learning_rate=1e3, stopping=steps(5000))
     solution = optimizer.minimize(quadratic(A, np.zeros((4, 1))), np.ones((4, 1)))

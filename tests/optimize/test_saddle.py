@@ -1,4 +1,4 @@
-"""Curvatures, saddles, and the bifurcations of homotopies (E5.5)."""
+"""Smallest curvatures, saddle points, and bifurcations of homotopies (E5.5)."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def differences(objective, Y, h=1e-5):
 
 
 def without_rigid_motions(H, Y):
-    """Eigenvalues of H on directions that neither move nor turn the map."""
+    """Eigenvalues of H orthogonal to translations and rotations of the map."""
     n, d = Y.shape
     Y = Y - Y.mean(axis=0)
     moves = [np.tile(axis, n) for axis in np.eye(d)]
@@ -93,7 +93,7 @@ def test_against_differences_of_the_gradient_for_few_points_and_many(n):
     assert found.value == pytest.approx(expected, abs=1e-5 * found.scale)
 
 
-def test_the_way_off_a_saddle_leads_down_on_either_side():
+def test_leaving_a_saddle_lowers_the_value_on_either_side():
     W = weights() / weights().sum()
     objective = elastic(W, weight=5.0)
     Y = np.zeros((N, 2))
@@ -134,11 +134,11 @@ def test_dimensions_come_at_bifurcations_where_the_curvature_vanishes(estimator)
     assert (curvature > -1e-6).all()
     line = np.flatnonzero(ranks == 1)
     highest = curvature[line].max()
-    # It falls towards both ends of the line's reign, and grows again beyond.
+    # The curvature decreases towards both ends of the interval of rank one and grows beyond.
     assert curvature[line[0]] < 0.6 * highest
     assert curvature[line[-1]] < 0.25 * highest
     assert curvature[line[-1] + 3] > 2 * curvature[line[-1]]
-    # Followed on, the last curvatures meet zero where the map gains its second dimension.
+    # The last curvatures, extrapolated, vanish where the rank becomes two.
     slope, offset = np.polyfit(at[line[-3:]], curvature[line[-3:]], 1)
     assert slope < 0
     assert at[line[-1]] <= 1.01 * (-offset / slope)

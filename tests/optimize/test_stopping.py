@@ -1,4 +1,4 @@
-"""Every reason to stop, and no other."""
+"""Stopping criteria, one by one."""
 
 from itertools import pairwise
 
@@ -13,7 +13,7 @@ OFF = {"tol": 0, "value_tol": 0, "gradient_tol": 0}
 
 
 class Scheduled(Filter):
-    """Projects on more and more coordinates, one more whenever a step gains little."""
+    """Projects on the first coordinates, one more after every step with little decrease."""
 
     def operator_for(self, objective):
         return _Scheduled(objective.n)
@@ -52,10 +52,10 @@ def start():
     ("rule", "converged", "status"),
     [
         ({"max_iter": 4}, False, "max_iter=4 steps were taken"),
-        ({"max_time": 1e-9}, False, "max_time=1e-09 s is over"),
+        ({"max_time": 1e-9}, False, "max_time=1e-09 s has elapsed"),
         ({"tol": 1e-4}, True, "steps move the map by less than tol=0.0001"),
         ({"value_tol": 1e-4}, True, "10 steps change the value by less than value_tol=0.0001"),
-        ({"gradient_tol": 1e-4}, True, "the gradient is below gradient_tol=0.0001"),
+        ({"gradient_tol": 1e-4}, True, "the gradient norm is below gradient_tol=0.0001"),
     ],
 )
 def test_reasons(bowl, start, rule, converged, status):
@@ -65,7 +65,7 @@ def test_reasons(bowl, start, rule, converged, status):
 
 
 @pytest.mark.parametrize("largest", [None, 1e-2])
-def test_thresholds_are_what_they_say(bowl, start, largest):
+def test_tol_and_its_reference_size(bowl, start, largest):
     maps = []
     rule = Stopping(**OFF | {"tol": 1e-3, "max_reference_size": largest})
     solution = GradientDescent(stopping=rule).minimize(
@@ -82,7 +82,7 @@ def test_thresholds_are_what_they_say(bowl, start, largest):
     assert not any(all(short[i : i + 3]) for i in range(len(short) - 3))
 
 
-def test_a_stationary_start_is_said_to_be_one(function):
+def test_a_stationary_start_has_converged(function):
     solution = LBFGS().minimize(function(2, lambda Y: (1.0, 0 * Y)), np.zeros((2, 1)))
     assert solution.converged
     assert solution.status == "the gradient is zero"
@@ -96,16 +96,16 @@ def test_a_flat_saddle_is_not_convergence(function):
     optimizer = Momentum(learning_rate=1e-2, momentum=0.0, stopping=rule)
     solution = optimizer.minimize(objective, np.array([[1e-6]]))
     values = solution.history("value")
-    assert np.ptp(values[:11]) < 1e-7  # flat, as far as values tell
+    assert np.ptp(values[:11]) < 1e-7  # the values are constant to 1e-7
     assert solution.converged
     assert solution.embedding[0, 0] == pytest.approx(1, abs=1e-3)
 
 
-def test_gradients_that_fade_as_a_map_grows_are_not_convergence(function):
-    """E = −log ‖Y‖² falls for ever, ever more slowly."""
-    endless = function(2, lambda Y: (-np.log((Y**2).sum()), -2 * Y / (Y**2).sum()))
+def test_gradients_that_vanish_as_a_map_diverges_are_not_convergence(function):
+    """E = −log ‖Y‖² decreases without bound, ever more slowly."""
+    unbounded = function(2, lambda Y: (-np.log((Y**2).sum()), -2 * Y / (Y**2).sum()))
     rule = Stopping(max_iter=10_000, tol=0, value_tol=0)
-    solution = LBFGS(stopping=rule).minimize(endless, np.array([[-1.0], [1.0]]))
+    solution = LBFGS(stopping=rule).minimize(unbounded, np.array([[-1.0], [1.0]]))
     assert not solution.converged
     assert "the map has grown" in solution.status
 
@@ -124,20 +124,20 @@ def test_a_minimizer_as_the_start_is_recognized(bowl, start, method, dtype):
 
 
 @every_search
-def test_a_stuck_search_has_converged_only_at_rounding(function, method):
+def test_a_failed_line_search_is_convergence_only_at_rounding_error(function, method):
     flat = function(1, lambda Y: (1.0, np.full_like(Y, 1e-18)))
     solution = method(stopping=Stopping(**OFF)).minimize(flat, np.ones((1, 1)))
     assert solution.converged
-    assert solution.status == "rounding hides any further decrease"
+    assert solution.status == "any further decrease is below rounding error"
     wrong = function(2, lambda Y: (float((Y**2).sum()), -2 * Y))
     solution = method(stopping=Stopping(**OFF)).minimize(wrong, np.ones((2, 1)))
     assert not solution.converged
-    assert solution.status.startswith("no lower value was found")
+    assert solution.status.startswith("the line search found no lower value")
 
 
 @every_search
-def test_where_a_map_lies_does_not_matter(function, method):
-    """Springs of length one between all points of a map, which may be anywhere."""
+def test_invariance_to_translations_of_the_map(function, method):
+    """Springs of length one between all points: the objective is invariant to translations."""
 
     def springs(Y):
         away = Y[:, None] - Y
@@ -155,8 +155,8 @@ def test_where_a_map_lies_does_not_matter(function, method):
 
 
 @pytest.mark.parametrize("method", [GradientDescent, LBFGS])
-def test_waits_for_the_filter_to_settle(quadratic, definite, method):
-    """Every subspace has a minimum of its own; only that of the whole space counts."""
+def test_converges_only_after_the_filter_has_finished(quadratic, definite, method):
+    """Every subspace has a minimum; only that of the whole space is a solution."""
     n, rng = 5, np.random.default_rng(2)
     A, B = definite(n, 10), rng.normal(size=(n, 1))
     solution = method(Scheduled()).minimize(quadratic(A, B), np.zeros((n, 1)))
@@ -164,15 +164,15 @@ def test_waits_for_the_filter_to_settle(quadratic, definite, method):
     assert np.allclose(solution.embedding, np.linalg.solve(A, B), atol=1e-3)
 
 
-def test_a_dead_end_of_a_filter_moves_its_schedule_on(quadratic):
-    """The minimum lies in the last coordinate alone, where the filter does not look at first."""
+def test_a_failed_step_advances_the_schedule(quadratic):
+    """Only the last coordinate has to change, which the filter projects out at first."""
     B = np.array([[0.0], [0.0], [5.0]])
     solution = GradientDescent(Scheduled()).minimize(quadratic(np.eye(3), B), np.zeros((3, 1)))
     assert np.allclose(solution.embedding, B, atol=1e-6)
     assert solution.trace[1].length == 0
 
 
-def test_filters_hear_of_progress(bowl, start):
+def test_progress_is_passed_to_filters(bowl, start):
     bound = []
 
     class Spy(Scheduled):

@@ -1,4 +1,4 @@
-"""The inverse of a sparse positive definite matrix, by whichever route is cheapest."""
+"""Solvers for sparse positive definite systems, chosen by estimated cost."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Solve = Callable[[Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class DefiniteInverse:
-    """A way to solve with a matrix, and why that one."""
+    """A solver for linear systems with one matrix, and why it was chosen."""
 
     solve: Solve  # (n, d) to (n, d), in double precision
     reason: str
@@ -26,33 +26,36 @@ class DefiniteInverse:
 
 @dataclass(frozen=True)
 class AutoInverse:
-    """How to solve with positive definite matrices of graphs for many right-hand sides.
+    """Chooses a solver for graph matrices, positive definite, and many right-hand sides.
 
-    Graphs of low-dimensional manifolds are badly conditioned, but their factors hardly fill in,
-    with 90 neighbors as little as with 10 (roll of 20 000 points: 1 s, then 0.02 s a solve).
-    Graphs of high-dimensional data, known by how few iterations conjugate gradients need with no
-    better preconditioner than the diagonal, fill in completely: so up to 5000 points they get a
-    dense factor (MNIST, 5000 points, 90 neighbors, one core: 2.4 s, then 21 ms a solve, iterations
-    76 ms), beyond that the iterations. Multigrid is for the rest.
+    Laplacians of low-dimensional manifolds are ill-conditioned, but their factors have little
+    fill-in, with 90 neighbors as with 10 (roll of 20 000 points: 1 s, then 0.02 s per solve).
+    Laplacians of high-dimensional data have full factors, but are well-conditioned: conjugate
+    gradients need few iterations with a diagonal preconditioner. Such matrices get a dense factor
+    up to order 5000 (MNIST, 5000 points, 90 neighbors, one core: 2.4 s, then 21 ms per solve;
+    conjugate gradients 76 ms) and conjugate gradients above. All others are solved by conjugate
+    gradients with multigrid.
 
     Parameters
     ----------
     factor_up_to : int, default=1500
-        Order up to which factorizing needs no thought.
+        Order up to which the matrix is always factorized.
     dense_fraction : float, default=0.1
-        Fraction of entries that are not zero from which such a factor is dense.
+        Fraction of nonzero entries above which the factor is dense.
     dense_up_to : int, default=5000
-        Order up to which a dense factor (200 MB) beats conjugate gradients after some 40 solves.
+        Order up to which a dense factor (200 MB) is faster than conjugate gradients after about
+        40 solves.
     quick_iterations : int, default=40
-        Iterations with the bare diagonal that cost less than solving with factors.
+        Number of iterations with a diagonal preconditioner up to which conjugate gradients are
+        faster than solving with a sparse factor.
     max_fill : float, default=20.0
-        Entries of a factor, as a multiple of the matrix's own, beyond which it is not made.
+        Largest number of entries of a sparse factor, as a multiple of those of the matrix.
     bytes_per_entry : float, default=26.0
-        Memory of a sparse factor and its mirror, as `scipy.sparse.linalg.splu` takes it.
+        Memory of a sparse factor and its transpose in `scipy.sparse.linalg.splu`.
     tol : float, default=1e-4
-        At which conjugate gradients stop, relative to the right-hand side.
+        Residual norm at which conjugate gradients stop, relative to the right-hand side.
     max_iter : int, default=200
-        Iterations of a solve, at most.
+        Maximum number of iterations per solve.
 
     Examples
     --------
@@ -73,7 +76,7 @@ class AutoInverse:
     max_iter: int = 200
 
     def invert(self, A: sparse.csr_array) -> DefiniteInverse:
-        """Return how to solve with `A`, and why so."""
+        """Return a solver for `A`, and why it was chosen."""
         n = A.shape[0]
         if n <= self.factor_up_to:
             return self._factorized(A, f"{n} points")
@@ -82,24 +85,24 @@ class AutoInverse:
         if needed > self.quick_iterations:
             return self._ill_conditioned(A, rng)
         if n <= self.dense_up_to and _fits(8.0 * n * n):
-            return _dense_factor(A, f"{n} points of many dimensions")
-        why = f"conjugate gradients: {needed} iterations suffice with the diagonal"
+            return _dense_factor(A, f"{n} points of high-dimensional data")
+        why = f"conjugate gradients: {needed} iterations suffice with a diagonal preconditioner"
         return self._iterated(A, inverse_diagonal(A), why)
 
     def _ill_conditioned(self, A: sparse.csr_array, rng: np.random.Generator) -> DefiniteInverse:
-        """By a factor that hardly fills in, or by multigrid."""
+        """By a sparse factor if it has little fill-in, else by multigrid."""
         fill = estimated_fill(A)
-        sizes = f"{fill:.1e} entries expected in a factor of {A.nnz:.1e}"
+        sizes = f"a sparse factor has about {fill:.1e} entries, the matrix {A.nnz:.1e}"
         if fill <= self.max_fill * A.nnz and _fits(fill * self.bytes_per_entry):
             return self._factorized(A, sizes)
         cycle = multigrid(A, rng)
         if cycle is not None:
             return self._iterated(A, cycle, f"conjugate gradients with multigrid: {sizes}")
-        why = f"conjugate gradients with the diagonal, {self.max_iter} iterations at most: {sizes}"
-        return self._iterated(A, inverse_diagonal(A), f"{why}, and no multigrid (install pyamg)")
+        why = f"conjugate gradients with at most {self.max_iter} iterations: {sizes}"
+        return self._iterated(A, inverse_diagonal(A), f"{why}; install pyamg to use multigrid")
 
     def _iterations(self, A: Matrix, rng: np.random.Generator) -> int:
-        """Number of iterations on a random right-hand side, or one more than are quick."""
+        """Number of iterations for a random right-hand side, at most `quick_iterations` + 1."""
         B = rng.standard_normal((A.shape[0], 1))
         quick, tol = self.quick_iterations + 1, self.tol
         return conjugate_gradients(A, B - B.mean(), inverse_diagonal(A), quick, tol)[1]
@@ -120,11 +123,11 @@ class AutoInverse:
 def conjugate_gradients(
     A: Matrix, B: Array, precondition: Preconditioner, max_iter: int, tol: float = 1e-4
 ) -> tuple[Array, int]:
-    """Return X with A·X ≈ B, every column on its own, and the number of iterations.
+    """Return X with A·X ≈ B, solved column by column, and the number of iterations.
 
-    Columns whose residual is at most `tol` times the right-hand side are done. However early
-    it stops, ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimizes the energy on a space that holds
-    the preconditioned b.
+    A column has converged when its residual is at most `tol` times the right-hand side. After any
+    number of iterations ⟨b, x⟩ > 0 for every column b ≠ 0, since x minimizes ½⟨x, Ax⟩ − ⟨b, x⟩ on
+    a subspace that contains the preconditioned b.
     """
     scale = np.abs(B).max(axis=0)
     scale[scale == 0] = 1.0
@@ -152,14 +155,16 @@ def _fits(n_bytes: float) -> bool:
 
 
 def _dense_factor(A: sparse.csr_array, why: str) -> DefiniteInverse:
-    """By Cholesky's factor in the place of the matrix."""
+    """By a dense Cholesky factor, computed in place."""
     try:
         factor = cho_factor(A.toarray().T, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError as error:
-        raise NotDefiniteError("rounding hides the shift of the matrix; raise shift") from error
+        raise NotDefiniteError(
+            "the shift of the matrix is below rounding error; raise shift"
+        ) from error
 
     def solve(B: Array) -> Array:
-        with one_blas_thread():  # memory is what limits it, and threads wait for each other
+        with one_blas_thread():  # limited by memory bandwidth; more threads are slower
             return np.asarray(cho_solve(factor, B, check_finite=False))
 
     return DefiniteInverse(solve, f"dense factor: {why}")

@@ -1,6 +1,6 @@
-"""The loop all optimizers share: step, record, move the filter on, ask whether to stop.
+"""The main loop of all optimizers, and the base class of those that use a line search.
 
-Maps may be arrays of any namespace; what steers the search are Python floats.
+Maps may be arrays of any array API namespace; values, slopes and lengths are Python floats.
 """
 
 from abc import ABC, abstractmethod
@@ -38,46 +38,46 @@ from manifoldry.util.typing import Array
 
 
 class Move(NamedTuple):
-    """Where one step leads."""
+    """A successful step: the point it reaches and its length."""
 
     point: Point
     length: float
 
 
 class NoStep(NamedTuple):
-    """There is no step to take."""
+    """No step was found."""
 
     expected_decrease: float = 0.0
-    """Decrease that the slope let expect."""
+    """Decrease of the value that the slope predicted."""
     message: str | None = None
-    """What went wrong; None if only a lower value was not found."""
+    """What went wrong; None if the line search found no lower value."""
 
 
 class Stepper(ABC):
-    """What an optimizer remembers from step to step of one search."""
+    """Computes the steps of one search and keeps what they need from earlier ones."""
 
     @abstractmethod
     def step(self, point: Point) -> Move | NoStep:
-        """Go from `point` to the next."""
+        """Take a step from `point`."""
 
     @abstractmethod
     def filter_changed(self) -> None:
-        """Take note that the filter is another operator now."""
+        """Adapt to a filter that has changed."""
 
 
 @dataclass(frozen=True)
 class Descent(Optimizer):
-    """Base of optimizers that go from point to point.
+    """Base class of iterative optimizers.
 
     Parameters
     ----------
     filter : Filter, default=Identity()
-        What the gradient is multiplied with.
+        Positive semidefinite operator that multiplies the gradient.
     stopping : Stopping, default=Stopping()
-        When to stop.
+        Stopping criteria.
     """
 
-    # Whether the map of smallest value is returned, or the last one.
+    # Whether to return the map of smallest value or the last one.
     returns_best: ClassVar[bool] = True
 
     filter: Filter = field(default=Identity())
@@ -85,7 +85,7 @@ class Descent(Optimizer):
 
     @abstractmethod
     def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
-        """What takes the steps of one search."""
+        """The stepper of one search."""
 
     def minimize(
         self, objective: Objective, Y: Array, callback: Callback | None = None
@@ -124,7 +124,7 @@ class Descent(Optimizer):
             if isinstance(move, NoStep):
                 if filter.finished or move.message is not None:
                     return _failure_status(move, check)
-                move = Move(point, 0.0)  # the next filter may find a way on
+                move = Move(point, 0.0)  # the next filter may allow a step
             decrease = _relative_decrease(point.value, move.point.value)
             point = record.evaluator.normalized(move.point)
             check.update(point)
@@ -137,7 +137,7 @@ class Descent(Optimizer):
 
 
 class _SearchRecord:
-    """The map to return, and the way to it."""
+    """The map to return and the trace of the search."""
 
     def __init__(
         self, evaluator: Evaluator, Y: Array, callback: Callback | None, keep_best: bool
@@ -147,7 +147,7 @@ class _SearchRecord:
         self.trace: list[Step] = []
 
     def add(self, point: Point, length: float) -> None:
-        worse = point.value > self.value  # never so for the first, which is compared with NaN
+        worse = point.value > self.value  # False for the first point, which is compared with NaN
         if not (worse and self.keep_best):
             self.Y, self.value = point.Y, point.value
         step = Step(len(self.trace), point.value, point.gradient_norm, length, self.evaluator.count)
@@ -173,12 +173,12 @@ def _failure_status(failure: NoStep, check: ConvergenceCheck) -> Status:
 
 
 def checked_start(objective: Objective, Y: Array) -> Array:
-    """Return `Y` as a finite map of the objective's points, in its own precision."""
+    """Return `Y` as a floating-point array after checking its shape and that it is finite."""
     Y = as_array(Y)
     Y = Y if is_floating(Y) else double(Y)
     if Y.ndim != 2 or Y.shape[0] != objective.n:
         raise ValueError(
-            f"the start has shape {Y.shape}, but the objective is about n={objective.n} points; "
+            f"the start has shape {Y.shape}, but the objective has n={objective.n} points; "
             f"pass an array of shape ({objective.n}, n_components)"
         )
     if not all_finite(Y):
@@ -191,23 +191,23 @@ def _first_point(evaluator: Evaluator, Y: Array) -> Point:
     if not point.is_finite:
         raise ValueError(
             "the objective or its gradient is not finite at the start (largest coordinate "
-            f"{largest(Y):.3g}); pass a start of smaller scale"
+            f"{largest(Y):.3g}); pass a start with smaller coordinates"
         )
     return point
 
 
 def _relative_decrease(before: float, after: float) -> float:
-    """Fraction of the value that a step took away."""
+    """Decrease of the value relative to its magnitude before the step."""
     return (before - after) / abs(before) if before != 0 else 0.0
 
 
 class SearchDirection:
-    """Directions of a search, here −F·G; other rules remember past steps.
+    """Search directions −F·G; subclasses also use past steps.
 
     Parameters
     ----------
     optimizer : LineSearchDescent
-        Whose rule it is.
+        The optimizer, for its options.
     filter : FilterOperator
         The operator F.
     """
@@ -218,62 +218,62 @@ class SearchDirection:
         self.last_slope = 0.0
 
     def compute(self, point: Point) -> Array:
-        """The direction to search from `point`."""
+        """The search direction at `point`."""
         return -self.filtered(point.G, point)
 
     def filtered(self, G: Array, point: Point) -> Array:
-        """F·G at a point, in the precision of the map."""
+        """F·G at a point, in the dtype of the map."""
         return cast(self.filter.apply(G, point.Y), point.Y.dtype)
 
     def initial_length(self, ray: Ray) -> float:
-        """The length to try first."""
+        """Initial trial length of the line search."""
         if self.last_trial is None:
             return 1.0 if self.filter.newton_like else self._small_step_length(ray)
         length = self._barzilai_borwein_length(self.last_trial)
         return min(length, 1.0) if self.filter.newton_like else length
 
     def _barzilai_borwein_length(self, last: Trial) -> float:
-        """Length at which the last ray would have been flat: Barzilai and Borwein's step."""
+        """Length at which the last slope would have vanished: Barzilai and Borwein's step."""
         longest = self.optimizer.max_growth * last.length
         rise = last.slope - self.last_slope
         return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
 
     def _small_step_length(self, ray: Ray) -> float:
-        """Length that moves the map by a fraction of its size, or by one if it has none."""
+        """Length that moves the map by a fraction of its size, or by one if its size is zero."""
         size = self.optimizer.initial_step * extent(ray.start.Y)
         return (size if size > 0 else 1.0) / norm(ray.P)
 
     def update(self, ray: Ray, trial: Trial) -> None:
-        """Take note of a step."""
+        """Record a step."""
         self.last_trial, self.last_slope = trial, ray.slope
 
     def reset(self) -> bool:
-        """Return to −F·G; False if that was the direction already."""
+        """Return to −F·G; False if the last direction was −F·G already."""
         return False
 
     def filter_changed(self) -> None:
-        """Take note that the filter is another operator now."""
-        if self.filter.newton_like:  # it knows its own length, whatever came before
+        """Adapt to a filter that has changed."""
+        if self.filter.newton_like:  # its natural length is one
             self.last_trial = None
 
 
 @dataclass(frozen=True)
 class LineSearchDescent(Descent):
-    """Base of optimizers that search along directions.
+    """Base class of optimizers that use a line search.
 
     Parameters
     ----------
     filter : Filter, default=Identity()
-        What the gradient is multiplied with.
+        Positive semidefinite operator that multiplies the gradient.
     line_search : LineSearch
-        How far to go.
+        How to choose the step length.
     stopping : Stopping, default=Stopping()
-        When to stop.
+        Stopping criteria.
     initial_step : float, default=0.1
-        Fraction of the map's size by which the first trial of a search moves it, where the filter
-        does not know its own length.
+        Size of the first trial step of a search relative to that of the map; not used with
+        Newton-like filters, whose natural step length is one.
     max_growth : float, default=10.0
-        Largest factor from the length of one step to the first trial of the next.
+        Largest ratio of the initial trial length of a step to the length of the step before.
     """
 
     line_search: LineSearch = field(default=Armijo())
@@ -286,14 +286,14 @@ class LineSearchDescent(Descent):
 
     @abstractmethod
     def _search_direction(self, filter: FilterOperator) -> SearchDirection:
-        """The rule for directions, at the start of a search."""
+        """The search directions of one search."""
 
     def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
         return _LineSearchStepper(evaluator, self._search_direction(filter), self.line_search)
 
 
 class _LineSearchStepper(Stepper):
-    """Steps that are line searches along a rule's directions."""
+    """Steps by line searches along search directions."""
 
     def __init__(
         self, evaluator: Evaluator, direction: SearchDirection, line_search: LineSearch

@@ -1,7 +1,7 @@
-"""Filters: positive semidefinite operators on gradients, which may change as a search goes on.
+"""Filters: positive semidefinite operators that multiply gradients and may change in a search.
 
-Those that divide by a diagonal are here; :class:`~manifoldry.optimize.SpectralDirection` and
-spectral guidance have modules of their own.
+Diagonal filters are defined here; :class:`~manifoldry.optimize.SpectralDirection` and spectral
+guidance have modules of their own.
 """
 
 from abc import ABC, abstractmethod
@@ -17,65 +17,65 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class Progress:
-    """How a search stands, for filters whose schedule follows it."""
+    """Progress of a search, as passed to filters that follow a schedule."""
 
     iteration: int
-    """Steps taken."""
+    """Number of steps taken."""
     value: float
     decrease: float
-    """Fraction of the value that the last step took away; infinite before the first step."""
+    """Relative decrease of the value in the last step; infinite before the first step."""
 
 
 class FilterOperator(ABC):
-    """A filter at work on one objective."""
+    """A filter applied to one objective."""
 
     newton_like: bool = False
-    """Whether a step of length one is the natural one for the operator of the moment."""
+    """Whether the natural step length of the current operator is one."""
     columnwise: bool = False
-    """Whether it takes any number of columns, each by itself, which costs less than one by one."""
+    """Whether it filters any number of columns independently, cheaper at once than one by one."""
     reason: str = ""
-    """In words: what was chosen, and why, where there was a choice."""
+    """Which algorithm was chosen and why, in words; empty if there was no choice."""
 
     @abstractmethod
     def apply(self, G: Array, Y: Array) -> Array:
-        """The operator times each column of `G`, (n, d), at the map `Y`."""
+        """The operator at the map `Y` times each column of `G`, of shape (n, d)."""
 
     def advance(self, progress: Progress) -> bool:
-        """Move on in the schedule; True if the operator is another one now.
+        """Advance the schedule; return whether the operator has changed.
 
-        To be called once after every step, and after a search for a step that found none (its
-        decrease is zero): only so can a filter whose direction is exhausted go on.
+        The search calls this once after every step, also after a line search that failed (with a
+        decrease of zero), so that a filter whose direction cannot be improved is replaced.
         """
         return False
 
     @property
     def finished(self) -> bool:
-        """Whether the schedule has run its course, so that a search may stop."""
+        """Whether the schedule has ended, so that the search may converge."""
         return True
 
 
 class Filter(ABC):
-    """A choice of filter; `bind` it to an objective to get the operator.
+    """Base class of filters; :meth:`operator_for` returns the operator F for an objective.
 
-    The direction of a search is −F·G. It descends for any positive semidefinite F, and the line
-    search always tests the true slope of the true objective.
+    The search direction is −F·G with the gradient G. It is a descent direction for any positive
+    semidefinite F, and the line search tests the objective and its directional derivative.
     """
 
     newton_like: bool = False
-    """Whether a step of length one is the natural one."""
+    """Whether the natural step length is one."""
 
     @abstractmethod
     def operator_for(self, objective: Objective) -> FilterOperator:
-        """The operator for `objective`, at the start of its schedule."""
+        """The operator F for `objective`, at the start of its schedule."""
 
     def cached(self) -> "Filter":
-        """The same filter for objectives that share their attraction."""
+        """A filter that computes its operator once for all objectives with the same attraction."""
         return self
 
 
 @dataclass(frozen=True)
 class Identity(Filter):
-    """No filter: the direction is the gradient's own."""
+    """No filter: the search direction is the negative gradient."""
 
     def operator_for(self, objective: Objective) -> FilterOperator:
         return _IdentityOperator()
@@ -88,17 +88,17 @@ class _IdentityOperator(FilterOperator):
 
 @dataclass(frozen=True)
 class Jacobi(Filter):
-    """(4D)⁻¹, with D the degrees of the attraction: the elastic embedding's fixed point.
+    """(4D)⁻¹, with D the degrees of the attraction: fixed-point iteration of elastic embedding.
 
-    With a step of one, every point goes where its attraction alone, at the repulsion of the
-    present map, would put it. It costs nothing; but what many points have to do together takes
-    many steps, so prefer :class:`SpectralDirection` where that can be had.
+    A step of length one solves the equation of every point for its own position, with the other
+    points and the repulsion held fixed. It costs almost nothing, but joint movements of many
+    points take many steps; prefer :class:`SpectralDirection` where it is available.
 
     Parameters
     ----------
     floor : float, default=1e-3
-        Fraction of the mean degree that every point has at least: steps of points without
-        neighbors, or nearly so, stay bounded.
+        Smaller degrees are raised to this fraction of the mean degree, so that points with few
+        or no neighbors take bounded steps.
 
     Examples
     --------
@@ -125,21 +125,21 @@ class _DiagonalOperator(FilterOperator):
         self._inverse = inverse  # (n, 1)
 
     def apply(self, G: Array, Y: Array) -> Array:
-        self._inverse = like(self._inverse, G)  # moved to a device once
+        self._inverse = like(self._inverse, G)  # moved to the device once
         return cast(self._inverse * double(G), G.dtype)
 
 
 @dataclass(frozen=True)
 class DiagonalHessian(Filter):
-    """One over the positive part of the Hessian's diagonal, at every map anew.
+    """Inverse of the positive part of the Hessian's diagonal, recomputed at every map.
 
-    Like :class:`Jacobi`, with the curvature of repulsion too, so that a step of one is hardly
-    ever too long. Every map costs one more sum over all pairs.
+    Like :class:`Jacobi`, but the diagonal includes the curvature of the repulsion, so that a step
+    of length one is rarely too long. Every map costs one more sum over all pairs.
 
     Parameters
     ----------
     floor : float, default=1e-3
-        Fraction of the mean curvature that every coordinate has at least; see :class:`Jacobi`.
+        Smaller entries are raised to this fraction of the mean of the positive ones.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class _InverseHessianDiagonal(FilterOperator):
         return cast(self._at(Y) * double(G), G.dtype)
 
     def _at(self, Y: Array) -> Array:
-        """The inverse curvature at `Y`; kept, since a step may ask for it several times."""
+        """The inverse diagonal at `Y`; cached, since a step may need it several times."""
         if self._last is None or not equal(self._last[0], Y):
             curvature = double(like(self._objective.diagonal_curvature(Y), Y))
             self._last = copied(Y), 1 / floored(curvature, self._floor)
@@ -177,7 +177,7 @@ class _InverseHessianDiagonal(FilterOperator):
 
 
 def floored(curvature: Array, floor: float) -> Array:
-    """Curvatures, raised to a fraction of the mean of the positive ones; one if none is."""
+    """Curvatures raised to `floor` times the mean of the positive ones; ones if there are none."""
     xp = namespace(curvature)
     positive = curvature[curvature > 0]
     if positive.size == 0:

@@ -1,4 +1,4 @@
-"""Spectral guidance: filters that start smooth and fade as the search goes on, by a schedule."""
+"""Spectral guidance: filters that smooth gradients, less and less as the search proceeds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ from manifoldry.util.typing import Array, Matrix
 
 
 class Schedule(ABC):
-    """A rule for going on; it has no state, what it counts is kept by the bound filter."""
+    """When guidance advances to its next stage. Schedules have no state; operators count steps."""
 
     advances: bool = True
-    """Whether it will go on some day; a search need not wait for one that never does."""
+    """Whether it ever advances; if not, a search may converge in the first stage."""
 
     @abstractmethod
     def should_advance(self, progress: Progress, n_steps: int) -> bool:
-        """Whether to go on, after `steps` steps in the present stage."""
+        """Whether to advance after `n_steps` steps in the current stage."""
 
 
 @dataclass(frozen=True)
 class EveryStep(Schedule):
-    """Go on after every step, or every few, whatever they achieved: Memisevic and Hinton's rule.
+    """Advance after every `period` steps, whatever their progress: Memisevic and Hinton's rule.
 
     Examples
     --------
@@ -49,19 +49,19 @@ class EveryStep(Schedule):
 
 @dataclass(frozen=True)
 class OnSlowProgress(Schedule):
-    """Go on when a step took away too little of the objective: this stage has done its work.
+    """Advance when a step decreases the objective too little.
 
-    A small map is a saddle that the first steps hardly leave; a schedule that counts steps has
-    spent its filter by then.
+    A small map is close to a saddle point, which the first steps hardly leave. A schedule that
+    counts steps may reach its last stage before the map has started to grow.
 
     Parameters
     ----------
     threshold : float, default=0.05
-        Fraction of the objective's value; a step that takes away less is slow.
+        Relative decrease of the objective below which a step is slow.
     min_steps : int, default=1
-        Steps in a stage before any is called slow.
+        Minimum number of steps in a stage.
     max_steps : int, default=20
-        Steps in a stage, however good.
+        Maximum number of steps in a stage.
 
     Examples
     --------
@@ -81,13 +81,13 @@ class OnSlowProgress(Schedule):
         check_count("max_steps", self.max_steps, minimum=self.min_steps)
 
     def should_advance(self, progress: Progress, n_steps: int) -> bool:
-        fast = progress.decrease >= self.threshold  # a decrease that is not a number is not fast
+        fast = progress.decrease >= self.threshold  # False for NaN
         return n_steps >= self.max_steps or (n_steps >= self.min_steps and not fast)
 
 
 @dataclass(frozen=True)
 class Never(Schedule):
-    """Stay in the first stage: one fixed filter.
+    """Stay in the first stage, so that the filter is fixed.
 
     Examples
     --------
@@ -104,22 +104,23 @@ class Never(Schedule):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Guidance(Filter):
-    """Keep to the leading eigenvectors of a matrix M of the data first, give way later.
+    """Base class of filters that favor the leading eigenvectors of a matrix M of the data.
 
-    Early steps then move neighbors alike and do not tangle the map (Memisevic and Hinton, 2005).
-    Start from a small map: what is rough about a large one cannot be removed by smooth steps.
+    Early steps then move neighbors in similar directions and do not tangle the map (Memisevic and
+    Hinton, 2005); later stages smooth less. Start from a small map: smooth steps cannot remove the
+    irregularities of a large one.
 
     Parameters
     ----------
     matrix : array or sparse matrix of shape (n_samples, n_samples), default=None
         M, symmetric and positive semidefinite, such as a :func:`clustering_matrix`. It is scaled to
-        norm one, which a line search does not notice. By default (I + D^{-½}WD^{-½})/2 of the
-        objective's attraction W.
+        norm one, which makes no difference to a line search. By default (I + D^{-½}WD^{-½})/2 with
+        the objective's attraction W.
     schedule : Schedule, default=OnSlowProgress()
-        When to go on to the next level.
+        When to advance to the next stage.
     then : Filter or None, default=Identity()
-        The filter that follows the last level, such as ``SpectralDirection()``. ``None`` stays at
-        the last level.
+        The filter that follows the last stage, such as ``SpectralDirection()``. ``None`` stays in
+        the last stage.
     """
 
     matrix: Matrix | None = None
@@ -131,14 +132,14 @@ class Guidance(Filter):
 
     @abstractmethod
     def stages(self, n: int) -> Sequence[float]:
-        """How strongly to smooth, stage by stage, for `n` points; none for the identity."""
+        """The parameter of every stage for `n` points; empty if there is nothing to smooth."""
 
     @abstractmethod
     def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
-        """The operator of a level times `G`, in double precision, in the namespace of both."""
+        """The operator with this stage's parameter times `G`, in double precision."""
 
     def prepare(self, objective: Objective) -> Any:
-        """What `smoothed` works with, computed once: M itself, or something made of it."""
+        """What `smooth` needs, computed once: M or its eigenvectors."""
         if self.matrix is None:
             return lazy(graph_matrix(objective.attraction))
         return check_guidance_matrix(self.matrix, objective.n, definite=True)
@@ -160,7 +161,7 @@ class _GuidanceOperator(FilterOperator):
             return self._next.apply(G, Y)
         if sparse.issparse(self._prepared):
             return on_host(self._smooth, G)
-        self._prepared = like(self._prepared, G)  # moved to a device once
+        self._prepared = like(self._prepared, G)  # moved to the device once
         return cast(self._smooth(double(G)), G.dtype)
 
     def _smooth(self, G: Array) -> Array:
@@ -169,7 +170,7 @@ class _GuidanceOperator(FilterOperator):
     def advance(self, progress: Progress) -> bool:
         if self._next is not None:
             return self._next.advance(progress)
-        if progress.decrease == inf:  # no step has been taken yet
+        if progress.decrease == inf:  # before the first step
             return False
         self._n_steps += 1
         if self._is_final or not self._guidance.schedule.should_advance(progress, self._n_steps):
@@ -182,7 +183,7 @@ class _GuidanceOperator(FilterOperator):
         if not self._is_last:
             self._index += 1
         elif self._guidance.then is not None:
-            del self._prepared  # a matrix of all pairs, perhaps, that nobody needs any more
+            del self._prepared  # may be a dense matrix of all pairs
             self._next = self._guidance.then.operator_for(self._objective)
 
     @property
@@ -191,7 +192,7 @@ class _GuidanceOperator(FilterOperator):
 
     @property
     def _is_final(self) -> bool:
-        """Whether the present level is there for good."""
+        """Whether the current stage is the final one."""
         return not self._guidance.schedule.advances or (
             self._is_last and self._guidance.then is None
         )
@@ -201,11 +202,11 @@ class _GuidanceOperator(FilterOperator):
         return self._is_final if self._next is None else self._next.finished
 
     @property
-    def newton_like(self) -> bool:  # type: ignore[override]  # it changes with the stage
+    def newton_like(self) -> bool:  # type: ignore[override]  # depends on the stage
         return self._next is not None and self._next.newton_like
 
     @property
-    def reason(self) -> str:  # type: ignore[override]  # it changes with the stage
+    def reason(self) -> str:  # type: ignore[override]  # depends on the stage
         if self._next is not None:
             return self._next.reason
         stages = f"stage {self._index + 1} of {len(self._stages)}"

@@ -1,4 +1,4 @@
-"""Guidance by eigenvectors, by powers of a matrix and by diffusion: what a level lets through."""
+"""Guidance by eigenvectors (projection), by powers of a matrix, and by diffusion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,22 +19,23 @@ from manifoldry.util.typing import Array, Matrix
 
 @dataclass(frozen=True, eq=False)
 class Projector(Guidance):
-    """V Vᵀ, V being the l leading eigenvectors of M, with l growing.
+    """Projection V Vᵀ on the l leading eigenvectors V of M, with l increasing.
 
-    The map moves in l directions only, so a level minimizes the objective among the maps it can
-    reach; give it a schedule that ends, unless that is what you want.
+    In one stage the columns of the map change within an l-dimensional subspace only, so the search
+    minimizes the objective on that subspace. With ``schedule=Never()`` that is the result.
 
     Parameters
     ----------
     start, step : int, default=1
-        The first l, and by how much it grows.
+        The first l, and its increment from stage to stage.
     max_eigenvectors : int, default=None
-        Once l would reach `max_eigenvectors`, or the number of points, the identity or `then` follows. By
-        default the number of points up to `all_up_to` of them, and `max_beyond` beyond.
+        `then` follows once l would reach this number or the number of points. By default the number
+        of points if there are at most `all_up_to`, else `max_beyond`.
     drop_first : bool, default=False
-        Leave out the first eigenvector, which is close to constant and moves the map as a whole.
+        Whether to leave out the first eigenvector, which is nearly constant and translates the map.
     all_up_to, max_beyond : int, default=4000, 100
-        Order up to which all eigenvectors are computed, and how many are beyond it.
+        Number of points up to which all eigenvectors are used by default, and their number for
+        more points.
     matrix, schedule, then
         See :class:`Guidance`.
 
@@ -77,7 +78,7 @@ class Projector(Guidance):
         return end - self.drop_first
 
     def _leading(self, M: Matrix, count: int) -> Array:
-        """Orthonormal eigenvectors of the largest eigenvalues, the largest first."""
+        """Orthonormal eigenvectors of the largest eigenvalues, in decreasing order."""
         n = M.shape[0]
         iterative = n > self.all_up_to or count < n // 20
         solver: EigenSolver = Auto() if iterative else Dense()
@@ -87,18 +88,18 @@ class Projector(Guidance):
 
 @dataclass(frozen=True, eq=False)
 class Power(Guidance):
-    """M^ν with ν falling by one: eigenvectors are damped by their eigenvalue to the power ν.
+    """M^ν with ν decreasing by one: eigenvectors are damped by their eigenvalue to the power ν.
 
-    It needs no eigenvectors, only ν products with M per gradient, and as long as ν > 0 and M is
-    definite, stationary points are those of the objective. The published tr(M^ν) in the denominator
-    only rescales, which a line search makes up for; it is left out.
+    It needs ν products with M per gradient, and no eigenvectors. If M is positive definite, the
+    stationary points are those of the objective. The published division by tr(M^ν) is left out: it
+    only rescales the direction, which makes no difference to a line search.
 
     Parameters
     ----------
     start : int, default=10
-        The first ν. It falls to 1; the identity, or `then`, takes the place of ν = 0.
+        The first ν. The last is 1, followed by `then` instead of ν = 0.
     matrix, schedule, then
-        See :class:`Guidance`. ``then=None`` stays at ν = 1.
+        See :class:`Guidance`. With ``then=None``, ν stays at 1.
 
     Examples
     --------
@@ -123,15 +124,15 @@ class Power(Guidance):
 
 @dataclass(frozen=True, eq=False)
 class DeflatedPower(Power):
-    """M^ν for the first coordinate; for the next ones, M without the directions already taken.
+    """M^ν for the first coordinate; for later ones, M deflated by the directions before.
 
-    High powers turn every column of the gradient towards the same eigenvector. Here the second
-    coordinate's M is (I − uuᵀ)M(I − uuᵀ), u the direction of the first one's result, and so on,
-    which is positive semidefinite whatever u is, so that every coordinate descends. (The published
-    M − λuuᵀ is not, unless u is an eigenvector.)
+    High powers turn every column of the gradient towards the same eigenvector. Here the matrix of
+    the second coordinate is (I − uuᵀ)M(I − uuᵀ), where u is the direction of the first coordinate,
+    and so on. It is positive semidefinite for any u, so that every coordinate descends. (The
+    published M − λuuᵀ is positive semidefinite only if u is an eigenvector.)
 
-    The operator depends on the gradient: use it with plain descent. Its last level is no place to
-    stay, since later coordinates never move along earlier ones' directions.
+    The operator depends on the gradient; use it with :class:`GradientDescent`. Do not pass
+    ``then=None``: later coordinates cannot move along the directions of earlier ones.
 
     Parameters
     ----------
@@ -166,7 +167,7 @@ def _project_out(U: Array, z: Array) -> Array:
 
 
 def _unit_direction(U: Array, z: Array) -> Array:
-    """`z` as a unit vector orthogonal to `U`, which rounding has spoilt for short ones; or none."""
+    """`z` as a column of unit length, orthogonalized against `U` again; no column if it is zero."""
     length = largest(z)
     if length == 0:
         return z[:, None][:, :0]
@@ -176,22 +177,22 @@ def _unit_direction(U: Array, z: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Heat(Guidance):
-    """exp(−s·L), L = I − M, with the time s falling: what is left of a gradient after diffusion.
+    """exp(−s·L), L = I − M: the gradient after diffusion for a time s, with s decreasing.
 
-    Like :class:`Power` with a real exponent, (1 − λ)^ν ≈ e^{−νλ}, and positive definite for any
-    symmetric M, so that the graph's own D^{-½}WD^{-½} will do. It is summed to rounding, as a
-    Chebyshev series of products with M: 32 of them for s = 10, 87 for s = 100.
+    Like :class:`Power` with a real exponent, since (1 − λ)^ν ≈ e^{−νλ}. It is positive definite for
+    any symmetric M, so that the default is D^{-½}WD^{-½} itself. The exponential is computed to
+    machine precision by a Chebyshev series with 32 products with M for s = 10 and 87 for s = 100.
 
     Parameters
     ----------
     start : float, default=10.0
         The first s.
     end : float, default=0.1
-        The s below which there is next to no diffusion, and the identity or `then` follows.
+        The smallest s, below which `then` follows.
     factor : float, default=0.7
-        From one s to the next.
+        Ratio of one s to the one before.
     coefficient_tol : float, default=1e-17
-        Coefficients of the series that are left out, relative to a sum of one: below rounding.
+        Coefficients of the series up to this size, relative to their sum, are left out.
     matrix, schedule, then
         See :class:`Guidance`.
 
@@ -210,7 +211,7 @@ class Heat(Guidance):
     def __post_init__(self) -> None:
         for name in ("start", "end", "factor", "coefficient_tol"):
             check_positive(name, getattr(self, name))
-        check_below("factor", self.factor, 1.0, "time has to fall")
+        check_below("factor", self.factor, 1.0, "so that s decreases")
 
     def stages(self, n: int) -> Sequence[float]:
         times, s = [], self.start
@@ -225,7 +226,7 @@ class Heat(Guidance):
         return check_guidance_matrix(self.matrix, objective.n)
 
     def smooth(self, prepared: Any, parameter: float, G: Array) -> Array:
-        # e^{s·m} = I₀(s) + 2·Σ Iₖ(s)·Tₖ(m) for |m| ≤ 1; `ive` has the factor e^{−s} in it.
+        # e^{s·m} = I₀(s) + 2·Σ Iₖ(s)·Tₖ(m) for |m| ≤ 1; `ive` includes the factor e^{−s}.
         order = np.arange(int(10 * np.sqrt(parameter)) + 25)
         weights = [float(w) for w in ive(order, parameter) if w > self.coefficient_tol]
         before, now = G, prepared @ G

@@ -1,4 +1,4 @@
-"""Matrices whose leading eigenvectors show where a map should go: M of spectral guidance."""
+"""Matrices M for spectral guidance, whose leading eigenvectors are smooth on the data."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ from manifoldry.util.validation import (
 
 
 def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
-    """D^{-½} K D^{-½} with a dense Gaussian K: positive definite, its largest eigenvalue one.
+    """D^{-½} K D^{-½} with a dense Gaussian kernel K: positive definite, largest eigenvalue one.
 
-    The matrix of spectral clustering, and the guidance of choice of Memisevic and Hinton.
+    This is the matrix of spectral clustering, which Memisevic and Hinton recommend for guidance.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
 
 
 def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
-    """H K H with a dense Gaussian K and the centering H: the matrix of kernel PCA.
+    """H K H with a dense Gaussian kernel K and the centering matrix H, as in kernel PCA.
 
-    The constant, which moves nothing, is not among its leading eigenvectors. As guidance it
-    starts more slowly than :func:`clustering_matrix`.
+    Its leading eigenvectors do not include the constant vector, which only translates the map.
+    Guidance by it decreases the objective more slowly at first than :func:`clustering_matrix`.
 
     Parameters
     ----------
@@ -76,9 +76,10 @@ def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
 
 
 def graph_matrix(W: Matrix) -> sparse.csr_array:
-    """I − L, L the symmetric normalized Laplacian: D^{-½} W D^{-½}, one for points on their own.
+    """D^{-½} W D^{-½}, with ones on the diagonal for points without neighbors.
 
-    Its spectrum lies between −1 and 1; :func:`lazy` makes it positive.
+    It is I − L with the symmetric normalized Laplacian L. Its eigenvalues lie between −1 and 1;
+    :func:`lazy` makes them nonnegative.
 
     Examples
     --------
@@ -96,9 +97,10 @@ def graph_matrix(W: Matrix) -> sparse.csr_array:
 
 
 def lazy(M: Matrix) -> Matrix:
-    """(I + M)/2, positive semidefinite if the spectrum of M lies between −1 and 1.
+    """(I + M)/2, positive semidefinite if the eigenvalues of M lie between −1 and 1.
 
-    Its eigenvectors are those of M; it takes about twice the power to smooth as much.
+    It has the eigenvectors of M; smoothing as much as M takes about twice the power. The name is
+    that of lazy random walks.
 
     Examples
     --------
@@ -114,10 +116,10 @@ def lazy(M: Matrix) -> Matrix:
 
 
 def neighborhood_gamma(X: Any) -> float:
-    """One over the median squared distance to the tenth neighbor, as far as there are so many.
+    """One over the squared median distance to the tenth neighbor, or the last if there are fewer.
 
-    So a point sees about ten others, and the units of the data do not matter. Wider kernels
-    guide by fewer and smoother directions.
+    The kernel then covers about ten neighbors, whatever the scale of the data. Wider kernels have
+    fewer and smoother leading eigenvectors.
 
     Examples
     --------
@@ -132,11 +134,11 @@ def neighborhood_gamma(X: Any) -> float:
 def check_guidance_matrix(
     matrix: Any, n: int, *, definite: bool = False, tol: float = 1e-3
 ) -> Matrix:
-    """A user's matrix, checked, in double precision, and scaled to norm one.
+    """Return a user's matrix in double precision, checked and scaled to norm one.
 
-    With a line search the scale of a filter does not matter, but powers of it should neither
-    overflow nor vanish. A norm that is one already is left alone. The ends of its spectrum are
-    computed to `tol`, relative to the norm: negative eigenvalues below that do no harm.
+    The scale of a filter makes no difference to a line search, but its powers must not overflow or
+    underflow. The extreme eigenvalues are computed to `tol` relative to the norm; a norm of one
+    within `tol` is not rescaled, and with `definite`, eigenvalues below −`tol` are refused.
 
     Examples
     --------
@@ -150,27 +152,29 @@ def check_guidance_matrix(
     check_square(M, "guidance")
     if M.shape[0] != n:
         raise ValueError(
-            f"matrix has order {M.shape[0]}, but the map has {n} points; pass a matrix of the data "
-            "that are mapped"
+            f"the guidance matrix has order {M.shape[0]}, but the map has {n} points; "
+            "pass a matrix of the same data"
         )
     check_symmetric(M, "guidance")
     largest = largest_modulus(M)
     if largest == 0:
-        raise ValueError("the guidance matrix is zero and leads nowhere; pass another matrix")
-    M = M / largest  # in units in which no eigenvalue overflows
+        raise ValueError(
+            "the guidance matrix is zero, so that no step is possible; pass another matrix"
+        )
+    M = M / largest  # so that no eigenvalue overflows
     lowest, highest = _extreme_eigenvalues(M, tol)
     norm = max(-lowest, highest)
     if definite and lowest < -tol * norm:
         raise ValueError(
-            f"the guidance matrix has an eigenvalue of {lowest / norm:.3g} times its norm, so that "
-            "its powers may lead uphill; pass lazy(matrix / norm), or use Heat"
+            f"the guidance matrix has an eigenvalue of {lowest / norm:.3g} times its norm, but "
+            "must be positive semidefinite; pass lazy(matrix / norm), or use Heat"
         )
     already_one = abs(norm * largest - 1) <= tol
     return M * largest if already_one else M / norm
 
 
 def _gaussian(X: Any, gamma: float | None) -> Array:
-    """exp(−gamma·d²) between all points, with a diagonal of ones."""
+    """exp(−gamma·d²) of all pairs of points, with ones on the diagonal."""
     X = _points(X)
     n = X.shape[0]
     plan_memory(16.0 * n * n, f"a guidance matrix of {n} points", "guide by the neighbor graph")
@@ -184,9 +188,9 @@ def _points(X: Any) -> Matrix:
 
 
 def _extreme_eigenvalues(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple[float, float]:
-    """The smallest and the largest eigenvalue, to `tol` of the larger modulus.
+    """The smallest and the largest eigenvalue, to `tol` relative to the larger modulus.
 
-    Up to an order of `dense_up_to` all eigenvalues cost no more than these two.
+    Up to order `dense_up_to` all eigenvalues are computed, which costs no more than these two.
     """
     n = M.shape[0]
     if n <= dense_up_to:
@@ -199,7 +203,7 @@ def _extreme_eigenvalues(M: Matrix, tol: float, dense_up_to: int = 300) -> tuple
         return float(found[0])
 
     one = largest_by_modulus(M)
-    # Seen from twice the one, the other end is the farthest.
+    # After a shift by twice this eigenvalue, the other one has the largest modulus.
     shifted = LinearOperator((n, n), matvec=lambda x: M @ x - 2 * one * x, dtype=np.float64)
     other = 2 * one + largest_by_modulus(shifted)
     return min(one, other), max(one, other)

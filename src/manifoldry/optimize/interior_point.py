@@ -1,4 +1,4 @@
-"""Symmetric matrices as vectors, so that inner products stay what they are."""
+"""An interior-point method for semidefinite quadratic problems; symmetric matrices as vectors."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,13 +12,13 @@ from manifoldry.util.typing import Array, IntArray
 
 @lru_cache(maxsize=64)
 def upper_triangle(m: int) -> tuple[IntArray, IntArray, Array]:
-    """Rows and columns of the upper triangle, and the factor of each entry in the vector."""
+    """Row and column indices of the upper triangle, and the factor of each entry in `svec`."""
     a, b = np.triu_indices(m)
     return a, b, np.where(a == b, 1.0, np.sqrt(2.0))
 
 
 def svec(P: Array) -> Array:
-    """The upper triangle of symmetric `P`, off the diagonal times √2: ⟨P, Q⟩ = svec(P)·svec(Q).
+    """The upper triangle of symmetric `P`, times √2 off the diagonal: ⟨P, Q⟩ = svec(P)·svec(Q).
 
     Examples
     --------
@@ -31,7 +31,7 @@ def svec(P: Array) -> Array:
 
 
 def smat(p: Array) -> Array:
-    """The symmetric matrix of a vector: the inverse of `svec`."""
+    """The symmetric matrix P with svec(P) = p: the inverse of `svec`."""
     m = order_of(len(p))
     a, b, factor = upper_triangle(m)
     P = np.empty((m, m))
@@ -40,7 +40,7 @@ def smat(p: Array) -> Array:
 
 
 def order_of(length: int) -> int:
-    """The m whose triangle has `length` = m(m + 1)/2 entries."""
+    """The order m of a matrix whose upper triangle has `length` = m(m + 1)/2 entries."""
     return (isqrt(8 * length + 1) - 1) // 2
 
 
@@ -54,7 +54,7 @@ def svec_outer(Y: Array) -> Array:
 
 
 def congruence(G: Array) -> Array:
-    """The matrix that turns svec(X) into svec(G·X·Gᵀ)."""
+    """The matrix K with K·svec(X) = svec(G·X·Gᵀ)."""
     a, b, factor = upper_triangle(len(G))
     left, right = G[a], G[b]
     K = left[:, a] * right[:, b] + left[:, b] * right[:, a]
@@ -63,7 +63,7 @@ def congruence(G: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class PrimalDualPoint:
-    """A positive definite P, its multiplier S, and the multiplier of the trace."""
+    """Primal P and dual S, both positive definite, and the multiplier of the trace constraint."""
 
     P: Array
     S: Array
@@ -71,25 +71,25 @@ class PrimalDualPoint:
 
     @property
     def gap(self) -> float:
-        """⟨P, S⟩, which is zero at the optimum."""
+        """The duality gap ⟨P, S⟩, which is zero at the optimum."""
         return float((self.P * self.S).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class InteriorPoint:
-    """Newton steps along the path P·S = μI, μ falling to zero.
+    """Primal-dual interior-point method: Newton steps along the central path P·S = μI, μ → 0.
 
-    Nesterov and Todd's scaling turns P and S into the same diagonal matrix D; the equations of a
-    step are then those of a positive definite matrix I + KᵀHK, however ill-conditioned H is.
-    Mehrotra's predictor says how far μ may fall. Fifteen steps or so do for any problem; where
-    the optimum is not unique the path leads to the middle of all of them.
+    Nesterov and Todd's scaling transforms P and S to the same diagonal matrix D; the matrix of a
+    Newton step is then I + KᵀHK, which is positive definite however ill-conditioned H is.
+    Mehrotra's predictor determines the decrease of μ. About fifteen steps suffice for any problem;
+    if the optimum is not unique, the path converges to the center of the optimal set.
 
     Parameters
     ----------
     H, c, trace_one
         See :class:`~manifoldry.optimize.semidefinite.SemidefiniteQuadratic`.
     boundary_fraction : float, default=0.98
-        Fraction of the way to the nearest singular matrix that a step goes at most.
+        Largest step length as a fraction of the distance to the boundary of the cone.
     """
 
     H: Array
@@ -98,7 +98,7 @@ class InteriorPoint:
     boundary_fraction: float = 0.98
 
     def start(self) -> PrimalDualPoint:
-        """The identity, or that over its trace, and a multiplier that is definite."""
+        """The identity, divided by its trace if that must be one, and a positive definite S."""
         m = order_of(len(self.c))
         P = np.eye(m) / (m if self.trace_one else 1)
         gradient = self._gradient(P)
@@ -108,7 +108,7 @@ class InteriorPoint:
         return PrimalDualPoint(P, gradient + shift * np.eye(m), -shift if self.trace_one else 0.0)
 
     def step(self, point: PrimalDualPoint) -> PrimalDualPoint | None:
-        """The next iterate; None where rounding is all that is left to improve."""
+        """The next iterate; None if rounding errors prevent a step."""
         try:
             G, D = _scaling(point)
             newton = _NewtonSystem.build(self, point, G)
@@ -134,7 +134,7 @@ class InteriorPoint:
     def _updated(
         self, point: PrimalDualPoint, length: float, change: Array, trace_multiplier: float
     ) -> PrimalDualPoint | None:
-        # S from its own equation keeps the gradient's rounding out of the multipliers.
+        # S is updated by its own equation to keep rounding errors of the gradient out of it.
         dual = (
             smat(self.H @ svec(change))
             - trace_multiplier * np.eye(len(change))
@@ -147,7 +147,7 @@ class InteriorPoint:
         return found if np.isfinite(found.P).all() and np.isfinite(found.S).all() else None
 
     def residual(self, point: PrimalDualPoint) -> Array:
-        """How far S is from the gradient of the objective less the trace's multiplier."""
+        """The dual residual: the gradient of the objective minus trace_multiplier·I minus S."""
         return self._gradient(point.P) - point.trace_multiplier * np.eye(len(point.P)) - point.S
 
     def _gradient(self, P: Array) -> Array:
@@ -156,11 +156,11 @@ class InteriorPoint:
 
 @dataclass(frozen=True, eq=False)
 class _NewtonSystem:
-    """The equations of a step in the scaled space, factorized."""
+    """The factorized linear system of a Newton step in the scaled space."""
 
     factor: tuple[Array, bool]
-    dual_residual: Array  # what the multiplier still has to make up for
-    trace: Array | None  # svec(GᵀG): the trace of a scaled matrix
+    dual_residual: Array  # scaled, as a vector
+    trace: Array | None  # svec(GᵀG), whose product with a scaled matrix is its trace
     trace_residual: float
 
     @classmethod
@@ -173,7 +173,7 @@ class _NewtonSystem:
         return cls(cho_factor(M), dual_residual, trace, 1.0 - float(np.trace(point.P)))
 
     def solve(self, target: Array) -> tuple[Array, Array, float]:
-        """Scaled changes x, s with x + s = `target`, and the change of the trace's multiplier."""
+        """Scaled changes x, s with x + s = `target`, and the change of the trace multiplier."""
         x, trace_multiplier = cho_solve(self.factor, svec(target) - self.dual_residual), 0.0
         if self.trace is not None:
             along = cho_solve(self.factor, self.trace)
@@ -183,13 +183,13 @@ class _NewtonSystem:
 
 
 def _scaling(point: PrimalDualPoint) -> tuple[Array, Array]:
-    """G and the diagonal D with GᵀSG = G⁻¹PG⁻ᵀ = D."""
+    """Nesterov and Todd's scaling: G and diagonal D with GᵀSG = G⁻¹PG⁻ᵀ = D."""
     L, R = cholesky(point.P, lower=True), cholesky(point.S, lower=True)
     _, D, Vt = np.linalg.svd(R.T @ L)
     return L @ Vt.T / np.sqrt(D), D
 
 
 def _max_length(D: Array, change: Array) -> float:
-    """How many times `change` fits until D + change is singular, at most 1 / 1e-12."""
+    """Largest t with D + t·change positive semidefinite, at most 1e12."""
     lowest = float(eigvalsh(change / np.sqrt(np.outer(D, D)))[0])
     return 1 / max(-lowest, 1e-12)

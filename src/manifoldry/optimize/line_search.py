@@ -1,4 +1,4 @@
-"""Line searches: how far to go along a direction, by trials of the true objective."""
+"""Line searches: the choice of a step length along a search direction."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from manifoldry.util.typing import Array
 
 
 class Trial(NamedTuple):
-    """A point on a ray."""
+    """A point on a ray, with its distance from the start."""
 
     length: float
     point: Point
@@ -24,16 +24,16 @@ class Trial(NamedTuple):
 
 
 class Ray:
-    """The objective along the half-line from a point in a direction.
+    """The objective along the ray from a point in a search direction.
 
     Parameters
     ----------
     evaluator : Evaluator
         The objective.
     start : Point
-        Where the ray starts.
+        The start of the ray.
     P : array of shape (n, d)
-        Its direction.
+        The search direction.
     """
 
     def __init__(self, evaluator: Evaluator, start: Point, P: Array) -> None:
@@ -47,22 +47,23 @@ class Ray:
 
     @cached_property
     def min_length(self) -> float:
-        """Length below which rounding leaves the map as it is."""
+        """Length below which a step changes the map by less than rounding error."""
         step = precision(self.start.Y) * largest(self.start.Y)
         return max(step, float(np.finfo(np.float64).tiny)) / largest(self.P)
 
     def at(self, length: float) -> Trial:
-        """Evaluate the objective at a distance of `length` directions."""
+        """Evaluate the objective at the start plus `length` times the direction."""
         with np.errstate(over="ignore", invalid="ignore"):
             Y = self.start.Y + length * self.P
         point = self.evaluator.at(Y)
         return Trial(length, point, inner(point.G, self.P) if point.is_finite else inf)
 
     def sufficient_decrease(self, trial: Trial, c: float) -> bool:
-        """Whether the value fell by at least the fraction `c` of what the slope promised.
+        """Whether the value decreased by at least `c` times what the slope at the start predicts.
 
-        Where rounding hides the fall, the slopes decide, which keep twice the digits: on a
-        parabola the two tests are the same (Hager & Zhang's approximate Wolfe condition).
+        If the change of the value is below rounding error, the slopes are compared instead, which
+        are accurate to twice as many digits (Hager and Zhang's approximate Wolfe condition). For a
+        quadratic function the two tests are equivalent.
         """
         gain = self.start.value - trial.point.value
         if gain >= -c * trial.length * self.slope:
@@ -71,16 +72,16 @@ class Ray:
 
 
 class LineSearch(ABC):
-    """A way to choose how far to go along a direction."""
+    """Base class of line searches."""
 
     @abstractmethod
     def search(self, ray: Ray, initial_length: float) -> Trial | None:
-        """A point further down the ray; None if rounding hides all there are.
+        """A point with a lower value on the ray; None if none was found.
 
         Parameters
         ----------
         ray : Ray
-            With a negative slope.
+            A ray with a negative slope at its start.
         initial_length : float
             The length to try first.
         """
@@ -88,24 +89,24 @@ class LineSearch(ABC):
 
 @dataclass(frozen=True)
 class Armijo(LineSearch):
-    """Shorten the step until E(Y + ηP) ≤ E(Y) + c·η⟨G, P⟩; lengthen it where it was too timid.
+    """Backtracking until E(Y + ηP) ≤ E(Y) + c·η⟨G, P⟩, with expansion of steps that are too short.
 
-    One evaluation per step where the first length is right, which suits directions that know
-    their own length (Jacobi, diagonal Hessian, spectral direction). A step after which the slope
-    has hardly changed is lengthened, as a small map near a saddle needs it.
+    It takes one evaluation per step if the initial length is accepted, which suits Newton-like
+    filters (Jacobi, diagonal Hessian, spectral direction). Steps after which the slope has hardly
+    changed are expanded, which small maps near a saddle point need.
 
     Parameters
     ----------
     c : float, default=0.1
-        Fraction of the promised decrease that is asked for, below one half.
+        Required fraction of the decrease that the slope predicts; less than 0.5.
     shrink : float, default=0.5
-        Factor of a step that is too long.
+        Factor by which a step that is too long is multiplied.
     expand : float, default=4.0
-        Factor of a step that is too short; 1 never lengthens a step.
+        Factor by which a step that is too short is multiplied; 1 turns expansion off.
     max_trials : int, default=60
-        Evaluations after which the search gives up.
+        Maximum number of evaluations.
     slope_fraction : float, default=0.9
-        A step was far too short if the slope after it is still this fraction of the slope before.
+        A step is too short if the slope after it is still this fraction of the slope before it.
 
     Examples
     --------
@@ -121,23 +122,25 @@ class Armijo(LineSearch):
     slope_fraction: float = 0.9
 
     def __post_init__(self) -> None:
-        check_below("c", check_positive("c", self.c), 0.5, "a parabola's minimum must pass")
-        check_below("shrink", check_positive("shrink", self.shrink), 1, "steps get shorter by it")
+        check_below("c", check_positive("c", self.c), 0.5, "to accept the minimum of a parabola")
+        check_below("shrink", check_positive("shrink", self.shrink), 1, "to shorten steps")
         if check_positive("expand", self.expand) < 1:
-            raise ValueError(f"expand={self.expand} must be at least 1; pass expand=1 for none")
+            raise ValueError(
+                f"expand={self.expand} must be at least 1; pass expand=1 to turn expansion off"
+            )
         check_count("max_trials", self.max_trials)
         check_below(
             "slope_fraction",
             check_positive("slope_fraction", self.slope_fraction),
             1,
-            "slopes get flatter",
+            "to recognize short steps",
         )
 
     def search(self, ray: Ray, initial_length: float) -> Trial | None:
         trial = ray.at(initial_length)
         change = self._lengthened if ray.sufficient_decrease(trial, self.c) else self._shortened
         trial = change(ray, trial)
-        # A step that is hidden by rounding shows nothing unless the slope has changed.
+        # A step without a visible decrease is accepted only if it has changed the slope.
         hidden = trial.point.value >= ray.start.value and self._is_steep(ray, trial)
         return trial if ray.sufficient_decrease(trial, self.c) and not hidden else None
 
@@ -166,27 +169,29 @@ class Armijo(LineSearch):
 
 @dataclass(frozen=True)
 class StrongWolfe(LineSearch):
-    """E(Y + ηP) ≤ E(Y) + c₁η⟨G, P⟩ and a slope of at most c₂ times the slope at the start.
+    """Strong Wolfe conditions: E(Y + ηP) ≤ E(Y) + c₁η⟨G, P⟩ and |E′(η)| ≤ c₂·|E′(0)|.
 
-    The second condition makes the differences of gradients useful to conjugate gradients and
-    L-BFGS. The near end of the bracket always falls steeply with enough decrease and the far end
-    rises or has too little, so that there are such points between them.
+    E′(η) is the derivative along the ray. The second condition makes the differences of gradients
+    useful to conjugate gradients and L-BFGS. At the near end of the bracket the decrease suffices
+    and the slope is too negative; at the far end the slope is positive or the decrease too small,
+    so that points between them satisfy both conditions.
 
     Parameters
     ----------
     c1 : float, default=1e-4
-        Fraction of the promised decrease that is asked for.
+        Required fraction of the decrease that the slope predicts.
     c2 : float, default=0.9
-        Fraction of the slope that may be left: 0.9 for quasi-Newton directions, 0.1 for conjugate
-        gradients, close to zero for a nearly exact minimum.
+        Largest accepted slope as a fraction of the initial slope: 0.9 for quasi-Newton directions,
+        0.1 for conjugate gradients, close to zero for a nearly exact minimum.
     expand : float, default=10.0
-        Largest factor from one trial to the next while no far end is known.
+        Largest ratio of one trial length to the one before while no far end is known.
     max_trials : int, default=40
-        Evaluations after which the lowest point so far is taken.
+        Number of evaluations after which the lowest point so far is returned.
     bracket_margin : float, default=0.05
-        Fraction of a bracket's width that a trial keeps away from both of its ends.
+        Smallest distance of a trial from both ends of the bracket, as a fraction of its width.
     backtrack : float, default=0.1
-        Fraction of the bracket to go back to where its far end has no finite value.
+        Position of the next trial in the bracket, as a fraction of its width, if the value at the
+        far end is not finite.
 
     Examples
     --------
@@ -203,9 +208,9 @@ class StrongWolfe(LineSearch):
     backtrack: float = 0.1
 
     def __post_init__(self) -> None:
-        check_below("c2", check_positive("c2", self.c2), 1, "the slope has to flatten")
+        check_below("c2", check_positive("c2", self.c2), 1, "to reduce the slope")
         c1 = check_positive("c1", self.c1)
-        check_below("c1", c1, min(0.5, self.c2), "the smaller of 1/2 and c2")
+        check_below("c1", c1, min(0.5, self.c2), "the smaller of 0.5 and c2")
         if check_positive("expand", self.expand) <= 1:
             raise ValueError(f"expand={self.expand} must be greater than 1; pass expand=10")
         check_count("max_trials", self.max_trials)
@@ -213,10 +218,10 @@ class StrongWolfe(LineSearch):
             "bracket_margin",
             check_nonnegative("bracket_margin", self.bracket_margin),
             0.5,
-            "two ends keep it",
+            "to leave room between the ends",
         )
         check_below(
-            "backtrack", check_positive("backtrack", self.backtrack), 1, "trials get shorter"
+            "backtrack", check_positive("backtrack", self.backtrack), 1, "to shorten trials"
         )
 
     def search(self, ray: Ray, initial_length: float) -> Trial | None:
@@ -236,11 +241,11 @@ class StrongWolfe(LineSearch):
 
 
 class _Bracket:
-    """Two ends between which the slope changes its sign, the far one perhaps not known yet."""
+    """An interval in which the slope changes its sign; the far end may not be known yet."""
 
     def __init__(self, rule: StrongWolfe, origin: Trial) -> None:
         self.rule, self.near, self.far, self.previous = rule, origin, None, origin
-        self.same_end = 0  # how often running the same end has moved
+        self.same_end = 0  # consecutive updates of one end, negative for the far end
 
     near: Trial
     far: Trial | None
@@ -251,7 +256,7 @@ class _Bracket:
         return inf if self.far is None else self.far.length - self.near.length
 
     def narrow(self, trial: Trial, descending: bool) -> None:
-        """Put a trial in the place of the end that it is like."""
+        """Replace the near end by the trial if it is `descending`, else the far end."""
         self.same_end = max(self.same_end, 0) + 1 if descending else min(self.same_end, 0) - 1
         if descending:
             self.previous, self.near = self.near, trial
@@ -259,7 +264,7 @@ class _Bracket:
             self.far = trial
 
     def next_length(self) -> float:
-        """Where to look next."""
+        """The length of the next trial."""
         if self.far is None:
             return self._extrapolated()
         if not self.far.point.is_finite:
@@ -269,15 +274,15 @@ class _Bracket:
         return self.near.length + min(max(fraction, margin), 1 - margin) * self.width
 
     def _extrapolated(self) -> float:
-        """Where the slope would vanish if it went on as between the last two trials."""
+        """Length at which the slope vanishes by linear extrapolation from the last two trials."""
         rise, done = self.near.slope - self.previous.slope, self.near.length - self.previous.length
         more = done * -self.near.slope / rise if rise > 0 else inf
         least, most = 1.1 * self.near.length, self.rule.expand * self.near.length
         return min(max(self.near.length + more, least), most)
 
     def _secant_fraction(self) -> float:
-        """Fraction of the width at which the slope would vanish if it were linear."""
+        """Fraction of the width at which the slope vanishes by linear interpolation."""
         assert self.far is not None
-        if self.far.slope <= 0:  # it fell and rose again in between
+        if self.far.slope <= 0:  # the slope has changed its sign more than once
             return 0.5
         return self.near.slope / (self.near.slope - self.far.slope)

@@ -1,4 +1,4 @@
-"""How filtered gradients become steps: plain descent, conjugate gradients, L-BFGS, momentum."""
+"""Optimizers: gradient descent, conjugate gradients, L-BFGS and momentum, each with a filter."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -28,10 +28,10 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class GradientDescent(LineSearchDescent):
-    """Go along −F·G, the gradient G times a filter F.
+    """Gradient descent along −F·G, with the gradient G and a filter F.
 
-    Plain (without a filter) it is the slowest of all; with a filter that knows the curvature of
-    attraction, such as the spectral direction, it is simple, memoryless and fast. With the
+    Without a filter it is the slowest of the optimizers. With a filter that contains the curvature
+    of the attraction, such as the spectral direction, it is fast and needs no memory. With the
     Jacobi filter it is the fixed-point iteration of the elastic embedding.
 
     Parameters
@@ -39,12 +39,13 @@ class GradientDescent(LineSearchDescent):
     filter : Filter, default=Identity()
         The operator F.
     line_search : LineSearch, default=Armijo()
-        How far to go. The first trial is Barzilai and Borwein's, the length at which the last
-        step would have met a flat slope; at most 1 for filters whose natural length is one.
+        How to choose the step length. The initial trial is Barzilai and Borwein's step, the
+        length at which the slope of the last step would have vanished; at most 1 for Newton-like
+        filters.
     stopping : Stopping, default=Stopping()
-        When to stop.
+        Stopping criteria.
     initial_step, max_growth
-        First trials; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
+        Initial trial lengths; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
 
     Examples
     --------
@@ -60,21 +61,21 @@ class GradientDescent(LineSearchDescent):
 
 @dataclass(frozen=True)
 class ConjugateGradient(LineSearchDescent):
-    """Polak and Ribière's conjugate gradients, started afresh where β would be negative.
+    """Polak and Ribière's nonlinear conjugate gradients, restarted if β would be negative.
 
-    Remembers one direction only, so it suits maps that are large for the memory of L-BFGS, which
-    usually needs fewer evaluations. It also starts afresh when the filter changes.
+    It stores one direction only, which suits maps that are too large for the memory of L-BFGS;
+    L-BFGS usually needs fewer evaluations. It is also restarted when the filter changes.
 
     Parameters
     ----------
     filter : Filter, default=Identity()
         The preconditioner.
     line_search : LineSearch, default=StrongWolfe(c2=0.1)
-        How far to go.
+        How to choose the step length.
     stopping : Stopping, default=Stopping()
-        When to stop.
+        Stopping criteria.
     initial_step, max_growth
-        First trials; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
+        Initial trial lengths; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
 
     Examples
     --------
@@ -89,10 +90,10 @@ class ConjugateGradient(LineSearchDescent):
 
 
 class _PolakRibiereDirection(SearchDirection):
-    P: Array | None = None  # the last direction, unless a fresh start is due
-    steepest = True  # whether that was −F·G
-    G: Array  # the gradient it was made from
-    descent: float  # ⟨G, F·G⟩ there
+    P: Array | None = None  # the last direction; None to restart
+    steepest = True  # whether the last direction was −F·G
+    G: Array  # the gradient at the last point
+    descent: float  # ⟨G, F·G⟩ at the last point
 
     def compute(self, point: Point) -> Array:
         Z = self.filtered(point.G, point)
@@ -103,7 +104,7 @@ class _PolakRibiereDirection(SearchDirection):
         return P
 
     def initial_length(self, ray: Ray) -> float:
-        """The length that promises the decrease that the last one did."""
+        """The length at which the slope predicts the same decrease as for the last step."""
         if self.last_trial is None:
             return super().initial_length(ray)
         return self.last_trial.length * self.last_slope / ray.slope
@@ -119,25 +120,26 @@ class _PolakRibiereDirection(SearchDirection):
 
 @dataclass(frozen=True)
 class LBFGS(LineSearchDescent):
-    """L-BFGS, whose first guess of the inverse Hessian is a filter.
+    """L-BFGS with a filter as initial approximation of the inverse Hessian.
 
-    The method of choice where nothing is known of the objective. The filter F counts as γ·F, γ
-    fitted to the last step, and may change at every step without anything being forgotten.
+    The method of choice if nothing is known about the objective. The filter F is scaled to γ·F,
+    with γ fitted to the last step; it may change at every step without discarding past steps.
 
     Parameters
     ----------
     filter : Filter, default=Identity()
-        First guess of the inverse Hessian.
+        Initial approximation of the inverse Hessian.
     line_search : LineSearch, default=StrongWolfe()
-        How far to go.
+        How to choose the step length.
     memory : int, default=10
-        Number of past steps that are remembered, each as large as two maps.
+        Number of past steps that are stored, each as two arrays of the map's shape.
     stopping : Stopping, default=Stopping()
-        When to stop.
+        Stopping criteria.
     min_cosine : float, default=1e-10
-        Between a step and its change of gradient; a step of less teaches nothing and is forgotten.
+        Smallest cosine of the angle between a step and its change of gradient; steps below it
+        contain no curvature information and are not stored.
     initial_step, max_growth
-        First trials; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
+        Initial trial lengths; see :class:`~manifoldry.optimize.descent.LineSearchDescent`.
 
     Examples
     --------
@@ -159,7 +161,7 @@ class LBFGS(LineSearchDescent):
 
 
 class _CurvaturePair(NamedTuple):
-    """A step and the change of the gradient that it brought."""
+    """A step s, the change y of the gradient, and ⟨s, y⟩."""
 
     s: Array
     y: Array
@@ -183,7 +185,7 @@ class _LBFGSDirection(SearchDirection):
         return -Z
 
     def _first_guess(self, Q: Array, point: Point) -> Array:
-        """γ·F·Q, with the γ that maps the last change of gradient to a step as long as it was."""
+        """γ·F·Q with γ = ⟨s, y⟩/⟨y, F·y⟩ of the last step s and its change y of the gradient."""
         if not self.pairs:
             return self.filtered(Q, point)
         last = self.pairs[-1]
@@ -192,7 +194,7 @@ class _LBFGSDirection(SearchDirection):
         return (last.curvature / length if length > 0 else 1.0) * Z
 
     def _filter_both(self, A: Array, B: Array, point: Point) -> tuple[Array, Array]:
-        """F·A and F·B, at once where that is cheaper."""
+        """F·A and F·B, in one call if that is cheaper."""
         if not self.filter.columnwise:
             return self.filtered(A, point), self.filtered(B, point)
         both = self.filtered(beside(A, B), point)
@@ -217,27 +219,27 @@ class _LBFGSDirection(SearchDirection):
 
 @dataclass(frozen=True)
 class Momentum(Descent):
-    """Steps without a line search: V ← m·V − η·gains∘F·G, Y ← Y + V.
+    """Gradient descent with momentum: V ← m·V − η·gains∘F·G, Y ← Y + V.
 
-    A coordinate's gain grows while it keeps its direction and shrinks when it turns back. One
-    evaluation per step, no promise that the value falls: the last map is returned, which need
-    not be the best. Every search starts at rest; t-SNE's early exaggeration is a search of its
-    own before the proper one.
+    The gain of a coordinate grows while its steps keep their sign and shrinks when the sign
+    changes. There is no line search: a step takes one evaluation and may increase the value, and
+    the last map is returned, which need not be the best. Every search starts with V = 0; t-SNE
+    runs early exaggeration as a separate search before the main one.
 
     Parameters
     ----------
     filter : Filter, default=Identity()
-        What the gradient is multiplied with.
+        Positive semidefinite operator that multiplies the gradient.
     learning_rate : float or "auto", default="auto"
-        The factor η; "auto" is max(n/12, 50), for objectives whose weights sum to one.
+        The factor η; "auto" is max(n/12, 50), which suits objectives whose weights sum to one.
     momentum : float, default=0.8
-        Fraction of the last step that is added to the next, below one. Early exaggeration takes
-        0.5.
+        The factor m, the fraction of the last step that is added to the next; less than one.
+        t-SNE's early exaggeration uses 0.5.
     stopping : Stopping, default=Stopping()
-        When to stop.
+        Stopping criteria.
     gain_increment, gain_decay, min_gain : float, default=0.2, 0.8, 0.01
-        Van der Maaten and Hinton's rule for the gains: what is added to one that grows, the factor
-        of one that shrinks, and the least.
+        Van der Maaten and Hinton's rule for the gains: a gain grows by adding `gain_increment`,
+        shrinks by the factor `gain_decay`, and is at least `min_gain`.
 
     Examples
     --------
@@ -245,7 +247,7 @@ class Momentum(Descent):
     0.5
     """
 
-    # Its value often lies above that of the start on the way to a better map.
+    # The value often rises above that of the start before it reaches a better minimum.
     returns_best: ClassVar[bool] = False
 
     learning_rate: float | Literal["auto"] = "auto"
@@ -260,7 +262,7 @@ class Momentum(Descent):
         else:
             check_positive("learning_rate", self.learning_rate)
         momentum = check_nonnegative("momentum", self.momentum)
-        check_below("momentum", momentum, 1, "else steps never die out")
+        check_below("momentum", momentum, 1, "for steps to decay")
         for name in ("gain_increment", "gain_decay", "min_gain"):
             check_positive(name, getattr(self, name))
 
@@ -272,7 +274,7 @@ class Momentum(Descent):
 
 
 class _MomentumStepper(Stepper):
-    """Steps with a velocity and gains."""
+    """Steps with momentum and gains."""
 
     def __init__(
         self, rule: Momentum, evaluator: Evaluator, filter: FilterOperator, rate: float
@@ -296,4 +298,4 @@ class _MomentumStepper(Stepper):
         return Move(new, self.rate)
 
     def filter_changed(self) -> None:
-        """Glide on: a velocity is one of the map, whatever gave it."""
+        """Keep the velocity, which does not depend on the filter."""

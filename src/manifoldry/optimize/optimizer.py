@@ -1,4 +1,4 @@
-"""What every optimizer is and returns: the map, how it was reached, whether it may be trusted."""
+"""The interface of optimizers and the solutions they return."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,21 +17,21 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A map, with the objective's value and gradient there."""
+    """A map Y with the value and the gradient G of the objective at Y."""
 
     Y: Array
     value: float
-    """Infinite where the objective or its gradient is not finite."""
+    """Infinite if the value or the gradient is not finite."""
     G: Array
 
     @classmethod
     def nonfinite(cls, Y: Array) -> "Point":
-        """A map at which the objective cannot be used."""
+        """A point where the value or the gradient is not finite."""
         return cls(Y, inf, namespace(Y).zeros_like(Y))
 
     @cached_property
     def gradient_norm(self) -> float:
-        """Length of the gradient."""
+        """Frobenius norm of the gradient."""
         return norm(self.G)
 
     @property
@@ -41,12 +41,12 @@ class Point:
 
     @property
     def rounding_error(self) -> float:
-        """Difference of values that says nothing in the precision of the map."""
+        """Bound on differences of the value that are due to rounding, in the map's precision."""
         return 16 * precision(self.Y) * abs(self.value)
 
 
 class Evaluator:
-    """An objective that counts how often it is asked."""
+    """An objective that counts its evaluations."""
 
     def __init__(self, objective: Objective) -> None:
         self.objective, self.count = objective, 0
@@ -56,7 +56,7 @@ class Evaluator:
         if not all_finite(Y):
             return Point.nonfinite(Y)
         self.count += 1
-        # A trial step may go far beyond what the objective can express; the search steps back.
+        # A trial step may overflow; the line search then shortens it.
         with np.errstate(all="ignore"):
             value, G = self.objective.value_and_gradient(Y)
             point = Point(Y, float(value), G)
@@ -64,7 +64,7 @@ class Evaluator:
         return point if finite else Point.nonfinite(Y)
 
     def normalized(self, point: Point) -> Point:
-        """The point from which to go on; no evaluation."""
+        """The point after the objective's normalization of the map, without an evaluation."""
         Y, G = self.objective.normalized(point.Y, point.G)
         return point if Y is point.Y else Point(Y, point.value, G)
 
@@ -76,16 +76,16 @@ class Step(NamedTuple):
     value: float
     gradient_norm: float
     length: float
-    """Factor of the search direction that was gone; 0 if no lower value was found along it."""
+    """Step length, a factor of the search direction; 0 if the line search failed."""
     evaluations: int
     """Evaluations of the objective so far."""
     parameter: float = np.nan
-    """What a homotopy was varying; values at different parameters are of different objectives."""
+    """Parameter of a homotopy; values at different parameters are of different objectives."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Where a search is: what a callback sees. The embedding must not be written to."""
+    """The current map and step, as passed to callbacks; the embedding is read-only."""
 
     embedding: Array
     step: Step
@@ -93,30 +93,30 @@ class Iterate:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A minimizer, as far as the search got."""
+    """The result of a search."""
 
     embedding: Array
-    """The map of smallest value, or the last one where a method makes no promise to descend."""
+    """The map of smallest value, or the last map if the optimizer has no line search."""
     value: float
     converged: bool
     status: str
-    """In words: why the search stopped."""
+    """Why the search stopped, in words."""
     trace: list[Step] = field(default_factory=list)
     interrupted: bool = False
     n_evaluations: int = 0
-    """Evaluations of the objective, those after the last step included."""
+    """Evaluations of the objective, including those after the last step."""
 
     @property
     def n_iter(self) -> int:
-        """Steps taken."""
+        """Number of steps taken."""
         return self.trace[-1].iteration if self.trace else 0
 
     def as_interrupted(self) -> Self:
-        """The same after an interrupt between this search and the next."""
+        """A copy marked as interrupted, for an interrupt after the search has ended."""
         return replace(self, converged=False, status="interrupted", interrupted=True)
 
     def history(self, name: str) -> Array:
-        """One figure of all steps, such as ``"value"`` or ``"gradient_norm"``."""
+        """One field of all steps, such as ``"value"`` or ``"gradient_norm"``, as an array."""
         return np.array([getattr(step, name) for step in self.trace])
 
 
@@ -124,29 +124,29 @@ Callback: TypeAlias = Callable[[Iterate], None]
 
 
 class Optimizer(ABC):
-    """A way to minimize an objective from a given start."""
+    """Base class of methods that minimize an objective from a given map."""
 
     @abstractmethod
     def minimize(
         self, objective: Objective, Y: Array, callback: Callback | None = None
     ) -> Solution:
-        """Search from `Y`; `watch` sees every step.
+        """Minimize the objective, starting at the map `Y`; `callback` is called at every step.
 
         On Ctrl-C the best map so far is returned, with ``interrupted`` set.
         """
 
     @abstractmethod
     def with_stopping(self, max_iter: int | None, tol: float | None) -> Self:
-        """The same optimizer that stops elsewhere; None leaves a bound as it is."""
+        """A copy with other stopping criteria; None leaves one as it is."""
 
     @abstractmethod
     def with_looser_stopping(self, max_iter: int, tol: float) -> Self:
-        """The same optimizer that stops at these bounds at the latest."""
+        """A copy with at most `max_iter` steps and a tolerance of at least `tol`."""
 
     @abstractmethod
     def with_filter(self, filter: Filter) -> Self:
-        """The same optimizer with another filter."""
+        """A copy with another filter."""
 
     def with_cached_filter(self) -> Self:
-        """The same optimizer, for objectives that share their attraction and what is made of it."""
+        """A copy whose filter is computed once for all objectives with the same attraction."""
         return self

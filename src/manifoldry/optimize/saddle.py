@@ -1,4 +1,4 @@
-"""The smallest curvature of an objective at a map, and the way off a saddle."""
+"""The smallest eigenvalue of the Hessian at a map, and steps that leave saddle points."""
 
 import warnings
 from typing import NamedTuple
@@ -14,19 +14,19 @@ from manifoldry.util.typing import Array
 
 
 class Curvature(NamedTuple):
-    """The smallest eigenvalue of a Hessian, leaving out moving and turning the map."""
+    """The smallest eigenvalue of the Hessian, excluding translations and rotations of the map."""
 
     value: float
     direction: Array
-    """Its eigenvector, (n, d), of unit length."""
+    """Its eigenvector of unit length, of shape (n, d)."""
     scale: float
-    """Mean curvature of attraction, with which to compare the value."""
+    """Mean curvature of the attraction, to which `tol` is relative."""
     tol: float = 1e-5
-    """Fraction of that unit below zero from which a curvature is that of a saddle."""
+    """The map is a saddle point if value < −tol·scale."""
 
     @property
     def is_negative(self) -> bool:
-        """Whether the map is a saddle, beyond rounding."""
+        """Whether the map is a saddle point, beyond numerical error."""
         return self.value < -self.tol * self.scale
 
 
@@ -39,11 +39,11 @@ def smallest_curvature(
     block: int = 2,
     max_iter: int = 200,
 ) -> Curvature:
-    """The direction in which the objective rises least, or falls, and how it does.
+    """The smallest eigenvalue of the objective's Hessian at a map, with its eigenvector.
 
-    By block conjugate gradients (LOBPCG), for which the attraction's Laplacian is a very good
-    preconditioner: tens of Hessian products where Lanczos needs hundreds. It runs on the CPU;
-    products with the Hessian are made where the map is.
+    Computed by LOBPCG, for which the Laplacian of the attraction is a very good preconditioner: it
+    takes tens of products with the Hessian where Lanczos takes hundreds. The iteration runs on the
+    CPU, products with the Hessian on the device of the map.
 
     Parameters
     ----------
@@ -51,17 +51,18 @@ def smallest_curvature(
     Y : array of shape (n, d)
         The map.
     dense_up_to : int, default=64
-        Unknowns up to which the Hessian is a matrix.
+        Number of coordinates, n·d, up to which the Hessian is computed as a dense matrix.
     tol : float, default=1e-4
-        Of the eigenvector, in units of the mean curvature of attraction.
+        Residual norm of the eigenvector, relative to the mean curvature of the attraction.
     block : int, default=2
-        Directions looked for at once: the second helps where two curvatures are close.
+        Number of eigenvectors in the block; a second one speeds up convergence if two eigenvalues
+        are close.
     max_iter : int, default=200
-        Iterations, at most.
+        Maximum number of iterations.
 
     Examples
     --------
-    Two points that coincide: the springs' curvature of 4 is outweighed by repulsion, λ = 2.
+    Two points that coincide: attraction contributes 4, repulsion with weight 2 contributes −8.
 
     >>> import numpy as np
     >>> from manifoldry.objectives import elastic
@@ -81,9 +82,10 @@ def smallest_curvature(
 
 
 def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings: int = 40) -> Array:
-    """A lower map along a direction of negative curvature, to either side.
+    """A map of lower value along ±`direction` of negative curvature; `Y` itself if none is found.
 
-    Points first move by one, the width of the map's kernel, then by half as much, and so on.
+    The first trial moves points by one, the width of the kernel, in the root mean square; each
+    further trial moves them half as far.
     """
     value = objective.value(Y)
     V = Y.shape[0] ** 0.5 * direction
@@ -98,7 +100,7 @@ def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings:
 def _dense(objective: Objective, Y: Array, R: Array) -> tuple[float, Array]:
     columns = [_product(objective, Y, e) for e in np.eye(Y.size)]
     H = np.array(columns)
-    Q = np.linalg.svd(R)[0][:, R.shape[1] :]  # all directions but the rigid motions
+    Q = np.linalg.svd(R)[0][:, R.shape[1] :]  # orthogonal to the rigid motions
     values, V = eigh(Q.T @ (H + H.T) @ Q / 2)
     return float(values[0]), Q @ V[:, 0]
 
@@ -111,7 +113,7 @@ def _iterated(
 
     def product(v: Array) -> Array:
         Hv = _product(objective, Y, v)
-        return Hv - R @ (R.T @ Hv)  # away from minima, turning is no eigenvector
+        return Hv - R @ (R.T @ Hv)  # rotations are eigenvectors only at minima
 
     H = LinearOperator(square, product, dtype=np.float64)
     M = LinearOperator(
@@ -119,7 +121,7 @@ def _iterated(
     )
     start = np.random.default_rng(0).standard_normal((Y.size, block))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the last digits are not needed
+        warnings.simplefilter("ignore", UserWarning)  # LOBPCG warns if it ends short of tol
         values, V = lobpcg(
             H, start, M=M, Y=R if R.size else None, tol=tol, maxiter=max_iter, largest=False
         )
@@ -132,7 +134,7 @@ def _product(objective: Objective, Y: Array, v: Array) -> Array:
 
 
 def _rigid_motions(Y: Array) -> Array:
-    """Orthonormal directions of all translations and rotations of a centered map, (n·d, m)."""
+    """Orthonormal basis of the translations and rotations of a centered map, (n·d, m)."""
     n, d = Y.shape
     motions: list[Array] = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
     for i in range(d):

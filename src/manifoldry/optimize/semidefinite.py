@@ -1,4 +1,4 @@
-"""Quadratic problems over positive semidefinite matrices of any rank or of a given one."""
+"""Quadratic problems over positive semidefinite matrices, of any rank or of a given rank."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,22 +20,23 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class SemidefiniteSolution:
-    """The optimum of a quadratic problem, with what proves it.
+    """The solution of a quadratic problem, with a certificate of optimality.
 
     Parameters
     ----------
     P : array of shape (m, m)
-        The matrix found; eigenvalues that are zero up to the accuracy of the search are zero.
+        The solution; eigenvalues that vanish within the accuracy of the solver are set to zero.
     value : float
-        The objective there.
+        The objective at P.
     certificate : float
-        How far the optimality conditions are from holding. On matrices of trace one
-        ⟨Γ, P⟩ − λ_min(Γ) relative to the gradient Γ: times that, the optimum is no farther below
-        ``value``. Else the larger of −λ_min(Γ) and the modulus of ⟨Γ, P⟩ over tr P, relative to c.
+        Violation of the optimality conditions, with the gradient Γ. If the trace is one,
+        ⟨Γ, P⟩ − λ_min(Γ) relative to the largest entry of Γ's terms; times that entry it bounds
+        the difference of ``value`` from the optimum. Otherwise the larger of −λ_min(Γ) and
+        |⟨Γ, P⟩|/tr P, relative to the largest entry of c.
     n_iter : int
-        Steps taken.
+        Number of steps.
     converged : bool
-        Whether the certificate is below the tolerance.
+        Whether the certificate is at most the tolerance.
     """
 
     P: Array
@@ -47,27 +48,29 @@ class SemidefiniteSolution:
 
 @dataclass(frozen=True, eq=False)
 class SemidefiniteQuadratic:
-    """Minimize ½·pᵀHp − cᵀp over positive semidefinite P, p = svec(P), if asked of trace one.
+    """Minimize ½·pᵀHp − cᵀp over positive semidefinite P, p = svec(P), optionally of trace one.
 
-    ``svec`` lists the upper triangle of P row by row, off the diagonal times √2. The search takes
-    O(m⁶) operations a step: a few milliseconds for m = 10, half a second for m = 30.
+    ``svec`` lists the upper triangle of P row by row, times √2 off the diagonal. A step takes O(m⁶)
+    operations: a few milliseconds for m = 10, half a second for m = 30.
 
     Parameters
     ----------
     H : array of shape (m(m + 1)/2, m(m + 1)/2)
-        Positive semidefinite matrix of the objective.
+        Positive semidefinite matrix of the quadratic term.
     c : array of shape (m(m + 1)/2,), optional
-        Its linear part; zero by default.
+        Coefficients of the linear term; zero by default.
     trace_one : bool, default=False
         Whether P must have trace one.
     rank_tol : float, default=1e-8
-        An eigenvalue of P that small beside the largest is none: the search stays inside the cone.
+        Eigenvalues of P up to this fraction of the largest are set to zero; the interior-point
+        method keeps all of them positive.
     gradient_floor : float, default=1e-5
-        Below this fraction of H's size a gradient is next to nothing.
+        Lower bound on the scale to which the certificate is relative, as a fraction of the largest
+        entries of H times P.
 
     Examples
     --------
-    The matrix nearest to one that is not positive semidefinite:
+    The positive semidefinite matrix nearest to a matrix that is indefinite:
 
     >>> import numpy as np
     >>> from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
@@ -101,9 +104,9 @@ class SemidefiniteQuadratic:
     def solve(
         self, tol: float = 1e-9, max_iter: int = 100, interior_tol: float = 1e-3
     ) -> SemidefiniteSolution:
-        """The optimum, up to a certificate of `tol`, in at most `max_iter` steps.
+        """The optimum, with a certificate of at most `tol`, in at most `max_iter` steps.
 
-        The search inside the cone ends at `interior_tol` times the tolerance.
+        The interior-point method stops at `interior_tol` times `tol`.
         """
         size, unit = self._scale
         if size == 0:
@@ -120,7 +123,7 @@ class SemidefiniteQuadratic:
         return self._more_accurate(R @ R.T * unit, point.P * unit, n_iter, tol)
 
     def _root(self, P: Array) -> Array:
-        """R with P = RRᵀ, less what is positive only because the search stays inside."""
+        """R with P ≈ RRᵀ, without the eigenvalues below `rank_tol`."""
         values, vectors = np.linalg.eigh(P)
         kept = values > self.rank_tol * (values[-1] if self.trace_one else max(values[-1], 1.0))
         R = vectors[:, kept] * np.sqrt(values[kept])
@@ -129,7 +132,7 @@ class SemidefiniteQuadratic:
     def _more_accurate(
         self, on: Array, inside: Array, n_iter: int, tol: float
     ) -> SemidefiniteSolution:
-        """The matrix on the face, unless small eigenvalues do matter."""
+        """The refined solution of lower rank, unless the interior one has a smaller certificate."""
         found = self._solution(on, n_iter, tol)
         if found.converged:
             return found
@@ -137,12 +140,12 @@ class SemidefiniteQuadratic:
 
     @property
     def _linear(self) -> Array:
-        assert self.c is not None  # __post_init__ saw to that
+        assert self.c is not None  # set by __post_init__
         return self.c
 
     @cached_property
     def _scale(self) -> tuple[float, float]:
-        """The size of the problem and that of P, which the search takes for units."""
+        """Scales of the objective and of P, by which the solver divides."""
         quadratic, linear = np.abs(self.H).max(), np.abs(self._linear).max()
         if self.trace_one or quadratic == 0:
             return float(max(quadratic, linear)), 1.0
@@ -155,13 +158,13 @@ class SemidefiniteQuadratic:
     def _is_optimal(self, search: InteriorPoint, point: PrimalDualPoint, tol: float) -> bool:
         scale = self._gradient_scale(search.H, search.c, point.P)
         weight = 1.0 if self.trace_one else max(float(np.trace(point.P)), 1.0)
-        off = np.abs(search.residual(point)).max()
-        return bool(max(point.gap / weight, off) <= tol * scale)
+        residual = np.abs(search.residual(point)).max()
+        return bool(max(point.gap / weight, residual) <= tol * scale)
 
     def _gradient_scale(self, H: Array, c: Array, P: Array) -> float:
-        """What counts as large in a gradient."""
+        """The scale to which residuals of the gradient are relative."""
         if not self.trace_one and c.any():
-            return float(np.abs(c).max())  # the other part grows without end where there is none
+            return float(np.abs(c).max())  # H·p diverges if there is no optimum
         Hp = np.abs(H @ svec(P)).max()
         least = self.gradient_floor * np.abs(H).max() * np.abs(P).max()
         return float(max(Hp, np.abs(c).max(), least))
@@ -175,28 +178,30 @@ class SemidefiniteQuadratic:
         gradient = smat(self.H @ svec(P) - self._linear)
         lowest = float(np.linalg.eigvalsh(gradient)[0])
         along = float((gradient * P).sum())
-        off = along - lowest
+        violation = along - lowest
         if not self.trace_one:
-            off = max(-lowest, abs(along) / max(float(np.trace(P)), self._scale[1]))
+            violation = max(-lowest, abs(along) / max(float(np.trace(P)), self._scale[1]))
         scale = self._gradient_scale(self.H, self._linear, P)
-        return max(off, 0.0) / scale if scale > 0 else 0.0
+        return max(violation, 0.0) / scale if scale > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class FaceRefinement:
-    """Where the gradient of ½·pᵀHp − cᵀp is orthogonal to R, P = RRᵀ.
+    """Newton's method for the optimality conditions of P = RRᵀ at fixed rank.
 
-    Inside the cone an optimum is known only up to the distance that is left to its wall; on the
-    wall, once its rank is known, these equations have it to the last digits, by Newton's method.
+    The gradient of ½·pᵀHp − cᵀp, minus λI if the trace is one, times R must vanish. Interior points
+    approximate an optimum of low rank only up to their distance from the boundary of the cone; once
+    the rank is known, this method finds the optimum to machine precision.
 
     Parameters
     ----------
     H, c, trace_one
         See :class:`SemidefiniteQuadratic`.
     max_iter : int, default=5
-        Newton steps, at most; each halves the error, or it is the last.
+        Maximum number of Newton steps; iteration stops at a step that does not halve the residual.
     singular_tol : float, default=1e-11
-        Relative slopes below this belong to rotations of R, which change nothing.
+        Singular values of the Jacobian below this fraction of the largest count as zero; they
+        belong to rotations of R, which leave P unchanged.
     """
 
     H: Array
@@ -206,7 +211,7 @@ class FaceRefinement:
     singular_tol: float = 1e-11
 
     def refine(self, R: Array) -> Array:
-        """A better `R` (m, rank), or the same where there is none near."""
+        """An improved `R` (m, rank), or the same if no step improves it."""
         error, multiplier = self._residual(R)
         for _ in range(self.max_iter):
             try:
@@ -214,14 +219,14 @@ class FaceRefinement:
             except (LinAlgError, ValueError):
                 break
             moved = R + change[: R.size].reshape(R.shape)
-            error_there, multiplier_there = self._residual(moved)
-            if not np.linalg.norm(error_there) < 0.5 * np.linalg.norm(error):
+            new_error, new_multiplier = self._residual(moved)
+            if not np.linalg.norm(new_error) < 0.5 * np.linalg.norm(error):
                 break
-            R, error, multiplier = moved, error_there, multiplier_there
+            R, error, multiplier = moved, new_error, new_multiplier
         return R
 
     def _residual(self, R: Array) -> tuple[Array, float]:
-        """(Γ − λI)R and what the trace is off, with the λ that makes the first smallest."""
+        """(Γ − λI)R and the error of the trace, with the λ that minimizes ‖(Γ − λI)R‖."""
         along = smat(self.H @ svec(R @ R.T) - self.c) @ R
         if not self.trace_one:
             return along.ravel(), 0.0
@@ -229,7 +234,7 @@ class FaceRefinement:
         return np.append((along - multiplier * R).ravel(), (R * R).sum() - 1), multiplier
 
     def _jacobian(self, R: Array, multiplier: float) -> Array:
-        """Derivatives of the error by the entries of R and by λ."""
+        """Derivatives of the residual with respect to the entries of R and to λ."""
         m, rank = R.shape
         a, b, factor = upper_triangle(m)
         unit = np.eye(m)
@@ -248,19 +253,19 @@ class FaceRefinement:
 
 @dataclass(frozen=True, eq=False)
 class FixedRank:
-    """Minimize svec(P)ᵀ·H·svec(P) over P = RRᵀ of trace one, R having as many columns as given.
+    """Minimize svec(P)ᵀ·H·svec(P) over P = RRᵀ of trace one and given rank.
 
-    There may be several minima: start from the leading part of the optimum over all ranks, which
-    also says how much there is to gain. The problem is not convex.
+    The problem is not convex and may have several minima. Start from the leading eigenvectors of
+    the optimum over all ranks, whose value is a lower bound.
 
     Parameters
     ----------
     H : array of shape (m(m + 1)/2, m(m + 1)/2)
         Matrix of the objective.
     max_iter : int, default=2000
-        Steps of the search, at most.
+        Maximum number of BFGS steps.
     gradient_tol : float, default=1e-10
-        Largest entry of the gradient, H being scaled to a largest entry of one, at which it ends.
+        Largest entry of the gradient at convergence, with H scaled to a largest entry of one.
     """
 
     H: Array
@@ -268,22 +273,24 @@ class FixedRank:
     gradient_tol: float = 1e-10
 
     def minimize(self, R: Array) -> Array:
-        """The minimizer near `R` (m, rank), turned to its principal axes."""
+        """A local minimizer from the start `R` (m, rank), rotated to its principal axes."""
         H = self.H / (np.abs(self.H).max() or 1.0)
         start = R / np.linalg.norm(R)
 
-        def goal(r: Array) -> tuple[float, Array]:
-            # Homogeneous in R, so that the trace needs no constraint.
+        def value_and_gradient(r: Array) -> tuple[float, Array]:
+            # Invariant to the scale of R, so that the trace needs no constraint.
             R = r.reshape(start.shape)
             size, p = float((R * R).sum()), svec(R @ R.T)
             Hp = H @ p
             value = float(p @ Hp)
-            slope = smat(Hp) @ R - value / size * R
-            return value / size**2, 4 * slope.ravel() / size**2
+            gradient = smat(Hp) @ R - value / size * R
+            return value / size**2, 4 * gradient.ravel() / size**2
 
         options = {"maxiter": self.max_iter, "gtol": self.gradient_tol}
-        found = minimize(goal, start.ravel(), jac=True, method="BFGS", options=options).x
+        found = minimize(
+            value_and_gradient, start.ravel(), jac=True, method="BFGS", options=options
+        ).x
         found = found.reshape(start.shape) / np.linalg.norm(found)
         found = FaceRefinement(H, np.zeros(len(H)), trace_one=True).refine(found)
-        turn = np.linalg.svd(found, full_matrices=False)
-        return np.asarray(turn[0] * turn[1] / np.linalg.norm(turn[1]))
+        U, s, _ = np.linalg.svd(found, full_matrices=False)
+        return np.asarray(U * s / np.linalg.norm(s))

@@ -1,4 +1,4 @@
-"""The filter that inverts the attraction's curvature as a whole."""
+"""The spectral direction: a filter by the inverse Hessian of the attraction."""
 
 from dataclasses import dataclass, field
 
@@ -15,27 +15,28 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class SpectralDirection(Filter):
-    """(4L + μI)⁻¹, with L the Laplacian of the attraction: Newton's step without repulsion.
+    """(4L + μI)⁻¹, with L the Laplacian of the attraction: Newton's step without the repulsion.
 
-    Whole regions of the map move at once, which takes fixed points such as :class:`Jacobi` very
-    many steps (Vladymyrov and Carreira-Perpiñán, 2012). The matrix does not change, so that it is
-    factorized once, or else solved by conjugate gradients; ask the bound filter for its `reason`.
+    Whole regions of the map move in one step, for which diagonal filters such as :class:`Jacobi`
+    need many (Vladymyrov and Carreira-Perpiñán, 2012). The matrix does not change during a search:
+    it is factorized once, or systems are solved by conjugate gradients. The attribute ``reason``
+    of the operator says which and why.
 
-    Components of the graph that nothing holds together, or next to nothing, have no curvature to
-    divide by, and μ alone bounds their steps: they cost a few backtracks while they move apart.
+    The attraction has no curvature in the relative positions of connected components of its graph,
+    so that only μ bounds their steps: while components move apart, line searches backtrack.
 
     Parameters
     ----------
     n_neighbors : int, default=None
-        Keep only the strongest attractions of every point; all by default, since factors of graphs
-        that fill in are not made in the first place.
+        Keep only this number of largest weights per point. By default all are kept, since matrices
+        whose factors would fill in are not factorized.
     shift : float, default=1e-6
-        μ, as a fraction of four times the mean degree. On the elastic embedding of lines, rolls,
-        clusters, separate components and isolated points it is the best compromise
-        (docs/studies/spectral_direction.py): 1e-10 spends its first tens of steps on backtracking
-        where there are components, and from 1e-4 on they end at up to three times the value.
+        μ, as a fraction of four times the mean degree. For elastic embeddings of lines, rolls,
+        clusters, disconnected components and isolated points the default is the best compromise
+        (docs/studies/spectral_direction.py): with 1e-10 the first tens of steps backtrack if the
+        graph is disconnected, and with 1e-4 or more the final value is up to three times larger.
     inverse : AutoInverse, default=AutoInverse()
-        How to solve with the matrix.
+        How to solve linear systems with the matrix.
 
     Examples
     --------
@@ -59,7 +60,7 @@ class SpectralDirection(Filter):
         if self.n_neighbors is not None:
             W = strongest_edges(W, self.n_neighbors)
         degree = np.asarray(W.sum(axis=1)).ravel()
-        unit = float(degree.mean()) or 1.0  # in which the matrix has no units
+        unit = float(degree.mean()) or 1.0  # makes the matrix independent of the scale of W
         L = sparse.diags_array(degree / unit) - W / unit
         A = sparse.csr_array(L + self.shift * sparse.eye_array(W.shape[0]))
         return _InverseOperator(self.inverse.invert(A), 4 * unit)
@@ -69,7 +70,7 @@ class SpectralDirection(Filter):
 
 
 class _CachedFilter(Filter):
-    """A filter that is bound once to all objectives in a row whose attraction is the same."""
+    """A filter that reuses its operator as long as the attraction is the same array."""
 
     newton_like = True
 
@@ -95,12 +96,12 @@ class _InverseOperator(FilterOperator):
         return on_host(self._solved, G)
 
     def _solved(self, G: Array) -> Array:
-        # The constant is an eigenvector whose fraction of the gradient is nothing but rounding.
+        # The constant vector is an eigenvector; its component of the gradient is rounding error.
         return centered(self._inverse.solve(centered(G)) / self._unit)
 
 
 def strongest_edges(W: sparse.csr_array, k: int) -> sparse.csr_array:
-    """Symmetric weights without those that are among the `k` largest of neither end."""
+    """Symmetric weights, keeping those among the `k` largest of at least one endpoint."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     order = np.lexsort((-W.data, rows))
     place = np.empty_like(order)

@@ -1,4 +1,4 @@
-"""When a search has done enough."""
+"""Stopping criteria of a search: convergence, divergence, and limits on steps and time."""
 
 import time
 from collections import deque
@@ -13,7 +13,7 @@ from manifoldry.util.checks import check_count, check_nonnegative, check_positiv
 
 
 class Status(NamedTuple):
-    """Why a search stops, and whether that makes its map a minimizer."""
+    """Why a search stopped, and whether it converged."""
 
     converged: bool
     message: str
@@ -21,37 +21,42 @@ class Status(NamedTuple):
 
 @dataclass(frozen=True)
 class Stopping:
-    """Stop when the map, its value or the gradient says so, or when time is up.
+    """Tolerances and limits at which a search stops.
 
     Parameters
     ----------
     max_iter : int, default=1000
-        Most steps to take.
+        Maximum number of steps.
     tol : float, default=1e-5
-        Converged after `n_small_steps` steps in a row that each moved the map by at most this
-        fraction of its size about its mean, ‖ΔY‖ ≤ tol·‖Y − Ȳ‖; 0 to ignore.
+        Converged after `n_small_steps` consecutive steps with ‖ΔY‖ ≤ tol·‖Y − Ȳ‖, where Ȳ is the
+        mean of the points; 0 turns the test off.
     max_reference_size : float, default=None
-        Points' root mean square distance from the mean beyond which a map counts as no larger: a
-        step that is short for a long map may still be far for the kernel of its objective.
+        Upper bound on the size to which `tol` is relative, as the root mean square distance of
+        the points from their mean. In a large map a step that is small compared with the map may
+        still be large compared with the width of the objective's kernel.
     value_tol : float, default=1e-7
-        Converged when the values of the last `window` steps differ by at most this fraction, or by
-        the precision of the map, and the gradient has not grown over them. Close to a saddle,
-        where every small map starts, values hardly differ either, but gradients grow. 0 to ignore.
+        Converged when the values of the last `window` steps differ by at most this fraction (or
+        by the machine epsilon of the map's dtype, if larger) and the gradient has not grown over
+        these steps. Near a saddle point, where every small map starts, values hardly change but
+        gradients grow. 0 turns the test off.
     gradient_tol : float, default=1e-6
-        Converged when the gradient is at most this fraction of the largest one met, or the
-        precision of the map, if that is more, and so is its product with the map's size: gradients
-        also shrink where a map has grown.
+        Converged when ‖G‖ is at most this fraction (or the machine epsilon of the map's dtype, if
+        larger) of its maximum over the search, and ‖G‖·‖Y − Ȳ‖ of its own maximum. The second
+        condition is there because gradients also vanish when the map diverges.
     window : int, default=10
-        Steps over which values are compared.
+        Number of steps over which `value_tol` compares values.
     max_time : float, default=None
-        Most seconds to take; looked at after every step.
+        Maximum number of seconds, checked after every step.
     n_small_steps : int, default=3
-        Short steps in a row that count: a single one may be a bad direction.
+        Number of consecutive small steps that `tol` requires; a single one may be due to a poor
+        search direction.
     divergence_factor : float, default=1e3
-        Factor by which the gradient, times the map's size, may exceed `gradient_tol` where the
-        gradient itself does not: beyond it gradients vanish because the map has grown.
+        The search stops as diverged when ‖G‖ is below `gradient_tol` but ‖G‖·‖Y − Ȳ‖ exceeds its
+        bound by more than this factor: the gradient is small only because the map has grown.
     rounding_factor : float, default=64
-        Parts of a value may be this much larger than the value itself, and round accordingly.
+        When a line search fails, an expected decrease of at most this multiple of the value's
+        rounding error counts as convergence. Values are sums of positive and negative terms,
+        which may be that much larger than their sum.
 
     Examples
     --------
@@ -82,12 +87,12 @@ class Stopping:
                 check_positive(name, getattr(self, name))
 
     def start(self, point: Point) -> "ConvergenceCheck":
-        """Begin to watch a search that starts at `point`."""
+        """Return the convergence check of a search that starts at `point`."""
         return ConvergenceCheck(self, point)
 
 
 class ConvergenceCheck:
-    """A stopping rule at work on one search."""
+    """The stopping criteria applied to one search."""
 
     def __init__(self, rule: Stopping, start: Point) -> None:
         self.rule, self.point, self.n_steps = rule, start, 0
@@ -98,12 +103,12 @@ class ConvergenceCheck:
         self.reset()
 
     def reset(self) -> None:
-        """Forget steps that were taken under other circumstances."""
+        """Forget past steps, because the filter has changed."""
         self.n_small_steps = 0
         self.recent: deque[tuple[float, float]] = deque(maxlen=self.rule.window + 1)
 
     def update(self, point: Point) -> None:
-        """Take note of the point a step has led to."""
+        """Record the point that a step has reached."""
         change, size = norm(point.Y - self.point.Y), self._size(point)
         self.n_small_steps = self.n_small_steps + 1 if change <= self.rule.tol * size else 0
         self.recent.append((point.value, point.gradient_norm))
@@ -115,7 +120,7 @@ class ConvergenceCheck:
 
     @staticmethod
     def _scaled_gradient(point: Point) -> float:
-        """What the gradient means for a map of that size."""
+        """The gradient norm times the size of the map, which does not depend on the map's unit."""
         return point.gradient_norm * extent(point.Y)
 
     def _size(self, point: Point) -> float:
@@ -123,7 +128,7 @@ class ConvergenceCheck:
         return size if largest is None else min(size, largest * point.Y.shape[0] ** 0.5)
 
     def status(self, finished: bool) -> Status | None:
-        """Whether to stop now; convergence counts only once the filter has `finished`."""
+        """The reason to stop now, or None; a search converges only if its filter has `finished`."""
         if self.point.gradient_norm == 0:
             return Status(True, "the gradient is zero")
         reason = self._converged() if finished else None
@@ -132,8 +137,8 @@ class ConvergenceCheck:
         if self._diverged():
             return Status(
                 False,
-                "gradients vanish because the map has grown, not because it is a minimizer; start "
-                "from a smaller map, or take another optimizer",
+                "the map diverges: its gradient vanishes because the map has grown, not at a "
+                "minimum; start from a smaller map or use another optimizer",
             )
         if self.n_steps >= self.rule.max_iter:
             return Status(False, f"max_iter={self.rule.max_iter} steps were taken")
@@ -141,21 +146,21 @@ class ConvergenceCheck:
             self.rule.max_time is not None
             and time.monotonic() - self.start_time >= self.rule.max_time
         ):
-            return Status(False, f"max_time={self.rule.max_time:g} s is over")
+            return Status(False, f"max_time={self.rule.max_time:g} s has elapsed")
         return None
 
     def failed_step(self, expected_decrease: float) -> Status:
-        """What it means that no lower value was found where the slope promised a decrease."""
+        """The status of a search whose line search found no lower value."""
         small = max(self.rule.gradient_tol, self.precision**0.5) * self.largest_gradient
         if (
             expected_decrease <= self.rule.rounding_factor * self.point.rounding_error
             or self.point.gradient_norm <= small
         ):
-            return Status(True, "rounding hides any further decrease")
+            return Status(True, "any further decrease is below rounding error")
         return Status(
             False,
-            "no lower value was found along the search direction, though the gradient is not "
-            "small: the gradient may not be that of the value, or too inaccurate",
+            "the line search found no lower value although the gradient is not small; check that "
+            "the gradient matches the objective and is accurate enough",
         )
 
     @property
@@ -163,7 +168,7 @@ class ConvergenceCheck:
         return max(self.rule.gradient_tol, self.precision)
 
     def _diverged(self) -> bool:
-        """Whether the gradient is small only because the map has outgrown its kernel."""
+        """Whether the gradient is small only because the map has grown."""
         small = self.point.gradient_norm <= self._gradient_tol * self.largest_gradient
         most = self.rule.divergence_factor * self._gradient_tol * self.largest_scaled_gradient
         return small and self._scaled_gradient(self.point) > most
@@ -175,7 +180,7 @@ class ConvergenceCheck:
             small
             and self._scaled_gradient(self.point) <= gradient_tol * self.largest_scaled_gradient
         ):
-            return f"the gradient is below gradient_tol={gradient_tol:g} of the largest"
+            return f"the gradient norm is below gradient_tol={gradient_tol:g} times its maximum"
         if rule.tol > 0 and self.n_small_steps >= rule.n_small_steps:
             return f"steps move the map by less than tol={rule.tol:g} of its size"
         if rule.value_tol > 0 and len(self.recent) > rule.window and self._values_constant():
