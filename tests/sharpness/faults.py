@@ -264,7 +264,7 @@ FAULTS = [
     Fault("optimize/homotopy.py", "noise has a unit",
           "self.rule.jitter * largest(centered(self.Y))",
           "self.rule.jitter"),
-    Fault("optimize/guidance_filters.py", "one level too many",
+    Fault("optimize/guidance_filters.py", "one stage too many",
           "return end - self.drop_first",
           "return end"),
     # ---- iterative
