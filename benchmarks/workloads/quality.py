@@ -33,7 +33,7 @@ def assessed(X, Y):
 
     assess(X[:500], Y[:500])
     yield
-    figure = assess(X, Y, n_neighbors=K).figures["trustworthiness"]
+    figure = assess(X, Y, n_neighbors=K).metrics["trustworthiness"]
     return {"figure": _one(figure)}
 
 

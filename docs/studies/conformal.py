@@ -38,13 +38,13 @@ def judged(estimator, X, seed):
     seen, unseen = X[order[: 2 * len(X) // 3]], X[order[2 * len(X) // 3 :]]
     model = ConformalInverse(estimator, coverage=0.9, random_state=seed).fit(seen)
     Z = model.transform(unseen)
-    back, radius, trusted = model.inverse_with_radius(Z)
+    back, radius, reliable = model.inverse_with_radius(Z)
     error = np.linalg.norm(back - unseen, axis=1)
     box = rng.uniform(Z.min(axis=0), Z.max(axis=0), size=(300, Z.shape[1]))
-    off = ~model.inverse_with_radius(box).trusted
-    ratio = error[~trusted].mean() / error[trusted].mean() if (~trusted).any() else np.nan
+    off = ~model.inverse_with_radius(box).reliable
+    ratio = error[~reliable].mean() / error[reliable].mean() if (~reliable).any() else np.nan
     informed = np.median(radius) / np.quantile(error, 0.9)
-    return (error <= radius).mean(), informed, (~trusted).mean(), off.mean(), ratio
+    return (error <= radius).mean(), informed, (~reliable).mean(), off.mean(), ratio
 
 
 def main():

@@ -110,7 +110,7 @@ def print_kernel_loss(n, seeds):
                 model = KernelPCA(2, gamma=gamma).fit(X[train])
                 error = procrustes(model.embedding_, truth[train], "affine").error
                 score = model.score(X[test])
-                figures.append([float(found.losses[2]), found.best, score, error])
+                figures.append([float(found.losses[2]), found.best_n_components, score, error])
             loss, best, score, error = np.mean(figures, axis=0)
             row(name, f"{factor:g}", f"{loss:.3f}", f"{best:.0f}", f"{score:.2f}", f"{error:.2f}")
 

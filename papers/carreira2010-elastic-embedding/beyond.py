@@ -37,7 +37,7 @@ class Seen(NamedTuple):
         # Local: the stretch near the edge is not that of the whole map.
         near = sample.coordinates[seen][:, 0] > EDGE - 1
         fitted = procrustes(model.embedding_[near], sample.coordinates[seen][near], "affine")
-        return cls(sample, X, model, fitted.motion)
+        return cls(sample, X, model, fitted.alignment)
 
     def past(self, distance: float, n: int = 40) -> Any:
         """Sheet coordinates at a distance past the edge, away from the corners."""

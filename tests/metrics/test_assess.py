@@ -22,72 +22,72 @@ def found():
 
 
 def test_figures_are_those_of_the_functions(found):
-    assert found.figures["trustworthiness"] == pytest.approx(reference(X, Y, n_neighbors=10), 1e-3)
-    assert found.figures["continuity"] == continuity(X, Y, n_neighbors=10)
-    assert found.figures["rnx_area"] == coranking(X, Y).area
-    assert found.figures["distance_order"] == shepard(X, Y).spearman
-    assert found.figures["stress"] == stress(X, Y)
-    assert found.figures["label_accuracy"] == knn_accuracy(Y, y, n_neighbors=10)
-    assert found.figures["label_accuracy_in_data"] == knn_accuracy(X, y, n_neighbors=10)
+    assert found.metrics["trustworthiness"] == pytest.approx(reference(X, Y, n_neighbors=10), 1e-3)
+    assert found.metrics["continuity"] == continuity(X, Y, n_neighbors=10)
+    assert found.metrics["rnx_area"] == coranking(X, Y).area
+    assert found.metrics["distance_rank_correlation"] == shepard(X, Y).spearman
+    assert found.metrics["stress"] == stress(X, Y)
+    assert found.metrics["label_accuracy"] == knn_accuracy(Y, y, n_neighbors=10)
+    assert found.metrics["label_accuracy_in_data"] == knn_accuracy(X, y, n_neighbors=10)
     assert found.baseline["rnx_area"] == coranking(X, PCA(2).fit(X)).area
 
 
 def test_values_per_point_average_to_the_figures(found):
-    for name in ("trustworthiness", "continuity", "neighbors_kept"):
-        assert found.per_point[name].mean() == pytest.approx(found.figures[name])
-    assert {"shear", "magnification"} <= found.per_point.keys()
+    for name in ("trustworthiness", "continuity", "neighbor_preservation"):
+        assert found.per_point[name].mean() == pytest.approx(found.metrics[name])
+    assert {"anisotropy", "magnification"} <= found.per_point.keys()
     assert all(values.shape == (150,) for values in found.per_point.values())
 
 
 def test_the_verdict_prefers_pca_where_it_is_better(found):
-    assert "A linear map (PCA) keeps more neighbors" in found.verdict
+    assert "A linear map (PCA) keeps more neighbors" in found.summary
     assert "A linear map (PCA)" in str(found)
     assert found.gains["rnx_area"].high < 0
 
 
 def test_pca_keeps_as_many_neighbors_as_itself():
     same = PCA(2).fit_transform(X)[:, ::-1]
-    assert "as many neighbors as a linear map" in assess(X, same).verdict
+    assert "as many neighbors as a linear map" in assess(X, same).summary
 
 
 def test_the_verdict_of_good_and_random_maps():
     digits = load_digits()
     data, labels = digits.data[:600], digits.target[:600]
     good = assess(data, TSNE(2, random_state=0).fit_transform(data), labels)
-    assert "Points that are close on this map are close in the data." in good.verdict
-    assert "keeps more neighbors than a linear map" in good.verdict
-    assert "Labels are as well apart as in the data" in good.verdict
+    assert "Points that are close on this map are close in the data." in good.summary
+    assert "keeps more neighbors than a linear map" in good.summary
+    assert "Labels are as well apart as in the data" in good.summary
     noise = assess(data, np.random.default_rng(0).normal(size=(600, 2)), labels)
-    assert "no better than a random one" in noise.verdict
+    assert "no better than a random one" in noise.summary
     flat = assess(data, PCA(2).fit(data), labels)
-    assert "means little" in flat.verdict
-    assert "far from them in the data" in flat.verdict
-    assert "Labels are mixed" in flat.verdict
+    assert "means little" in flat.summary
+    assert "far from them in the data" in flat.summary
+    assert "Labels are mixed" in flat.summary
 
 
 def test_redundant_coordinates_are_named():
     strip = make_strip(500, aspect=6, random_state=0).X
     model = LaplacianEigenmaps(2).fit(strip)
-    assert "repeats those before it" in assess(strip, model).verdict
+    assert "repeats those before it" in assess(strip, model).summary
     # Coordinates of an array have no order, and may be turned.
-    assert "redundancy" not in assess(strip, model.embedding_).figures
+    assert "redundancy" not in assess(strip, model.embedding_).metrics
 
 
 def test_odd_maps_are_told():
     with pytest.warns(ManifoldryWarning, match="the data come first"):
         assess(Y, X)
-    assert "a hint" in assess(X[::10], Y[::10]).verdict
+    assert "a hint" in assess(X[::10], Y[::10]).summary
     many = np.random.default_rng(0).normal(size=(200, 30))
-    assert np.isfinite(assess(many, many[:, :20]).figures["magnification"])
+    assert np.isfinite(assess(many, many[:, :20]).metrics["magnification"])
     copies = np.vstack([np.zeros((20, 2)), np.random.default_rng(0).normal(size=(40, 2))])
-    assert np.isfinite(assess(copies, copies).figures["magnification"])
+    assert np.isfinite(assess(copies, copies).metrics["magnification"])
 
 
 def test_frames_of_different_order_are_refused():
     frame, shuffled = pandas.DataFrame(X), pandas.DataFrame(Y).sample(frac=1, random_state=0)
     with pytest.raises(ValueError, match="different names"):
         assess(frame, shuffled)
-    assert assess(frame, shuffled.loc[frame.index]).figures == assess(X, Y).figures
+    assert assess(frame, shuffled.loc[frame.index]).metrics == assess(X, Y).metrics
 
 
 @pytest.mark.parametrize("labels", [np.zeros(150), np.arange(150), X[:, 0] + np.arange(150)])
@@ -101,21 +101,21 @@ def test_annotated_data_like_those_of_scanpy():
         X=X + 100, obsm={"X_pca": X, "X_umap": Y}, obs={"kind": np.array(list("abc"))[y]}
     )
     by_name, plain = assess(cells, "X_umap", "kind"), assess(X, Y, y)
-    assert by_name.figures == plain.figures
+    assert by_name.metrics == plain.metrics
     assert 'obsm["X_pca"]' in str(by_name)
     with pytest.raises(ValueError, match="obsm has no 'X_tsne'; it has 'X_pca', 'X_umap'"):
         assess(cells, "X_tsne")
     with pytest.raises(ValueError, match="obs has no 'sort'; it has 'kind'"):
         assess(cells, "X_umap", "sort")
     cells.obsm.pop("X_pca")
-    assert assess(cells, "X_umap").figures["stress"] == pytest.approx(plain.figures["stress"])
+    assert assess(cells, "X_umap").metrics["stress"] == pytest.approx(plain.metrics["stress"])
 
 
 def test_real_annotated_data():
     anndata = pytest.importorskip("anndata", reason="anndata is not a dependency of the tests")
     cells = anndata.AnnData(X)
     cells.obsm["X_umap"] = Y
-    assert assess(cells, "X_umap").figures["stress"] == pytest.approx(stress(X, Y))
+    assert assess(cells, "X_umap").metrics["stress"] == pytest.approx(stress(X, Y))
 
 
 def test_distances_along_a_graph_have_no_baseline():
@@ -123,7 +123,7 @@ def test_distances_along_a_graph_have_no_baseline():
     graph = NeighborGraph.build(roll, 7)
     found = assess(graph, sheet)
     assert found.baseline == {}
-    assert found.figures["distance_order"] > 0.99
+    assert found.metrics["distance_rank_correlation"] > 0.99
     assert "magnification" not in found.per_point
     assert "PCA" not in str(found)
 
@@ -138,7 +138,7 @@ def test_points_left_off_the_map_are_missing():
 
 @pytest.mark.parametrize("n", [4, 5, 10])
 def test_a_few_points(n):
-    assert 0 <= assess(X[::15][:n], Y[::15][:n]).figures["trustworthiness"] <= 1
+    assert 0 <= assess(X[::15][:n], Y[::15][:n]).metrics["trustworthiness"] <= 1
 
 
 def test_coinciding_points_are_refused():

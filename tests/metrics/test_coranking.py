@@ -32,9 +32,9 @@ def test_curves_are_those_of_the_matrix(data, ranks):
     np.testing.assert_allclose(found.r_nx, r_nx)
     assert found.area == pytest.approx((r_nx / k[:-1]).sum() / (1 / k[:-1]).sum())
     best = int(np.argmax(found.lcmc)) + 1
-    assert found.turning_point == best
-    assert found.local == pytest.approx(q_nx[:best].mean())
-    assert found.broad == pytest.approx(q_nx[best:].mean())
+    assert found.k_max == best
+    assert found.q_local == pytest.approx(q_nx[:best].mean())
+    assert found.q_global == pytest.approx(q_nx[best:].mean())
 
 
 def test_lcmc_is_zadus(data):

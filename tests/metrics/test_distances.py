@@ -76,9 +76,9 @@ def test_samples_of_pairs_cover_the_figures_of_all():
     covered = []
     for seed in range(10):
         diagram = shepard(X, Y, random_state=seed)
-        figures = diagram.pearson, diagram.stress(scale=False)
-        assert not figures[0].exact
-        covered += [f.low <= t <= f.high for f, t in zip(figures, truth, strict=True)]
+        metrics = diagram.pearson, diagram.stress(scale=False)
+        assert not metrics[0].exact
+        covered += [f.low <= t <= f.high for f, t in zip(metrics, truth, strict=True)]
     assert np.mean(covered) >= 0.8
     assert len(diagram.batches) == 20
     assert diagram.pearson.high - diagram.pearson.low < 0.02

@@ -115,9 +115,9 @@ def test_coordinates_that_fit_chance_do_not_count(seed):
         return np.random.default_rng(start + seed).normal(size=(n, 150)) * ([9, 7, 5] + 147 * [0.5])
 
     found = kernel_loss(PCA(10).fit(data(40, 0)), data(400, 100))
-    assert found.best == 3
+    assert found.best_n_components == 3
     assert found.losses[3] < 0.02
-    assert kernel_loss(PCA(3).fit(data(40, 0)), data(400, 100)).best == 3
+    assert kernel_loss(PCA(3).fit(data(40, 0)), data(400, 100)).best_n_components == 3
 
 
 def test_kernel_loss_intervals_cover():

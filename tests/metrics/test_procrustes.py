@@ -5,7 +5,9 @@ import pytest
 from scipy.spatial import procrustes as scipys
 from scipy.stats import ortho_group
 
-from manifoldry.metrics import procrustes
+from manifoldry.metrics import Alignment, procrustes
+
+KINDS = ("rigid", "similarity", "affine")  # from least to most freedom
 
 
 @pytest.fixture(name="maps")
@@ -38,14 +40,11 @@ def test_motions_that_are_allowed_cost_nothing(maps):
 
 
 def test_more_freedom_never_hurts(maps):
-    rigid, similar, affine = (procrustes(*maps, how).error for how in SORTED)
+    rigid, similar, affine = (procrustes(*maps, how).error for how in KINDS)
     assert rigid >= similar >= affine
 
 
-SORTED = ("rigid", "similarity", "affine")
-
-
-@pytest.mark.parametrize("allow", SORTED)
+@pytest.mark.parametrize("allow", KINDS)
 def test_maps_of_other_dimensions(allow):
     """A line in the plane matches a line; a plane matches its own shadow at best."""
     line = np.linspace(0, 1, 20)[:, None]
@@ -89,3 +88,46 @@ def test_estimators_lines_and_points_left_off():
     Y[3] = np.nan
     assert procrustes(Y, model).error < 1e-12
     assert np.isnan(procrustes(Y, model).aligned[3]).all()
+
+
+# Alignments
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
+def test_alignment_applies_to_points_it_was_not_fitted_on(kind, scale):
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(30, 3)) * scale
+    M = ortho_group.rvs(3, random_state=1)
+    M = {"rigid": M, "similarity": 1e-20 * M, "affine": rng.normal(size=(3, 3))}[kind]
+    T = Y @ M + 7 * scale * np.abs(M).max()
+    moved = Alignment.fit(Y[:20], T[:20], kind).apply(Y[20:])
+    np.testing.assert_allclose(moved, T[20:], rtol=1e-9, atol=1e-12 * np.abs(T).max())
+
+
+def test_the_alignment_is_the_one_procrustes_applied():
+    rng = np.random.default_rng(0)
+    Y, T = rng.normal(size=(2, 30, 2))
+    for kind in KINDS:
+        found = procrustes(Y, T, kind)
+        np.testing.assert_array_equal(found.alignment.apply(Y), found.aligned)
+
+
+def test_units_do_not_change_the_error():
+    rng = np.random.default_rng(0)
+    Y, T = rng.normal(size=(2, 30, 2))
+    for kind in ("similarity", "affine"):
+        expected = procrustes(Y, T, kind).error
+        assert procrustes(Y * 1e-200, T * 1e150, kind).error == pytest.approx(expected)
+
+
+def test_rows_of_nan_stay_nan():
+    Y = np.random.default_rng(0).normal(size=(10, 2))
+    moved = Alignment.fit(Y, Y).apply(np.array([[np.nan, np.nan], [1.0, 2.0]]))
+    assert np.isnan(moved[0]).all()
+    np.testing.assert_allclose(moved[1], [1, 2])
+
+
+def test_unknown_kind_of_alignment():
+    with pytest.raises(ValueError, match="allow='free' must be one of"):
+        Alignment.fit(np.eye(2), np.eye(2), "free")

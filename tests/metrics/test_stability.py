@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from manifoldry import PCA, ClassicalMDS, Isomap, LaplacianEigenmaps
 from manifoldry.exceptions import DisconnectedGraphWarning, ManifoldryWarning
 from manifoldry.metrics import stability
-from manifoldry.metrics.refits import _prepared
+from manifoldry.metrics.refits import _clone_with_seed
 from manifoldry.neighbors import NeighborGraph
 
 X = np.random.default_rng(0).normal(size=(100, 3)) * [3.0, 2.0, 1.0]
@@ -239,10 +239,10 @@ def test_a_seed_of_the_estimators_own_is_kept():
 
 def test_copies_get_a_seed_and_their_share_of_the_cores():
     own = make_pipeline(TSNE(random_state=3), Isomap(n_jobs=-1), Noise())
-    copy = _prepared(own, seed=9, threads=2)
+    copy = _clone_with_seed(own, seed=9, threads=2)
     assert [step.get_params().get("random_state") for _, step in copy.steps] == [3, 9, 9]
     assert [step.get_params().get("n_jobs") for _, step in copy.steps] == [None, 2, None]
-    assert _prepared(own, seed=9, threads=None).get_params()["isomap__n_jobs"] == -1
+    assert _clone_with_seed(own, seed=9, threads=None).get_params()["isomap__n_jobs"] == -1
     assert own.get_params()["noise__random_state"] is None
 
 

@@ -232,8 +232,8 @@ def test_legend_lists_the_classes_with_their_colors():
 
 def test_twenty_classes_differ_by_color_or_marker():
     ax = plot_embedding(Y[:40, :2], np.arange(40) % 20)
-    looks = {(line.get_color(), line.get_marker()) for line in ax.get_legend().get_lines()}
-    assert len(looks) == 20
+    styles = {(line.get_color(), line.get_marker()) for line in ax.get_legend().get_lines()}
+    assert len(styles) == 20
     assert len(drawn_points(ax)) == 40
 
 

@@ -390,7 +390,7 @@ class TestExtension:
         model = MVU().fit(X[:300])
         assert np.array_equal(model.transform(X[:300]), model.embedding_)
         motion = procrustes(model.embedding_, coordinates[:300], "rigid")
-        placed = motion.motion.apply(model.transform(X[300:]))
+        placed = motion.alignment.apply(model.transform(X[300:]))
         off = np.linalg.norm(placed - coordinates[300:], axis=1)
         spacing = NeighborGraph.build(X[:300], 6).distances.mean()
         assert np.median(off) < 0.5 * spacing
@@ -409,7 +409,7 @@ class TestExtension:
         assert procrustes(distances.embedding_, data.embedding_, "rigid").error < 0.02
         placed = distances.transform(D[120:, :120])
         expected = data.transform(X[120:])
-        motion = procrustes(distances.embedding_, data.embedding_, "rigid").motion
+        motion = procrustes(distances.embedding_, data.embedding_, "rigid").alignment
         off = np.linalg.norm(motion.apply(placed) - expected, axis=1)
         assert np.median(off) < 0.3 * NeighborGraph.build(X, 6).distances.mean()
 

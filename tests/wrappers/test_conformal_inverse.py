@@ -22,8 +22,8 @@ def noisy_line(n, seed):
 
 
 def errors(model, X):
-    back, radius, trusted = model.inverse_with_radius(model.transform(X))
-    return np.linalg.norm(back - X, axis=1), radius, trusted
+    back, radius, reliable = model.inverse_with_radius(model.transform(X))
+    return np.linalg.norm(back - X, axis=1), radius, reliable
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9])
@@ -52,10 +52,10 @@ def test_positions_off_the_data_are_flagged():
     X, _ = make_swiss_roll(600, random_state=0)
     model = ConformalInverse(Isomap(2, n_neighbors=7), random_state=0).fit(X)
     X_new, _ = make_swiss_roll(400, random_state=1)
-    assert model.inverse_with_radius(model.transform(X_new)).trusted.mean() > 0.93
+    assert model.inverse_with_radius(model.transform(X_new)).reliable.mean() > 0.93
     span = np.ptp(model.embedding_, axis=0)
     outside = model.embedding_.max(axis=0) + [[1, 1], [3, 0], [0, 9]] * span
-    assert not model.inverse_with_radius(outside).trusted.any()
+    assert not model.inverse_with_radius(outside).reliable.any()
     usual = np.median(model.inverse_with_radius(model.embedding_).radius)
     far = model.embedding_.max(axis=0) + [[1e3, 1e3]] * span
     assert model.inverse_with_radius(far).radius[0] > 1e3 * usual
@@ -65,15 +65,15 @@ def test_a_hole_in_the_map_is_flagged():
     angle = np.linspace(0, 2 * np.pi, 300, endpoint=False)
     ring = np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
     model = ConformalInverse(PCA(2)).fit(ring)
-    assert not model.inverse_with_radius(np.zeros((1, 2))).trusted[0]
-    assert model.inverse_with_radius(model.transform(ring[:5])).trusted.all()
+    assert not model.inverse_with_radius(np.zeros((1, 2))).reliable[0]
+    assert model.inverse_with_radius(model.transform(ring[:5])).reliable.all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounding_raises_no_flag(dtype):
     X = noisy_line(400, 0).astype(dtype)
     model = ConformalInverse(PCA(1)).fit(X[:300])
-    assert model.inverse_with_radius(model.transform(X[300:])).trusted.mean() > 0.9
+    assert model.inverse_with_radius(model.transform(X[300:])).reliable.mean() > 0.9
 
 
 def test_models_fitted_elsewhere_are_calibrated_on_new_data():

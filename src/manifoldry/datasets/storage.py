@@ -95,9 +95,9 @@ def fetch(file: DataFile, *, download_if_missing: bool = True) -> Arrays:
     if path is not None:
         return read(path, file)
     if not (file.downloadable and download_if_missing):
-        raise DataNotFoundError(_where_to_put(file))
+        raise DataNotFoundError(_missing_file_message(file))
     arrays = _download(file)
-    _keep(data_home() / file.filename, arrays)
+    _save(data_home() / file.filename, arrays)
     return arrays
 
 
@@ -117,9 +117,9 @@ def read(path: Path, file: DataFile) -> Arrays:
 def check(arrays: Arrays, file: DataFile, path: Path | str) -> Arrays:
     """Return the arrays if they are what the registry says, and name the first that is not."""
     for spec in file.arrays:
-        if fault := _fault(arrays.get(spec.key), spec):
+        if mismatch := _mismatch(arrays.get(spec.key), spec):
             remedy = _remedy(path, file)
-            raise DataFormatError(f"{path}: array {spec.key!r} {fault}; {remedy}")
+            raise DataFormatError(f"{path}: array {spec.key!r} {mismatch}; {remedy}")
     return arrays
 
 
@@ -139,7 +139,7 @@ def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         raise
 
 
-def _keep(path: Path, arrays: Arrays) -> None:
+def _save(path: Path, arrays: Arrays) -> None:
     try:
         write(path, arrays)
     except OSError as error:  # a full or read-only disk should not cost the user the download
@@ -147,7 +147,7 @@ def _keep(path: Path, arrays: Arrays) -> None:
         warnings.warn(f"{message}; set XDG_CACHE_HOME", ManifoldryWarning, stacklevel=4)
 
 
-def _fault(array: NDArray[Any] | None, spec: ArraySpec) -> str | None:
+def _mismatch(array: NDArray[Any] | None, spec: ArraySpec) -> str | None:
     if array is None:
         return f"is missing, expected {spec.kind} of shape {spec.shape}"
     if array.shape != spec.shape:
@@ -163,7 +163,7 @@ def _remedy(path: Path | str, file: DataFile) -> str:
     return f"replace it with a file that holds {file.contents()} ({known})"
 
 
-def _where_to_put(file: DataFile) -> str:
+def _missing_file_message(file: DataFile) -> str:
     places = " or ".join(str(directory / file.filename) for directory in search_path())
     hint = "" if os.environ.get("MANIFOLDRY_DATA") else ", or set MANIFOLDRY_DATA to its directory"
     return (
@@ -177,7 +177,9 @@ def _download(file: DataFile) -> Arrays:
     try:
         return check(_DOWNLOADS[file.name](), file, f"the download of {file.filename}")
     except (OSError, ValueError) as error:
-        message = f"{file.filename} could not be downloaded ({error}). {_where_to_put(file)}"
+        message = (
+            f"{file.filename} could not be downloaded ({error}). {_missing_file_message(file)}"
+        )
         raise DataNotFoundError(message) from error
 
 

@@ -6,7 +6,7 @@ from manifoldry.metrics.distortion import LocalDistortion, local_distortion
 from manifoldry.metrics.held_out import KernelLoss, kernel_loss, reconstruction
 from manifoldry.metrics.labels import knn_accuracy, silhouette
 from manifoldry.metrics.preservation import continuity, neighbor_preservation, trustworthiness
-from manifoldry.metrics.procrustes import Motion, Procrustes, procrustes
+from manifoldry.metrics.procrustes import Alignment, Procrustes, procrustes
 from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.sensitivity import Sensitivity, sensitivity
 from manifoldry.metrics.shepard import Shepard, shepard
@@ -15,12 +15,12 @@ from manifoldry.metrics.stress import residual_variance, strain, stress
 from manifoldry.util.estimate import Estimate
 
 __all__ = [
+    "Alignment",
     "Assessment",
     "CoRanking",
     "Estimate",
     "KernelLoss",
     "LocalDistortion",
-    "Motion",
     "Procrustes",
     "Sensitivity",
     "Shepard",

@@ -9,16 +9,21 @@ import numpy as np
 from manifoldry.metrics.coranking import Comparison, CoRanking, compare
 from manifoldry.metrics.distortion import LocalDistortion, distortion_of
 from manifoldry.metrics.labels import accuracy_of, label_codes
-from manifoldry.metrics.pair import NEIGHBORHOOD, Pair, described, sample_points
+from manifoldry.metrics.pair import (
+    DEFAULT_N_NEIGHBORS,
+    DataEmbeddingPair,
+    describe_data,
+    sample_points,
+)
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.shepard import Shepard, shepard_of
 from manifoldry.metrics.summary import (
-    DEFAULT_BOUNDS,
-    Findings,
-    SummaryBounds,
+    DEFAULT_THRESHOLDS,
+    AssessmentResults,
+    SummaryThresholds,
+    summarize,
     table,
-    verdict,
 )
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
@@ -34,7 +39,7 @@ class Assessment:
 
     Parameters
     ----------
-    figures : dict of str to Estimate
+    metrics : dict of str to Estimate
         The figures by name; see :func:`assess`.
     baseline : dict of str to Estimate
         The same of a principal component map of as many dimensions; empty where there is none.
@@ -42,53 +47,55 @@ class Assessment:
         By how much the map exceeds that baseline in neighbors, point by point; the interval is
         about other points of the same kind.
     curves : dict of str to CoRanking
-        Neighbors kept at every size of neighborhood, by ``"this map"`` and ``"PCA"``.
+        Neighbors kept at every size of neighborhood, by ``"embedding"`` and ``"PCA"``.
     shepard : Shepard
         Distances on the map against those in the data.
     distortion : LocalDistortion or None
         Stretching at the points on the map; None where coordinates of the data are not known.
     n_neighbors : int
         Size of the neighborhoods of the figures that need one.
-    pair : Pair
+    pair : DataEmbeddingPair
         The data and the map.
-    data : str
+    data_description : str
         Which data those are.
-    bounds : SummaryBounds
-        Bounds between what the verdict says of a figure.
+    thresholds : SummaryThresholds
+        Bounds between what the summary says of a figure.
     """
 
-    figures: dict[str, Estimate]
+    metrics: dict[str, Estimate]
     baseline: dict[str, Estimate]
     gains: dict[str, Estimate]
     curves: dict[str, CoRanking]
     shepard: Shepard
     distortion: LocalDistortion | None
     n_neighbors: int
-    pair: Pair
-    data: str
-    bounds: SummaryBounds = DEFAULT_BOUNDS
+    pair: DataEmbeddingPair
+    data_description: str
+    thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
 
     @property
     def embedding(self) -> Array:
         """The map that was judged, (n_samples, n_components); NaN for points left off it."""
-        return np.column_stack([self.pair.for_all_rows(column) for column in self.pair.Y.T])
+        return np.column_stack([self.pair.expand_to_all_rows(column) for column in self.pair.Y.T])
 
     @property
-    def verdict(self) -> str:
+    def summary(self) -> str:
         """What the figures mean, in sentences."""
         return " ".join(self._sentences)
 
     @property
     def _sentences(self) -> list[str]:
-        along = isinstance(self.pair.X, NeighborGraph)
-        return verdict(Findings(self.figures, self.gains, self.pair.n, along, self.bounds))
+        along_graph = isinstance(self.pair.X, NeighborGraph)
+        return summarize(
+            AssessmentResults(self.metrics, self.gains, self.pair.n, along_graph, self.thresholds)
+        )
 
     def __str__(self) -> str:
         head = (
             f"A map of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
-            f"{self.data}; neighborhoods of {self.n_neighbors}"
+            f"{self.data_description}; neighborhoods of {self.n_neighbors}"
         )
-        return "\n".join([head, "", *table(self.figures, self.baseline), "", *self._sentences])
+        return "\n".join([head, "", *table(self.metrics, self.baseline), "", *self._sentences])
 
     __repr__ = __str__
 
@@ -96,24 +103,24 @@ class Assessment:
     def per_point(self) -> dict[str, Array]:
         """Figures of every point, to color the map by; each an array of (n_samples,).
 
-        ``"trustworthiness"``, ``"continuity"`` and ``"neighbors_kept"`` as in the figures;
+        ``"trustworthiness"``, ``"continuity"`` and ``"neighbor_preservation"`` as in the figures;
         ``"magnification"``, how much larger than usual the map shows the surroundings of a
-        point, and ``"shear"`` (only where coordinates of the data are known). Computed for all
+        point, and ``"anisotropy"`` (only where coordinates of the data are known). Computed for all
         points when first asked for: time grows with n_samples² · n_features. Points left off the
         map are NaN.
         """
         points, k = np.arange(self.pair.n), self.n_neighbors
-        of_map = NeighborRanks.of_map(self.pair, k, points)
+        of_embedding = NeighborRanks.of_embedding(self.pair, k, points)
         of_data = NeighborRanks.of_data(self.pair, k, points)
         values = {
-            "trustworthiness": 1 - of_map.intrusion(k),
-            "continuity": 1 - of_data.intrusion(k),
-            "neighbors_kept": of_map.within(k),
+            "trustworthiness": 1 - of_embedding.rank_penalty(k),
+            "continuity": 1 - of_data.rank_penalty(k),
+            "neighbor_preservation": of_embedding.preservation(k),
         }
         if self.distortion is not None:
             values["magnification"] = self.distortion.relative_scale
-            values["shear"] = self.distortion.shear
-        return {name: self.pair.for_all_rows(each) for name, each in values.items()}
+            values["anisotropy"] = self.distortion.anisotropy
+        return {name: self.pair.expand_to_all_rows(each) for name, each in values.items()}
 
 
 def assess(
@@ -140,7 +147,7 @@ def assess(
     - ``distance_order``: rank correlation of the distances (Spearman): do large distances mean
       anything?
     - ``stress``: what is lost of the distances, after the best rescaling;
-    - ``shear``, ``magnification``: how unevenly small components are drawn, median over the points
+    - ``anisotropy``, ``magnification``: how unevenly small components are drawn, median over the points
     and
       ratio of the ninth to the first decile;
     - ``redundancy``: how much of the most redundant coordinate is new, 1 for all; only of fitted
@@ -169,61 +176,67 @@ def assess(
     >>> from manifoldry.metrics import assess
     >>> X, sheet = make_swiss_roll(500, random_state=0)
     >>> found = assess(X, sheet)
-    >>> found.figures["trustworthiness"] > 0.98 > found.baseline["trustworthiness"]
+    >>> found.metrics["trustworthiness"] > 0.98 > found.baseline["trustworthiness"]
     True
-    >>> found.per_point["neighbors_kept"].shape
+    >>> found.per_point["neighbor_preservation"].shape
     (500,)
     """
     if isinstance(labels, str) and hasattr(X, "obs"):
         labels = _column(X.obs, labels)
-    pair = Pair.of(X, embedding, metric, least=4)
-    k = pair.check_neighbors(n_neighbors, default=NEIGHBORHOOD, largest=1 / 2)
+    pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
+    k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
     points = sample_points(pair.n, sample, random_state)
-    flat = pair.principal_map()
-    maps = [pair.on_plane] if flat is None else [pair.on_plane, flat.on_plane]
+    flat = pair.with_pca_embedding()
+    maps = (
+        [pair.embedding_distances]
+        if flat is None
+        else [pair.embedding_distances, flat.embedding_distances]
+    )
     mine, *theirs = compare(pair, maps, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
-    figures = _of_neighbors(mine, pair.n) | _of_distances(diagram)
-    figures |= _of_shape(distortion) | _of_coordinates(embedding, pair.Y)
+    metrics = _neighbor_metrics(mine, pair.n) | _distance_metrics(diagram)
+    metrics |= _distortion_metrics(distortion) | _redundancy_metrics(embedding, pair.Y)
     if labels is not None:
-        figures |= _of_labels(pair, k, labels)
-    curves, baseline, gains = {"this map": mine.coranking}, {}, {}
+        metrics |= _label_metrics(pair, k, labels)
+    curves, baseline, gains = {"embedding": mine.coranking}, {}, {}
     if flat is not None:
         curves["PCA"] = theirs[0].coranking
-        baseline = _of_neighbors(theirs[0], pair.n) | _of_distances(shepard_of(flat, random_state))
+        baseline = _neighbor_metrics(theirs[0], pair.n) | _distance_metrics(
+            shepard_of(flat, random_state)
+        )
         gains = _gains(mine, theirs[0])
     return Assessment(
-        figures, baseline, gains, curves, diagram, distortion, k, pair, described(X, pair)
+        metrics, baseline, gains, curves, diagram, distortion, k, pair, describe_data(X, pair)
     )
 
 
-def _of_neighbors(
-    found: Comparison, n: int, doubtful: float = DEFAULT_BOUNDS.doubtful
+def _neighbor_metrics(
+    found: Comparison, n: int, threshold: float = DEFAULT_THRESHOLDS.point_trustworthiness
 ) -> dict[str, Estimate]:
     return {
-        "trustworthiness": Estimate.of_mean(found.trust, n, FRACTION),
-        "doubtful": Estimate.of_fraction(found.trust < doubtful, n),
+        "trustworthiness": Estimate.of_mean(found.trustworthiness, n, FRACTION),
+        "untrustworthy_points": Estimate.of_fraction(found.trustworthiness < threshold, n),
         "continuity": Estimate.of_mean(found.continuity, n, FRACTION),
-        "neighbors_kept": Estimate.of_mean(found.kept, n, FRACTION),
+        "neighbor_preservation": Estimate.of_mean(found.neighbor_preservation, n, FRACTION),
         "rnx_area": found.coranking.area,
     }
 
 
-def _of_distances(diagram: Shepard) -> dict[str, Estimate]:
-    return {"distance_order": diagram.spearman, "stress": diagram.stress()}
+def _distance_metrics(diagram: Shepard) -> dict[str, Estimate]:
+    return {"distance_rank_correlation": diagram.spearman, "stress": diagram.stress()}
 
 
-def _of_shape(distortion: LocalDistortion | None) -> dict[str, Estimate]:
+def _distortion_metrics(distortion: LocalDistortion | None) -> dict[str, Estimate]:
     if distortion is None or np.isnan(distortion.scale).all():
         return {}
     low, high = np.nanquantile(distortion.scale, [0.1, 0.9])
     return {
-        "shear": Estimate(float(np.nanmedian(distortion.shear))),
+        "anisotropy": Estimate(float(np.nanmedian(distortion.anisotropy))),
         "magnification": Estimate(high / low if low > 0 else np.inf),
     }
 
 
-def _of_coordinates(embedding: Any, Y: Array) -> dict[str, Estimate]:
+def _redundancy_metrics(embedding: Any, Y: Array) -> dict[str, Estimate]:
     """Redundancy of spectral coordinates; on other maps their order and directions mean nothing."""
     if not hasattr(embedding, "eigenvalues_"):
         return {}
@@ -234,17 +247,19 @@ def _gains(mine: Comparison, other: Comparison) -> dict[str, Estimate]:
     """How much more of its neighbors each point keeps than on another map."""
     area = mine.coranking.area_per_point - other.coranking.area_per_point
     return {
-        "neighbors_kept": Estimate.of_mean(mine.kept - other.kept),
+        "neighbor_preservation": Estimate.of_mean(
+            mine.neighbor_preservation - other.neighbor_preservation
+        ),
         "rnx_area": Estimate.of_mean(area),
     }
 
 
-def _of_labels(pair: Pair, k: int, labels: Any) -> dict[str, Estimate]:
-    codes = label_codes(labels, pair.n_rows)[pair.on_map]
-    several = len(np.unique(codes))
-    if several < 2 or several > pair.n / 2:
+def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Estimate]:
+    codes = label_codes(labels, pair.n_rows)[pair.embedded_rows]
+    n_labels = len(np.unique(codes))
+    if n_labels < 2 or n_labels > pair.n / 2:
         raise ValueError(
-            f"labels has {several} different values for {pair.n} points; labels name groups of "
+            f"labels has {n_labels} different values for {pair.n} points; labels name groups of "
             "several points each. Bin values first, or leave them out"
         )
     return {

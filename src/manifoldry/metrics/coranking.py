@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
-from manifoldry.metrics.pair import Pair, sample_points
+from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.preservation import NeighborRanks
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
@@ -69,19 +69,19 @@ class CoRanking:
         return Estimate.of_mean(self.area_per_point, self.n, within=(-1.0, 1.0))
 
     @property
-    def turning_point(self) -> int:
+    def k_max(self) -> int:
         """The size of neighborhood at which the map says most: where LCMC is largest."""
         return int(np.argmax(self.lcmc)) + 1
 
     @property
-    def local(self) -> float:
+    def q_local(self) -> float:
         """Mean of Q_NX up to the turning point."""
-        return float(self.q_nx[: self.turning_point].mean())
+        return float(self.q_nx[: self.k_max].mean())
 
     @property
-    def broad(self) -> float:
+    def q_global(self) -> float:
         """Mean of Q_NX beyond the turning point; 1 where nothing is beyond."""
-        rest = self.q_nx[self.turning_point :]
+        rest = self.q_nx[self.k_max :]
         return float(rest.mean()) if len(rest) else 1.0
 
 
@@ -108,43 +108,50 @@ def coranking(
     -------
     CoRanking
     """
-    pair = Pair.of(X, embedding, metric, least=4)
+    pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     return coranking_of(pair, sample_points(pair.n, sample, random_state))
 
 
 class Comparison(NamedTuple):
     """What one pass over the ranks of some points tells of a map."""
 
-    trust: Array  # (n_points,), trustworthiness of each
+    trustworthiness: Array  # (n_points,), trustworthiness of each
     continuity: Array  # (n_points,)
-    kept: Array  # (n_points,), fraction of the k nearest on the map that are so in the data
+    neighbor_preservation: (
+        Array  # (n_points,), fraction of the k nearest on the map that are so in the data
+    )
     coranking: CoRanking
 
 
-def coranking_of(pair: Pair, points: IntArray) -> CoRanking:
+def coranking_of(pair: DataEmbeddingPair, points: IntArray) -> CoRanking:
     """The co-ranking of a pair of data and map, on some of its points."""
-    return compare(pair, [pair.on_plane], points, 1)[0].coranking
+    return compare(pair, [pair.embedding_distances], points, 1)[0].coranking
 
 
 def compare(
-    pair: Pair, maps: list[DistanceRows], points: IntArray, k: int, budget: int = 2**20
+    pair: DataEmbeddingPair, maps: list[DistanceRows], points: IntArray, k: int, budget: int = 2**20
 ) -> list[Comparison]:
     """Compare the data of a pair with several maps, ranking the data once.
 
     `budget` is how many numbers a block has: ranks take several arrays of its size.
     """
-    n, credit = pair.n, _credit(pair.n)
+    n, contributions = pair.n, _rank_contributions(pair.n)
 
     def block(rows: IntArray) -> list[tuple[Any, ...]]:
-        in_data = all_ranks(pair.in_data.nearest_first(rows))
-        return [_compared(in_data, all_ranks(m.nearest_first(rows)), k, credit) for m in maps]
+        in_data = all_ranks(pair.data_distances.neighbor_keys(rows))
+        return [
+            _compare_ranks(in_data, all_ranks(m.neighbor_keys(rows)), k, contributions)
+            for m in maps
+        ]
 
     found = zip(*map_rows(block, points, n, budget), strict=True)
-    return [_comparison(blocks, points, n, k) for blocks in found]
+    return [_merge_blocks(blocks, points, n, k) for blocks in found]
 
 
-def _compared(in_data: IntArray, on_map: IntArray, k: int, credit: Array) -> tuple[Any, ...]:
-    """Intrusions, extrusions and kept neighbors, histogram of larger ranks, credit for each."""
+def _compare_ranks(
+    in_data: IntArray, on_map: IntArray, k: int, contributions: Array
+) -> tuple[Any, ...]:
+    """Intrusions, extrusions and kept neighbors, histogram of larger ranks, contributions for each."""
     n = in_data.shape[1]
     near, there = in_data <= k, on_map <= k
     larger = np.maximum(in_data, on_map)
@@ -154,11 +161,11 @@ def _compared(in_data: IntArray, on_map: IntArray, k: int, credit: Array) -> tup
         (near & there).sum(axis=1),
         # A point comes last in its own row, as the n-th, where it adds nothing.
         np.bincount(larger.ravel(), minlength=n + 1)[1:n],
-        credit[larger].sum(axis=1),
+        contributions[larger].sum(axis=1),
     )
 
 
-def _comparison(blocks: Any, points: IntArray, n: int, k: int) -> Comparison:
+def _merge_blocks(blocks: Any, points: IntArray, n: int, k: int) -> Comparison:
     intruded, extruded, kept, counts, areas = zip(*blocks, strict=True)
     worst = k * (2 * n - 3 * k - 1) / 2
     q_nx = np.cumsum(np.sum(counts, axis=0)) / (len(points) * np.arange(1, n))
@@ -166,7 +173,7 @@ def _comparison(blocks: Any, points: IntArray, n: int, k: int) -> Comparison:
         1 - np.concatenate(intruded) / worst,
         1 - np.concatenate(extruded) / worst,
         np.concatenate(kept) / k,
-        CoRanking(q_nx, np.concatenate(areas) - _chance(n), points, n),
+        CoRanking(q_nx, np.concatenate(areas) - _expected_at_random(n), points, n),
     )
 
 
@@ -204,11 +211,11 @@ def coranking_matrix(
            [0, 4, 0],
            [0, 0, 4]])
     """
-    pair = Pair.of(X, embedding, metric)
-    k = pair.check_neighbors(n_neighbors, default=100, largest=1)
+    pair = DataEmbeddingPair.of(X, embedding, metric)
+    k = pair.check_neighbors(n_neighbors, default=100, max_fraction=1)
     plan_memory(16.0 * k * k, f"a matrix of {k} by {k} ranks", "pass a smaller n_neighbors")
     points = sample_points(pair.n, sample, random_state)
-    in_data = NeighborRanks.of_map(pair, k, points).ranks
+    in_data = NeighborRanks.of_embedding(pair, k, points).ranks
     kept = in_data <= k
     cells = (in_data - 1) * k + np.arange(k)
     return np.bincount(cells[kept], minlength=k * k).reshape(k, k)
@@ -235,24 +242,24 @@ def _stable_order(keys: Array) -> IntArray:
     return np.sort(run * n + order) % n
 
 
-def _weights(n: int) -> Array:
+def _size_weights(n: int) -> Array:
     """Weight 1/k of each size k ≤ n − 2 in the area, summing to one."""
     k = np.arange(1, n - 1)
     return (1 / k) / (1 / k).sum()
 
 
-def _credit(n: int) -> Array:
+def _rank_contributions(n: int) -> Array:
     """What a pair adds to its point's area if the larger of its ranks is 0, 1, … n.
 
     R_NX(k) = ((n−1)·Q(k) − k) / (n−1−k), where k·Q(k) counts pairs of ranks up to k; so a pair of
     larger rank r adds weight(k) · (n−1) / (k·(n−1−k)) for every k ≥ r.
     """
     k = np.arange(1, n - 1)
-    adds = _weights(n) * (n - 1) / (k * (n - 1.0 - k))
+    adds = _size_weights(n) * (n - 1) / (k * (n - 1.0 - k))
     return np.concatenate([[0.0], np.cumsum(adds[::-1])[::-1], [0.0, 0.0]])
 
 
-def _chance(n: int) -> float:
-    """What a random map gets by `_credit` alone."""
+def _expected_at_random(n: int) -> float:
+    """What a random map gets by `_rank_contributions` alone."""
     k = np.arange(1, n - 1)
-    return float((_weights(n) * k / (n - 1.0 - k)).sum())
+    return float((_size_weights(n) * k / (n - 1.0 - k)).sum())

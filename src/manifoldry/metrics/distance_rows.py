@@ -51,7 +51,7 @@ class DistanceRows(ABC):
     def among(self, points: IntArray) -> Array:
         """Distances (n_points, n_points) of these points to each other."""
 
-    def nearest_first(self, rows: IntArray) -> Array:
+    def neighbor_keys(self, rows: IntArray) -> Array:
         """`keys` with every point infinitely far from itself."""
         keys = self.keys(rows)
         if np.isinf(keys).any():
@@ -94,28 +94,28 @@ class EuclideanRows(DistanceRows):
         The vectors.
     few_features : int
         Features up to which subtracting is as fast as a matrix product.
-    errors_per_grain : int
+    errors_per_spacing : int
         Rounding errors to a grain of the grid on which equal distances are ties.
-    close : int
+    exact_below : int
         Squares below so many grains keep all digits.
     """
 
     X: Matrix
     few_features: int = 12
-    errors_per_grain: int = 2**10
-    close: int = 16
+    errors_per_spacing: int = 2**10
+    exact_below: int = 16
 
     @property
     def n(self) -> int:
         return int(self.X.shape[0])
 
     def keys(self, rows: IntArray) -> Array:
-        if self._few:
+        if self._few_columns:
             return np.asarray(cdist(self._framed[rows], self._framed, "sqeuclidean"))
         keys = self._products(rows, slice(None))
         # Equal distances come out a few roundings apart; on a grid wider than that they are ties.
-        snapped = np.rint(keys / self._grain) * self._grain
-        return np.where(keys > self.close * self._grain, snapped, keys)
+        snapped = np.rint(keys / self._spacing) * self._spacing
+        return np.where(keys > self.exact_below * self._spacing, snapped, keys)
 
     def _products(self, rows: Any, columns: Any) -> Array:
         """Squared distances by a matrix product, close ones by subtraction."""
@@ -125,22 +125,22 @@ class EuclideanRows(DistanceRows):
         return corrected_squares(A, B, self._squares[columns], error, X, Y, self._unit)
 
     @property
-    def _few(self) -> bool:
+    def _few_columns(self) -> bool:
         return bool(self.X.shape[1] <= self.few_features and not sparse.issparse(self.X))
 
     @cached_property
-    def _grain(self) -> float:
+    def _spacing(self) -> float:
         """A power of two some thousand times the rounding error of the products."""
         largest = float(self._squares.max())
         error = float(expansion_error(np.array([largest]), largest, self.X.shape[1])[0])
-        return float(2.0 ** np.ceil(np.log2(self.errors_per_grain * error)))
+        return float(2.0 ** np.ceil(np.log2(self.errors_per_spacing * error)))
 
     def distances(self, rows: IntArray) -> Array:
         squares = self.keys(rows)
         return np.sqrt(squares, out=squares) * self._unit
 
     def among(self, points: IntArray) -> Array:
-        if self._few:
+        if self._few_columns:
             return np.asarray(cdist(self._framed[points], self._framed[points])) * self._unit
         return np.sqrt(self._products(points, points)) * self._unit
 
@@ -148,7 +148,7 @@ class EuclideanRows(DistanceRows):
     def _frame(self) -> Frame:
         # Differences of numbers in another unit are exact, so where they are taken nothing is
         # centered: whole numbers then have exact ties.
-        return Frame.at_zero(self.X) if self._few else Frame.of(self.X)
+        return Frame.at_zero(self.X) if self._few_columns else Frame.of(self.X)
 
     @property
     def _unit(self) -> float:

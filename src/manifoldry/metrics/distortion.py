@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.metrics.pair import NEIGHBORHOOD, Pair
+from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.util.threads import map_threads
@@ -31,14 +31,14 @@ class LocalDistortion:
     >>> bent = local_distortion(X, X * [6.0, 2.0])
     >>> bent.stretch[0].round(6)
     array([6., 2.])
-    >>> round(float(bent.shear[0]), 6), round(float(bent.scale[0]), 6)
+    >>> round(float(bent.anisotropy[0]), 6), round(float(bent.scale[0]), 6)
     (3.0, 3.464102)
     """
 
     stretch: Array
 
     @property
-    def shear(self) -> Array:
+    def anisotropy(self) -> Array:
         """Largest over smallest factor at every point: 1 where the map keeps angles."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.stretch[:, 0] / np.fmin.reduce(self.stretch, axis=1))
@@ -60,11 +60,11 @@ class LocalDistortion:
 def local_distortion(
     X: Any, embedding: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean"
 ) -> LocalDistortion:
-    """Measure stretching and shear of a map around every point.
+    """Measure stretching and anisotropy of a map around every point.
 
     The map's offsets to a point's nearest neighbors are regressed on the data's, within the
     plane of as many dimensions as the map has that fits the neighbors best. An isometry has all
-    factors equal to 1, a conformal map no shear, and a fold a factor of 0.
+    factors equal to 1, a conformal map no anisotropy, and a fold a factor of 0.
 
     Parameters
     ----------
@@ -80,21 +80,23 @@ def local_distortion(
     -------
     LocalDistortion
     """
-    pair = Pair.of(X, embedding, metric)
+    pair = DataEmbeddingPair.of(X, embedding, metric)
     found = distortion_of(pair, n_neighbors)
     if found is None:
         raise ValueError("distances alone have no directions to measure along; pass the data")
     return LocalDistortion(
-        np.column_stack([pair.for_all_rows(column) for column in found.stretch.T])
+        np.column_stack([pair.expand_to_all_rows(column) for column in found.stretch.T])
     )
 
 
-def distortion_of(pair: Pair, n_neighbors: int | None = None) -> LocalDistortion | None:
+def distortion_of(
+    pair: DataEmbeddingPair, n_neighbors: int | None = None
+) -> LocalDistortion | None:
     """Distortion at the points of a pair; None where coordinates of the data are not known."""
     if isinstance(pair.X, NeighborGraph) or pair.precomputed:
         return None
-    default = max(NEIGHBORHOOD, 2 * pair.Y.shape[1])
-    k = pair.check_neighbors(n_neighbors, default, largest=1)
+    default = max(DEFAULT_N_NEIGHBORS, 2 * pair.Y.shape[1])
+    k = pair.check_neighbors(n_neighbors, default, max_fraction=1)
     return LocalDistortion(_stretches(pair.X, pair.Y, pair.neighbors(k)))
 
 

@@ -74,22 +74,22 @@ class KernelLoss:
     losses : list of Estimate
         Mean of (K(x, y) − Σ z_k(x) z_k(y))² over pairs of different points, relative to the mean
         of K(x, y)², for 0, 1, … n_components coordinates.
-    kept : list of Estimate
+    variance_ratios : list of Estimate
         Variance of every coordinate among held-out points over that among training points: near
         1 where it shows a direction of the data, small where it fits chance.
-    enough : float
+    min_ratio : float
         Fraction of its variance that a coordinate must keep to count.
     """
 
     losses: list[Estimate]
-    kept: list[Estimate]
-    enough: float = 0.5
+    variance_ratios: list[Estimate]
+    min_ratio: float = 0.5
 
     @property
-    def best(self) -> int:
+    def best_n_components(self) -> int:
         """How many leading coordinates keep half of their variance on held-out points."""
-        lost = [i for i, fraction in enumerate(self.kept) if fraction < self.enough]
-        return lost[0] if lost else len(self.kept)
+        lost = [i for i, fraction in enumerate(self.variance_ratios) if fraction < self.min_ratio]
+        return lost[0] if lost else len(self.variance_ratios)
 
 
 def kernel_loss(
@@ -125,7 +125,7 @@ def kernel_loss(
     >>> X = rng.normal(size=(300, 40)) * ([9, 7] + 38 * [0.5])  # two directions and noise
     >>> model = KernelPCA(10, kernel="linear").fit(X[:30])
     >>> found = kernel_loss(model, X[30:])
-    >>> found.best, found.losses[2] < 0.01
+    >>> found.best_n_components, found.losses[2] < 0.01
     (2, True)
     """
     kernel: Any = getattr(estimator, "extension_", None)
@@ -142,10 +142,12 @@ def kernel_loss(
         rng = as_generator(random_state, unset=0)
         data = data[np.sort(rng.choice(data.shape[0], max_rows, replace=False))]
     Z = kernel.transform(data) / kernel.unit
-    return KernelLoss(_losses(kernel.among(data), Z), _kept(Z, estimator.embedding_ / kernel.unit))
+    return KernelLoss(
+        _losses(kernel.among(data), Z), _variance_ratios(Z, estimator.embedding_ / kernel.unit)
+    )
 
 
-def _kept(Z: Array, training: Array) -> list[Estimate]:
+def _variance_ratios(Z: Array, training: Array) -> list[Estimate]:
     """Variance of held-out coordinates over that of training ones; 0 for coordinates of none."""
     sizes = np.square(training, dtype=np.float64).mean(axis=0)
     fractions = np.divide(Z**2, sizes, out=np.zeros_like(Z), where=sizes > 0)

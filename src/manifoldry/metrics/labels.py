@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.metrics.distance_rows import distance_rows, map_rows
-from manifoldry.metrics.pair import read_map, sample_points
+from manifoldry.metrics.pair import read_embedding, sample_points
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.checks import check_count
 from manifoldry.util.estimate import Estimate
@@ -44,7 +44,7 @@ def knn_accuracy(
     k = _voters(n_neighbors, Y.shape[0])
     members = choose_index(Y).others(Y, k).indices
     if per_point:
-        return _for_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
+        return _expand_to_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
     return accuracy_of(members, codes)
 
 
@@ -97,7 +97,9 @@ def silhouette(
             "at least 2, and fewer than points"
         )
     if per_point:
-        return _for_all_rows(_silhouettes(Y, codes, counts, np.arange(Y.shape[0])), rows, labels)
+        return _expand_to_all_rows(
+            _silhouettes(Y, codes, counts, np.arange(Y.shape[0])), rows, labels
+        )
     points = sample_points(Y.shape[0], sample, random_state)
     values = _silhouettes(Y, codes, counts, points)
     return Estimate.of_mean(values, Y.shape[0], within=(-1.0, 1.0))
@@ -134,7 +136,7 @@ def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
         Y = read_rows(embedding, least=2)
         rows = np.arange(Y.shape[0])
     else:
-        Y = read_map(embedding)
+        Y = read_embedding(embedding)
         rows = np.flatnonzero(~np.isnan(Y).any(axis=1))
     codes = label_codes(labels, Y.shape[0])
     if len(rows) < 2:
@@ -159,7 +161,7 @@ def label_codes(labels: Any, n: int) -> IntArray:
     return np.asarray(np.unique(names, return_inverse=True)[1]).ravel()
 
 
-def _for_all_rows(values: Array, rows: IntArray, labels: Any) -> Array:
+def _expand_to_all_rows(values: Array, rows: IntArray, labels: Any) -> Array:
     out = np.full(len(labels), np.nan)
     out[rows] = values
     return out

@@ -26,11 +26,11 @@ from manifoldry.util.validation import (
 from manifoldry.util.warn import warn
 
 # Nearest neighbors by default, where a figure is about the surroundings of a point.
-NEIGHBORHOOD = 15
+DEFAULT_N_NEIGHBORS = 15
 
 
 @dataclass(frozen=True, eq=False)
-class Pair:
+class DataEmbeddingPair:
     """Data and their map.
 
     Parameters
@@ -41,7 +41,7 @@ class Pair:
         The map.
     metric : str or callable
         What distances between data are measured in; those on the map are Euclidean.
-    on_map : array of shape (n_samples,)
+    embedded_rows : array of shape (n_samples,)
         Rows of what was passed that are on the map: rows of NaN are points that were left off.
     n_rows : int
         How many rows were passed.
@@ -50,26 +50,28 @@ class Pair:
     X: Matrix | NeighborGraph
     Y: Array
     metric: Any
-    on_map: IntArray
+    embedded_rows: IntArray
     n_rows: int
 
     @classmethod
-    def of(cls, X: Any, embedding: Any, metric: Any = "euclidean", least: int = 3) -> "Pair":
+    def of(
+        cls, X: Any, embedding: Any, metric: Any = "euclidean", min_samples: int = 3
+    ) -> "DataEmbeddingPair":
         """Read data and map: arrays, a fitted estimator as map, or an AnnData and a key."""
-        X, embedding = unwrap(X, embedding)
-        Y = read_map(embedding)
+        X, embedding = unpack_anndata(X, embedding)
+        Y = read_embedding(embedding)
         if isinstance(X, NeighborGraph):
-            return cls._along(X, Y, least)
-        data = read_rows(X, least)
+            return cls._from_graph(X, Y, min_samples)
+        data = read_rows(X, min_samples)
         _check_rows(data.shape[0], Y)
         _check_order(X, embedding)
-        n_rows, on_map = len(Y), np.flatnonzero(~np.isnan(Y).all(axis=1))
-        if len(on_map) < least:
+        n_rows, embedded_rows = len(Y), np.flatnonzero(~np.isnan(Y).all(axis=1))
+        if len(embedded_rows) < min_samples:
             raise ValueError(
-                f"{len(on_map)} of {len(Y)} points are on the map; at least {least} are needed"
+                f"{len(embedded_rows)} of {len(Y)} points are on the map; at least {min_samples} are needed"
             )
-        Y = check_array(Y[on_map], dtype=np.float64, input_name="embedding")
-        pair = cls(data, Y, metric, on_map, n_rows)
+        Y = check_array(Y[embedded_rows], dtype=np.float64, input_name="embedding")
+        pair = cls(data, Y, metric, embedded_rows, n_rows)
         if Y.shape[1] > data.shape[1]:
             warn(
                 f"the map has {Y.shape[1]} columns and the data have {data.shape[1]}: the data "
@@ -78,16 +80,21 @@ class Pair:
             )
         if pair.precomputed:
             _check_distances(data)
-        if len(on_map) == n_rows:
+        if len(embedded_rows) == n_rows:
             return pair
-        return replace(pair, X=data[on_map][:, on_map] if pair.precomputed else data[on_map])
+        return replace(
+            pair,
+            X=data[embedded_rows][:, embedded_rows] if pair.precomputed else data[embedded_rows],
+        )
 
     @classmethod
-    def _along(cls, graph: NeighborGraph, Y: Array, least: int) -> "Pair":
+    def _from_graph(cls, graph: NeighborGraph, Y: Array, min_samples: int) -> "DataEmbeddingPair":
         """Distances along a graph; all its points have to be on the map."""
         _check_rows(graph.n_query, Y)
-        if graph.n_query < least:
-            raise ValueError(f"the graph has {graph.n_query} points; at least {least} are needed")
+        if graph.n_query < min_samples:
+            raise ValueError(
+                f"the graph has {graph.n_query} points; at least {min_samples} are needed"
+            )
         Y = check_array(Y, dtype=np.float64, input_name="embedding")
         return cls(graph, Y, None, np.arange(len(Y)), len(Y))
 
@@ -102,12 +109,12 @@ class Pair:
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     @cached_property
-    def in_data(self) -> DistanceRows:
+    def data_distances(self) -> DistanceRows:
         """Distances between the data."""
         return distance_rows(self.X, self.metric)
 
     @cached_property
-    def on_plane(self) -> DistanceRows:
+    def embedding_distances(self) -> DistanceRows:
         """Distances on the map."""
         return distance_rows(self.Y)
 
@@ -127,7 +134,7 @@ class Pair:
             return graph.indices.reshape(self.n, k)
 
         def nearest(rows: IntArray) -> IntArray:
-            return smallest_entries(self.in_data.nearest_first(rows), k)[0]
+            return smallest_entries(self.data_distances.neighbor_keys(rows), k)[0]
 
         return np.concatenate(map_rows(nearest, np.arange(self.n), self.n))
 
@@ -135,7 +142,7 @@ class Pair:
         """What was given; what was derived from it is made again."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
-    def principal_map(self) -> "Pair | None":
+    def with_pca_embedding(self) -> "DataEmbeddingPair | None":
         """The same data with their principal components as map; None without coordinates."""
         from manifoldry.spectral.pca import PCA
 
@@ -144,7 +151,7 @@ class Pair:
             return None
         return replace(self, Y=PCA(d).fit_transform(self.X).astype(np.float64))
 
-    def pointwise(
+    def mean_or_per_point(
         self,
         values_of: Callable[[IntArray], Array],
         sample: Any,
@@ -156,23 +163,23 @@ class Pair:
         if not per_point:
             points = sample_points(self.n, sample, random_state)
             return Estimate.of_mean(values_of(points), self.n, within)
-        return self.for_all_rows(values_of(np.arange(self.n)))
+        return self.expand_to_all_rows(values_of(np.arange(self.n)))
 
-    def for_all_rows(self, values: Array) -> Array:
+    def expand_to_all_rows(self, values: Array) -> Array:
         """Values of the points on the map as values of all rows; NaN for those left off."""
         out = np.full(self.n_rows, np.nan)
-        out[self.on_map] = values
+        out[self.embedded_rows] = values
         return out
 
-    def check_neighbors(self, n_neighbors: Any, default: int, largest: float) -> int:
-        """A neighborhood's size, at most a fraction `largest` of the other points."""
-        bound = max(1, math.ceil(largest * self.n) - 1)
+    def check_neighbors(self, n_neighbors: Any, default: int, max_fraction: float) -> int:
+        """A neighborhood's size, at most a fraction `max_fraction` of the other points."""
+        bound = max(1, math.ceil(max_fraction * self.n) - 1)
         if n_neighbors is None:
             return min(default, bound)
         k = check_count("n_neighbors", n_neighbors)
         if k > bound:
             raise ValueError(
-                f"n_neighbors={k} must be less than {largest * self.n:g}, for {self.n} points; "
+                f"n_neighbors={k} must be less than {max_fraction * self.n:g}, for {self.n} points; "
                 f"pass n_neighbors={bound} or fewer"
             )
         return k
@@ -210,16 +217,16 @@ def sample_points(
     random_state: RandomState = None,
     *,
     exact_up_to: int = 10_000,
-    drawn: int = 2_000,
+    n_drawn: int = 2_000,
 ) -> IntArray:
     """Rows to take figures on, ascending: "auto", "all", or a number of them out of n.
 
-    "auto" are all up to `exact_up_to`, and beyond so many as are `drawn` at random.
+    "auto" are all up to `exact_up_to`, and beyond so many as are `n_drawn` at random.
     """
     if isinstance(size, str):
         if size not in ("auto", "all"):
             raise ValueError(f"sample={size!r} must be 'auto', 'all' or a number of points")
-        size = n if size == "all" or n <= exact_up_to else drawn
+        size = n if size == "all" or n <= exact_up_to else n_drawn
     size = min(check_count("sample", size, minimum=2), n)
     if size == n:
         return np.arange(n)
@@ -227,7 +234,7 @@ def sample_points(
     return np.sort(rng.choice(n, size, replace=False))
 
 
-def unwrap(X: Any, embedding: Any) -> tuple[Any, Any]:
+def unpack_anndata(X: Any, embedding: Any) -> tuple[Any, Any]:
     """Take data and map out of an AnnData whose ``obsm`` has the map under a name."""
     if not hasattr(X, "obsm"):
         return X, embedding
@@ -245,7 +252,7 @@ def _annotated_data(annotated: Any) -> Any:
     return annotated.obsm.get("X_pca", annotated.X)
 
 
-def described(X: Any, pair: Pair) -> str:
+def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
     """Which data a pair has, in words."""
     if isinstance(pair.X, NeighborGraph):
         return "distances along a graph"
@@ -257,7 +264,7 @@ def described(X: Any, pair: Pair) -> str:
     return f"{pair.X.shape[1]} features{where}"
 
 
-def read_map(embedding: Any) -> Array:
+def read_embedding(embedding: Any) -> Array:
     """Map positions of an array or a fitted estimator; NaN is kept for points left off."""
     if hasattr(embedding, "fit") and not hasattr(embedding, "embedding_"):
         name = type(embedding).__name__

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.metrics.distance_rows import DistanceRows, map_rows
-from manifoldry.metrics.pair import NEIGHBORHOOD, Pair
+from manifoldry.metrics.pair import DEFAULT_N_NEIGHBORS, DataEmbeddingPair
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray, RandomState
@@ -31,30 +31,30 @@ class NeighborRanks:
     n: int
 
     @classmethod
-    def of_map(cls, pair: Pair, k: int, points: IntArray) -> "NeighborRanks":
+    def of_embedding(cls, pair: DataEmbeddingPair, k: int, points: IntArray) -> "NeighborRanks":
         """Ranks in the data of the nearest on the map."""
-        return cls._between(pair.on_plane, pair.in_data, k, points)
+        return cls._between(pair.embedding_distances, pair.data_distances, k, points)
 
     @classmethod
-    def of_data(cls, pair: Pair, k: int, points: IntArray) -> "NeighborRanks":
+    def of_data(cls, pair: DataEmbeddingPair, k: int, points: IntArray) -> "NeighborRanks":
         """Ranks on the map of the nearest in the data."""
-        return cls._between(pair.in_data, pair.on_plane, k, points)
+        return cls._between(pair.data_distances, pair.embedding_distances, k, points)
 
     @classmethod
     def _between(
         cls, near: DistanceRows, other: DistanceRows, k: int, points: IntArray
     ) -> "NeighborRanks":
         def ranks(block: IntArray) -> IntArray:
-            chosen = smallest_entries(near.nearest_first(block), k)[0]
-            return ranks_of(other.nearest_first(block), chosen)
+            chosen = smallest_entries(near.neighbor_keys(block), k)[0]
+            return ranks_of(other.neighbor_keys(block), chosen)
 
         return cls(np.concatenate(map_rows(ranks, points, near.n)), points, near.n)
 
-    def within(self, k: int) -> Array:
+    def preservation(self, k: int) -> Array:
         """Fraction of each point's k nearest that are among its k nearest on the other side."""
         return (self.ranks[:, :k] <= k).mean(axis=1)
 
-    def intrusion(self, k: int) -> Array:
+    def rank_penalty(self, k: int) -> Array:
         """How far beyond rank k each point's k nearest are, from 0 to 1 for the worst case."""
         beyond = np.maximum(self.ranks[:, :k] - k, 0).sum(axis=1)
         return np.asarray(beyond * 2.0 / (k * (2 * self.n - 3 * k - 1)))
@@ -129,10 +129,10 @@ def trustworthiness(
     >>> trustworthiness(X, flat) < 0.98 < continuity(X, flat)
     True
     """
-    pair = Pair.of(X, embedding, metric)
-    k = pair.check_neighbors(n_neighbors, default=5, largest=1 / 2)
-    return pair.pointwise(
-        lambda points: 1 - NeighborRanks.of_map(pair, k, points).intrusion(k),
+    pair = DataEmbeddingPair.of(X, embedding, metric)
+    k = pair.check_neighbors(n_neighbors, default=5, max_fraction=1 / 2)
+    return pair.mean_or_per_point(
+        lambda points: 1 - NeighborRanks.of_embedding(pair, k, points).rank_penalty(k),
         sample,
         per_point,
         random_state,
@@ -154,10 +154,10 @@ def continuity(
     Trustworthiness with data and map exchanged: it charges maps that tear the data apart.
     Parameters and result are those of :func:`trustworthiness`.
     """
-    pair = Pair.of(X, embedding, metric)
-    k = pair.check_neighbors(n_neighbors, default=5, largest=1 / 2)
-    return pair.pointwise(
-        lambda points: 1 - NeighborRanks.of_data(pair, k, points).intrusion(k),
+    pair = DataEmbeddingPair.of(X, embedding, metric)
+    k = pair.check_neighbors(n_neighbors, default=5, max_fraction=1 / 2)
+    return pair.mean_or_per_point(
+        lambda points: 1 - NeighborRanks.of_data(pair, k, points).rank_penalty(k),
         sample,
         per_point,
         random_state,
@@ -179,10 +179,10 @@ def neighbor_preservation(
     The same as Q_NX at `n_neighbors`, by default 15. Parameters and result are those of
     :func:`trustworthiness`.
     """
-    pair = Pair.of(X, embedding, metric)
-    k = pair.check_neighbors(n_neighbors, default=NEIGHBORHOOD, largest=1)
-    return pair.pointwise(
-        lambda points: NeighborRanks.of_map(pair, k, points).within(k),
+    pair = DataEmbeddingPair.of(X, embedding, metric)
+    k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1)
+    return pair.mean_or_per_point(
+        lambda points: NeighborRanks.of_embedding(pair, k, points).preservation(k),
         sample,
         per_point,
         random_state,

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from manifoldry.metrics.pair import read_map
+from manifoldry.metrics.pair import read_embedding
 from manifoldry.util.checks import check_option
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
@@ -14,7 +14,7 @@ from manifoldry.util.validation import power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class Alignment:
     """The motion that takes some points nearest to others in the sum of squares.
 
     Fitted on the points two maps have in common, it takes the other points of one along.
@@ -31,10 +31,10 @@ class Motion:
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldry.metrics import Motion
+    >>> from manifoldry.metrics import Alignment
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> motion = Motion.fit(X[:40], 3 * X[:40, ::-1] + 5, allow="similarity")
-    >>> np.allclose(motion.apply(X[40:]), 3 * X[40:, ::-1] + 5)
+    >>> alignment = Alignment.fit(X[:40], 3 * X[:40, ::-1] + 5, allow="similarity")
+    >>> np.allclose(alignment.apply(X[40:]), 3 * X[40:, ::-1] + 5)
     True
     """
 
@@ -56,7 +56,7 @@ class Motion:
             Rotation, reflection and shift; one change of scale as well; or any linear map and
             shift.
         """
-        check_option("allow", allow, MOTIONS)
+        check_option("allow", allow, ALIGNMENTS)
         source, goal = embedding.mean(axis=0), target.mean(axis=0)
         Y, T = embedding - source, target - goal
         units = power_of_two_scale(Y), power_of_two_scale(T)
@@ -78,42 +78,42 @@ def _affine(Y: Array, T: Array, units: Units) -> Fitted:
 
 
 def _similar(Y: Array, T: Array, units: Units) -> Fitted:
-    return _turned(Y.T @ Y, Y.T @ T, stretch=True), *units
+    return _scaled_rotation(Y.T @ Y, Y.T @ T, scale=True), *units
 
 
 def _rigid(Y: Array, T: Array, units: Units) -> Fitted:
     """Find a turn in one unit for both: their ratio is what a rigid motion must not change."""
     unit = max(units)
     Y, T = Y * (units[0] / unit), T * (units[1] / unit)
-    return _turned(Y.T @ Y, Y.T @ T, stretch=False), 1.0, 1.0
+    return _scaled_rotation(Y.T @ Y, Y.T @ T, scale=False), 1.0, 1.0
 
 
 _FITS = {"rigid": _rigid, "similarity": _similar, "affine": _affine}
-MOTIONS = tuple(_FITS)
+ALIGNMENTS = tuple(_FITS)
 
 
-def _turned(
-    YY: Array, YT: Array, stretch: bool, *, max_turns: int = 1000, settled: float = 1e-12
+def _scaled_rotation(
+    YY: Array, YT: Array, scale: bool, *, max_iter: int = 1000, tol: float = 1e-12
 ) -> Array:
     """The rotation or reflection R, and factor c, that bring centered Y nearest to T: c·R.
 
     From YᵀY and YᵀT. Where Y has more columns than T, which of them to leave out is part of the
     question and has no closed form: T is filled up with what the present turn says, and turned onto
-    again, which never makes it worse, until it has `settled`.
+    again, which never makes it worse, until it has `tol`.
     """
     p, q = YT.shape
     if p <= q:
-        U, strengths, Vt = np.linalg.svd(YT, full_matrices=False)
+        U, singular_values, Vt = np.linalg.svd(YT, full_matrices=False)
         size = float(np.trace(YY))
-        return np.asarray((strengths.sum() / size if stretch and size > 0 else 1.0) * U @ Vt)
+        return np.asarray((singular_values.sum() / size if scale and size > 0 else 1.0) * U @ Vt)
     R = _nearest_rotation(np.hstack([YT, np.zeros((p, p - q))]))
     factor = 1.0
-    for _ in range(max_turns):
-        factor = _factor(YY, YT, R[:, :q]) if stretch else 1.0
+    for _ in range(max_iter):
+        factor = _factor(YY, YT, R[:, :q]) if scale else 1.0
         before, R = R, _nearest_rotation(np.hstack([YT, factor * YY @ R[:, q:]]))
-        if np.abs(R - before).max() < settled:
+        if np.abs(R - before).max() < tol:
             break
-    return (_factor(YY, YT, R[:, :q]) if stretch else 1.0) * R[:, :q]
+    return (_factor(YY, YT, R[:, :q]) if scale else 1.0) * R[:, :q]
 
 
 def _nearest_rotation(C: Array) -> Array:
@@ -141,7 +141,7 @@ def spread_of(Y: Array) -> float:
     return unit * float(np.sqrt(((offsets / unit) ** 2).sum(axis=1).mean()))
 
 
-def motion_between(Y: Array, target: Array, allow: str) -> Motion:
+def fit_alignment(Y: Array, target: Array, allow: str) -> Alignment:
     """The motion of one map onto another by the points on both."""
     common = np.isfinite(Y).all(axis=1) & np.isfinite(target).all(axis=1)
     needed = target.shape[1] + 2  # an affine map takes one fewer anywhere
@@ -150,7 +150,7 @@ def motion_between(Y: Array, target: Array, allow: str) -> Motion:
             f"{common.sum()} points are on both maps; {needed} or more tell a change from a "
             "motion: refit on more points"
         )
-    return Motion.fit(Y[common], target[common], allow)
+    return Alignment.fit(Y[common], target[common], allow)
 
 
 def distances(Y: Array, target: Array, unit: float) -> Array:
@@ -176,17 +176,17 @@ class Procrustes:
     Attributes
     ----------
     aligned : array of shape (n_samples, n_target)
-        The map after the best motion.
+        The map after the best alignment.
     error : float
         What is left of the target: root of the squared distances over the target's own spread.
         0 is a perfect match; 1 no better than its mean.
-    motion : Motion
+    alignment : Alignment
         What was done; its ``apply`` takes further points of the same map along.
     """
 
     aligned: Array
     error: float
-    motion: Motion
+    alignment: Alignment
 
 
 def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procrustes:
@@ -211,14 +211,14 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
     >>> procrustes(turned, X).error < 1e-12, procrustes(turned, X, "rigid").error > 1
     (True, True)
     """
-    Y, T = read_map(embedding), read_map(target)
+    Y, T = read_embedding(embedding), read_embedding(target)
     check_consistent_length(Y, T)
     common = ~np.isnan(Y).any(axis=1) & ~np.isnan(T).any(axis=1)
     if common.sum() < 2:
         raise ValueError(f"{common.sum()} points are on both maps (not NaN); at least 2 are needed")
-    motion = Motion.fit(Y[common], T[common], allow)
-    moved, Y, T = motion.apply(Y), Y[common], T[common]
-    unit = power_of_two_scale(T - motion.target)  # squares of tiny or huge maps have no digits
-    spread = float(np.linalg.norm((T - motion.target) / unit))
+    alignment = Alignment.fit(Y[common], T[common], allow)
+    moved, Y, T = alignment.apply(Y), Y[common], T[common]
+    unit = power_of_two_scale(T - alignment.target)  # squares of tiny or huge maps have no digits
+    spread = float(np.linalg.norm((T - alignment.target) / unit))
     left = float(np.linalg.norm((moved[common] - T) / unit))
-    return Procrustes(moved, left / spread if spread > 0 else float(left > 0), motion)
+    return Procrustes(moved, left / spread if spread > 0 else float(left > 0), alignment)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.extension.regression import coordinate_redundancy
-from manifoldry.metrics.pair import read_map
+from manifoldry.metrics.pair import read_embedding
 from manifoldry.util.typing import Array
 
 
@@ -36,5 +36,5 @@ def redundancy(embedding: Any) -> Array:
     >>> redundancy(np.column_stack([np.cos(x), np.cos(2 * x), rng.normal(size=300)])).round(1)
     array([1., 0., 1.])
     """
-    Y = read_map(embedding)
+    Y = read_embedding(embedding)
     return coordinate_redundancy(Y[~np.isnan(Y).any(axis=1)])

@@ -26,7 +26,7 @@ from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)
-class Refitter:
+class SubsetFitter:
     """Fits copies of an estimator on chosen rows of the data.
 
     Maps have a row for every row of the data, NaN where a point is not on the map.
@@ -39,30 +39,30 @@ class Refitter:
     threads: int | None  # for estimators that have n_jobs; None leaves it to them
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, n_jobs: int | None) -> Refitter:
+    def of(cls, estimator: Any, X: Any, n_jobs: int | None) -> SubsetFitter:
         """Check what can be checked before the first fit."""
         _check_estimator(estimator)
-        X, pairwise = _readable(X), _is_pairwise(estimator)
+        X, pairwise = _as_indexable(X), _is_pairwise(estimator)
         if pairwise:
             X = X if sparse.issparse(X) else np.atleast_2d(np.asarray(X))
             check_square(X, "values")
-        return cls(estimator, X, _num_samples(X), pairwise, _fraction(n_jobs))
+        return cls(estimator, X, _num_samples(X), pairwise, _threads_per_fit(n_jobs))
 
-    def fit(self, rows: IntArray, seed: int) -> Refit:
+    def fit(self, rows: IntArray, seed: int) -> SubsetFit:
         """Fit a copy on some rows."""
         rows = np.sort(rows)
-        model = _prepared(self.estimator, seed, self.threads)
-        found = model.fit_transform(self._part(rows, rows))
-        return Refit(self, model, rows, self._everywhere(found, rows))
+        model = _clone_with_seed(self.estimator, seed, self.threads)
+        found = model.fit_transform(self._subset(rows, rows))
+        return SubsetFit(self, model, rows, self._expand_to_all_rows(found, rows))
 
-    def place(self, model: Any, fitted: IntArray, rows: IntArray) -> Array:
+    def transform(self, model: Any, fitted: IntArray, rows: IntArray) -> Array:
         """Let a model fitted on some rows place others."""
-        return self._everywhere(model.transform(self._part(rows, fitted)), rows)
+        return self._expand_to_all_rows(model.transform(self._subset(rows, fitted)), rows)
 
-    def _part(self, rows: IntArray, columns: IntArray) -> Any:
+    def _subset(self, rows: IntArray, columns: IntArray) -> Any:
         return self.X[np.ix_(rows, columns)] if self.pairwise else _safe_indexing(self.X, rows)
 
-    def _everywhere(self, found: Any, rows: IntArray) -> Array:
+    def _expand_to_all_rows(self, found: Any, rows: IntArray) -> Array:
         Y = np.asarray(found)
         if Y.ndim != 2 or len(Y) != len(rows) or Y.dtype.kind not in "fiu":
             raise ValueError(
@@ -75,22 +75,22 @@ class Refitter:
 
 
 @dataclass(frozen=True, eq=False)
-class Refit:
+class SubsetFit:
     """A copy fitted on some rows, and their map."""
 
-    refitter: Refitter
+    fitter: SubsetFitter
     model: Any
     rows: IntArray
     embedding: Array
 
     @property
-    def can_place(self) -> bool:
+    def has_transform(self) -> bool:
         """Whether the estimator takes new points at all."""
         return hasattr(self.model, "transform")
 
-    def place(self, rows: IntArray) -> Array:
+    def transform(self, rows: IntArray) -> Array:
         """Where rows that the copy was not fitted on belong on its map."""
-        return self.refitter.place(self.model, self.rows, rows)
+        return self.fitter.transform(self.model, self.rows, rows)
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -102,7 +102,7 @@ def _check_estimator(estimator: Any) -> None:
         )
 
 
-def _readable(X: Any) -> Any:
+def _as_indexable(X: Any) -> Any:
     """Data whose rows can be chosen."""
     refuse_masked(X)
     if not (hasattr(X, "__len__") or hasattr(X, "shape")):
@@ -117,7 +117,7 @@ def _is_pairwise(estimator: Any) -> bool:
     return bool(tagged) or getattr(estimator, "metric", None) == "precomputed"
 
 
-def _fraction(n_jobs: int | None) -> int | None:
+def _threads_per_fit(n_jobs: int | None) -> int | None:
     """Threads that a fit may use where several run at once."""
     from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
@@ -127,7 +127,7 @@ def _fraction(n_jobs: int | None) -> int | None:
     return max(1, cpu_count() // workers) if workers > 1 else None
 
 
-def _prepared(estimator: Any, seed: int, threads: int | None) -> Any:
+def _clone_with_seed(estimator: Any, seed: int, threads: int | None) -> Any:
     """A copy with a seed of its own, where the user gave none, and its fraction of the cores."""
     model = clone(estimator)
     settings: dict[str, Any] = {}
@@ -141,7 +141,7 @@ def _prepared(estimator: Any, seed: int, threads: int | None) -> Any:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskResult:
     """What a task returned, or why it did not, and the warnings on the way."""
 
     value: Any = None
@@ -149,36 +149,36 @@ class Outcome:
     warnings: frozenset[tuple[type[Warning], str]] = frozenset()
 
 
-def run(
+def run_tasks(
     task: Callable[..., Any],
     jobs: Iterable[tuple[Any, ...]],
     total: int,
     n_jobs: int | None,
     verbose: bool,
     what: str = "refits",
-) -> Iterator[Outcome]:
+) -> Iterator[TaskResult]:
     """Outcomes of a task for all jobs, in their order, by several processes."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]  # it ships no types
 
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_watched)(task, job) for job in jobs
+        delayed(_run_task)(task, job) for job in jobs
     )
     return progress(done, total, what, verbose)
 
 
-def _watched(task: Callable[..., Any], job: tuple[Any, ...]) -> Outcome:
+def _run_task(task: Callable[..., Any], job: tuple[Any, ...]) -> TaskResult:
     # One thread of BLAS whatever n_jobs: more processes would compete for the cores, and sums in
     # another order are other numbers, which chaotic methods such as t-SNE make visible.
-    with one_blas_thread(), _recorded() as seen:
+    with one_blas_thread(), _record_warnings() as seen:
         try:
-            outcome = Outcome(task(*job))
+            result = TaskResult(task(*job))
         except Exception as error:
-            outcome = Outcome(error=describe(error))
-    return replace(outcome, warnings=frozenset((w.category, str(w.message)) for w in seen))
+            result = TaskResult(error=describe_error(error))
+    return replace(result, warnings=frozenset((w.category, str(w.message)) for w in seen))
 
 
 @contextmanager
-def _recorded() -> Iterator[list[Any]]:
+def _record_warnings() -> Iterator[list[Any]]:
     """Collect warnings, which would otherwise come once per fit; not where threads share them."""
     if threading.current_thread() is not threading.main_thread():
         yield []
@@ -190,14 +190,14 @@ def _recorded() -> Iterator[list[Any]]:
         yield seen
 
 
-def describe(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """An error in one line."""
     return f"{type(error).__name__}: {error}"
 
 
-def settle(outcomes: list[Outcome], what: str = "refits") -> tuple[str, ...]:
+def report_failures(results: list[TaskResult], what: str = "refits") -> tuple[str, ...]:
     """Pass on what went wrong, each thing once; refuse results of which most are missing."""
-    total, failures = len(outcomes), tuple(outcome.error for outcome in outcomes if outcome.error)
+    total, failures = len(results), tuple(result.error for result in results if result.error)
     if 2 * len(failures) > total:
         raise RuntimeError(
             f"{len(failures)} of {total} {what} failed, too many to say anything; the first: "
@@ -208,8 +208,8 @@ def settle(outcomes: list[Outcome], what: str = "refits") -> tuple[str, ...]:
             f"{len(failures)} of {total} {what} failed and are left out; the first: {failures[0]}",
             ManifoldryWarning,
         )
-    counts = Counter(category for o in outcomes for category in {c for c, _ in o.warnings})
-    first = {c: text for o in reversed(outcomes) for c, text in sorted(o.warnings, key=str)}
+    counts = Counter(category for o in results for category in {c for c, _ in o.warnings})
+    first = {c: text for o in reversed(results) for c, text in sorted(o.warnings, key=str)}
     for category, count in counts.items():
         warn(f"in {count} of {total} {what}: {first[category]}", category)
     return failures

@@ -9,13 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from manifoldry.metrics.procrustes import (
-    MOTIONS,
+    ALIGNMENTS,
     distances,
+    fit_alignment,
     mean_estimate,
-    motion_between,
     spread_of,
 )
-from manifoldry.metrics.refits import Outcome, Refitter, run, settle
+from manifoldry.metrics.refits import SubsetFitter, TaskResult, report_failures, run_tasks
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,
@@ -138,53 +138,55 @@ def sensitivity(
     >>> bool(found.variability[1] > found.variability[0])
     True
     """
-    check_option("allow", allow, MOTIONS)
+    check_option("allow", allow, ALIGNMENTS)
     n_splits = check_count("n_splits", n_splits)
-    refitter = Refitter.of(estimator, X, n_jobs)
+    fitter = SubsetFitter.of(estimator, X, n_jobs)
     if not hasattr(estimator, "transform"):
         raise TypeError(
             f"{type(estimator).__name__} has no transform, so it places no new points; use "
             "stability, which does without"
         )
-    sizes = _sizes(fractions, refitter.n)
-    left_out = _left_out(n_left_out, refitter.n - 2 * int(sizes[-1]))
+    sizes = _sizes(fractions, fitter.n)
+    left_out = _left_out(n_left_out, fitter.n - 2 * int(sizes[-1]))
     seeds = as_generator(random_state, unset=0).integers(2**31, size=n_splits)
     with one_blas_thread():  # what is wrong with all the data is best told at once
-        spread_of(refitter.fit(np.arange(refitter.n), int(seeds[0])).embedding)
+        spread_of(fitter.fit(np.arange(fitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
-    task = _Exchange(refitter, allow, left_out)
-    outcomes = list(run(task, jobs, len(jobs), n_jobs, verbose, what="splits"))
-    failures = settle(outcomes, what="splits")
-    found = np.array([_pair(outcome) for outcome in outcomes]).reshape(len(sizes), n_splits, 2)
-    return _summarized(sizes / refitter.n, found[..., 0], found[..., 1], failures)
+    task = _Exchange(fitter, allow, left_out)
+    results = list(run_tasks(task, jobs, len(jobs), n_jobs, verbose, what="splits"))
+    failures = report_failures(results, what="splits")
+    found = np.array([_split_values(result) for result in results]).reshape(len(sizes), n_splits, 2)
+    return _summarize(sizes / fitter.n, found[..., 0], found[..., 1], failures)
 
 
 @dataclass(frozen=True, eq=False)
 class _Exchange:
     """Variability and out-of-sample error of one split."""
 
-    refitter: Refitter
+    fitter: SubsetFitter
     allow: str
     n_left_out: int | None
 
     def __call__(self, size: int, seed: int) -> tuple[float, float]:
-        order = np.random.default_rng(seed).permutation(self.refitter.n)
+        order = np.random.default_rng(seed).permutation(self.fitter.n)
         R1, R2, F = np.split(order, [size, 2 * size])
-        first, second = (self.refitter.fit(np.append(F, R), seed).embedding for R in (R1, R2))
+        first, second = (self.fitter.fit(np.append(F, R), seed).embedding for R in (R1, R2))
         unit = spread_of(first)
         first[R1] = np.nan  # maps are aligned and compared on F
-        moved = motion_between(second, first, self.allow).apply(second)
+        moved = fit_alignment(second, first, self.allow).apply(second)
         variability = float(np.nanmean(distances(moved, first, unit)))
         # The last of F, which belong to it at every size.
         tested = F if self.n_left_out is None else F[-self.n_left_out :]
-        misplaced = [self._misplaced(s, np.append(F, R1), first, unit, seed) for s in tested]
-        return variability, _measured_mean(misplaced)
+        errors = [self._out_of_sample_error(s, np.append(F, R1), first, unit, seed) for s in tested]
+        return variability, _measured_mean(errors)
 
-    def _misplaced(self, s: int, rows: IntArray, target: Array, unit: float, seed: int) -> float:
+    def _out_of_sample_error(
+        self, s: int, rows: IntArray, target: Array, unit: float, seed: int
+    ) -> float:
         """How far from its place point s is put by a model that has not seen it."""
-        without = self.refitter.fit(rows[rows != s], seed)
-        motion = motion_between(without.embedding, target, self.allow)
-        placed = motion.apply(without.place(np.array([s]))[[s]])
+        without = self.fitter.fit(rows[rows != s], seed)
+        alignment = fit_alignment(without.embedding, target, self.allow)
+        placed = alignment.apply(without.transform(np.array([s]))[[s]])
         return float(distances(placed, target[[s]], unit)[0])
 
 
@@ -195,11 +197,11 @@ def _measured_mean(errors: list[float]) -> float:
     return float(measured.mean())
 
 
-def _pair(outcome: Outcome) -> tuple[float, float]:
-    return (np.nan, np.nan) if outcome.error else outcome.value
+def _split_values(result: TaskResult) -> tuple[float, float]:
+    return (np.nan, np.nan) if result.error else result.value
 
 
-def _summarized(
+def _summarize(
     fractions: Array, variabilities: Array, errors: Array, failures: tuple[str, ...]
 ) -> Sensitivity:
     difference = variabilities - errors
@@ -215,10 +217,10 @@ def _summarized(
     )
 
 
-def _crossing(fractions: Array, curves: Array, draws: int = 2000) -> Estimate:
+def _crossing(fractions: Array, curves: Array, n_bootstrap: int = 2000) -> Estimate:
     """Where the mean of the curves (one per column, from fraction 0 on) becomes 0.
 
-    The interval is that of so many `draws` of the curves.
+    The interval is that of so many `n_bootstrap` of the curves.
     """
     curves = curves[:, np.isfinite(curves).all(axis=0)]
     n = curves.shape[1]
@@ -229,7 +231,7 @@ def _crossing(fractions: Array, curves: Array, draws: int = 2000) -> Estimate:
     if n == 1:
         return Estimate(value, 0.0, np.inf)
     rng = np.random.default_rng(0)
-    means = curves[:, rng.integers(n, size=(draws, n))].mean(axis=2)
+    means = curves[:, rng.integers(n, size=(n_bootstrap, n))].mean(axis=2)
     drawn = np.array([_first_zero(x, y) for y in means.T])
     tail = (1 - CONFIDENCE) / 2
     # Between infinite crossings there is nothing to interpolate.
@@ -248,21 +250,21 @@ def _first_zero(x: Array, y: Array) -> float:
     return float(x[i - 1] - y[i - 1] * (x[i] - x[i - 1]) / (y[i] - y[i - 1]))
 
 
-def _sizes(fractions: Iterable[float], n: int, fewest: int = 4) -> IntArray:
+def _sizes(fractions: Iterable[float], n: int, min_fixed: int = 4) -> IntArray:
     """Numbers of points to exchange, each once.
 
-    A map of one coordinate can be aligned by the `fewest` fixed points with one left out.
+    A map of one coordinate can be aligned by the `min_fixed` fixed points with one left out.
     """
     given = fractions if isinstance(fractions, Iterable) else [fractions]
     fractions = [check_positive("fractions", fraction) for fraction in given]
     if not fractions:
         raise ValueError("fractions is empty; pass one or more, such as [0.01, 0.05]")
     sizes = np.unique([max(1, round(fraction * n)) for fraction in fractions])
-    if n - 2 * sizes[-1] < fewest:
+    if n - 2 * sizes[-1] < min_fixed:
         raise ValueError(
             f"fractions={max(fractions)} of n_samples={n} leaves {n - 2 * sizes[-1]} fixed points; "
-            f"{fewest} or more are needed: pass at most {(n - fewest) / 2 / max(n, 1):.3g}"
-            + (", or add points" if n < fewest + 2 else "")
+            f"{min_fixed} or more are needed: pass at most {(n - min_fixed) / 2 / max(n, 1):.3g}"
+            + (", or add points" if n < min_fixed + 2 else "")
         )
     return sizes
 

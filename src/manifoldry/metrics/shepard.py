@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from manifoldry.metrics.pair import Pair
+from manifoldry.metrics.pair import DataEmbeddingPair
 from manifoldry.util.checks import as_generator
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.threads import map_threads
@@ -111,11 +111,11 @@ def shepard(
     -------
     Shepard
     """
-    return shepard_of(Pair.of(X, embedding, metric), random_state)
+    return shepard_of(DataEmbeddingPair.of(X, embedding, metric), random_state)
 
 
 def shepard_of(
-    pair: Pair,
+    pair: DataEmbeddingPair,
     random_state: RandomState = None,
     *,
     all_pairs_up_to: int = 3000,
@@ -132,7 +132,10 @@ def shepard_of(
 
     def distances(points: IntArray) -> tuple[Array, Array]:
         upper = np.triu_indices(len(points), 1)
-        data, on_map = pair.in_data.among(points)[upper], pair.on_plane.among(points)[upper]
+        data, on_map = (
+            pair.data_distances.among(points)[upper],
+            pair.embedding_distances.among(points)[upper],
+        )
         finite = np.isfinite(data)  # components of a graph are infinitely far from each other
         return data[finite], on_map[finite]
 
@@ -146,9 +149,9 @@ def shepard_of(
     return Shepard(data, on_map, () if exact else tuple(starts[chosen].tolist()))
 
 
-def _groups(pair: Pair, size: int, random_state: RandomState) -> list[IntArray]:
+def _groups(pair: DataEmbeddingPair, size: int, random_state: RandomState) -> list[IntArray]:
     rng = as_generator(random_state, unset=0)
-    return [rng.choice(pair.n, size, False) for _ in range(pair.in_data.n_groups)]
+    return [rng.choice(pair.n, size, False) for _ in range(pair.data_distances.n_groups)]
 
 
 def _kruskal(data: Array, on_map: Array) -> float:

@@ -10,13 +10,19 @@ import numpy as np
 
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics.procrustes import (
-    MOTIONS,
+    ALIGNMENTS,
     distances,
+    fit_alignment,
     mean_estimate,
-    motion_between,
     spread_of,
 )
-from manifoldry.metrics.refits import Outcome, Refitter, describe, run, settle
+from manifoldry.metrics.refits import (
+    SubsetFitter,
+    TaskResult,
+    describe_error,
+    report_failures,
+    run_tasks,
+)
 from manifoldry.util.checks import as_generator, check_count, check_option, check_positive
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.threads import one_blas_thread
@@ -60,7 +66,7 @@ class Stability:
     maps : array of shape (n_resamples, n_samples, n_components), or None
         The refits moved onto `embedding`, if they were to be kept, left-out points where
         ``transform`` put them.
-    moves : (float, float)
+    thresholds : (float, float)
         Variabilities from which points are said to move some, and much.
     """
 
@@ -74,13 +80,13 @@ class Stability:
     n_resamples: int
     failures: tuple[str, ...] = field(repr=False)
     maps: Array | None = field(repr=False)
-    moves: tuple[float, float] = field(default=(0.1, 0.3), repr=False)
+    thresholds: tuple[float, float] = field(default=(0.1, 0.3), repr=False)
 
     def __str__(self) -> str:
         return "\n".join(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
-        grade = sum(self.variability > bound for bound in self.moves)
+        grade = sum(self.variability > bound for bound in self.thresholds)
         yield (
             "The map comes out again: ",
             "The map comes out again in the main: ",
@@ -166,81 +172,81 @@ def stability(
     >>> print(found)  # doctest: +ELLIPSIS
     The map comes out again: made from parts of the data, its points move by ...
     """
-    check_option("allow", allow, MOTIONS)
+    check_option("allow", allow, ALIGNMENTS)
     n_resamples = check_count("n_resamples", n_resamples)
     rng = as_generator(random_state, unset=0)
     seeds = rng.integers(2**31, size=n_resamples + 1)
-    refitter = Refitter.of(estimator, X, n_jobs)
-    _left_out_count(fraction, refitter.n, 1)  # before the first fit, which may take long
+    fitter = SubsetFitter.of(estimator, X, n_jobs)
+    _left_out_count(fraction, fitter.n, 1)  # before the first fit, which may take long
     with one_blas_thread():
-        reference = refitter.fit(np.arange(refitter.n), int(seeds[-1])).embedding
-    task = _Move(refitter, reference, spread_of(reference), allow, keep_maps)
+        reference = fitter.fit(np.arange(fitter.n), int(seeds[-1])).embedding
+    task = _RefitTask(fitter, reference, spread_of(reference), allow, keep_maps)
     n_out = _left_out_count(fraction, *reference.shape)
     if keep_maps:
-        _plan(n_resamples, reference)
-    parts = _parts(refitter.n, n_out, rng)
-    jobs = ((next(parts), int(seed)) for seed in seeds[:-1])
-    tally = _Tally.empty(refitter.n)
-    for outcome in run(task, jobs, n_resamples, n_jobs, verbose):
-        tally.add(outcome)
-    return tally.result(reference)
+        _check_memory(n_resamples, reference)
+    left_out_sets = _left_out_sets(fitter.n, n_out, rng)
+    jobs = ((next(left_out_sets), int(seed)) for seed in seeds[:-1])
+    accumulated = _Accumulator.empty(fitter.n)
+    for result in run_tasks(task, jobs, n_resamples, n_jobs, verbose):
+        accumulated.add(result)
+    return accumulated.result(reference)
 
 
 @dataclass(frozen=True, eq=False)
-class _Moved:
+class _AlignedRefit:
     """One refit, moved onto the reference."""
 
     distance: Array  # from the reference, of kept and left-out points
     left_out: IntArray
     embedding: Array | None
-    complaint: str  # of transform
+    transform_error: str  # of transform
 
 
 @dataclass(frozen=True, eq=False)
-class _Move:
+class _RefitTask:
     """Refit without some points, move the map onto the reference, place the points."""
 
-    refitter: Refitter
+    fitter: SubsetFitter
     reference: Array
     spread: float
     allow: str
     keep: bool
 
-    def __call__(self, left_out: IntArray, seed: int) -> _Moved:
-        kept = np.setdiff1d(np.arange(self.refitter.n), left_out)
-        refit = self.refitter.fit(kept, seed)
-        motion = motion_between(refit.embedding, self.reference, self.allow)
-        moved, complaint = motion.apply(refit.embedding), ""
-        if refit.can_place:
+    def __call__(self, left_out: IntArray, seed: int) -> _AlignedRefit:
+        kept = np.setdiff1d(np.arange(self.fitter.n), left_out)
+        refit = self.fitter.fit(kept, seed)
+        alignment = fit_alignment(refit.embedding, self.reference, self.allow)
+        moved, transform_error = alignment.apply(refit.embedding), ""
+        if refit.has_transform:
             try:
-                moved[left_out] = motion.apply(refit.place(left_out)[left_out])
+                moved[left_out] = alignment.apply(refit.transform(left_out)[left_out])
             except Exception as error:  # the refit is worth having all the same
-                complaint = f"transform: {describe(error)}"
+                transform_error = f"transform: {describe_error(error)}"
         distance = distances(moved, self.reference, self.spread)
         embedding = moved if self.keep else None
-        return _Moved(distance, left_out, embedding, complaint)
+        return _AlignedRefit(distance, left_out, embedding, transform_error)
 
 
 @dataclass(eq=False)
-class _Tally:
+class _Accumulator:
     """Sums over refits as they come in, so that none has to be kept."""
 
     squares: Array  # (2, n): sums of squared distances of points kept, and of points left out
     counts: IntArray
     errors: list[tuple[float, float]] = field(default_factory=list)  # kept, left out
     maps: list[Array] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    complaints: list[str] = field(default_factory=list)
+    results: list[TaskResult] = field(default_factory=list)
+    transform_errors: list[str] = field(default_factory=list)
 
     @classmethod
-    def empty(cls, n: int) -> _Tally:
+    def empty(cls, n: int) -> _Accumulator:
         return cls(np.zeros((2, n)), np.zeros((2, n), dtype=np.intp))
 
-    def add(self, outcome: Outcome) -> None:
-        self.outcomes.append(replace(outcome, value=None))
-        if outcome.error:
+    def add(self, result: TaskResult) -> None:
+        self.results.append(replace(result, value=None))
+        if result.error:
             return
-        moved: _Moved = outcome.value
+        moved: _AlignedRefit = result.value
         measured = np.isfinite(moved.distance)
         out = np.zeros(len(measured), dtype=bool)
         out[moved.left_out] = True
@@ -248,14 +254,14 @@ class _Tally:
         squares = np.where(roles, moved.distance**2, 0.0)
         self.squares += squares
         self.counts += roles
-        self.errors.append(tuple(_roots(squares.sum(axis=1), roles.sum(axis=1))))
-        self.complaints += [moved.complaint] if moved.complaint else []
+        self.errors.append(tuple(_root_means(squares.sum(axis=1), roles.sum(axis=1))))
+        self.transform_errors += [moved.transform_error] if moved.transform_error else []
         self.maps += [] if moved.embedding is None else [moved.embedding]
 
     def result(self, embedding: Array) -> Stability:
-        failures = settle(self.outcomes) + self._settled_complaints()
+        failures = report_failures(self.results) + self._report_transform_errors()
         kept, out = np.array(self.errors).T
-        per_point = _roots(self.squares, self.counts)
+        per_point = _root_means(self.squares, self.counts)
         placed = np.isfinite(out).any()
         return Stability(
             mean_estimate(kept, least=0.0),
@@ -270,17 +276,17 @@ class _Tally:
             np.stack(self.maps) if self.maps else None,
         )
 
-    def _settled_complaints(self) -> tuple[str, ...]:
-        if self.complaints:
+    def _report_transform_errors(self) -> tuple[str, ...]:
+        if self.transform_errors:
             warn(
-                f"transform failed after {len(self.complaints)} of {len(self.errors)} refits, so "
-                f"left-out points were not placed there; the first: {self.complaints[0]}",
+                f"transform failed after {len(self.transform_errors)} of {len(self.errors)} refits, so "
+                f"left-out points were not placed there; the first: {self.transform_errors[0]}",
                 ManifoldryWarning,
             )
-        return tuple(self.complaints)
+        return tuple(self.transform_errors)
 
 
-def _roots(squares: Array, counts: IntArray) -> Array:
+def _root_means(squares: Array, counts: IntArray) -> Array:
     """Root means, NaN of nothing."""
     return np.sqrt(np.divide(squares, counts, out=np.full(squares.shape, np.nan), where=counts > 0))
 
@@ -297,7 +303,7 @@ def _left_out_count(fraction: float, n: int, n_components: int) -> int:
     return n - kept
 
 
-def _parts(n: int, n_out: int, rng: np.random.Generator) -> Iterator[IntArray]:
+def _left_out_sets(n: int, n_out: int, rng: np.random.Generator) -> Iterator[IntArray]:
     """Points to leave out, again and again; in each shuffle nobody is left out twice."""
     while True:
         order = rng.permutation(n)
@@ -305,7 +311,7 @@ def _parts(n: int, n_out: int, rng: np.random.Generator) -> Iterator[IntArray]:
             yield order[start : start + n_out]
 
 
-def _plan(n_resamples: int, reference: Array) -> None:
+def _check_memory(n_resamples: int, reference: Array) -> None:
     plan_memory(
         2 * 8.0 * n_resamples * reference.size,
         f"keeping {n_resamples} maps of {len(reference)} points",

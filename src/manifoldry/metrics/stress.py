@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.metrics.distance_rows import map_rows
-from manifoldry.metrics.pair import Pair, sample_points
+from manifoldry.metrics.pair import DataEmbeddingPair, sample_points
 from manifoldry.metrics.shepard import shepard_of
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
@@ -56,17 +56,17 @@ def stress(
     (0.0, 4.0)
     """
     check_option("kind", kind, ("metric", "kruskal"))
-    pair, by_order = Pair.of(X, embedding, metric), kind == "kruskal"
+    pair, by_order = DataEmbeddingPair.of(X, embedding, metric), kind == "kruskal"
     if per_point:
         if by_order:
             raise ValueError("kind='kruskal' has no figure per point; pass kind='metric'")
-        return pair.for_all_rows(_stress_of_points(pair, scale, random_state))
+        return pair.expand_to_all_rows(_stress_of_points(pair, scale, random_state))
     diagram = shepard_of(pair, random_state)
     return diagram.kruskal() if by_order else diagram.stress(scale)
 
 
 def _stress_of_points(
-    pair: Pair, scale: bool, random_state: RandomState, n_partners: int = 1000
+    pair: DataEmbeddingPair, scale: bool, random_state: RandomState, n_partners: int = 1000
 ) -> Array:
     """The stress of every point, compared with so many others."""
     partners = sample_points(pair.n, min(pair.n, n_partners), random_state)
@@ -75,8 +75,8 @@ def _stress_of_points(
 
     def sums(points: IntArray) -> Array:
         """Σδ², Σδd and Σd² of every point with these, (3, n), in units of their own."""
-        data = pair.in_data.distances(points) / units[0]
-        on_map = pair.on_plane.distances(points) / units[1]
+        data = pair.data_distances.distances(points) / units[0]
+        on_map = pair.embedding_distances.distances(points) / units[1]
         apart = ~np.isfinite(data)
         data[apart] = on_map[apart] = 0.0
         return np.array([np.einsum("ij,ij->j", *two) for two in _products(data, on_map)])
@@ -90,10 +90,10 @@ def _stress_of_points(
     return np.sqrt(np.divide(left, data, out=np.zeros(pair.n), where=data > 0))
 
 
-def _units(pair: Pair, partners: IntArray) -> tuple[float, float]:
+def _units(pair: DataEmbeddingPair, partners: IntArray) -> tuple[float, float]:
     """Sizes of the distances in the data and on the map, so that squares are in range."""
     some = partners[:: max(1, len(partners) // 10)]
-    data, on_map = pair.in_data.distances(some), pair.on_plane.distances(some)
+    data, on_map = pair.data_distances.distances(some), pair.embedding_distances.distances(some)
     return power_of_two_scale(data[np.isfinite(data)]), power_of_two_scale(on_map)
 
 
@@ -124,7 +124,7 @@ def residual_variance(
     >>> residual_variance(graph, unrolled) < 0.02 < 0.5 < residual_variance(X, unrolled)
     True
     """
-    diagram = shepard_of(Pair.of(X, embedding, metric), random_state)
+    diagram = shepard_of(DataEmbeddingPair.of(X, embedding, metric), random_state)
     rho = diagram.pearson
     if rho.exact:
         return Estimate(1 - rho**2)
@@ -156,7 +156,7 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     >>> bool(strain(X, X) < 1e-12 < strain(X, PCA(2).fit(X)) < strain(X, PCA(1).fit(X)))
     True
     """
-    pair = Pair.of(X, embedding)
+    pair = DataEmbeddingPair.of(X, embedding)
     if isinstance(pair.X, NeighborGraph):
         raise TypeError("strain takes data, not a NeighborGraph")
     frame = Frame.of(pair.X)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from manifoldry.plotting._style import INK, MARKERS, PALETTE, import_matplotlib
+from manifoldry.plotting._style import MARKERS, PALETTE, TEXT_COLOR, import_matplotlib
 from manifoldry.util.typing import Array, IntArray
 
 MAX_LEGEND = 20  # classes that a list can still explain
@@ -46,7 +46,7 @@ class Coloring:
         """Legend entries: opaque, and of a size that can be read."""
         from matplotlib.lines import Line2D
 
-        looks = [
+        styles = [
             (PALETTE[i % len(PALETTE)], MARKERS[i // len(PALETTE) % len(MARKERS)])
             for i in range(len(self.classes))
         ]
@@ -61,7 +61,7 @@ class Coloring:
                 label=name,
                 markeredgewidth=0,
             )
-            for (color, marker), name in zip(looks, self.classes, strict=True)
+            for (color, marker), name in zip(styles, self.classes, strict=True)
         ]
 
 
@@ -84,7 +84,7 @@ def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Colori
     return _values(array)
 
 
-def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **look: Any) -> Any:
+def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_options: Any) -> Any:
     """Draw points of two or three columns and return the last collection drawn.
 
     The order is shuffled, always in the same way: in data sorted by class the last class would
@@ -96,7 +96,11 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **look: An
         chosen = order[np.isin(order, members)] if len(members) < len(order) else order
         columns = points[chosen].T
         drawn = ax.scatter(
-            *columns, marker=marker, linewidths=0, **look, **_color_options(coloring, chosen, cmap)
+            *columns,
+            marker=marker,
+            linewidths=0,
+            **marker_options,
+            **_color_options(coloring, chosen, cmap),
         )
     return drawn
 
@@ -127,22 +131,22 @@ def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
         "columnspacing": 0.8,
         "labelspacing": 0.35,
         "alignment": "left",
-        "labelcolor": INK,
+        "labelcolor": TEXT_COLOR,
     }
 
 
 def style_legend(legend: Any) -> None:
     """Give the title of a legend the color of its text."""
-    legend.get_title().set_color(INK)
+    legend.get_title().set_color(TEXT_COLOR)
 
 
 def style_colorbar(bar: Any, label: str | None) -> None:
     """Take the frame off a color bar and make its colors opaque."""
     bar.outline.set_visible(False)
     bar.solids.set_alpha(1)
-    bar.ax.tick_params(labelsize=9, length=0, labelcolor=INK)
+    bar.ax.tick_params(labelsize=9, length=0, labelcolor=TEXT_COLOR)
     if label:
-        bar.set_label(label, fontsize=9, color=INK)
+        bar.set_label(label, fontsize=9, color=TEXT_COLOR)
 
 
 def _color_options(coloring: Coloring, chosen: IntArray, cmap: Any) -> dict[str, Any]:
@@ -170,7 +174,7 @@ def _looks_categorical(array: Any, numeric: bool) -> bool:
 
 def _classes(array: Any) -> Coloring:
     keys = array if array.dtype.kind in "iufbUS" else np.array([str(label) for label in array])
-    _refuse_missing(keys)
+    _check_finite(keys)
     found, codes = np.unique(keys, return_inverse=True)
     order = sorted(range(len(found)), key=lambda i: _natural(found[i]))
     rank = np.argsort(order)  # the place of each found class in the natural order
@@ -188,11 +192,11 @@ def _natural(label: Any) -> Any:
 
 
 def _values(array: Any) -> Coloring:
-    _refuse_missing(array)
+    _check_finite(array)
     return Coloring("values", values=array.astype(float))
 
 
-def _refuse_missing(array: Any) -> None:
+def _check_finite(array: Any) -> None:
     bad = np.flatnonzero(~np.isfinite(array)) if array.dtype.kind == "f" else np.array([], int)
     if bad.size:
         raise ValueError(

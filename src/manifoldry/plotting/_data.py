@@ -10,7 +10,7 @@ import numpy as np
 from manifoldry.util.typing import Array
 
 
-def points_of(embedding: Any, components: Sequence[int] | None = None) -> Array:
+def read_points(embedding: Any, components: Sequence[int] | None = None) -> Array:
     """Return an embedding as a finite array of one to three columns."""
     Y = _numbers("embedding", _fitted(embedding, "embedding_"))
     Y = Y[:, None] if Y.ndim == 1 else Y
@@ -24,13 +24,13 @@ def points_of(embedding: Any, components: Sequence[int] | None = None) -> Array:
             "choose some with components=(0, 1)"
         )
     # Rows of NaN are points that a policy left off the map; matplotlib leaves them out as well.
-    _refuse_missing("embedding", Y[~np.isnan(Y).all(axis=1)])
+    _check_finite("embedding", Y[~np.isnan(Y).all(axis=1)])
     if np.isnan(Y).all():
         raise ValueError("embedding is NaN everywhere; there is nothing to draw")
     return Y
 
 
-def eigenvalues_of(eigenvalues: Any) -> Array:
+def read_eigenvalues(eigenvalues: Any) -> Array:
     """Return eigenvalues as a finite vector; of an estimator all that it computed."""
     if hasattr(eigenvalues, "computed_eigenvalues_"):
         computed = np.asarray(eigenvalues.computed_eigenvalues_)
@@ -38,11 +38,11 @@ def eigenvalues_of(eigenvalues: Any) -> Array:
     values = _numbers("eigenvalues", _fitted(eigenvalues, "eigenvalues_"))
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"eigenvalues have shape {values.shape}; pass a vector of at least one")
-    _refuse_missing("eigenvalues", values[:, None])
+    _check_finite("eigenvalues", values[:, None])
     return values
 
 
-def path_of(path: Any) -> Any:
+def read_path(path: Any) -> Any:
     """Return the path of a homotopy, with at least one map."""
     found = _fitted(path, "path_")
     if found is None:
@@ -59,7 +59,7 @@ def path_of(path: Any) -> Any:
     return found
 
 
-def trace_of(trace: Any) -> Any:
+def read_trace(trace: Any) -> Any:
     """Return the steps of a search as a structured array of at least one."""
     steps = np.asarray(_fitted(trace, "trace_"))
     wanted = ("value", "evaluations", "parameter")
@@ -73,7 +73,7 @@ def trace_of(trace: Any) -> Any:
     return steps
 
 
-def curve_of(name: str, curve: Any) -> tuple[Array, Array, Array | None]:
+def read_curve(name: str, curve: Any) -> tuple[Array, Array, Array | None]:
     """Return x, y and the error of a curve given as y, (x, y) or (x, y, error)."""
     parts = curve if isinstance(curve, tuple) else (None, curve)
     if len(parts) not in (2, 3):
@@ -86,10 +86,10 @@ def curve_of(name: str, curve: Any) -> tuple[Array, Array, Array | None]:
             f"curves[{name!r}] has x of shape {x.shape} and y of shape {y.shape}; "
             "pass two vectors of one length"
         )
-    return x, y, _error_of(name, parts[2], len(y)) if len(parts) == 3 else None
+    return x, y, _read_error(name, parts[2], len(y)) if len(parts) == 3 else None
 
 
-def _error_of(name: str, error: Any, n: int) -> Array:
+def _read_error(name: str, error: Any, n: int) -> Array:
     error = _numbers(f"the error of curves[{name!r}]", error)
     if error.shape not in ((n,), (2, n)):
         raise ValueError(
@@ -125,7 +125,7 @@ def _columns(components: Sequence[int], available: int) -> list[int]:
     return chosen
 
 
-def _refuse_missing(name: str, rows: Array) -> None:
+def _check_finite(name: str, rows: Array) -> None:
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=1))
     if bad.size:
         raise ValueError(

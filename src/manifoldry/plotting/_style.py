@@ -27,9 +27,9 @@ PALETTE = (
 # Ten colors are few for twenty classes: each further ten get another marker.
 MARKERS = ("o", "^", "s", "D", "v")
 
-INK = "#2b2b2b"
-QUIET = "#8a8a8a"
-FAINT = "#d9d9d9"
+TEXT_COLOR = "#2b2b2b"
+GRAY = "#8a8a8a"
+LIGHT_GRAY = "#d9d9d9"
 
 
 def import_matplotlib(module: str = "matplotlib.pyplot") -> Any:
@@ -59,25 +59,27 @@ def axes_or_new(ax: Axes | None, *, dimensions: int = 2, size: tuple[float, floa
     return ax
 
 
-def quiet_frame(ax: Any) -> None:
+def style_frame(ax: Any) -> None:
     """Keep left and bottom spines only, thin, with small ticks."""
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set(color=QUIET, linewidth=0.8)
-    ax.tick_params(color=QUIET, labelcolor=INK, labelsize=9, width=0.8, length=3, which="both")
+        spine.set(color=GRAY, linewidth=0.8)
+    ax.tick_params(
+        color=GRAY, labelcolor=TEXT_COLOR, labelsize=9, width=0.8, length=3, which="both"
+    )
 
 
-def bare_frame(ax: Any) -> None:
+def frame_without_ticks(ax: Any) -> None:
     """Draw a faint box without ticks: the units of an embedding mean nothing."""
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
-        spine.set(color=FAINT, linewidth=0.8)
+        spine.set(color=LIGHT_GRAY, linewidth=0.8)
 
 
 def set_title(ax: Any, title: str | None) -> None:
     """Put a title flush left, where the eye starts."""
     if title:
-        ax.set_title(title, loc="left", fontsize=11, color=INK)
+        ax.set_title(title, loc="left", fontsize=11, color=TEXT_COLOR)
 
 
 def marker_area(ax: Any, n: int) -> float:
@@ -89,7 +91,7 @@ def marker_area(ax: Any, n: int) -> float:
     return float(np.clip(0.2 * 72**2 * inches / n, 1.5, 30.0))
 
 
-def many_markers(n: int, too_many: int = 5000) -> bool:
+def should_rasterize(n: int, too_many: int = 5000) -> bool:
     """Whether a vector file with so many markers would be slow to open, and pixels are better."""
     return n >= too_many
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from manifoldry.plotting._data import curve_of
-from manifoldry.plotting._style import FAINT, INK, PALETTE, axes_or_new, quiet_frame, set_title
+from manifoldry.plotting._data import read_curve
+from manifoldry.plotting._style import (
+    LIGHT_GRAY,
+    PALETTE,
+    TEXT_COLOR,
+    axes_or_new,
+    set_title,
+    style_frame,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,15 +70,17 @@ def plot_learning_curve(
         raise ValueError("curves must be a mapping of at least one name to a curve")
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f"log={log!r} is not known; pass '', 'x', 'y' or 'xy'")
-    parts = {str(name): curve_of(str(name), curve) for name, curve in curves.items()}
+    parts = {str(name): read_curve(str(name), curve) for name, curve in curves.items()}
     ax = axes_or_new(ax, size=(5.4, 3.6))
     ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
     for i, (name, (x, y, error)) in enumerate(parts.items()):
         _draw_curve(ax, i, name, x, y, error)
-    _dress(ax, xlabel, ylabel)
+    _style_axes(ax, xlabel, ylabel)
     set_title(ax, title)
     if legend and len(parts) > 1:
-        ax.legend(frameon=False, fontsize=9, labelcolor=INK, handlelength=1.6, labelspacing=0.3)
+        ax.legend(
+            frameon=False, fontsize=9, labelcolor=TEXT_COLOR, handlelength=1.6, labelspacing=0.3
+        )
     return ax
 
 
@@ -82,9 +91,9 @@ def _draw_curve(ax: Any, i: int, name: str, x: Any, y: Any, error: Any) -> None:
         ax.fill_between(x, y - error[0], y + error[1], color=color, alpha=0.18, linewidth=0)
 
 
-def _dress(ax: Any, xlabel: str, ylabel: str) -> None:
-    quiet_frame(ax)
-    ax.grid(axis="y", color=FAINT, linewidth=0.6)
+def _style_axes(ax: Any, xlabel: str, ylabel: str) -> None:
+    style_frame(ax)
+    ax.grid(axis="y", color=LIGHT_GRAY, linewidth=0.6)
     ax.set_axisbelow(True)
-    ax.set_xlabel(xlabel, fontsize=9, color=INK)
-    ax.set_ylabel(ylabel, fontsize=9, color=INK)
+    ax.set_xlabel(xlabel, fontsize=9, color=TEXT_COLOR)
+    ax.set_ylabel(ylabel, fontsize=9, color=TEXT_COLOR)

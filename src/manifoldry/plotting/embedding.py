@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from manifoldry.plotting._color import MAX_LEGEND, Coloring, add_legend, resolve_color, scatter
-from manifoldry.plotting._data import points_of
+from manifoldry.plotting._data import read_points
 from manifoldry.plotting._style import (
-    FAINT,
-    INK,
+    LIGHT_GRAY,
+    TEXT_COLOR,
     axes_or_new,
-    bare_frame,
-    many_markers,
+    frame_without_ticks,
     marker_area,
     opacity,
-    quiet_frame,
     set_title,
+    should_rasterize,
+    style_frame,
 )
 from manifoldry.util.typing import Array
 
@@ -91,18 +91,18 @@ def plot_embedding(
     >>> ax = plot_embedding(coordinates, coordinates[:, 0], color_label="arc length")
     >>> ax.figure.savefig("map.png")  # doctest: +SKIP
     """
-    points, color = _on_map(points_of(embedding, components), color)
+    points, color = _on_map(read_points(embedding, components), color)
     n, dimensions = points.shape
     coloring = resolve_color(color, n, categorical)
     ax = axes_or_new(ax, dimensions=dimensions, size=_figure_size(dimensions, coloring))
-    look = {
+    marker_options = {
         "s": marker_area(ax, n) if size is None else size,
         "alpha": opacity(n) if alpha is None else alpha,
-        "rasterized": many_markers(n) if rasterized is None else rasterized,
+        "rasterized": should_rasterize(n) if rasterized is None else rasterized,
     }
     draw = {1: _draw_line, 2: _draw_plane, 3: _draw_space}[dimensions]
-    drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, cmap=cmap, **look)
-    if dimensions > 1 and wants_legend(coloring, legend):
+    drawn = draw(ax, points, coloring, ticks=ticks, label=color_label, cmap=cmap, **marker_options)
+    if dimensions > 1 and shows_legend(coloring, legend):
         add_legend(ax, coloring, drawn, color_label)
     set_title(ax, title)
     return ax
@@ -117,7 +117,7 @@ def _on_map(points: Array, color: Any) -> tuple[Array, Any]:
     return points[kept], np.asarray(color)[kept] if listed else color
 
 
-def wants_legend(coloring: Coloring, legend: bool | None) -> bool:
+def shows_legend(coloring: Coloring, legend: bool | None) -> bool:
     """Resolve the default of `legend`: a list of more than 20 classes helps nobody."""
     return len(coloring.classes) <= MAX_LEGEND if legend is None else legend
 
@@ -130,9 +130,15 @@ def _figure_size(dimensions: int, coloring: Coloring) -> tuple[float, float]:
 
 
 def _draw_plane(
-    ax: Any, points: Array, coloring: Coloring, *, ticks: bool, label: str | None, **look: Any
+    ax: Any,
+    points: Array,
+    coloring: Coloring,
+    *,
+    ticks: bool,
+    label: str | None,
+    **marker_options: Any,
 ) -> Any:
-    drawn = scatter(ax, points, coloring, **look)
+    drawn = scatter(ax, points, coloring, **marker_options)
     # Growing the data limits keeps all panels of a grid the same shape; matplotlib forbids it
     # when both axes are shared.
     shared = all(
@@ -140,22 +146,28 @@ def _draw_plane(
         for group in (ax.get_shared_x_axes(), ax.get_shared_y_axes())
     )
     ax.set_aspect("equal", adjustable="box" if shared else "datalim")
-    quiet_frame(ax) if ticks else bare_frame(ax)
+    style_frame(ax) if ticks else frame_without_ticks(ax)
     return drawn
 
 
 def _draw_space(
-    ax: Any, points: Array, coloring: Coloring, *, ticks: bool, label: str | None, **look: Any
+    ax: Any,
+    points: Array,
+    coloring: Coloring,
+    *,
+    ticks: bool,
+    label: str | None,
+    **marker_options: Any,
 ) -> Any:
     # matplotlib's shading by depth fades most of the points away; faint walls show depth instead.
-    drawn = scatter(ax, points, coloring, depthshade=False, **look)
+    drawn = scatter(ax, points, coloring, depthshade=False, **marker_options)
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.05 * extent.max()) if extent.max() > 0 else None
     ax.set_box_aspect(sides, zoom=1.1)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.set_pane_color((0.97, 0.97, 0.97, 1))
-        axis.line.set(color=FAINT, linewidth=0.8)
-        axis.set_tick_params(labelsize=8, labelcolor=INK, color=FAINT)
+        axis.line.set(color=LIGHT_GRAY, linewidth=0.8)
+        axis.set_tick_params(labelsize=8, labelcolor=TEXT_COLOR, color=LIGHT_GRAY)
     ax.grid(False)
     if not ticks:
         ax.set(xticks=[], yticks=[], zticks=[])
@@ -163,19 +175,25 @@ def _draw_space(
 
 
 def _draw_line(
-    ax: Any, points: Array, coloring: Coloring, *, ticks: bool, label: str | None, **look: Any
+    ax: Any,
+    points: Array,
+    coloring: Coloring,
+    *,
+    ticks: bool,
+    label: str | None,
+    **marker_options: Any,
 ) -> Any:
     """Spread one column out: against the values, by class, or at random where neither is known."""
     jitter = np.random.default_rng(1).uniform(-0.3, 0.3, len(points))
     height = {"values": coloring.values, "single": jitter}.get(coloring.kind)
     height = coloring.codes + jitter if height is None else height  # type: ignore[operator]  # classes have codes
-    drawn = scatter(ax, np.column_stack([points, height]), coloring, **look)
-    quiet_frame(ax)
+    drawn = scatter(ax, np.column_stack([points, height]), coloring, **marker_options)
+    style_frame(ax)
     if coloring.values is not None:
-        ax.set_ylabel(label or "value", fontsize=9, color=INK)
+        ax.set_ylabel(label or "value", fontsize=9, color=TEXT_COLOR)
     else:
         _name_rows(ax, coloring.classes)
-    ax.set_xlabel("coordinate", fontsize=9, color=INK)
+    ax.set_xlabel("coordinate", fontsize=9, color=TEXT_COLOR)
     return drawn
 
 

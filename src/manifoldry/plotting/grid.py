@@ -15,9 +15,9 @@ from manifoldry.plotting._color import (
     style_colorbar,
     style_legend,
 )
-from manifoldry.plotting._data import points_of
+from manifoldry.plotting._data import read_points
 from manifoldry.plotting._style import new_figure
-from manifoldry.plotting.embedding import plot_embedding, wants_legend
+from manifoldry.plotting.embedding import plot_embedding, shows_legend
 
 
 def plot_grid(
@@ -72,7 +72,7 @@ def plot_grid(
         raise ValueError("embeddings must be a mapping of at least one title to an embedding")
     own = isinstance(color, Mapping)
     components = options.pop("components", None)
-    points = {title: points_of(each, components) for title, each in embeddings.items()}
+    points = {title: read_points(each, components) for title, each in embeddings.items()}
     colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
     # All colors are checked before a figure is opened.
     colorings = [resolve_color(colors[title], len(points[title]), categorical) for title in points]
@@ -81,7 +81,7 @@ def plot_grid(
     for ax, (title, each) in zip(panels, points.items(), strict=True):
         mine = legend if own else False
         plot_embedding(each, colors[title], ax=ax, title=str(title), legend=mine, **options)
-    if not own and wants_legend(colorings[0], legend if axes is None else bool(legend)):
+    if not own and shows_legend(colorings[0], legend if axes is None else bool(legend)):
         _shared_legend(panels, colorings[0], color_label)
     return panels
 

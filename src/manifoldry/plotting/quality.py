@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.plotting._style import FAINT, INK, axes_or_new, new_figure, quiet_frame, set_title
+from manifoldry.plotting._style import (
+    LIGHT_GRAY,
+    TEXT_COLOR,
+    axes_or_new,
+    new_figure,
+    set_title,
+    style_frame,
+)
 from manifoldry.plotting.curves import plot_learning_curve
 from manifoldry.plotting.embedding import plot_embedding
 
@@ -107,9 +114,9 @@ def plot_shepard(
         raise TypeError("diagram must be what manifoldry.metrics.shepard returned")
     ax = axes_or_new(ax, size=(4.6, 4.2))
     ax.hexbin(diagram.data, diagram.map, gridsize=gridsize, bins="log", cmap=cmap, linewidths=0)
-    quiet_frame(ax)
-    ax.set_xlabel("distance in the data", fontsize=9, color=INK)
-    ax.set_ylabel("distance on the map", fontsize=9, color=INK)
+    style_frame(ax)
+    ax.set_xlabel("distance in the data", fontsize=9, color=TEXT_COLOR)
+    ax.set_ylabel("distance on the map", fontsize=9, color=TEXT_COLOR)
     set_title(ax, f"rank correlation {diagram.spearman:.2f}" if title is None else title)
     return ax
 
@@ -165,4 +172,4 @@ def _draw_map(ax: Any, Y: Any, values: Any, title: str, limits: tuple[float, flo
     on_map = np.isfinite(values)
     plot_embedding(Y[on_map], np.clip(values[on_map], *limits), ax=ax, title=title)
     for spine in ax.spines.values():
-        spine.set(color=FAINT)
+        spine.set(color=LIGHT_GRAY)

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.plotting._data import points_of
+from manifoldry.plotting._data import read_points
 from manifoldry.plotting._style import (
-    FAINT,
-    INK,
+    GRAY,
+    LIGHT_GRAY,
     PALETTE,
-    QUIET,
+    TEXT_COLOR,
     axes_or_new,
-    bare_frame,
-    many_markers,
+    frame_without_ticks,
     marker_area,
     new_figure,
     opacity,
-    quiet_frame,
     set_title,
+    should_rasterize,
+    style_frame,
 )
 from manifoldry.util.typing import Array
 
@@ -80,7 +80,7 @@ def plot_redundancy(
     errors = redundancy(Y[~np.isnan(Y).all(axis=1)])
     ax = axes_or_new(ax, size=(1.6 + 0.4 * max(8, min(len(errors), 24)), 3.4))
     _draw_errors(ax, errors, threshold)
-    _dress(ax, errors)
+    _style_axes(ax, errors)
     set_title(ax, title)
     return ax
 
@@ -124,14 +124,16 @@ def plot_dependence(
     Y = _coordinates_of(embedding)
     _check_count(Y.shape[1])
     pairs = [(j, i) for i in range(1, Y.shape[1]) for j in range(i)]
-    points = [points_of(Y, pair) for pair in pairs]  # checked before a figure is opened
+    points = [read_points(Y, pair) for pair in pairs]  # checked before a figure is opened
     panels = _triangle(pairs, panel, title) if axes is None else _given(axes, len(pairs))
     for ax, (j, i), each in zip(panels, pairs, points, strict=True):
         _draw_pair(ax, each)
         inside = axes is None  # there the panels of a row and of a column share a label
-        ax.set_ylabel("" if inside and j > 0 else f"coordinate {i + 1}", fontsize=9, color=INK)
+        ax.set_ylabel(
+            "" if inside and j > 0 else f"coordinate {i + 1}", fontsize=9, color=TEXT_COLOR
+        )
         below = inside and i < Y.shape[1] - 1
-        ax.set_xlabel("" if below else f"coordinate {j + 1}", fontsize=9, color=INK)
+        ax.set_xlabel("" if below else f"coordinate {j + 1}", fontsize=9, color=TEXT_COLOR)
     return panels
 
 
@@ -139,15 +141,15 @@ def _coordinates_of(embedding: Any) -> Array:
     """Return all columns of a map, each checked as for any plot."""
     shape = np.shape(getattr(embedding, "embedding_", embedding))
     n_columns = max(1, shape[1]) if len(shape) == 2 else 1
-    return np.hstack([points_of(embedding, (j,)) for j in range(n_columns)])
+    return np.hstack([read_points(embedding, (j,)) for j in range(n_columns)])
 
 
 def _draw_errors(ax: Any, errors: Array, threshold: float) -> None:
     index = np.arange(1, len(errors) + 1)
-    colors = np.where(errors < threshold, QUIET, PALETTE[0])
+    colors = np.where(errors < threshold, GRAY, PALETTE[0])
     ax.bar(index, errors, width=0.7, color=colors, zorder=2)
-    ax.axhline(1, color=INK, linewidth=0.8, linestyle="--", zorder=3)
-    ax.axhspan(0, threshold, color=FAINT, alpha=0.5, linewidth=0, zorder=0)
+    ax.axhline(1, color=TEXT_COLOR, linewidth=0.8, linestyle="--", zorder=3)
+    ax.axhspan(0, threshold, color=LIGHT_GRAY, alpha=0.5, linewidth=0, zorder=0)
     for height, words in ((1, "unpredictable"), (threshold, "redundant")):
         ax.annotate(
             words,
@@ -157,19 +159,19 @@ def _draw_errors(ax: Any, errors: Array, threshold: float) -> None:
             textcoords="offset points",
             va="top" if height < 1 else "center",
             fontsize=9,
-            color=INK,
+            color=TEXT_COLOR,
         )
 
 
-def _dress(ax: Any, errors: Array) -> None:
+def _style_axes(ax: Any, errors: Array) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    quiet_frame(ax)
+    style_frame(ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     ax.set_xlim(0.3, len(errors) + 0.7)
     ax.set_ylim(0, max(1.1, 1.05 * errors.max()))
-    ax.set_xlabel("coordinate", fontsize=9, color=INK)
-    ax.set_ylabel("error of prediction", fontsize=9, color=INK)
+    ax.set_xlabel("coordinate", fontsize=9, color=TEXT_COLOR)
+    ax.set_ylabel("error of prediction", fontsize=9, color=TEXT_COLOR)
 
 
 def _triangle(pairs: list[tuple[int, int]], panel: float, title: str | None) -> NDArray[Any]:
@@ -177,7 +179,7 @@ def _triangle(pairs: list[tuple[int, int]], panel: float, title: str | None) -> 
     side = pairs[-1][1]
     figure = new_figure(panel * side + 0.4, panel * side + 0.4)
     if title:
-        figure.suptitle(title, x=0.02, ha="left", fontsize=11, color=INK)
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11, color=TEXT_COLOR)
     panels = np.empty(len(pairs), dtype=object)
     for number, (j, i) in enumerate(pairs):
         panels[number] = figure.add_subplot(side, side, (i - 1) * side + j + 1)
@@ -210,6 +212,8 @@ def _draw_pair(ax: Any, points: Array) -> None:
         alpha=opacity(n),
         color=PALETTE[0],
         linewidths=0,
-        rasterized=many_markers(n),
+        rasterized=should_rasterize(n),
     )
-    bare_frame(ax)  # the units of coordinates mean nothing, so panels need not be square in them
+    frame_without_ticks(
+        ax
+    )  # the units of coordinates mean nothing, so panels need not be square in them

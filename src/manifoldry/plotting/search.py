@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from manifoldry.plotting._data import path_of, trace_of
-from manifoldry.plotting._style import FAINT, INK, PALETTE, axes_or_new, quiet_frame, set_title
+from manifoldry.plotting._data import read_path, read_trace
+from manifoldry.plotting._style import (
+    LIGHT_GRAY,
+    PALETTE,
+    TEXT_COLOR,
+    axes_or_new,
+    set_title,
+    style_frame,
+)
 from manifoldry.plotting.grid import plot_grid
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import IntArray
@@ -55,13 +62,13 @@ def plot_path(
     >>> axes[-1].get_title(loc="left")
     'step 20: λ=1, rank 2'
     """
-    followed = path_of(path)
+    homotopy_path = read_path(path)
     maps = {}
-    for i in _spread(len(followed.embeddings), check_count("n_maps", n_maps)):
-        number = followed.kept[i]
-        step = followed.steps[number]
+    for i in _spread(len(homotopy_path.embeddings), check_count("n_maps", n_maps)):
+        number = homotopy_path.kept[i]
+        step = homotopy_path.steps[number]
         title = f"step {number + 1}: {symbol}={step.parameter:.3g}, rank {step.rank}"
-        maps[title] = followed.embeddings[i]
+        maps[title] = homotopy_path.embeddings[i]
     return plot_grid(maps, color, **options)
 
 
@@ -101,7 +108,7 @@ def plot_trace(
     >>> len(ax.lines)  # a curve with exaggeration, one without, and the mark between them
     3
     """
-    steps = trace_of(trace)
+    steps = read_trace(trace)
     if log and steps["value"].min() <= 0:
         raise ValueError(
             f"log=True needs positive values, the least is {steps['value'].min():.3g}; "
@@ -109,14 +116,14 @@ def plot_trace(
         )
     ax = axes_or_new(ax, size=(5.4, 3.6))
     ax.set_yscale("log" if log else "linear")
-    pieces = np.split(steps, _changes(steps["parameter"]))
-    for piece in pieces:
-        ax.plot(piece["evaluations"], piece["value"], color=PALETTE[0], linewidth=1.8)
+    segments = np.split(steps, _changes(steps["parameter"]))
+    for segment in segments:
+        ax.plot(segment["evaluations"], segment["value"], color=PALETTE[0], linewidth=1.8)
     ax.margins(y=0.12)  # room for the parameters
-    _mark(ax, pieces)
-    quiet_frame(ax)
-    ax.set_xlabel("evaluations", fontsize=9, color=INK)
-    ax.set_ylabel("objective", fontsize=9, color=INK)
+    _mark(ax, segments)
+    style_frame(ax)
+    ax.set_xlabel("evaluations", fontsize=9, color=TEXT_COLOR)
+    ax.set_ylabel("objective", fontsize=9, color=TEXT_COLOR)
     set_title(ax, title)
     return ax
 
@@ -132,19 +139,19 @@ def _changes(parameter: Any) -> IntArray:
     return np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after))) + 1
 
 
-def _mark(ax: Any, pieces: list[Any], n_labels: int = 6) -> None:
-    """Mark where pieces begin, and write so many of their parameters above them."""
-    for piece in pieces[1:]:
-        ax.axvline(piece["evaluations"][0], color=FAINT, linewidth=0.8, zorder=0)
-    for i in _spread(len(pieces), n_labels):
-        parameter = pieces[i]["parameter"][0]
+def _mark(ax: Any, segments: list[Any], n_labels: int = 6) -> None:
+    """Mark where segments begin, and write so many of their parameters above them."""
+    for segment in segments[1:]:
+        ax.axvline(segment["evaluations"][0], color=LIGHT_GRAY, linewidth=0.8, zorder=0)
+    for i in _spread(len(segments), n_labels):
+        parameter = segments[i]["parameter"][0]
         if not np.isnan(parameter):
             ax.annotate(
                 f"{parameter:.3g}",
-                (pieces[i]["evaluations"][0], 1.0),
+                (segments[i]["evaluations"][0], 1.0),
                 xycoords=("data", "axes fraction"),
                 xytext=(2, -9),
                 textcoords="offset points",
                 fontsize=8,
-                color=INK,
+                color=TEXT_COLOR,
             )

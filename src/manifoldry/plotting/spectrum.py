@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from manifoldry.plotting._data import eigenvalues_of
+from manifoldry.plotting._data import read_eigenvalues
 from manifoldry.plotting._style import (
-    FAINT,
-    INK,
+    GRAY,
+    LIGHT_GRAY,
     PALETTE,
-    QUIET,
+    TEXT_COLOR,
     axes_or_new,
-    quiet_frame,
     set_title,
+    style_frame,
 )
 from manifoldry.util.typing import Array
 
@@ -62,7 +62,7 @@ def plot_spectrum(
     >>> [text.get_text() for text in ax.texts]
     ['gap 3.6']
     """
-    values = eigenvalues_of(eigenvalues)
+    values = read_eigenvalues(eigenvalues)
     if log and values.min() <= 0:
         raise ValueError(
             f"log=True needs positive eigenvalues, the least is {values.min():.3g}; "
@@ -75,7 +75,7 @@ def plot_spectrum(
     _draw_values(ax, values, kept)
     if kept < len(values):
         _mark_gap(ax, values, kept, log)
-    _dress(ax, len(values))
+    _style_axes(ax, len(values))
     set_title(ax, title)
     return ax
 
@@ -101,12 +101,12 @@ def _draw_values(ax: Any, values: Array, kept: int) -> None:
     index = np.arange(1, len(values) + 1)
     # A logarithmic axis has no zero to stand on.
     floor = 0.0 if ax.get_yscale() == "linear" else values.min() / 2
-    colors = np.where(index <= kept, PALETTE[0], QUIET)
+    colors = np.where(index <= kept, PALETTE[0], GRAY)
     size = float(np.clip(900 / len(values), 8, 42))
     ax.vlines(index, floor, values, colors=colors, linewidth=1.6 if len(values) <= 40 else 0.8)
     ax.scatter(index, values, s=size, c=colors, linewidths=0, zorder=3)
     if floor == 0:
-        ax.axhline(0, color=FAINT, linewidth=0.8, zorder=0)
+        ax.axhline(0, color=LIGHT_GRAY, linewidth=0.8, zorder=0)
 
 
 def _mark_gap(ax: Any, values: Array, kept: int, log: bool) -> None:
@@ -124,15 +124,15 @@ def _mark_gap(ax: Any, values: Array, kept: int, log: bool) -> None:
         ha="right" if at_end else "left",
         va="bottom",
         fontsize=9,
-        color=INK,
+        color=TEXT_COLOR,
     )
 
 
-def _dress(ax: Any, n: int) -> None:
+def _style_axes(ax: Any, n: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    quiet_frame(ax)
+    style_frame(ax)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     ax.set_xlim(0.3, n + 0.7)
-    ax.set_xlabel("index", fontsize=9, color=INK)
-    ax.set_ylabel("eigenvalue", fontsize=9, color=INK)
+    ax.set_xlabel("index", fontsize=9, color=TEXT_COLOR)
+    ax.set_ylabel("eigenvalue", fontsize=9, color=TEXT_COLOR)

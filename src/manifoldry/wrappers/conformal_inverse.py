@@ -1,4 +1,4 @@
-"""A way back from the map that says how far off it may be, and where it should not be trusted."""
+"""A way back from the map that says how far off it may be, and where it should not be reliable."""
 
 import warnings
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ from manifoldry.util.validation import check_data, power_of_two_scale, row_block
 from manifoldry.util.warn import warn
 
 
-class Inverted(NamedTuple):
-    """Data at map positions, and how far they can be trusted."""
+class InverseWithRadius(NamedTuple):
+    """Data at map positions, and how far they can be reliable."""
 
     data: Array
     """What the model returns, (n_samples, n_features)."""
     radius: Array
     """Distance from `data` within which the true point lies with the coverage asked for."""
-    trusted: NDArray[np.bool_]
+    reliable: NDArray[np.bool_]
     """False where a position is farther from the data than 99 % of held-out points are, or comes
     back from the data farther from where it was."""
 
@@ -89,9 +89,9 @@ class ConformalInverse(
     >>> X, _ = make_swiss_roll(800, random_state=0)
     >>> model = ConformalInverse(Isomap(2, n_neighbors=7), coverage=0.9).fit(X)
     >>> X_new, _ = make_swiss_roll(300, random_state=1)
-    >>> back, radius, trusted = model.inverse_with_radius(model.transform(X_new))
+    >>> back, radius, reliable = model.inverse_with_radius(model.transform(X_new))
     >>> error = ((back - X_new) ** 2).sum(axis=1) ** 0.5
-    >>> bool(0.85 < (error <= radius).mean() < 0.95), bool(trusted.mean() > 0.9)
+    >>> bool(0.85 < (error <= radius).mean() < 0.95), bool(reliable.mean() > 0.9)
     (True, True)
     """
 
@@ -120,19 +120,19 @@ class ConformalInverse(
         _check_fraction("coverage", self.coverage)
         if self.calibration is not None:
             _check_fraction("calibration", self.calibration)
-        estimator = self._prepared()
+        estimator = self._unfitted_estimator()
         data = check_data(self, X, reset=True, ensure_min_samples=4)
         seen, held_out = self._split(data.shape[0], as_generator(self.random_state, unset=0))
         if not isinstance(estimator, FrozenEstimator):
             estimator.fit(data[seen])
-        Z = _placed(estimator, data)
+        Z = _transform_rows(estimator, data)
         usable = np.asarray(np.isfinite(Z).all(axis=1))
         seen, held_out = seen[usable[seen]], held_out[usable[held_out]]
         self._check_enough(len(held_out))
         self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
         self.held_out_ = held_out
         self._map = MapSpacing(Z[seen])
-        self._local = LocalError.of(Z[seen], data[seen])
+        self._local_error = LocalError.fit(Z[seen], data[seen])
         self._calibrate(Z[held_out], data[held_out])
         return self
 
@@ -140,18 +140,20 @@ class ConformalInverse(
         self,
         Z: Array,
         X: Matrix,
-        usual: float = 0.99,  # fraction of held-out points that must not be flagged
-        single: float = 1e-5,  # fraction of the map's extent that single precision may lose
+        quantile: float = 0.99,  # fraction of held-out points that must not be flagged
+        rounding_error: float = 1e-5,  # fraction of the map's extent that single precision may lose
     ) -> None:
-        back = self._back(Z)
+        back = self._inverse(Z)
         self.errors_ = _lengths(X, back)
-        self._farthest = float(np.quantile(self._map.remoteness(Z), usual)) or 1.0
+        self._max_distance = float(np.quantile(self._map.remoteness(Z), quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Linear maps return to the very place, up to rounding, which must not raise a flag.
-        rounding = single * float(np.abs(self._map.positions).max())
-        self._loosest = max(rounding, float(np.quantile(self._round_trip(Z, back), usual)))
+        rounding = rounding_error * float(np.abs(self._map.positions).max())
+        self._max_round_trip = max(
+            rounding, float(np.quantile(self._round_trip(Z, back), quantile))
+        )
 
-    def _prepared(self) -> Any:
+    def _unfitted_estimator(self) -> Any:
         from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
@@ -195,14 +197,14 @@ class ConformalInverse(
         """Place points on the map, as the estimator does."""
         check_is_fitted(self)
         data = check_data(self, X, reset=False)
-        return _placed(self.estimator_, data).astype(data.dtype, copy=False)
+        return _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Array:
         """Turn map positions into data, as the estimator does."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.inverse_transform(X))
 
-    def inverse_with_radius(self, X: Any) -> Inverted:
+    def inverse_with_radius(self, X: Any) -> InverseWithRadius:
         """Turn map positions into data, each with its radius and whether to trust it.
 
         Parameters
@@ -212,25 +214,27 @@ class ConformalInverse(
 
         Returns
         -------
-        Inverted
-            ``data``, ``radius`` and ``trusted``.
+        InverseWithRadius
+            ``data``, ``radius`` and ``reliable``.
         """
         data = self.inverse_transform(X)
         Z, back = np.asarray(X, dtype=np.float64), np.asarray(data, dtype=np.float64)
-        near = self._map.remoteness(Z) <= self._farthest
-        returns = self._round_trip(Z, back) <= self._loosest
-        return Inverted(data, self.factor_ * self._error_at(Z), near & returns)
+        near = self._map.remoteness(Z) <= self._max_distance
+        returns = self._round_trip(Z, back) <= self._max_round_trip
+        return InverseWithRadius(data, self.factor_ * self._error_at(Z), near & returns)
 
     def _error_at(self, Z: Array) -> Array:
         """Local error, growing with the distance where a position is far from all data."""
-        return self._local.at(Z) * np.maximum(1.0, self._map.remoteness(Z) / self._farthest)
+        return self._local_error.at(Z) * np.maximum(
+            1.0, self._map.remoteness(Z) / self._max_distance
+        )
 
-    def _back(self, Z: Array) -> Array:
+    def _inverse(self, Z: Array) -> Array:
         return np.asarray(self.estimator_.inverse_transform(Z), dtype=np.float64)
 
     def _round_trip(self, Z: Array, back: Array) -> Array:
         """How far from where it was a position comes back after going to the data."""
-        returned = _placed(self.estimator_, back)
+        returned = _transform_rows(self.estimator_, back)
         distance = _lengths(returned, Z)
         return np.where(np.isfinite(distance), distance, np.inf)
 
@@ -256,11 +260,11 @@ class LocalError:
 
     Z: Array  # positions whose errors are known
     lengths: Array  # their errors, leaving each out
-    n_near: int = 10  # positions whose errors make up the local error
-    least: float = 0.1  # fraction of the mean error that no local error falls below
+    n_neighbors: int = 10  # positions whose errors make up the local error
+    min_fraction: float = 0.1  # fraction of the mean error that no local error falls below
 
     @classmethod
-    def of(cls, Z: Array, X: Matrix) -> "LocalError":
+    def fit(cls, Z: Array, X: Matrix) -> "LocalError":
         """Errors at up to a thousand positions."""
         regression = LocalRegression(Z, X)
         return cls(Z[regression.map.sample], regression.residual_lengths)
@@ -273,8 +277,8 @@ class LocalError:
     def at(self, Z: Array) -> Array:
         """Mean error of the nearest positions, (n_new,); never zero."""
         mean = float(self.lengths.mean()) or 1.0
-        nearest, _ = self.map.index.nearest(Z, min(self.n_near, len(self.Z)))
-        return np.maximum(self.lengths[nearest].mean(axis=1), self.least * mean)
+        nearest, _ = self.map.index.nearest(Z, min(self.n_neighbors, len(self.Z)))
+        return np.maximum(self.lengths[nearest].mean(axis=1), self.min_fraction * mean)
 
 
 def conformal_quantile(scores: Array, coverage: float) -> float:
@@ -310,7 +314,7 @@ def _lengths(X: Matrix, Y: Array) -> Array:
     return out
 
 
-def _placed(estimator: Any, X: Any) -> Array:
+def _transform_rows(estimator: Any, X: Any) -> Array:
     """Coordinates of plain rows; a model that was fitted on a frame misses no names here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*valid feature names.*")
