@@ -25,7 +25,7 @@ class Recorded(BaseEstimator):
 
 @pytest.fixture
 def recorded():
-    """The estimator, data for it, and its log: what was asked, of which points, the answer."""
+    """The estimator, data for it, and its log of (method, point numbers, result)."""
     LOG.clear()
     data = np.random.default_rng(0).normal(size=(60, 4)) * [3, 2, 1, 1]
     return Recorded(), np.column_stack([np.arange(60), data]), LOG
@@ -33,7 +33,7 @@ def recorded():
 
 @pytest.fixture(scope="session")
 def data():
-    """Points in general position and a map of them that is neither perfect nor random."""
+    """Points in general position and an embedding that is neither perfect nor random."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 6)) * [4, 3, 2, 1, 1, 1]
     return X, X[:, :2] + 0.3 * rng.normal(size=(150, 2))

@@ -22,7 +22,7 @@ def test_stress_is_zadus(data):
     assert stress(X, Y, kind="kruskal") == pytest.approx(kruskal)
 
 
-def test_units_do_not_matter_where_the_map_is_rescaled(data):
+def test_units_do_not_matter_if_the_embedding_is_rescaled(data):
     X, Y = data
     for kind in ("metric", "kruskal"):
         assert stress(1e150 * X, 1e-3 * Y, kind=kind) == pytest.approx(stress(X, Y, kind=kind))
@@ -31,9 +31,9 @@ def test_units_do_not_matter_where_the_map_is_rescaled(data):
 @pytest.mark.parametrize("size", [1e155, 1e-155])
 def test_extreme_sizes_come_out_right(data, size):
     X, Y = data
-    for figure in (stress, residual_variance):
-        assert figure(size * X, Y) == pytest.approx(figure(X, Y))
-        assert figure(X, size * Y) == pytest.approx(figure(X, Y))
+    for metric in (stress, residual_variance):
+        assert metric(size * X, Y) == pytest.approx(metric(X, Y))
+        assert metric(X, size * Y) == pytest.approx(metric(X, Y))
     assert stress(size * X, size * Y, scale=False) == pytest.approx(stress(X, Y, scale=False))
     np.testing.assert_allclose(
         stress(size * X, Y, per_point=True), stress(X, Y, per_point=True), rtol=1e-9
@@ -67,7 +67,7 @@ def test_correlations_are_scipys(data):
     assert residual_variance(X, Y) == pytest.approx(1 - np.corrcoef(a, b)[0, 1] ** 2)
 
 
-def test_samples_of_pairs_cover_the_figures_of_all():
+def test_intervals_of_samples_cover_the_values_of_all_pairs():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3200, 4)) * [3, 2, 1, 1]
     Y = X[:, :2]
@@ -119,7 +119,7 @@ def test_components_of_a_graph_are_compared_within():
     assert len(shepard(graph, X).data) == 2 * 45
 
 
-@pytest.mark.parametrize("figure", [stress, shepard, residual_variance, strain])
-def test_coinciding_points_are_refused(figure):
+@pytest.mark.parametrize("metric", [stress, shepard, residual_variance, strain])
+def test_coinciding_points_are_refused(metric):
     with pytest.raises(ValueError, match="coincide"):
-        figure(np.ones((10, 3)), np.random.default_rng(0).normal(size=(10, 2)))
+        metric(np.ones((10, 3)), np.random.default_rng(0).normal(size=(10, 2)))

@@ -47,14 +47,14 @@ def test_more_coordinates_than_features_and_duplicates():
     np.testing.assert_allclose(found.anisotropy, 1)
 
 
-def test_copies_have_no_distortion():
+def test_duplicates_have_no_distortion():
     X = np.vstack([np.zeros((30, 2)), np.random.default_rng(0).normal(size=(30, 2)) + 5])
     found = local_distortion(X, 2 * X, n_neighbors=8)
     assert np.isnan(found.scale[:30]).all()
     np.testing.assert_allclose(found.scale[30:], 2)
 
 
-def test_points_left_off_the_map_are_missing():
+def test_points_that_were_not_embedded_are_nan():
     X, _ = make_swiss_roll(400, random_state=0)
     Y = LTSA(2).fit_transform(X)
     Y[5] = np.nan

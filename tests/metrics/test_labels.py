@@ -19,7 +19,7 @@ def test_accuracy_is_that_of_leaving_one_out(k):
     assert knn_accuracy(X, y, n_neighbors=k) == pytest.approx((voted == y).mean())
 
 
-def test_share_of_neighbors_is_zadus_hit():
+def test_fraction_of_neighbors_is_zadus_hit():
     hit = neighborhood_hit.measure(X, y, 7)["neighborhood_hit"]
     assert knn_accuracy(X, y, n_neighbors=7, per_point=True).mean() == pytest.approx(hit)
 
@@ -47,9 +47,9 @@ def test_sampled_silhouettes_cover_the_exact():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (y[:-1], "one for each of 150"),
+        (y[:-1], r"expected \(150,\)"),
         (np.zeros(150), "1 different values"),
-        (np.arange(150), "fewer than points"),
+        (np.arange(150), "fewer than the number of points"),
         (np.full(150, np.nan), "missing"),
         (["a", None, "b"] * 50, "missing .* for 50 of 150"),
         (np.array(["a", np.nan, "b"] * 50, dtype=object), "missing"),

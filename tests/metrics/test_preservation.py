@@ -9,15 +9,15 @@ from zadu.measures import trustworthiness_continuity
 from manifoldry import PCA, NeighborGraph
 from manifoldry.metrics import continuity, neighbor_preservation, trustworthiness
 
-FIGURES = [trustworthiness, continuity, neighbor_preservation]
+METRICS = [trustworthiness, continuity, neighbor_preservation]
 
 
 @pytest.mark.parametrize("k", [1, 5, 40, 74])
 def test_trustworthiness_is_scikit_learns(data, k):
     X, Y = data
-    figure = trustworthiness(X, Y, n_neighbors=k)
-    assert figure == pytest.approx(reference(X, Y, n_neighbors=k), abs=1e-12)
-    assert figure.exact
+    value = trustworthiness(X, Y, n_neighbors=k)
+    assert value == pytest.approx(reference(X, Y, n_neighbors=k), abs=1e-12)
+    assert value.exact
 
 
 @pytest.mark.parametrize("k", [3, 20])
@@ -35,35 +35,35 @@ def test_preservation_counts_common_neighbors(data, ranks):
     np.testing.assert_allclose(values, common / 7)
 
 
-@pytest.mark.parametrize("figure", FIGURES)
-def test_per_point_averages_to_the_figure(data, figure):
+@pytest.mark.parametrize("metric", METRICS)
+def test_per_point_averages_to_the_mean(data, metric):
     X, Y = data
-    values = figure(X, Y, per_point=True)
+    values = metric(X, Y, per_point=True)
     assert values.shape == (150,)
-    assert values.mean() == pytest.approx(figure(X, Y))
+    assert values.mean() == pytest.approx(metric(X, Y))
 
 
-@pytest.mark.parametrize("figure", FIGURES)
-def test_perfect_map(data, figure):
+@pytest.mark.parametrize("metric", METRICS)
+def test_perfect_embedding(data, metric):
     X, _ = data
-    assert figure(X, 3 * X + 1) == 1
+    assert metric(X, 3 * X + 1) == 1
 
 
-@pytest.mark.parametrize("figure", FIGURES)
-def test_intervals_of_samples_cover_the_exact_figure(data, figure):
+@pytest.mark.parametrize("metric", METRICS)
+def test_intervals_of_samples_cover_the_exact_value(data, metric):
     X, Y = data
-    exact = figure(X, Y)
-    samples = [figure(X, Y, sample=60, random_state=seed) for seed in range(60)]
+    exact = metric(X, Y)
+    samples = [metric(X, Y, sample=60, random_state=seed) for seed in range(60)]
     covered = np.mean([sample.low <= exact <= sample.high for sample in samples])
     assert 0.85 <= covered <= 1
     assert np.std(samples) > 0
 
 
-def test_a_large_map_is_sampled_and_says_so():
+def test_large_data_are_sampled_with_an_interval():
     X = np.random.default_rng(0).normal(size=(10_001, 3))
-    figure = trustworthiness(X, X[:, :2])
-    assert figure.low < figure < figure.high < figure.low + 0.02
-    assert figure == trustworthiness(X, X[:, :2])  # the same call, the same figure
+    value = trustworthiness(X, X[:, :2])
+    assert value.low < value < value.high < value.low + 0.02
+    assert value == trustworthiness(X, X[:, :2])  # the seed is fixed
 
 
 def test_metrics_and_precomputed_distances_agree(data):
@@ -101,9 +101,9 @@ def test_scale_and_offset_do_not_matter(data):
 
 def test_ties_are_broken_by_position_on_both_sides():
     grid = np.stack(np.meshgrid(range(6), range(6)), axis=-1).reshape(-1, 2).astype(float)
-    for figure in FIGURES:
-        assert figure(grid, 2 * grid) == 1
-        assert figure(np.vstack([grid, grid]), np.vstack([grid, grid])) == 1
+    for metric in METRICS:
+        assert metric(grid, 2 * grid) == 1
+        assert metric(np.vstack([grid, grid]), np.vstack([grid, grid])) == 1
 
 
 def test_whole_numbers_have_exact_ties():
@@ -129,7 +129,7 @@ def test_along_a_graph():
     assert trustworthiness(ring, X, n_neighbors=20) < 1  # its ends are close in the plane
 
 
-def test_fitted_estimators_and_points_left_off_the_map(data):
+def test_fitted_estimators_and_points_that_were_not_embedded(data):
     X, _ = data
     model = PCA(2).fit(X)
     assert trustworthiness(X, model) == trustworthiness(X, model.embedding_)
@@ -148,8 +148,8 @@ def test_fitted_estimators_and_points_left_off_the_map(data):
         ({"n_neighbors": 0}, "at least 1"),
         ({"sample": 1}, "at least 2"),
         ({"sample": "some"}, "'auto', 'all'"),
-        ({"embedding": np.zeros((149, 2))}, "150 rows and the map has 149"),
-        ({"embedding": np.full((150, 2), np.nan)}, "0 of 150 points are on the map"),
+        ({"embedding": np.zeros((149, 2))}, "150 rows and the embedding has 149"),
+        ({"embedding": np.full((150, 2), np.nan)}, "0 of 150 points are embedded"),
         ({"embedding": "X_umap"}, "obsm"),
         ({"embedding": np.where(np.eye(150, 2), np.nan, 1.0)}, "some coordinates of 2 rows"),
         ({"X": sparse.eye_array(150, format="csr"), "metric": "precomputed"}, "sparse matrix of"),

@@ -28,7 +28,7 @@ def test_affine_equals_least_squares(maps):
     np.testing.assert_allclose(procrustes(Y, T, "affine").aligned, fitted)
 
 
-def test_motions_that_are_allowed_cost_nothing(maps):
+def test_allowed_transformations_have_no_error(maps):
     T = maps[0]
     turned = T @ ortho_group.rvs(3, random_state=0) + 7.0
     sheared = T @ np.array([[2.0, 1, 0], [0, 1, 0], [0, 0, 3]])
@@ -46,7 +46,7 @@ def test_more_freedom_never_hurts(maps):
 
 @pytest.mark.parametrize("allow", KINDS)
 def test_maps_of_other_dimensions(allow):
-    """A line in the plane matches a line; a plane matches its own shadow at best."""
+    """A line in the plane matches a line, with either as the target."""
     line = np.linspace(0, 1, 20)[:, None]
     assert procrustes(line, line * [[0.6, 0.8]], allow).error < 1e-12
     assert procrustes(line * [[0.6, 0.8]], line, allow).error < 1e-12
@@ -57,12 +57,12 @@ def test_bad_input():
         procrustes([[1.0], [2.0]], [[1.0], [2.0]], "free")
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         procrustes([[1.0], [2.0]], [[1.0]])
-    with pytest.raises(ValueError, match="1 points are on both maps"):
+    with pytest.raises(ValueError, match="1 points are in both embeddings"):
         procrustes([[1.0], [np.nan]], [[1.0], [2.0]])
 
 
-def test_a_target_of_one_place():
-    """It can be shrunk to, not moved onto."""
+def test_a_target_of_one_point():
+    """Scaling by 0 matches it; a rigid transformation cannot."""
     assert procrustes([[1.0], [2.0]], [[3.0], [3.0]]).error == 0.0
     assert procrustes([[1.0], [2.0]], [[3.0], [3.0]], "rigid").error == 1.0
 
@@ -77,7 +77,7 @@ def test_more_columns_than_the_target():
     assert procrustes(X @ turn, target, "affine").error <= errors[1] <= errors[0] < 0.2
 
 
-def test_estimators_lines_and_points_left_off():
+def test_estimators_lines_and_rows_of_nan():
     from manifoldry import PCA
 
     X = np.random.default_rng(0).normal(size=(30, 3))

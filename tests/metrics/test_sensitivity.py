@@ -1,4 +1,4 @@
-"""Sensitivity to the training set: the published protocol, computed anew from what was fitted."""
+"""Sensitivity to the training set: the published protocol, recomputed from a log of all fits."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ X = np.random.default_rng(0).normal(size=(80, 3)) * [3.0, 2.0, 1.0]
 
 
 class Misplaced(BaseEstimator):
-    """The first two columns always, but new points are put so far to the right."""
+    """The first two columns; transform shifts new points by an offset."""
 
     def __init__(self, offset=0.0):
         self.offset = offset
@@ -26,8 +26,8 @@ class Misplaced(BaseEstimator):
         return X[:, :2] + [self.offset, 0.0]
 
 
-class Moody(Misplaced):
-    """Fails on some data, in a way that depends on nothing but them."""
+class Unreliable(Misplaced):
+    """Fails deterministically on some subsets of the data."""
 
     def fit_transform(self, X, y=None):
         if len(X) < 80 and X[:, 2].sum() % 1 < self.offset:
@@ -35,12 +35,11 @@ class Moody(Misplaced):
         return np.array(X[:, :2])
 
 
-def aligned(Y, T, everyone):
-    """Y after the affine map that brings some of its points nearest to T, by least squares."""
+def aligned(Y, T, points):
+    """Points after the least-squares affine map from Y to T."""
     design = np.column_stack([np.ones(len(Y)), Y])
     return (
-        np.column_stack([np.ones(len(everyone)), everyone])
-        @ np.linalg.lstsq(design, T, rcond=None)[0]
+        np.column_stack([np.ones(len(points)), points]) @ np.linalg.lstsq(design, T, rcond=None)[0]
     )
 
 
@@ -143,10 +142,10 @@ def test_crossing(curve, expected):
         assert _crossing(np.array([0.1, 0.3]), curves) == pytest.approx(expected)
 
 
-def test_crossing_of_nothing_and_of_doubt():
+def test_crossing_of_nan_and_of_uncertain_curves():
     assert np.isnan(_crossing(np.array([0.1]), np.full((2, 3), np.nan)))
-    doubt = np.array([[-1.0] * 20, [-3.0, 4.0] * 10])  # half the draws never cross
-    found = _crossing(np.array([0.1]), doubt)
+    uncertain = np.array([[-1.0] * 20, [-3.0, 4.0] * 10])  # half the draws never cross
+    found = _crossing(np.array([0.1]), uncertain)
     assert 0 < found.low < 0.1
     assert found.high == np.inf
 
@@ -166,7 +165,7 @@ def test_small_fractions_exchange_one_point_once():
     assert one.variability[0] == found.variability[1]
 
 
-def test_few_points_leave_out_what_there_are():
+def test_few_points():
     found = sensitivity(PCA(1), X[:8], fractions=[0.125], n_splits=2)
     assert np.isfinite(found.variabilities).all()
 
@@ -179,9 +178,9 @@ def test_units_do_not_matter():
         np.testing.assert_allclose(found.out_of_sample_errors, plain.out_of_sample_errors, 1e-6)
 
 
-def test_some_failures_are_told_and_left_out():
+def test_some_failures_are_reported_and_ignored():
     with pytest.warns(ManifoldryWarning, match="splits failed .* not today"):
-        found = sensitivity(Moody(0.1), X, fractions=[0.1], n_left_out=1)
+        found = sensitivity(Unreliable(0.1), X, fractions=[0.1], n_left_out=1)
     missing = np.isnan(found.variabilities)
     assert 0 < missing.sum() == len(found.failures) < 20
     assert found.variability[0] < 1e-12
@@ -189,7 +188,7 @@ def test_some_failures_are_told_and_left_out():
 
 def test_mostly_failures_are_an_error():
     with pytest.raises(RuntimeError, match=r"20 of 20 splits failed.*not today"):
-        sensitivity(Moody(1.0), X, fractions=[0.1], n_left_out=1)
+        sensitivity(Unreliable(1.0), X, fractions=[0.1], n_left_out=1)
 
 
 def test_progress(capsys):
@@ -214,7 +213,7 @@ def test_progress(capsys):
         (lambda: sensitivity(PCA(2), X[:3]), ValueError, "n_samples=3 .* or add points"),
         (lambda: sensitivity(PCA(2), X[:0]), ValueError, "n_samples=0 .* or add points"),
         (lambda: sensitivity(PCA(2), np.where(X > 2, np.nan, X)), ValueError, "contains NaN"),
-        (lambda: sensitivity(Misplaced(), X * 0), ValueError, "80 points have one place"),
+        (lambda: sensitivity(Misplaced(), X * 0), ValueError, "80 embedded points coincide"),
     ],
 )
 def test_bad_input_is_named(call, error, words):

@@ -26,7 +26,7 @@ X = np.random.default_rng(0).normal(size=(100, 3)) * [3.0, 2.0, 1.0]
 
 
 class Fixed(BaseEstimator):
-    """The first two columns: the same map whatever the other points are."""
+    """The first two columns: an embedding that does not depend on the other points."""
 
     def fit_transform(self, X, y=None):
         return self.transform(X)
@@ -36,7 +36,7 @@ class Fixed(BaseEstimator):
 
 
 class Turned(BaseEstimator):
-    """The first two columns after a random motion of the kind named."""
+    """The first two columns after a random transformation of the given kind."""
 
     def __init__(self, kind, random_state=None):
         self.kind = kind
@@ -56,7 +56,7 @@ class Turned(BaseEstimator):
 
 
 class Noise(BaseEstimator):
-    """A map that has nothing to do with the data; it takes no new points."""
+    """A random embedding, without transform."""
 
     def __init__(self, random_state=None):
         self.random_state = random_state
@@ -66,7 +66,7 @@ class Noise(BaseEstimator):
 
 
 class Demanding(Fixed):
-    """Wants one of the points to be there; column 0 holds their numbers."""
+    """Fails unless a given point is present; column 0 holds the point numbers."""
 
     def __init__(self, needed=None, places=True):
         self.needed = needed
@@ -84,7 +84,7 @@ class Demanding(Fixed):
 
 
 class Foreign:
-    """Only what an estimator of another package must have."""
+    """The minimal interface of an estimator of another package."""
 
     def __init__(self, scale=1.0):
         self.scale = scale
@@ -99,21 +99,21 @@ class Foreign:
         return self.scale * np.asarray(X)[:, :2]
 
 
-# What is known
+# Known results
 
 
 @pytest.mark.parametrize("align", ["rigid", "similarity", "affine"])
 def test_a_fixed_map_does_not_move(align):
     found = stability(Fixed(), X, allow=align)
-    for figure in (found.variability, found.out_of_sample, found.difference):
-        assert abs(figure) < 1e-12
+    for value in (found.variability, found.out_of_sample, found.difference):
+        assert abs(value) < 1e-12
     assert found.per_point.max() < 1e-12
     assert found.per_point_out_of_sample.max() < 1e-12
     assert found.n_resamples == 20
     np.testing.assert_array_equal(found.embedding, X[:, :2])
 
 
-def test_only_what_may_be_undone_is_undone():
+def test_only_allowed_transformations_are_removed():
     kinds = ("rigid", "similarity", "affine")
     for i, kind in enumerate(kinds):
         for j, align in enumerate(kinds):
@@ -163,7 +163,7 @@ def test_equal_eigenvalues_show_where_they_are_cut():
     assert long.variability < cut.variability / 10
 
 
-def test_figures_are_those_of_scipys_procrustes(recorded):
+def test_values_are_those_of_scipys_procrustes(recorded):
     model, data, log = recorded
     found = stability(model, data, n_resamples=6, fraction=0.7)
     fits = [(rows, Y) for what, rows, Y in log if what == "fit"]
@@ -188,7 +188,7 @@ def test_left_out_points_are_placed_by_models_that_have_not_seen_them(recorded):
     for (_, kept, _), (_, out, _) in zip(log[1::2], log[2::2], strict=True):
         assert sorted([*kept, *out]) == list(range(60))
         assert len(kept) == 48
-    np.testing.assert_array_equal(found.counts, 8)  # everyone was left out twice of ten times
+    np.testing.assert_array_equal(found.counts, 8)  # every point is left out in two of ten refits
     assert np.isfinite(found.per_point_out_of_sample).all()
     assert found.difference == pytest.approx(found.variability - found.out_of_sample)
 
@@ -214,11 +214,11 @@ def test_one_resample_is_no_interval():
     assert (found.difference.low, found.difference.high) == (-np.inf, np.inf)
 
 
-# How it is run
+# Running
 
 
 def test_results_do_not_depend_on_the_number_of_processes():
-    """t-SNE without a seed of its own, which every rounding error carries elsewhere."""
+    """t-SNE without a seed, which amplifies every rounding error."""
     model = TSNE(perplexity=5, max_iter=260, init="random")
     one, two = (
         stability(model, X[:40], n_resamples=3, random_state=5, n_jobs=n_jobs) for n_jobs in (1, 2)
@@ -237,7 +237,7 @@ def test_a_seed_of_the_estimators_own_is_kept():
     np.testing.assert_array_equal(found.embedding, expected)
 
 
-def test_copies_get_a_seed_and_their_share_of_the_cores():
+def test_clones_get_a_seed_and_a_number_of_threads():
     own = make_pipeline(TSNE(random_state=3), Isomap(n_jobs=-1), Noise())
     copy = _clone_with_seed(own, seed=9, threads=2)
     assert [step.get_params().get("random_state") for _, step in copy.steps] == [3, 9, 9]
@@ -253,7 +253,7 @@ def test_kept_maps():
     assert 0 < offsets.max() < 0.5 * found.embedding.std()
     assert stability(PCA(2), X, n_resamples=4).maps is None
     turned = stability(Noise(), X, n_resamples=4, keep_maps=True).maps
-    assert np.isnan(turned).any(axis=2).sum() == 4 * 20  # who was left out was not placed
+    assert np.isnan(turned).any(axis=2).sum() == 4 * 20  # left-out points are not embedded
 
 
 def test_progress(capsys):
@@ -278,7 +278,7 @@ def test_result_pickles_and_is_short():
     assert len(repr(found)) < 250
 
 
-# What it takes
+# Input
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_an_offset_does_not_matter():
     assert found.variability == pytest.approx(stability(PCA(2), X, n_resamples=3).variability, 1e-5)
 
 
-def test_points_off_the_map_are_not_measured():
+def test_points_that_are_not_embedded_are_ignored():
     two = np.vstack([X, X[:10] + 1e4])  # the larger component has 100 points, the other ten
     model = LaplacianEigenmaps(2, n_neighbors=6, disconnected="largest")
     with warnings.catch_warnings():
@@ -355,20 +355,20 @@ def test_points_off_the_map_are_not_measured():
     assert np.isfinite(found.variability)
 
 
-# What goes wrong
+# Failures
 
 
 NUMBERED = np.column_stack([np.arange(50.0), X[:50, 1:]])
 
 
-def test_some_failures_are_told_and_left_out():
-    with pytest.warns(ManifoldryWarning, match=r"2 of 10 refits failed .* where is 7\?") as told:
+def test_some_failures_are_reported_and_ignored():
+    with pytest.warns(ManifoldryWarning, match=r"2 of 10 refits failed .* where is 7\?") as issued:
         found = stability(Demanding(needed=7), NUMBERED, n_resamples=10)
-    assert told[0].filename == __file__
+    assert issued[0].filename == __file__
     assert found.failures == ("ArithmeticError: where is 7?",) * 2
     assert found.n_resamples == 8
     assert found.variability < 1e-12
-    assert np.isnan(found.per_point_out_of_sample[7])  # with it left out there was no map
+    assert np.isnan(found.per_point_out_of_sample[7])  # refits without it failed
 
 
 def test_mostly_failures_are_an_error():
@@ -400,9 +400,9 @@ def test_transform_may_fail():
 def test_a_warning_of_many_fits_comes_once():
     cloud = np.vstack([X[:30], X[:30] + 1e4])
     model = LaplacianEigenmaps(2, n_neighbors=5)
-    with pytest.warns(DisconnectedGraphWarning) as told:
+    with pytest.warns(DisconnectedGraphWarning) as issued:
         stability(model, cloud, n_resamples=4)
-    about = [str(w.message) for w in told if w.category is DisconnectedGraphWarning]
+    about = [str(w.message) for w in issued if w.category is DisconnectedGraphWarning]
     assert len(about) == 2  # one for all the data, one for the refits
     assert about[1].startswith("in 4 of 4 refits: ")
 
@@ -429,8 +429,8 @@ def test_a_warning_of_many_fits_comes_once():
         (lambda: stability(PCA(2), np.where(X > 2, np.nan, X)), ValueError, "NaN"),
         (lambda: stability(PCA(2), np.ma.masked_greater(X, 2)), ValueError, "masked cells"),
         (lambda: stability(PCA(1), NeighborGraph.build(X, 5)), TypeError, "X is a NeighborGraph"),
-        (lambda: stability(Fixed(), X * 0), ValueError, "all 100 points have one place"),
-        (lambda: stability(Fixed(), X * 0 + 0.1), ValueError, "all 100 points have one place"),
+        (lambda: stability(Fixed(), X * 0), ValueError, "all 100 embedded points coincide"),
+        (lambda: stability(Fixed(), X * 0 + 0.1), ValueError, "all 100 embedded points coincide"),
         (lambda: stability(PCA(2), None), TypeError, "X is a NoneType; pass data"),
     ],
 )
@@ -439,10 +439,10 @@ def test_bad_input_is_named(call, error, words):
         call()
 
 
-def test_a_map_that_is_none():
+def test_an_embedding_of_the_wrong_shape():
     class Flat(Fixed):
         def fit_transform(self, X, y=None):
             return np.ones(len(X))
 
-    with pytest.raises(ValueError, match=r"Flat made ndarray of shape \(100,\) of 100 rows"):
+    with pytest.raises(ValueError, match=r"Flat returned ndarray of shape \(100,\) for 100 rows"):
         stability(Flat(), X)

@@ -1,4 +1,4 @@
-"""Figures that tell how good a map is, for maps made here or elsewhere."""
+"""Quality metrics of an embedding, computed with manifoldry or any other package."""
 
 from manifoldry.metrics.assess import Assessment, assess
 from manifoldry.metrics.coranking import CoRanking, coranking, coranking_matrix

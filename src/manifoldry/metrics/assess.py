@@ -1,4 +1,4 @@
-"""One call that tells whether a map can be trusted, and where."""
+"""Overall quality of an embedding: metrics, comparison with PCA, and a written summary."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,33 +33,33 @@ from manifoldry.util.typing import Array, RandomState
 
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What :func:`assess` found; ``print`` it for the verdict in words.
+    """Result of :func:`assess`; ``print`` it for a table and a written summary.
 
-    It keeps the data and the map, for `per_point`.
+    It holds references to the data and the embedding, which `per_point` needs.
 
     Parameters
     ----------
     metrics : dict of str to Estimate
-        The figures by name; see :func:`assess`.
+        Values by name; see :func:`assess`.
     baseline : dict of str to Estimate
-        The same of a principal component map of as many dimensions; empty where there is none.
+        The same for PCA with as many components; empty if X has no coordinates.
     gains : dict of str to Estimate
-        By how much the map exceeds that baseline in neighbors, point by point; the interval is
-        about other points of the same kind.
+        Mean over the points of the difference to PCA in the neighbor metrics. The interval
+        accounts for the choice of points, as if they were a sample of a population.
     curves : dict of str to CoRanking
-        Neighbors kept at every size of neighborhood, by ``"embedding"`` and ``"PCA"``.
+        Fraction of neighbors kept for every neighborhood size, for ``"embedding"`` and ``"PCA"``.
     shepard : Shepard
-        Distances on the map against those in the data.
+        Distances in the embedding against distances in the data.
     distortion : LocalDistortion or None
-        Stretching at the points on the map; None where coordinates of the data are not known.
+        Local stretch factors at every embedded point; None if X has no coordinates.
     n_neighbors : int
-        Size of the neighborhoods of the figures that need one.
+        Neighborhood size of the metrics that need one.
     pair : DataEmbeddingPair
-        The data and the map.
+        The data and the embedding.
     data_description : str
-        Which data those are.
+        Description of the data for the printed header.
     thresholds : SummaryThresholds
-        Bounds between what the summary says of a figure.
+        Values at which the wording of the summary changes.
     """
 
     metrics: dict[str, Estimate]
@@ -75,12 +75,12 @@ class Assessment:
 
     @property
     def embedding(self) -> Array:
-        """The map that was judged, (n_samples, n_components); NaN for points left off it."""
+        """The embedding, (n_samples, n_components); NaN for points that were not embedded."""
         return np.column_stack([self.pair.expand_to_all_rows(column) for column in self.pair.Y.T])
 
     @property
     def summary(self) -> str:
-        """What the figures mean, in sentences."""
+        """Interpretation of the metrics, in sentences."""
         return " ".join(self._sentences)
 
     @property
@@ -92,7 +92,7 @@ class Assessment:
 
     def __str__(self) -> str:
         head = (
-            f"A map of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
+            f"Embedding of {self.pair.n} points in {self.pair.Y.shape[1]} coordinates; data: "
             f"{self.data_description}; neighborhoods of {self.n_neighbors}"
         )
         return "\n".join([head, "", *table(self.metrics, self.baseline), "", *self._sentences])
@@ -101,13 +101,12 @@ class Assessment:
 
     @cached_property
     def per_point(self) -> dict[str, Array]:
-        """Figures of every point, to color the map by; each an array of (n_samples,).
+        """Metrics of every point, arrays of shape (n_samples,), for coloring the embedding.
 
-        ``"trustworthiness"``, ``"continuity"`` and ``"neighbor_preservation"`` as in the figures;
-        ``"magnification"``, how much larger than usual the map shows the surroundings of a
-        point, and ``"anisotropy"`` (only where coordinates of the data are known). Computed for all
-        points when first asked for: time grows with n_samples² · n_features. Points left off the
-        map are NaN.
+        ``"trustworthiness"``, ``"continuity"`` and ``"neighbor_preservation"`` as in `metrics`;
+        if X has coordinates also ``"magnification"``, the local scale relative to its median, and
+        ``"anisotropy"``. Computed for all points on first access, in time proportional to
+        n_samples² · n_features. NaN for points that were not embedded.
         """
         points, k = np.arange(self.pair.n), self.n_neighbors
         of_embedding = NeighborRanks.of_embedding(self.pair, k, points)
@@ -133,37 +132,37 @@ def assess(
     sample: Any = "auto",
     random_state: RandomState = None,
 ) -> Assessment:
-    """Judge a map of some data, whoever made it.
+    """Compute quality metrics of an embedding and compare them with those of PCA.
 
-    Use it on any map beside its data: one from this package, a UMAP or t-SNE array, or one in an
-    AnnData. The figures are
+    The embedding may come from any package: a fitted estimator, a UMAP or t-SNE array, or an
+    entry of an AnnData. The metrics are
 
-    - ``trustworthiness``, ``continuity``: can neighbors on the map be believed, were neighbors
-      in the data torn apart? ``doubtful`` is the fraction of points whose own trustworthiness is
-      below 0.9;
-    - ``neighbors_kept``, ``rnx_area``: fraction of the nearest neighbors that are kept, and how
-    many
-      more than by chance over all sizes of neighborhood; the one to compare maps by;
-    - ``distance_order``: rank correlation of the distances (Spearman): do large distances mean
-      anything?
-    - ``stress``: what is lost of the distances, after the best rescaling;
-    - ``anisotropy``, ``magnification``: how unevenly small components are drawn, median over the points
-    and
-      ratio of the ninth to the first decile;
-    - ``redundancy``: how much of the most redundant coordinate is new, 1 for all; only of fitted
-      spectral estimators, whose coordinates have an order;
-    - ``label_accuracy``, ``label_accuracy_in_data``: how many points have the label of most of
-      their neighbors, on the map and in the data, where labels are given.
+    - ``trustworthiness``: are neighbors in the embedding neighbors in the data?
+      ``untrustworthy_points`` is the fraction of points whose own value is below 0.9;
+    - ``continuity``: are neighbors in the data neighbors in the embedding?
+    - ``neighbor_preservation``: fraction of the nearest neighbors that are kept;
+    - ``rnx_area``: neighbors kept beyond chance, averaged over all neighborhood sizes; use it to
+      compare embeddings;
+    - ``distance_rank_correlation``: Spearman correlation of the distances; if it is low, large
+      distances in the embedding carry no information;
+    - ``stress``: relative error of the distances after the best rescaling;
+    - ``anisotropy``: ratio of the largest to the smallest local stretch factor, median over the
+      points;
+    - ``magnification``: ratio of the ninth to the first decile of the local scale;
+    - ``redundancy``: smallest value of :func:`redundancy` over the coordinates; only for fitted
+      spectral estimators, whose coordinates are ordered;
+    - ``label_accuracy``, ``label_accuracy_in_data``: :func:`knn_accuracy` in the embedding and in
+      the data, if labels are given.
 
     Parameters
     ----------
     X, embedding, metric, sample, random_state
-        As for :func:`trustworthiness`. A :class:`~manifoldry.neighbors.NeighborGraph` in place of
-        the data stands for distances along the graph.
+        As for :func:`trustworthiness`. If X is a :class:`~manifoldry.neighbors.NeighborGraph`,
+        distances in the data are shortest paths along it.
     labels : array of shape (n_samples,) or str, default=None
-        Labels of the points; the name of a column of an AnnData's ``obs``.
+        Labels of the points, or the name of a column of an AnnData's ``obs``.
     n_neighbors : int, default=None
-        Size of the neighborhoods; by default 15, or what there are.
+        Neighborhood size; by default 15, or fewer if there are not enough points.
 
     Returns
     -------
@@ -186,25 +185,20 @@ def assess(
     pair = DataEmbeddingPair.of(X, embedding, metric, min_samples=4)
     k = pair.check_neighbors(n_neighbors, default=DEFAULT_N_NEIGHBORS, max_fraction=1 / 2)
     points = sample_points(pair.n, sample, random_state)
-    flat = pair.with_pca_embedding()
-    maps = (
-        [pair.embedding_distances]
-        if flat is None
-        else [pair.embedding_distances, flat.embedding_distances]
-    )
-    mine, *theirs = compare(pair, maps, points, k)
+    pca = pair.with_pca_embedding()
+    embeddings = [each.embedding_distances for each in (pair, pca) if each is not None]
+    own, *others = compare(pair, embeddings, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
-    metrics = _neighbor_metrics(mine, pair.n) | _distance_metrics(diagram)
+    metrics = _neighbor_metrics(own, pair.n) | _distance_metrics(diagram)
     metrics |= _distortion_metrics(distortion) | _redundancy_metrics(embedding, pair.Y)
     if labels is not None:
         metrics |= _label_metrics(pair, k, labels)
-    curves, baseline, gains = {"embedding": mine.coranking}, {}, {}
-    if flat is not None:
-        curves["PCA"] = theirs[0].coranking
-        baseline = _neighbor_metrics(theirs[0], pair.n) | _distance_metrics(
-            shepard_of(flat, random_state)
-        )
-        gains = _gains(mine, theirs[0])
+    curves, baseline, gains = {"embedding": own.coranking}, {}, {}
+    if pca is not None:
+        curves["PCA"] = others[0].coranking
+        baseline = _neighbor_metrics(others[0], pair.n)
+        baseline |= _distance_metrics(shepard_of(pca, random_state))
+        gains = _gains(own, others[0])
     return Assessment(
         metrics, baseline, gains, curves, diagram, distortion, k, pair, describe_data(X, pair)
     )
@@ -237,18 +231,18 @@ def _distortion_metrics(distortion: LocalDistortion | None) -> dict[str, Estimat
 
 
 def _redundancy_metrics(embedding: Any, Y: Array) -> dict[str, Estimate]:
-    """Redundancy of spectral coordinates; on other maps their order and directions mean nothing."""
+    """Redundancy of spectral coordinates; those of other methods have no meaningful order."""
     if not hasattr(embedding, "eigenvalues_"):
         return {}
     return {"redundancy": Estimate(float(redundancy(Y).min()))}
 
 
-def _gains(mine: Comparison, other: Comparison) -> dict[str, Estimate]:
-    """How much more of its neighbors each point keeps than on another map."""
-    area = mine.coranking.area_per_point - other.coranking.area_per_point
+def _gains(own: Comparison, other: Comparison) -> dict[str, Estimate]:
+    """Mean difference to another embedding in the neighbor metrics, point by point."""
+    area = own.coranking.area_per_point - other.coranking.area_per_point
     return {
         "neighbor_preservation": Estimate.of_mean(
-            mine.neighbor_preservation - other.neighbor_preservation
+            own.neighbor_preservation - other.neighbor_preservation
         ),
         "rnx_area": Estimate.of_mean(area),
     }
@@ -259,8 +253,8 @@ def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Es
     n_labels = len(np.unique(codes))
     if n_labels < 2 or n_labels > pair.n / 2:
         raise ValueError(
-            f"labels has {n_labels} different values for {pair.n} points; labels name groups of "
-            "several points each. Bin values first, or leave them out"
+            f"labels has {n_labels} different values for {pair.n} points, but must have 2 to "
+            f"{pair.n // 2}; bin continuous values first, or omit labels"
         )
     return {
         "label_accuracy": accuracy_of(choose_index(pair.Y).others(pair.Y, k).indices, codes),
@@ -270,5 +264,7 @@ def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Es
 
 def _column(obs: Any, name: str) -> Any:
     if name not in obs:
-        raise ValueError(f"obs has no {name!r}; it has {', '.join(map(repr, obs)) or 'nothing'}")
+        raise ValueError(
+            f"labels={name!r} is not in obs, which has {', '.join(map(repr, obs)) or 'no columns'}"
+        )
     return obs[name]

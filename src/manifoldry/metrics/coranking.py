@@ -1,4 +1,4 @@
-"""The co-ranking of data and map: which neighbors are kept, at every size of neighborhood."""
+"""Co-ranking of data and embedding: neighbors kept, for every neighborhood size."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,19 +15,19 @@ from manifoldry.util.validation import plan_memory
 
 @dataclass(frozen=True, eq=False)
 class CoRanking:
-    """How many neighbors a map keeps, for neighborhoods of 1, 2, … n − 1 points.
+    """Fraction of neighbors that an embedding keeps, for neighborhood sizes 1, 2, … n − 1.
 
     Parameters
     ----------
     q_nx : array of shape (n_samples - 1,)
-        Fraction of the k nearest on the map that are among the k nearest in the data, on average,
-        at position k − 1.
+        Entry k − 1 is the mean fraction of the k nearest neighbors in the embedding that are
+        among the k nearest neighbors in the data.
     area_per_point : array of shape (n_points,)
-        Each point's own area under R_NX.
+        Area under R_NX of each evaluated point.
     points : array of shape (n_points,)
-        The points that were looked at.
+        Indices of the evaluated points.
     n : int
-        How many points there are in all.
+        Total number of points.
 
     Examples
     --------
@@ -46,41 +46,41 @@ class CoRanking:
 
     @property
     def sizes(self) -> IntArray:
-        """The sizes k = 1 … n − 1 of neighborhoods."""
+        """Neighborhood sizes k = 1 … n − 1."""
         return np.arange(1, self.n)
 
     @property
     def r_nx(self) -> Array:
-        """Q_NX rescaled: 0 for a random map, 1 for a perfect one; (n_samples - 2,).
+        """Q_NX rescaled to 0 for a random and 1 for a perfect embedding; (n_samples - 2,).
 
-        The last size is left out, since all points are then neighbors whatever the map.
+        The last size is omitted, because Q_NX is then 1 for any embedding.
         """
         k = self.sizes[:-1]
         return ((self.n - 1) * self.q_nx[:-1] - k) / (self.n - 1 - k)
 
     @property
     def lcmc(self) -> Array:
-        """Local continuity meta-criterion: Q_NX above that of a random map."""
+        """Local continuity meta-criterion: Q_NX minus its value for a random embedding."""
         return self.q_nx - self.sizes / (self.n - 1)
 
     @property
     def area(self) -> Estimate:
-        """Area under R_NX over the logarithm of k, so that small neighborhoods count most."""
+        """Area under R_NX over the logarithm of k, which gives small neighborhoods more weight."""
         return Estimate.of_mean(self.area_per_point, self.n, within=(-1.0, 1.0))
 
     @property
     def k_max(self) -> int:
-        """The size of neighborhood at which the map says most: where LCMC is largest."""
+        """Neighborhood size at which LCMC is largest; it separates local from global sizes."""
         return int(np.argmax(self.lcmc)) + 1
 
     @property
     def q_local(self) -> float:
-        """Mean of Q_NX up to the turning point."""
+        """Mean of Q_NX over sizes up to `k_max`."""
         return float(self.q_nx[: self.k_max].mean())
 
     @property
     def q_global(self) -> float:
-        """Mean of Q_NX beyond the turning point; 1 where nothing is beyond."""
+        """Mean of Q_NX over sizes above `k_max`; 1 if there are none."""
         rest = self.q_nx[self.k_max :]
         return float(rest.mean()) if len(rest) else 1.0
 
@@ -93,16 +93,16 @@ def coranking(
     sample: Any = "auto",
     random_state: RandomState = None,
 ) -> CoRanking:
-    """Compare the neighborhoods of data and map at every size.
+    """Compare the neighborhoods of data and embedding for every size.
 
-    ``area`` of the result is the one figure to compare maps by; ``r_nx`` the curve behind it,
-    drawn by :func:`manifoldry.plotting.plot_coranking`.
+    Use ``area`` of the result to compare embeddings. ``r_nx`` is the curve behind it, drawn by
+    :func:`manifoldry.plotting.plot_coranking`.
 
     Parameters
     ----------
     X, embedding, metric, sample, random_state
-        As for :func:`trustworthiness`; all points take time as n_samples² · (n_features +
-        log n_samples).
+        As for :func:`trustworthiness`; with ``sample="all"`` time is proportional to
+        n_samples² · (n_features + log n_samples).
 
     Returns
     -------
@@ -113,27 +113,29 @@ def coranking(
 
 
 class Comparison(NamedTuple):
-    """What one pass over the ranks of some points tells of a map."""
+    """Neighbor metrics of some points for one embedding, from one pass over the ranks."""
 
-    trustworthiness: Array  # (n_points,), trustworthiness of each
+    trustworthiness: Array  # (n_points,)
     continuity: Array  # (n_points,)
-    neighbor_preservation: (
-        Array  # (n_points,), fraction of the k nearest on the map that are so in the data
-    )
+    neighbor_preservation: Array  # (n_points,)
     coranking: CoRanking
 
 
 def coranking_of(pair: DataEmbeddingPair, points: IntArray) -> CoRanking:
-    """The co-ranking of a pair of data and map, on some of its points."""
+    """Co-ranking of a pair of data and embedding, evaluated at some of its points."""
     return compare(pair, [pair.embedding_distances], points, 1)[0].coranking
 
 
 def compare(
-    pair: DataEmbeddingPair, maps: list[DistanceRows], points: IntArray, k: int, budget: int = 2**20
+    pair: DataEmbeddingPair,
+    embeddings: list[DistanceRows],
+    points: IntArray,
+    k: int,
+    budget: int = 2**20,
 ) -> list[Comparison]:
-    """Compare the data of a pair with several maps, ranking the data once.
+    """Compare the data of a pair with several embeddings, ranking the data only once.
 
-    `budget` is how many numbers a block has: ranks take several arrays of its size.
+    `budget` is the number of entries of a block of rows; several arrays of that size are held.
     """
     n, contributions = pair.n, _rank_contributions(pair.n)
 
@@ -141,7 +143,7 @@ def compare(
         in_data = all_ranks(pair.data_distances.neighbor_keys(rows))
         return [
             _compare_ranks(in_data, all_ranks(m.neighbor_keys(rows)), k, contributions)
-            for m in maps
+            for m in embeddings
         ]
 
     found = zip(*map_rows(block, points, n, budget), strict=True)
@@ -149,17 +151,17 @@ def compare(
 
 
 def _compare_ranks(
-    in_data: IntArray, on_map: IntArray, k: int, contributions: Array
+    in_data: IntArray, embedded: IntArray, k: int, contributions: Array
 ) -> tuple[Any, ...]:
-    """Intrusions, extrusions and kept neighbors, histogram of larger ranks, contributions for each."""
+    """Rank sums of intrusions and extrusions, neighbors kept, histogram of ranks, areas."""
     n = in_data.shape[1]
-    near, there = in_data <= k, on_map <= k
-    larger = np.maximum(in_data, on_map)
+    near, near_embedded = in_data <= k, embedded <= k
+    larger = np.maximum(in_data, embedded)
     return (
-        np.where(there & ~near, in_data - k, 0).sum(axis=1),
-        np.where(near & ~there, on_map - k, 0).sum(axis=1),
-        (near & there).sum(axis=1),
-        # A point comes last in its own row, as the n-th, where it adds nothing.
+        np.where(near_embedded & ~near, in_data - k, 0).sum(axis=1),
+        np.where(near & ~near_embedded, embedded - k, 0).sum(axis=1),
+        (near & near_embedded).sum(axis=1),
+        # A point has rank n in its own row, which is omitted here.
         np.bincount(larger.ravel(), minlength=n + 1)[1:n],
         contributions[larger].sum(axis=1),
     )
@@ -186,15 +188,15 @@ def coranking_matrix(
     sample: Any = "auto",
     random_state: RandomState = None,
 ) -> IntArray:
-    """Count pairs by the rank they have in the data (row) and on the map (column).
+    """Count pairs by their rank in the data (row) and in the embedding (column).
 
-    A perfect map has a diagonal matrix. Below the diagonal are intrusions, points nearer on the
-    map than in the data; above it extrusions.
+    A perfect embedding has a diagonal matrix. Entries below the diagonal are intrusions, points
+    that rank nearer in the embedding than in the data; entries above it are extrusions.
 
     Parameters
     ----------
     n_neighbors : int, default=None
-        Ranks to tell apart; by default 100, or all there are.
+        Largest rank counted; by default 100, or n_samples − 1 if that is less.
     X, embedding, metric, sample, random_state
         As for :func:`trustworthiness`.
 
@@ -222,7 +224,7 @@ def coranking_matrix(
 
 
 def all_ranks(keys: Array) -> IntArray:
-    """Rank of every column in its row, from 1 for the smallest key; ties by column."""
+    """Rank of every entry in its row, from 1 for the smallest; ties are broken by column."""
     ranks = np.empty(keys.shape, dtype=np.int32)
     each = np.arange(1, keys.shape[1] + 1, dtype=np.int32)
     for own, ranked in zip(keys, ranks, strict=True):
@@ -231,28 +233,28 @@ def all_ranks(keys: Array) -> IntArray:
 
 
 def _stable_order(keys: Array) -> IntArray:
-    """What a stable argsort returns, several times faster."""
+    """Same result as a stable argsort, several times faster."""
     n, order = len(keys), np.argsort(keys)
     ordered = keys[order]
     steps = ordered[1:] != ordered[:-1]
     if steps.all():
         return order
-    # Equal keys form runs; positions are sorted within each.
+    # Equal keys form runs; sort the positions within each run.
     run = np.concatenate([[0], np.cumsum(steps)])
     return np.sort(run * n + order) % n
 
 
 def _size_weights(n: int) -> Array:
-    """Weight 1/k of each size k ≤ n − 2 in the area, summing to one."""
+    """Weights proportional to 1/k of the sizes k ≤ n − 2 in the area, with sum 1."""
     k = np.arange(1, n - 1)
     return (1 / k) / (1 / k).sum()
 
 
 def _rank_contributions(n: int) -> Array:
-    """What a pair adds to its point's area if the larger of its ranks is 0, 1, … n.
+    """Contribution of a pair to its point's area, by the larger of its two ranks, 0, 1, … n.
 
-    R_NX(k) = ((n−1)·Q(k) − k) / (n−1−k), where k·Q(k) counts pairs of ranks up to k; so a pair of
-    larger rank r adds weight(k) · (n−1) / (k·(n−1−k)) for every k ≥ r.
+    R_NX(k) = ((n−1)·Q(k) − k) / (n−1−k), where k·Q(k) is the number of pairs with ranks up to
+    k; so a pair whose larger rank is r contributes weight(k) · (n−1) / (k·(n−1−k)) for every k ≥ r.
     """
     k = np.arange(1, n - 1)
     adds = _size_weights(n) * (n - 1) / (k * (n - 1.0 - k))
@@ -260,6 +262,6 @@ def _rank_contributions(n: int) -> Array:
 
 
 def _expected_at_random(n: int) -> float:
-    """What a random map gets by `_rank_contributions` alone."""
+    """Expected sum of `_rank_contributions` of a point in a random embedding."""
     k = np.arange(1, n - 1)
     return float((_size_weights(n) * k / (n - 1.0 - k)).sum())

@@ -1,4 +1,4 @@
-"""All distances from a few points at a time, so that no square matrix is ever held."""
+"""Distances computed a block of rows at a time, so that no n × n matrix is held in memory."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -27,9 +27,9 @@ Result = TypeVar("Result")
 
 
 class DistanceRows(ABC):
-    """Distances between some points, a block of rows at a time."""
+    """Distances between n points, computed a block of rows at a time."""
 
-    n_groups = 1600  # groups of points that may be drawn to compare distances
+    n_groups = 1600  # number of random groups of points that `shepard_of` draws
 
     @property
     @abstractmethod
@@ -38,9 +38,9 @@ class DistanceRows(ABC):
 
     @abstractmethod
     def keys(self, rows: IntArray) -> Array:
-        """Numbers (n_rows, n) that sort as the distances of these points to all do.
+        """Increasing function of the distances (n_rows, n) of these points to all, for sorting.
 
-        A new array, for the caller to overwrite.
+        A new array, which the caller may overwrite.
         """
 
     @abstractmethod
@@ -52,19 +52,19 @@ class DistanceRows(ABC):
         """Distances (n_points, n_points) of these points to each other."""
 
     def neighbor_keys(self, rows: IntArray) -> Array:
-        """`keys` with every point infinitely far from itself."""
+        """`keys` with an infinite distance of every point to itself."""
         keys = self.keys(rows)
         if np.isinf(keys).any():
             raise ValueError(
-                "the graph has several components, between which there is no distance to rank by; "
-                "raise n_neighbors until it is one, or judge each component by itself"
+                "the graph has several components, with infinite distances between them, which "
+                "cannot be ranked; build it with more neighbors, or pass one component at a time"
             )
         keys[np.arange(len(rows)), rows] = np.inf
         return keys
 
 
 def distance_rows(X: Matrix | NeighborGraph, metric: Any = "euclidean") -> DistanceRows:
-    """The rows for a metric: Euclidean, precomputed, any of scikit-learn's, or along a graph."""
+    """Distances for a metric: Euclidean, precomputed, any of scikit-learn's, or geodesic."""
     if isinstance(X, NeighborGraph):
         return GeodesicRows(X)
     if isinstance(metric, str) and metric in ("euclidean", "l2"):
@@ -78,7 +78,7 @@ def distance_rows(X: Matrix | NeighborGraph, metric: Any = "euclidean") -> Dista
 def map_rows(
     function: Callable[[IntArray], Result], points: IntArray, n: int, budget: int = 2**22
 ) -> list[Result]:
-    """Results of a function for blocks of points, by several threads, each with one for BLAS."""
+    """Apply a function to blocks of points in several threads, with one BLAS thread each."""
     blocks = [points[block] for block in row_blocks(len(points), n, budget=budget)]
     with one_blas_thread():
         return map_threads(function, blocks)
@@ -86,18 +86,19 @@ def map_rows(
 
 @dataclass(frozen=True, eq=False)
 class EuclideanRows(DistanceRows):
-    """Distances between vectors; squares serve as keys.
+    """Euclidean distances between vectors; squared distances serve as keys.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, n_features)
         The vectors.
     few_features : int
-        Features up to which subtracting is as fast as a matrix product.
+        Up to this number of features, differences are as fast as a matrix product.
     errors_per_spacing : int
-        Rounding errors to a grain of the grid on which equal distances are ties.
+        Spacing, in rounding errors, of the grid to which keys are rounded so that equal
+        distances are ties.
     exact_below : int
-        Squares below so many grains keep all digits.
+        Keys below this multiple of the spacing are not rounded.
     """
 
     X: Matrix
@@ -113,12 +114,12 @@ class EuclideanRows(DistanceRows):
         if self._few_columns:
             return np.asarray(cdist(self._framed[rows], self._framed, "sqeuclidean"))
         keys = self._products(rows, slice(None))
-        # Equal distances come out a few roundings apart; on a grid wider than that they are ties.
+        # Equal distances differ by a few rounding errors; rounded to a coarser grid they are ties.
         snapped = np.rint(keys / self._spacing) * self._spacing
         return np.where(keys > self.exact_below * self._spacing, snapped, keys)
 
     def _products(self, rows: Any, columns: Any) -> Array:
-        """Squared distances by a matrix product, close ones by subtraction."""
+        """Squared distances by a matrix product; small ones are recomputed from differences."""
         A, B = self._framed[rows], self._framed[columns]
         error = expansion_error(self._squares[rows], self._squares.max(), self.X.shape[1])
         X, Y = self.X[rows], self.X[columns]
@@ -130,7 +131,7 @@ class EuclideanRows(DistanceRows):
 
     @cached_property
     def _spacing(self) -> float:
-        """A power of two some thousand times the rounding error of the products."""
+        """A power of two, `errors_per_spacing` or more times the rounding error of the products."""
         largest = float(self._squares.max())
         error = float(expansion_error(np.array([largest]), largest, self.X.shape[1])[0])
         return float(2.0 ** np.ceil(np.log2(self.errors_per_spacing * error)))
@@ -146,8 +147,8 @@ class EuclideanRows(DistanceRows):
 
     @cached_property
     def _frame(self) -> Frame:
-        # Differences of numbers in another unit are exact, so where they are taken nothing is
-        # centered: whole numbers then have exact ties.
+        # Differences do not need centering to be accurate. Without it, scaling by a power of two
+        # is exact, so that integer data have exact ties.
         return Frame.at_zero(self.X) if self._few_columns else Frame.of(self.X)
 
     @property
@@ -165,7 +166,7 @@ class EuclideanRows(DistanceRows):
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedRows(DistanceRows):
-    """Distances that somebody else computed."""
+    """Distances from a precomputed matrix."""
 
     D: Array
 
@@ -185,10 +186,10 @@ class PrecomputedRows(DistanceRows):
 
 @dataclass(frozen=True, eq=False)
 class GeodesicRows(DistanceRows):
-    """Distances along a neighbor graph; infinite between its components."""
+    """Shortest paths along a neighbor graph; infinite between its connected components."""
 
     graph: NeighborGraph
-    n_groups = 10  # every point of a group takes a search of the whole graph
+    n_groups = 10  # fewer, since every point of a group needs a search of the whole graph
 
     @property
     def n(self) -> int:
@@ -211,7 +212,7 @@ class GeodesicRows(DistanceRows):
 
 @dataclass(frozen=True, eq=False)
 class GeneralRows(DistanceRows):
-    """Distances in any metric that scikit-learn knows, or a function of two points."""
+    """Distances in any of scikit-learn's metrics, or given by a function of two points."""
 
     X: Matrix
     metric: Any

@@ -1,4 +1,4 @@
-"""How a map stretches and shears the data around each point."""
+"""Local distortion: stretch factors of an embedding around each point."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,14 +15,14 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class LocalDistortion:
-    """What the map does to small components of the data: one linear map per point.
+    """Singular values of a linear map fitted to the embedding around each point.
 
     Parameters
     ----------
     stretch : array of shape (n_samples, n_components)
-        Factors by which a step on the data grows on the map, along the local principal
-        directions of the map, largest first; NaN for points left off the map and for directions
-        in which the data around a point do not extend.
+        Factors by which lengths in the data are multiplied in the embedding along the principal
+        directions of the linear map, largest first; NaN for points that were not embedded and for
+        directions in which the neighborhood has no extent.
 
     Examples
     --------
@@ -39,13 +39,13 @@ class LocalDistortion:
 
     @property
     def anisotropy(self) -> Array:
-        """Largest over smallest factor at every point: 1 where the map keeps angles."""
+        """Ratio of the largest to the smallest factor at every point; 1 if angles are kept."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.stretch[:, 0] / np.fmin.reduce(self.stretch, axis=1))
 
     @property
     def scale(self) -> Array:
-        """Geometric mean of the factors at every point: constant where it keeps areas."""
+        """Geometric mean of the factors at every point; constant if relative areas are kept."""
         known = np.isfinite(self.stretch)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.log(np.where(known, self.stretch, 1.0)).sum(axis=1)
@@ -53,28 +53,28 @@ class LocalDistortion:
 
     @property
     def relative_scale(self) -> Array:
-        """`scale` over its median: above 1 where the map magnifies, below where it crowds."""
+        """`scale` divided by its median: above 1 in magnified, below 1 in compressed regions."""
         return np.asarray(self.scale / np.nanmedian(self.scale))
 
 
 def local_distortion(
     X: Any, embedding: Any, *, n_neighbors: int | None = None, metric: Any = "euclidean"
 ) -> LocalDistortion:
-    """Measure stretching and anisotropy of a map around every point.
+    """Stretch factors of an embedding around every point.
 
-    The map's offsets to a point's nearest neighbors are regressed on the data's, within the
-    plane of as many dimensions as the map has that fits the neighbors best. An isometry has all
-    factors equal to 1, a conformal map no anisotropy, and a fold a factor of 0.
+    The embedding of a point's nearest neighbors is regressed on their coordinates in the local
+    principal subspace of the data, which has as many dimensions as the embedding. An isometry has
+    all factors equal to 1, a conformal map anisotropy 1, and a fold a factor of 0.
 
     Parameters
     ----------
     X, embedding
-        As for :func:`trustworthiness`; coordinates are needed, so no precomputed distances.
+        As for :func:`trustworthiness`; X must have coordinates, so no precomputed distances.
     n_neighbors : int, default=None
-        Neighbors in the data that make up a neighborhood; by default 15, or twice the
-        dimensions of the map if that is more.
+        Number of neighbors in the data; by default 15, or twice the number of components if
+        that is more.
     metric : str or callable, default="euclidean"
-        How neighbors are found.
+        Metric for finding neighbors.
 
     Returns
     -------
@@ -83,7 +83,9 @@ def local_distortion(
     pair = DataEmbeddingPair.of(X, embedding, metric)
     found = distortion_of(pair, n_neighbors)
     if found is None:
-        raise ValueError("distances alone have no directions to measure along; pass the data")
+        raise ValueError(
+            "local distortion needs coordinates, but X holds distances; pass the data instead"
+        )
     return LocalDistortion(
         np.column_stack([pair.expand_to_all_rows(column) for column in found.stretch.T])
     )
@@ -92,7 +94,7 @@ def local_distortion(
 def distortion_of(
     pair: DataEmbeddingPair, n_neighbors: int | None = None
 ) -> LocalDistortion | None:
-    """Distortion at the points of a pair; None where coordinates of the data are not known."""
+    """Distortion at the embedded points of a pair; None if X has no coordinates."""
     if isinstance(pair.X, NeighborGraph) or pair.precomputed:
         return None
     default = max(DEFAULT_N_NEIGHBORS, 2 * pair.Y.shape[1])
@@ -117,9 +119,9 @@ def _centered(local: Array) -> Array:
 
 
 def _factors(A: Array, B: Array, flat: float = 1e-10) -> Array:
-    """Singular values (n_block, d) of the map from the tangent plane of A to B.
+    """Singular values (n_block, d) of the linear map from the principal subspace of A to B.
 
-    A direction is flat whose variance is below this fraction of the largest.
+    Directions with a variance below `flat` times the largest have factor NaN.
     """
     d = B.shape[2]
     size = np.abs(A).max(axis=(1, 2), keepdims=True)

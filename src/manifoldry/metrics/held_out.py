@@ -1,4 +1,4 @@
-"""How well a fitted model does on data it has not seen."""
+"""Metrics of a fitted model on held-out data."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,26 +14,25 @@ from manifoldry.util.validation import check_data
 
 
 def reconstruction(estimator: Any, X: Any) -> Estimate:
-    """R² of data that go to the map and back, with its confidence interval.
+    """R² of the reconstruction of data from their embedding, with its confidence interval.
 
-    Σ‖x − inverse_transform(transform(x))‖² is compared with Σ‖x − mean‖². On held-out data this
-    is the one figure that compares methods, numbers of neighbors and of coordinates with each
-    other; it is what ``estimator.score`` returns. It rewards maps from which the data can be
-    computed, which need not be those that show their structure best: look at
-    :func:`coranking` beside it.
+    R² = 1 − Σ‖x − inverse_transform(transform(x))‖² / Σ‖x − mean‖². On held-out data it compares
+    methods, numbers of neighbors and numbers of coordinates; ``estimator.score`` returns the
+    same value. It favors embeddings from which the data can be predicted, which are not always
+    those that show their structure best: use :func:`coranking` as well.
 
     Parameters
     ----------
     estimator : fitted estimator with `transform` and `inverse_transform`
         From this package or another.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        Data, two rows at least. Rows that the model leaves off its map count as if they came back
-        as the mean.
+        Data, at least two rows. Rows that the model does not embed count as reconstructed by the
+        mean.
 
     Returns
     -------
     Estimate
-        The interval is about other data of the same kind, given this model.
+        The interval accounts for the sampling of X; the model is fixed.
 
     Examples
     --------
@@ -49,7 +48,7 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
     for needed in ("transform", "inverse_transform"):
         if not hasattr(estimator, needed):
             raise TypeError(
-                f"{type(estimator).__name__} has no {needed}, which this figure needs; pass the "
+                f"{type(estimator).__name__} has no {needed}, which reconstruction needs; pass a "
                 "fitted estimator first, then the data"
             )
     check_is_fitted(estimator)
@@ -58,7 +57,7 @@ def reconstruction(estimator: Any, X: Any) -> Estimate:
 
 
 def _one_minus_ratio(left: Array, whole: Array, per_point: float = 1.0) -> Estimate:
-    """1 − Σleft/Σwhole; its error from how the rows deviate from that ratio."""
+    """1 − Σleft/Σwhole, with the standard error of a ratio estimated from the rows."""
     ratio = float(left.sum() / whole.sum())
     deviation = Estimate.of_mean((left - ratio * whole) / whole.mean())
     half = per_point * (deviation.high - deviation.low) / 2
@@ -67,7 +66,7 @@ def _one_minus_ratio(left: Array, whole: Array, per_point: float = 1.0) -> Estim
 
 @dataclass(frozen=True, eq=False)
 class KernelLoss:
-    """What is left of a kernel among held-out points, for every number of coordinates.
+    """Error of reproducing a kernel among held-out points, for every number of coordinates.
 
     Parameters
     ----------
@@ -75,10 +74,10 @@ class KernelLoss:
         Mean of (K(x, y) − Σ z_k(x) z_k(y))² over pairs of different points, relative to the mean
         of K(x, y)², for 0, 1, … n_components coordinates.
     variance_ratios : list of Estimate
-        Variance of every coordinate among held-out points over that among training points: near
-        1 where it shows a direction of the data, small where it fits chance.
+        Variance of every coordinate among held-out points divided by that among training points:
+        near 1 for a direction of the data, small for a coordinate fitted to noise.
     min_ratio : float
-        Fraction of its variance that a coordinate must keep to count.
+        Smallest variance ratio of a coordinate that `best_n_components` counts.
     """
 
     losses: list[Estimate]
@@ -87,35 +86,35 @@ class KernelLoss:
 
     @property
     def best_n_components(self) -> int:
-        """How many leading coordinates keep half of their variance on held-out points."""
-        lost = [i for i, fraction in enumerate(self.variance_ratios) if fraction < self.min_ratio]
+        """Number of leading coordinates whose variance ratio is at least `min_ratio`."""
+        lost = [i for i, ratio in enumerate(self.variance_ratios) if ratio < self.min_ratio]
         return lost[0] if lost else len(self.variance_ratios)
 
 
 def kernel_loss(
     estimator: Any, X: Any, *, max_rows: int = 2000, random_state: RandomState = None
 ) -> KernelLoss:
-    """How well coordinates reproduce the method's own kernel among points it has not seen.
+    """Error of reproducing the estimator's kernel among held-out points by the coordinates.
 
-    Use it to choose the number of coordinates of *one* kernel: how much each of them lowers the
-    loss, and whether it keeps its variance beyond the training points (``best`` counts those that
-    do). The loss alone cannot choose: coordinates of a positive definite kernel are projections in
-    its feature space, so that every further one lowers the loss, if ever so little; only with
-    indefinite kernels, as classical MDS of other than Euclidean distances has, may it rise. And
-    it must not choose the kernel or its width: the wider a Gaussian, the nearer to linear and the
-    easier to reproduce. Nor does ``best`` tell the dimension of the data: it counts directions in
-    the kernel's feature space that are more than chance, of which a curved line has many already.
+    Use it to choose the number of coordinates of *one* kernel: the losses show how much each
+    coordinate lowers the error, and ``best_n_components`` counts the leading coordinates that
+    keep their variance on held-out points. Do not minimize the loss: coordinates of a positive
+    definite kernel are projections in its feature space, so every further one lowers the loss;
+    it can rise only for indefinite kernels, such as classical MDS of non-Euclidean distances. Do
+    not compare kernels or bandwidths by it either: a wide Gaussian is almost linear and easy to
+    reproduce. ``best_n_components`` is not the dimension of the data: it counts directions in
+    feature space beyond noise, of which a curved line already has many.
 
     Parameters
     ----------
     estimator : fitted PCA, ClassicalMDS or KernelPCA
-        The model, with as many coordinates as are in question.
+        The model, with the largest number of coordinates to consider.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
         Held-out data.
     max_rows : int, default=2000
-        Rows of which the kernel is taken pair by pair, at most; of more they are drawn at random.
+        Largest number of rows between which the kernel is computed; more are subsampled.
     random_state : int, Generator or None, default=None
-        Seed of that.
+        Seed of the subsample.
 
     Examples
     --------
@@ -137,7 +136,7 @@ def kernel_loss(
         )
     data = check_data(estimator, X, reset=False)
     if data.shape[0] < 3:
-        raise ValueError(f"X has {data.shape[0]} rows; at least 3 are needed for pairs of them")
+        raise ValueError(f"X has {data.shape[0]} rows; kernel_loss needs at least 3")
     if data.shape[0] > check_count("max_rows", max_rows, minimum=3):
         rng = as_generator(random_state, unset=0)
         data = data[np.sort(rng.choice(data.shape[0], max_rows, replace=False))]
@@ -148,7 +147,7 @@ def kernel_loss(
 
 
 def _variance_ratios(Z: Array, training: Array) -> list[Estimate]:
-    """Variance of held-out coordinates over that of training ones; 0 for coordinates of none."""
+    """Held-out over training variance of each coordinate; 0 if the latter is 0."""
     sizes = np.square(training, dtype=np.float64).mean(axis=0)
     fractions = np.divide(Z**2, sizes, out=np.zeros_like(Z), where=sizes > 0)
     return [Estimate.of_mean(fraction) for fraction in fractions.T]
@@ -158,16 +157,18 @@ def _losses(K: Array, Z: Array) -> list[Estimate]:
     others = ~np.eye(len(K), dtype=bool)
     whole = _of_points(K, others)
     if not whole.any():
-        raise ValueError("the kernel is zero among these points; there is nothing to reproduce")
+        raise ValueError(
+            "the kernel is zero between all pairs of rows of X, so the relative loss is undefined"
+        )
     losses = [Estimate(1.0)]
     for z in Z.T:
         K = K - np.outer(z, z)
-        # Each point is in two of the means over pairs that a pair adds to, hence the factor.
+        # Each pair contributes to the means of two points, which doubles the error of the mean.
         kept = _one_minus_ratio(_of_points(K, others), whole, per_point=2.0)
         losses.append(Estimate(1 - kept, 1 - kept.high, 1 - kept.low))
     return losses
 
 
 def _of_points(K: Array, others: Any) -> Array:
-    """Mean square over each point's pairs."""
+    """Mean squared kernel over the pairs of each point."""
     return np.asarray((K**2).mean(axis=1, where=others))

@@ -1,4 +1,4 @@
-"""Whether points of one label are together on the map."""
+"""Agreement of labels between neighbors in an embedding."""
 
 from typing import Any
 
@@ -17,21 +17,21 @@ from manifoldry.util.validation import read_rows, row_blocks
 def knn_accuracy(
     embedding: Any, labels: Any, *, n_neighbors: int | None = None, per_point: bool = False
 ) -> Estimate | Array:
-    """Fraction of points whose label most of their neighbors on the map have.
+    """Leave-one-out accuracy of a k-nearest-neighbors classifier in the embedding.
 
-    Each point is left out of its own vote; ties go to the label of the nearest. The interval is
-    about other points of the same kind, not about a sample.
+    Ties between labels go to the one of the nearest neighbor. The confidence interval treats the
+    points as a sample of a population.
 
     Parameters
     ----------
     embedding : array of shape (n_samples, n_components), or a fitted estimator
-        The map, or the data themselves, for comparison.
+        The embedding, or the data themselves, for comparison.
     labels : array of shape (n_samples,)
         Labels; strings or numbers.
     n_neighbors : int, default=None
-        Neighbors that vote; by default 5, or what there are.
+        Number of neighbors; by default 5, or all other points if there are fewer.
     per_point : bool, default=False
-        Return for every point the fraction of its neighbors that have its label.
+        Return the fraction of its neighbors with the same label, for every point.
 
     Examples
     --------
@@ -41,27 +41,27 @@ def knn_accuracy(
     1.0
     """
     Y, codes, rows = _labeled(embedding, labels)
-    k = _voters(n_neighbors, Y.shape[0])
+    k = _resolve_neighbors(n_neighbors, Y.shape[0])
     members = choose_index(Y).others(Y, k).indices
     if per_point:
         return _expand_to_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
     return accuracy_of(members, codes)
 
 
-def _voters(n_neighbors: int | None, n: int, default: int = 5) -> int:
+def _resolve_neighbors(n_neighbors: int | None, n: int, default: int = 5) -> int:
     if n_neighbors is None:
         return min(default, n - 1)
     k = check_count("n_neighbors", n_neighbors)
     if k >= n:
         raise ValueError(
-            f"n_neighbors={k} must be less than the {n} points on the map; "
+            f"n_neighbors={k} must be less than the {n} embedded points; "
             f"pass n_neighbors={n - 1} or fewer"
         )
     return k
 
 
 def accuracy_of(members: IntArray, codes: IntArray) -> Estimate:
-    """Fraction of points whose code most of their neighbors (n, k) have."""
+    """Fraction of points whose code is the most frequent among their neighbors (n, k)."""
     hits = [_winners(codes[members[block]]) == codes[block] for block in _blocks(members)]
     return Estimate.of_fraction(np.concatenate(hits))
 
@@ -78,9 +78,10 @@ def silhouette(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """How much nearer points are to their own label than to the next: from −1 to 1.
+    """Mean silhouette coefficient of the labels in an embedding, from −1 to 1.
 
-    Equal to :func:`sklearn.metrics.silhouette_score`, on a sample of points beyond 10 000.
+    Equal to :func:`sklearn.metrics.silhouette_score`; beyond 10 000 points it is evaluated at a
+    sample of them.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def silhouette(
     if len(counts) < 2 or len(counts) >= Y.shape[0]:
         raise ValueError(
             f"labels has {len(counts)} different values for {Y.shape[0]} points; silhouettes need "
-            "at least 2, and fewer than points"
+            "at least 2 and fewer than the number of points"
         )
     if per_point:
         return _expand_to_all_rows(
@@ -125,13 +126,13 @@ def _silhouettes(Y: Matrix, codes: IntArray, counts: IntArray, points: IntArray)
 
 
 def _winners(votes: IntArray) -> IntArray:
-    """The most frequent entry of every row, ties to the one that comes first."""
+    """The most frequent entry of every row; of several, the one that comes first."""
     same = (votes[:, :, None] == votes[:, None, :]).sum(axis=2)
     return np.take_along_axis(votes, same.argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
-    """Positions on the map, their labels as 0, 1, …, and which rows they are."""
+    """Embedded points, their labels as integers 0, 1, …, and their row indices."""
     if sparse.issparse(embedding):
         Y = read_rows(embedding, least=2)
         rows = np.arange(Y.shape[0])
@@ -140,23 +141,23 @@ def _labeled(embedding: Any, labels: Any) -> tuple[Matrix, IntArray, IntArray]:
         rows = np.flatnonzero(~np.isnan(Y).any(axis=1))
     codes = label_codes(labels, Y.shape[0])
     if len(rows) < 2:
-        raise ValueError(f"{len(rows)} points are on the map; at least 2 are needed")
+        raise ValueError(f"{len(rows)} points are embedded (not NaN); at least 2 are needed")
     return Y[rows], np.unique(codes[rows], return_inverse=True)[1].ravel(), rows
 
 
 def label_codes(labels: Any, n: int) -> IntArray:
-    """Labels of n points as whole numbers from 0."""
+    """Labels of n points as integers from 0."""
     names = np.asarray(labels)
     names = names[:, 0] if names.shape == (n, 1) else names
     if names.shape != (n,):
-        raise ValueError(f"labels has shape {names.shape}; pass one for each of {n} points")
+        raise ValueError(f"labels has shape {names.shape}, expected ({n},)")
     unknown = np.array([name is None or name != name for name in names.tolist()])
     if unknown.any():
         raise ValueError(
-            f"labels are missing (None or NaN) for {unknown.sum()} of {n} points; drop those, or "
-            "give them a label"
+            f"labels are missing (None or NaN) for {unknown.sum()} of {n} points; drop these "
+            "points, or give them a label"
         )
-    if names.dtype.kind == "O":  # 1 and "1" are two labels
+    if names.dtype.kind == "O":  # 1 and "1" are different labels
         names = np.array([f"{type(name).__name__} {name}" for name in names])
     return np.asarray(np.unique(names, return_inverse=True)[1]).ravel()
 

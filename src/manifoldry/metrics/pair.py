@@ -1,4 +1,4 @@
-"""Data and a map of them, whoever made it, ready to be compared."""
+"""Data and an embedding of them, read and checked for comparison."""
 
 import math
 from collections.abc import Callable
@@ -25,26 +25,26 @@ from manifoldry.util.validation import (
 )
 from manifoldry.util.warn import warn
 
-# Nearest neighbors by default, where a figure is about the surroundings of a point.
+# Default neighborhood size of metrics that describe a neighborhood of each point.
 DEFAULT_N_NEIGHBORS = 15
 
 
 @dataclass(frozen=True, eq=False)
 class DataEmbeddingPair:
-    """Data and their map.
+    """Data and an embedding of the same points.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
-        The data, or their distances.
+        The data, or a matrix of distances between them.
     Y : array of shape (n_samples, n_components)
-        The map.
+        The embedding.
     metric : str or callable
-        What distances between data are measured in; those on the map are Euclidean.
+        Metric of the distances in the data; distances in the embedding are Euclidean.
     embedded_rows : array of shape (n_samples,)
-        Rows of what was passed that are on the map: rows of NaN are points that were left off.
+        Indices of the rows that were embedded; the other rows of the embedding passed are NaN.
     n_rows : int
-        How many rows were passed.
+        Number of rows passed, embedded or not.
     """
 
     X: Matrix | NeighborGraph
@@ -57,7 +57,7 @@ class DataEmbeddingPair:
     def of(
         cls, X: Any, embedding: Any, metric: Any = "euclidean", min_samples: int = 3
     ) -> "DataEmbeddingPair":
-        """Read data and map: arrays, a fitted estimator as map, or an AnnData and a key."""
+        """Read data and embedding: arrays, a fitted estimator, or an AnnData and a key."""
         X, embedding = unpack_anndata(X, embedding)
         Y = read_embedding(embedding)
         if isinstance(X, NeighborGraph):
@@ -68,14 +68,15 @@ class DataEmbeddingPair:
         n_rows, embedded_rows = len(Y), np.flatnonzero(~np.isnan(Y).all(axis=1))
         if len(embedded_rows) < min_samples:
             raise ValueError(
-                f"{len(embedded_rows)} of {len(Y)} points are on the map; at least {min_samples} are needed"
+                f"{len(embedded_rows)} of {len(Y)} points are embedded (not NaN); at least "
+                f"{min_samples} are needed"
             )
         Y = check_array(Y[embedded_rows], dtype=np.float64, input_name="embedding")
         pair = cls(data, Y, metric, embedded_rows, n_rows)
         if Y.shape[1] > data.shape[1]:
             warn(
-                f"the map has {Y.shape[1]} columns and the data have {data.shape[1]}: the data "
-                "come first, then the map",
+                f"the embedding has {Y.shape[1]} columns, more than the {data.shape[1]} of the "
+                "data; pass the data first, then the embedding",
                 ManifoldryWarning,
             )
         if pair.precomputed:
@@ -89,7 +90,7 @@ class DataEmbeddingPair:
 
     @classmethod
     def _from_graph(cls, graph: NeighborGraph, Y: Array, min_samples: int) -> "DataEmbeddingPair":
-        """Distances along a graph; all its points have to be on the map."""
+        """A pair whose data distances run along a graph; all its points must be embedded."""
         _check_rows(graph.n_query, Y)
         if graph.n_query < min_samples:
             raise ValueError(
@@ -100,26 +101,26 @@ class DataEmbeddingPair:
 
     @property
     def n(self) -> int:
-        """Number of points on the map."""
+        """Number of embedded points."""
         return len(self.Y)
 
     @property
     def precomputed(self) -> bool:
-        """Whether the data are known by their distances only."""
+        """Whether X is a matrix of distances."""
         return isinstance(self.metric, str) and self.metric == "precomputed"
 
     @cached_property
     def data_distances(self) -> DistanceRows:
-        """Distances between the data."""
+        """Distances in the data."""
         return distance_rows(self.X, self.metric)
 
     @cached_property
     def embedding_distances(self) -> DistanceRows:
-        """Distances on the map."""
+        """Distances in the embedding."""
         return distance_rows(self.Y)
 
     def neighbors(self, k: int) -> IntArray:
-        """The k nearest of every point in the data, (n, k)."""
+        """Indices of the k nearest neighbors of every point in the data, (n, k)."""
         if k not in self._nearest:
             self._nearest[k] = self._find_neighbors(k)
         return self._nearest[k]
@@ -139,11 +140,11 @@ class DataEmbeddingPair:
         return np.concatenate(map_rows(nearest, np.arange(self.n), self.n))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was given; what was derived from it is made again."""
+        """Pickle the fields only, without cached distances and neighbors."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def with_pca_embedding(self) -> "DataEmbeddingPair | None":
-        """The same data with their principal components as map; None without coordinates."""
+        """The same data embedded by PCA; None if X has no coordinates or too few."""
         from manifoldry.spectral.pca import PCA
 
         d = self.Y.shape[1]
@@ -159,47 +160,47 @@ class DataEmbeddingPair:
         random_state: RandomState,
         within: tuple[float, float] = FRACTION,
     ) -> Estimate | Array:
-        """The mean of a figure that every point has, on a sample of them; or all the values."""
+        """Mean of a pointwise metric over a sample of the points, or its value at every point."""
         if not per_point:
             points = sample_points(self.n, sample, random_state)
             return Estimate.of_mean(values_of(points), self.n, within)
         return self.expand_to_all_rows(values_of(np.arange(self.n)))
 
     def expand_to_all_rows(self, values: Array) -> Array:
-        """Values of the points on the map as values of all rows; NaN for those left off."""
+        """Values of the embedded points as values of all rows, NaN for the others."""
         out = np.full(self.n_rows, np.nan)
         out[self.embedded_rows] = values
         return out
 
     def check_neighbors(self, n_neighbors: Any, default: int, max_fraction: float) -> int:
-        """A neighborhood's size, at most a fraction `max_fraction` of the other points."""
+        """Validated neighborhood size, less than `max_fraction` of the points."""
         bound = max(1, math.ceil(max_fraction * self.n) - 1)
         if n_neighbors is None:
             return min(default, bound)
         k = check_count("n_neighbors", n_neighbors)
         if k > bound:
             raise ValueError(
-                f"n_neighbors={k} must be less than {max_fraction * self.n:g}, for {self.n} points; "
+                f"n_neighbors={k} must be less than {max_fraction * self.n:g} for {self.n} points; "
                 f"pass n_neighbors={bound} or fewer"
             )
         return k
 
 
 def _check_order(X: Any, embedding: Any) -> None:
-    """Frames know their rows by name; refuse those of two different orders."""
+    """Raise an error for data frames whose indexes differ."""
     names: list[Any] = [getattr(each, "index", None) for each in (X, embedding)]
     if all(hasattr(each, "equals") for each in names) and not names[0].equals(names[1]):
         raise ValueError(
-            "the rows of X and of the map have different names (index); bring them into one order, "
-            "for example map.loc[X.index]"
+            "X and the embedding have different indexes; reorder the rows, for example with "
+            "embedding.loc[X.index]"
         )
 
 
 def _check_distances(D: Matrix) -> None:
     if sparse.issparse(D):
         raise TypeError(
-            "a sparse matrix of distances does not have all of them; pass NeighborGraph.build(X, "
-            'metric="precomputed") for distances along its graph, or a dense matrix'
+            "precomputed distances must be dense, but X is a sparse matrix of distances; pass a "
+            'dense matrix, or NeighborGraph.build(X, metric="precomputed") for geodesic distances'
         )
     check_square(D, "distances")
     check_symmetric(D, "distances")
@@ -208,7 +209,7 @@ def _check_distances(D: Matrix) -> None:
 
 def _check_rows(n: int, Y: Array) -> None:
     if n != len(Y):
-        raise ValueError(f"X has {n} rows and the map has {len(Y)}; pass the map of these rows")
+        raise ValueError(f"X has {n} rows and the embedding has {len(Y)}; they must be equal")
 
 
 def sample_points(
@@ -219,13 +220,14 @@ def sample_points(
     exact_up_to: int = 10_000,
     n_drawn: int = 2_000,
 ) -> IntArray:
-    """Rows to take figures on, ascending: "auto", "all", or a number of them out of n.
+    """Indices of the points at which a metric is evaluated, ascending.
 
-    "auto" are all up to `exact_up_to`, and beyond so many as are `n_drawn` at random.
+    `size` is "all", a number of points, or "auto": all points if n is at most `exact_up_to`, else
+    `n_drawn` of them, drawn at random.
     """
     if isinstance(size, str):
         if size not in ("auto", "all"):
-            raise ValueError(f"sample={size!r} must be 'auto', 'all' or a number of points")
+            raise ValueError(f"sample={size!r} must be 'auto', 'all' or an integer")
         size = n if size == "all" or n <= exact_up_to else n_drawn
     size = min(check_count("sample", size, minimum=2), n)
     if size == n:
@@ -235,25 +237,26 @@ def sample_points(
 
 
 def unpack_anndata(X: Any, embedding: Any) -> tuple[Any, Any]:
-    """Take data and map out of an AnnData whose ``obsm`` has the map under a name."""
+    """Data and embedding of an AnnData, where `embedding` is a key of its ``obsm``."""
     if not hasattr(X, "obsm"):
         return X, embedding
     if not isinstance(embedding, str):
         return _annotated_data(X), embedding
     if embedding not in X.obsm:
         raise ValueError(
-            f"obsm has no {embedding!r}; it has {', '.join(map(repr, X.obsm)) or 'nothing'}"
+            f"embedding={embedding!r} is not in obsm, which has "
+            f"{', '.join(map(repr, X.obsm)) or 'no entries'}"
         )
     return _annotated_data(X), X.obsm[embedding]
 
 
 def _annotated_data(annotated: Any) -> Any:
-    """What maps of single cells are made from: their principal components, if they are there."""
+    """The principal components of an AnnData if it has them, as embeddings use; else its X."""
     return annotated.obsm.get("X_pca", annotated.X)
 
 
 def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
-    """Which data a pair has, in words."""
+    """Short description of the data of a pair."""
     if isinstance(pair.X, NeighborGraph):
         return "distances along a graph"
     if pair.precomputed:
@@ -265,13 +268,17 @@ def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
 
 
 def read_embedding(embedding: Any) -> Array:
-    """Map positions of an array or a fitted estimator; NaN is kept for points left off."""
+    """Embedding from an array or fitted estimator; rows of NaN, points not embedded, are kept."""
     if hasattr(embedding, "fit") and not hasattr(embedding, "embedding_"):
         name = type(embedding).__name__
-        raise ValueError(f"{name} has no embedding_; call fit first, or pass the map itself")
+        raise ValueError(
+            f"{name} has no embedding_; call fit first, or pass the embedding as an array"
+        )
     Y = getattr(embedding, "embedding_", embedding)
     if isinstance(Y, str):
-        raise TypeError(f"embedding={Y!r} is a name; names are for maps in an AnnData's obsm")
+        raise TypeError(
+            f"embedding={Y!r} is a string, which requires X to be an AnnData with this key in obsm"
+        )
     Y = np.asarray(Y)
     Y = Y[:, None] if Y.ndim == 1 else Y
     options = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "input_name": "embedding"}
@@ -281,6 +288,6 @@ def read_embedding(embedding: Any) -> Array:
     if len(broken):
         raise ValueError(
             f"embedding has NaN in some coordinates of {len(broken)} rows (first: row "
-            f"{broken[0]}); a point is on the map with all of them, or left off with none"
+            f"{broken[0]}); a row must be finite, or NaN in all coordinates"
         )
     return Y

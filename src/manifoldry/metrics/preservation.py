@@ -1,4 +1,4 @@
-"""Whether neighbors on the map are neighbors in the data, and the other way round."""
+"""Trustworthiness, continuity and neighbor preservation."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +14,17 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 
 @dataclass(frozen=True, eq=False)
 class NeighborRanks:
-    """The k nearest of some points on one side, and the rank that each has on the other.
+    """Ranks, in one of data and embedding, of the k nearest neighbors in the other.
 
     Parameters
     ----------
     ranks : array of shape (n_points, k)
-        Rank, from 1 for the nearest, on the other side; columns in the order of the near side.
+        Rank, from 1 for the nearest, in the second space of the neighbors in the first, which
+        are in order of distance.
     points : array of shape (n_points,)
-        The points.
+        Indices of the points.
     n : int
-        How many points there are in all.
+        Total number of points.
     """
 
     ranks: IntArray
@@ -32,12 +33,12 @@ class NeighborRanks:
 
     @classmethod
     def of_embedding(cls, pair: DataEmbeddingPair, k: int, points: IntArray) -> "NeighborRanks":
-        """Ranks in the data of the nearest on the map."""
+        """Ranks in the data of the nearest neighbors in the embedding."""
         return cls._between(pair.embedding_distances, pair.data_distances, k, points)
 
     @classmethod
     def of_data(cls, pair: DataEmbeddingPair, k: int, points: IntArray) -> "NeighborRanks":
-        """Ranks on the map of the nearest in the data."""
+        """Ranks in the embedding of the nearest neighbors in the data."""
         return cls._between(pair.data_distances, pair.embedding_distances, k, points)
 
     @classmethod
@@ -51,17 +52,17 @@ class NeighborRanks:
         return cls(np.concatenate(map_rows(ranks, points, near.n)), points, near.n)
 
     def preservation(self, k: int) -> Array:
-        """Fraction of each point's k nearest that are among its k nearest on the other side."""
+        """Fraction of each point's k neighbors that have rank k or less in the second space."""
         return (self.ranks[:, :k] <= k).mean(axis=1)
 
     def rank_penalty(self, k: int) -> Array:
-        """How far beyond rank k each point's k nearest are, from 0 to 1 for the worst case."""
+        """Sum of the ranks in excess of k of each point's k neighbors, scaled to 0 … 1."""
         beyond = np.maximum(self.ranks[:, :k] - k, 0).sum(axis=1)
         return np.asarray(beyond * 2.0 / (k * (2 * self.n - 3 * k - 1)))
 
 
 def ranks_of(keys: Array, chosen: IntArray) -> IntArray:
-    """Rank, from 1, of the chosen columns (n, k) of each row of keys; ties by column."""
+    """Rank, from 1, of the chosen columns (n, k) in each row of keys; ties by column."""
     values = np.take_along_axis(keys, chosen, axis=1)
     ordered = np.sort(keys, axis=1)
     ranks = np.empty(chosen.shape, dtype=np.intp)
@@ -73,7 +74,7 @@ def ranks_of(keys: Array, chosen: IntArray) -> IntArray:
 
 
 def _equal_before(keys: Array, columns: IntArray) -> IntArray:
-    """Earlier columns with the same key as each of some columns."""
+    """Number of earlier columns with the same key, for each of some columns."""
     return np.array([np.count_nonzero(keys[:c] == keys[c]) for c in columns])
 
 
@@ -87,31 +88,33 @@ def trustworthiness(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """How far one may believe that neighbors on the map are neighbors in the data.
+    """Measure whether neighbors in the embedding are neighbors in the data.
 
-    Points that are near on the map and not in the data are charged by how far down they are in
-    the ranking of the data; 1 is perfect, about a half what a random map gets. Equal to
-    :func:`sklearn.manifold.trustworthiness`, without its square matrices.
+    Each neighbor in the embedding that is not among the n_neighbors nearest in the data is
+    penalized by the excess of its rank there. 1 is perfect, a random embedding gets about 0.5.
+    Equal to :func:`sklearn.manifold.trustworthiness`, without n × n matrices.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or an AnnData
-        The data; of an AnnData ``obsm["X_pca"]``, or its matrix where there is none.
+        The data; for an AnnData ``obsm["X_pca"]`` if present, else ``X``.
     embedding : array of shape (n_samples, n_components), fitted estimator, or str
-        The map, whoever made it; its name in an AnnData's ``obsm``.
+        The embedding, made by any package, or its key in an AnnData's ``obsm``. Rows of NaN are
+        points that were not embedded.
     n_neighbors : int, default=None
-        Size of the neighborhoods, less than half the points; by default 5, or what there are.
+        Neighborhood size, less than half the number of points; by default 5, or fewer if there
+        are not enough points.
     metric : str or callable, default="euclidean"
-        Distances between data; ``"precomputed"`` if `X` is a matrix of them.
+        Metric of the distances in the data; ``"precomputed"`` if `X` is a distance matrix.
     sample : {"auto", "all"} or int, default="auto"
-        Points whose neighborhoods are looked at, each among all points: by default all up to
-        10 000, beyond 2000 drawn at random, with the error that this may cause. All of them take
-        time as n_samples² · n_features, and memory as n_samples.
+        Points at which the metric is evaluated, always with neighbors among all points: by
+        default all of up to 10 000 points, else 2000 drawn at random, with a confidence interval.
+        ``"all"`` takes time n_samples² · n_features and memory proportional to n_samples.
     per_point : bool, default=False
-        Return one figure for each point, to color the map by; NaN for points left off the map.
-        They are all computed, whatever `sample`.
+        Return the value of each point instead of the mean, for all points regardless of
+        `sample`; NaN for points that were not embedded.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; ``None`` is a fixed one, so that the same call gives the same figure.
+        Seed of the sample; ``None`` is a fixed seed, so that results are reproducible.
 
     Returns
     -------
@@ -125,7 +128,7 @@ def trustworthiness(
     >>> X, sheet = make_swiss_roll(500, random_state=0)
     >>> trustworthiness(X, sheet) > 0.99
     True
-    >>> flat = PCA(2).fit(X)  # looks through the roll: layers fall onto each other
+    >>> flat = PCA(2).fit(X)  # projects the layers of the roll onto each other
     >>> trustworthiness(X, flat) < 0.98 < continuity(X, flat)
     True
     """
@@ -149,10 +152,10 @@ def continuity(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """How far one may believe that neighbors in the data are neighbors on the map.
+    """Measure whether neighbors in the data are neighbors in the embedding.
 
-    Trustworthiness with data and map exchanged: it charges maps that tear the data apart.
-    Parameters and result are those of :func:`trustworthiness`.
+    Trustworthiness with data and embedding exchanged: it penalizes separating neighbors.
+    Parameters and return value are those of :func:`trustworthiness`.
     """
     pair = DataEmbeddingPair.of(X, embedding, metric)
     k = pair.check_neighbors(n_neighbors, default=5, max_fraction=1 / 2)
@@ -174,9 +177,9 @@ def neighbor_preservation(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """Fraction of each point's nearest neighbors on the map that are so in the data.
+    """Fraction of the nearest neighbors in the embedding that are nearest neighbors in the data.
 
-    The same as Q_NX at `n_neighbors`, by default 15. Parameters and result are those of
+    Equal to Q_NX at `n_neighbors`, by default 15. Parameters and return value are those of
     :func:`trustworthiness`.
     """
     pair = DataEmbeddingPair.of(X, embedding, metric)

@@ -1,4 +1,4 @@
-"""Compare two maps of the same points up to motions that do not matter."""
+"""Procrustes analysis: align two embeddings of the same points and measure the difference."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,18 +15,19 @@ from manifoldry.util.validation import power_of_two_scale
 
 @dataclass(frozen=True, eq=False)
 class Alignment:
-    """The motion that takes some points nearest to others in the sum of squares.
+    """Least-squares transformation of one embedding onto another.
 
-    Fitted on the points two maps have in common, it takes the other points of one along.
+    It is fitted on points that both embeddings contain and can be applied to further points.
 
     Attributes
     ----------
     source, target : arrays of shape (n_components,) and (n_target,)
-        Center of the points it was fitted on, and where that goes.
+        Means of the points it was fitted on, before and after the transformation.
     matrix : array of shape (n_components, n_target)
-        The linear part, from one map in its `source_unit` to the other in its `target_unit`.
+        Linear part, for points divided by `source_unit`; its result is multiplied by
+        `target_unit`.
     source_unit, target_unit : float
-        Sizes of the maps, so that neither tiny nor huge ones lose digits.
+        Scales of the embeddings, which prevent overflow and underflow.
 
     Examples
     --------
@@ -46,15 +47,14 @@ class Alignment:
 
     @classmethod
     def fit(cls, embedding: Array, target: Array, allow: str = "similarity") -> Self:
-        """Find the motion of points onto others, row by row.
+        """Fit the transformation that takes each row of `embedding` to that of `target`.
 
         Parameters
         ----------
         embedding, target : arrays of shape (n_samples, n_components) and (n_samples, n_target)
-            Finite positions before and after.
+            Finite points before and after.
         allow : {"rigid", "similarity", "affine"}, default="similarity"
-            Rotation, reflection and shift; one change of scale as well; or any linear map and
-            shift.
+            Rotation, reflection and translation; these and a uniform scaling; or any affine map.
         """
         check_option("allow", allow, ALIGNMENTS)
         source, goal = embedding.mean(axis=0), target.mean(axis=0)
@@ -64,13 +64,13 @@ class Alignment:
         return cls(source, goal, *_FITS[allow](Y, T, units))
 
     def apply(self, embedding: Array) -> Array:
-        """Move points, (n_samples, n_components) → (n_samples, n_target); NaN stays NaN."""
+        """Transform points, (n_samples, n_components) → (n_samples, n_target); NaN stays NaN."""
         turned = ((embedding - self.source) / self.source_unit) @ self.matrix
         return np.asarray(turned * self.target_unit + self.target)
 
 
 Units = tuple[float, float]
-Fitted = tuple[Array, float, float]  # the matrix, and the units it is in
+Fitted = tuple[Array, float, float]  # matrix, source unit, target unit
 
 
 def _affine(Y: Array, T: Array, units: Units) -> Fitted:
@@ -82,7 +82,7 @@ def _similar(Y: Array, T: Array, units: Units) -> Fitted:
 
 
 def _rigid(Y: Array, T: Array, units: Units) -> Fitted:
-    """Find a turn in one unit for both: their ratio is what a rigid motion must not change."""
+    """Fit a rotation with the same unit for both, since a rigid map must not change the scale."""
     unit = max(units)
     Y, T = Y * (units[0] / unit), T * (units[1] / unit)
     return _scaled_rotation(Y.T @ Y, Y.T @ T, scale=False), 1.0, 1.0
@@ -95,11 +95,11 @@ ALIGNMENTS = tuple(_FITS)
 def _scaled_rotation(
     YY: Array, YT: Array, scale: bool, *, max_iter: int = 1000, tol: float = 1e-12
 ) -> Array:
-    """The rotation or reflection R, and factor c, that bring centered Y nearest to T: c·R.
+    """The matrix c·R with R orthogonal and c a scale that minimizes ‖c·Y R − T‖, from YᵀY and YᵀT.
 
-    From YᵀY and YᵀT. Where Y has more columns than T, which of them to leave out is part of the
-    question and has no closed form: T is filled up with what the present turn says, and turned onto
-    again, which never makes it worse, until it has `tol`.
+    If Y has more columns than T, R has orthonormal columns and there is no closed form. Then T is
+    completed by the remaining columns of the current Y R and R is fitted again, which never
+    increases the error, until R changes by less than `tol`.
     """
     p, q = YT.shape
     if p <= q:
@@ -122,46 +122,46 @@ def _nearest_rotation(C: Array) -> Array:
 
 
 def _factor(YY: Array, YT: Array, R: Array) -> float:
-    """The stretch that goes with a turn."""
+    """The best scale for a given rotation."""
     size = float(np.trace(R.T @ YY @ R))
     return float(np.trace(R.T @ YT)) / size if size > 0 else 1.0
 
 
 def spread_of(Y: Array) -> float:
-    """Root mean squared distance of the points on a map from their center."""
-    on_map = Y[np.isfinite(Y).all(axis=1)]
-    if len(on_map) == 0:
-        raise ValueError("no point is on the map; there is nothing to compare")
-    if not np.ptp(on_map, axis=0).any():
+    """Root mean squared distance of the embedded points from their mean."""
+    embedded = Y[np.isfinite(Y).all(axis=1)]
+    if len(embedded) == 0:
+        raise ValueError("all rows of the embedding are NaN, so it cannot be compared")
+    if not np.ptp(embedded, axis=0).any():
         raise ValueError(
-            f"all {len(on_map)} points have one place on the map; there is nothing to compare"
+            f"all {len(embedded)} embedded points coincide, so the embedding has no scale"
         )
-    offsets = on_map - on_map.mean(axis=0)
-    unit = power_of_two_scale(offsets)  # squares of tiny or huge maps have no digits
+    offsets = embedded - embedded.mean(axis=0)
+    unit = power_of_two_scale(offsets)  # against overflow and underflow of squares
     return unit * float(np.sqrt(((offsets / unit) ** 2).sum(axis=1).mean()))
 
 
 def fit_alignment(Y: Array, target: Array, allow: str) -> Alignment:
-    """The motion of one map onto another by the points on both."""
+    """Align one embedding with another by the points that both contain."""
     common = np.isfinite(Y).all(axis=1) & np.isfinite(target).all(axis=1)
-    needed = target.shape[1] + 2  # an affine map takes one fewer anywhere
+    needed = target.shape[1] + 2  # an affine map fits one point fewer exactly
     if common.sum() < needed:
         raise ValueError(
-            f"{common.sum()} points are on both maps; {needed} or more tell a change from a "
-            "motion: refit on more points"
+            f"{common.sum()} points are in both embeddings, but aligning them needs at least "
+            f"{needed}; fit on more points"
         )
     return Alignment.fit(Y[common], target[common], allow)
 
 
 def distances(Y: Array, target: Array, unit: float) -> Array:
-    """How far each point is from its place on another map, NaN where it is not on both."""
+    """Distance of each point to its position in another embedding, NaN unless it is in both."""
     return np.asarray(np.linalg.norm((Y - target) / unit, axis=1))
 
 
 def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
-    """The mean of a few independent values, with Student's interval; NaNs were not measured.
+    """Mean of independent values with Student's confidence interval; NaN values are ignored.
 
-    The interval ends at the `least` that the values can be.
+    The interval is cut off at `least`, the smallest possible value.
     """
     values = values[np.isfinite(values)]
     if len(values) == 0:
@@ -171,17 +171,17 @@ def mean_estimate(values: Array, least: float = -np.inf) -> Estimate:
 
 @dataclass(frozen=True, eq=False)
 class Procrustes:
-    """One map moved onto another.
+    """Result of :func:`procrustes`.
 
     Attributes
     ----------
     aligned : array of shape (n_samples, n_target)
-        The map after the best alignment.
+        The embedding after alignment.
     error : float
-        What is left of the target: root of the squared distances over the target's own spread.
-        0 is a perfect match; 1 no better than its mean.
+        ‖aligned − target‖ divided by the norm of the centered target: 0 for a perfect match, 1 if
+        the mean of the target fits as well.
     alignment : Alignment
-        What was done; its ``apply`` takes further points of the same map along.
+        The transformation; its ``apply`` transforms further points of the same embedding.
     """
 
     aligned: Array
@@ -190,17 +190,17 @@ class Procrustes:
 
 
 def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procrustes:
-    """Move a map onto another of the same points, as nearly as the motions allowed can.
+    """Align an embedding with another one of the same points by least squares.
 
     Parameters
     ----------
     embedding : array of shape (n_samples, n_components), or a fitted estimator
-        The map to move.
+        The embedding to transform.
     target : array of shape (n_samples, n_target), or a fitted estimator
-        Where to, for example the true coordinates of a sheet. If it has fewer columns, the map is
-        turned so that its others can be left out. Rows of NaN in either are left out.
+        The embedding to align with, for example the true coordinates of a manifold. If it has
+        fewer columns, the embedding is rotated and projected. Rows of NaN in either are ignored.
     allow : {"rigid", "similarity", "affine"}, default="similarity"
-        Rotation, reflection and shift; one change of scale as well; or any linear map and shift.
+        Rotation, reflection and translation; these and a uniform scaling; or any affine map.
 
     Examples
     --------
@@ -215,10 +215,12 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
     check_consistent_length(Y, T)
     common = ~np.isnan(Y).any(axis=1) & ~np.isnan(T).any(axis=1)
     if common.sum() < 2:
-        raise ValueError(f"{common.sum()} points are on both maps (not NaN); at least 2 are needed")
+        raise ValueError(
+            f"{common.sum()} points are in both embeddings (not NaN); at least 2 are needed"
+        )
     alignment = Alignment.fit(Y[common], T[common], allow)
     moved, Y, T = alignment.apply(Y), Y[common], T[common]
-    unit = power_of_two_scale(T - alignment.target)  # squares of tiny or huge maps have no digits
+    unit = power_of_two_scale(T - alignment.target)  # against overflow and underflow of squares
     spread = float(np.linalg.norm((T - alignment.target) / unit))
     left = float(np.linalg.norm((moved[common] - T) / unit))
     return Procrustes(moved, left / spread if spread > 0 else float(left > 0), alignment)

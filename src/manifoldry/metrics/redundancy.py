@@ -1,4 +1,4 @@
-"""How much of each coordinate of a map is not a function of the coordinates before it."""
+"""Redundancy of coordinates: how well each is predicted by the coordinates before it."""
 
 from typing import Any
 
@@ -10,18 +10,18 @@ from manifoldry.util.typing import Array
 
 
 def redundancy(embedding: Any) -> Array:
-    """Error of predicting each coordinate from those before it, relative to its spread.
+    """Relative error of predicting each coordinate from those before it.
 
-    Every coordinate is regressed on the earlier ones, locally and leaving each point out; the
-    root mean squared error is divided by the coordinate's standard deviation. Near 0 a coordinate
-    repeats what the others say, as the second Laplacian eigenmap of a long strip does; near 1
-    (beyond, where a fit misleads) nothing in it can be predicted: it is new, or noise. The first
-    has nothing before it and gets 1. The order counts: x² follows from x, and x not from x².
+    Every coordinate is predicted from the earlier ones by leave-one-out local regression; the root
+    mean squared error is divided by the coordinate's standard deviation. A value near 0 means that
+    the coordinate is redundant, as the second Laplacian eigenmap of a long strip; a value near 1
+    (or above, if the regression fails) that it cannot be predicted: it is independent, or noise.
+    The first coordinate gets 1. The order matters: x² is a function of x, but x not of x².
 
     Parameters
     ----------
     embedding : array of shape (n_samples, n_components), or a fitted estimator
-        A map, made here or elsewhere; rows of NaN are left out.
+        The embedding, made by any package; rows of NaN are ignored.
 
     Returns
     -------

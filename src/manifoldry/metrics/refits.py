@@ -1,4 +1,4 @@
-"""Copies of an estimator, fitted on parts of the data."""
+"""Fits of an estimator to subsets of the data, run in parallel, with errors collected."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class SubsetFitter:
-    """Fits copies of an estimator on chosen rows of the data.
+    """Fits clones of an estimator to subsets of the rows of the data.
 
-    Maps have a row for every row of the data, NaN where a point is not on the map.
+    Embeddings have a row for every row of the data, NaN for points that were not embedded.
     """
 
     estimator: Any
     X: Any
     n: int
-    pairwise: bool  # X holds distances or the like: its columns are points as well
-    threads: int | None  # for estimators that have n_jobs; None leaves it to them
+    pairwise: bool  # whether X is a matrix of distances or a kernel, so its columns are points
+    threads: int | None  # n_jobs of the clones; None keeps the estimator's own
 
     @classmethod
     def of(cls, estimator: Any, X: Any, n_jobs: int | None) -> SubsetFitter:
-        """Check what can be checked before the first fit."""
+        """Validate the estimator and the data."""
         _check_estimator(estimator)
         X, pairwise = _as_indexable(X), _is_pairwise(estimator)
         if pairwise:
@@ -49,14 +49,14 @@ class SubsetFitter:
         return cls(estimator, X, _num_samples(X), pairwise, _threads_per_fit(n_jobs))
 
     def fit(self, rows: IntArray, seed: int) -> SubsetFit:
-        """Fit a copy on some rows."""
+        """Fit a clone to some rows."""
         rows = np.sort(rows)
         model = _clone_with_seed(self.estimator, seed, self.threads)
         found = model.fit_transform(self._subset(rows, rows))
         return SubsetFit(self, model, rows, self._expand_to_all_rows(found, rows))
 
     def transform(self, model: Any, fitted: IntArray, rows: IntArray) -> Array:
-        """Let a model fitted on some rows place others."""
+        """Transform `rows` with a model that was fitted to the rows `fitted`."""
         return self._expand_to_all_rows(model.transform(self._subset(rows, fitted)), rows)
 
     def _subset(self, rows: IntArray, columns: IntArray) -> Any:
@@ -66,8 +66,9 @@ class SubsetFitter:
         Y = np.asarray(found)
         if Y.ndim != 2 or len(Y) != len(rows) or Y.dtype.kind not in "fiu":
             raise ValueError(
-                f"{type(self.estimator).__name__} made {type(found).__name__} of shape {Y.shape} "
-                f"of {len(rows)} rows; a map has a row of numbers for each"
+                f"{type(self.estimator).__name__} returned {type(found).__name__} of shape "
+                f"{Y.shape} for {len(rows)} rows; an embedding must be numeric, of shape "
+                f"({len(rows)}, n_components)"
             )
         whole = np.full((self.n, Y.shape[1]), np.nan)
         whole[rows] = np.where(np.isfinite(Y).all(axis=1, keepdims=True), Y, np.nan)
@@ -76,7 +77,7 @@ class SubsetFitter:
 
 @dataclass(frozen=True, eq=False)
 class SubsetFit:
-    """A copy fitted on some rows, and their map."""
+    """A clone fitted to some rows, and their embedding."""
 
     fitter: SubsetFitter
     model: Any
@@ -85,11 +86,11 @@ class SubsetFit:
 
     @property
     def has_transform(self) -> bool:
-        """Whether the estimator takes new points at all."""
+        """Whether the estimator can embed new points."""
         return hasattr(self.model, "transform")
 
     def transform(self, rows: IntArray) -> Array:
-        """Where rows that the copy was not fitted on belong on its map."""
+        """Embed rows that the clone was not fitted to."""
         return self.fitter.transform(self.model, self.rows, rows)
 
 
@@ -98,15 +99,17 @@ def _check_estimator(estimator: Any) -> None:
     if missing or isinstance(estimator, type):
         raise TypeError(
             f"estimator={estimator!r} must be an unfitted or fitted scikit-learn estimator with "
-            "fit_transform, such as PCA(); copies of it are fitted"
+            "fit_transform and get_params, such as PCA()"
         )
 
 
 def _as_indexable(X: Any) -> Any:
-    """Data whose rows can be chosen."""
+    """Data that support selecting rows."""
     refuse_masked(X)
     if not (hasattr(X, "__len__") or hasattr(X, "shape")):
-        raise TypeError(f"X is a {type(X).__name__}; pass data, of which parts can be taken")
+        raise TypeError(
+            f"X is a {type(X).__name__}; pass data whose rows can be selected, such as an array"
+        )
     if sparse.issparse(X):
         return X.tocsr()
     return X if hasattr(X, "shape") else np.asarray(X)
@@ -118,17 +121,19 @@ def _is_pairwise(estimator: Any) -> bool:
 
 
 def _threads_per_fit(n_jobs: int | None) -> int | None:
-    """Threads that a fit may use where several run at once."""
+    """Threads that each of several simultaneous fits may use; None if there is one."""
     from joblib import cpu_count, effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(f"n_jobs={n_jobs!r} must be a positive number of processes, -1 for all")
+        raise ValueError(
+            f"n_jobs={n_jobs!r} must be a nonzero integer or None; pass -1 to use all cores"
+        )
     workers = effective_n_jobs(n_jobs)
     return max(1, cpu_count() // workers) if workers > 1 else None
 
 
 def _clone_with_seed(estimator: Any, seed: int, threads: int | None) -> Any:
-    """A copy with a seed of its own, where the user gave none, and its fraction of the cores."""
+    """A clone with this seed, unless the estimator has one, and this number of threads."""
     model = clone(estimator)
     settings: dict[str, Any] = {}
     for name, value in model.get_params().items():
@@ -142,7 +147,7 @@ def _clone_with_seed(estimator: Any, seed: int, threads: int | None) -> Any:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What a task returned, or why it did not, and the warnings on the way."""
+    """Return value of a task, or its error message, and the warnings it raised."""
 
     value: Any = None
     error: str = ""
@@ -157,7 +162,7 @@ def run_tasks(
     verbose: bool,
     what: str = "refits",
 ) -> Iterator[TaskResult]:
-    """Outcomes of a task for all jobs, in their order, by several processes."""
+    """Run a task for all jobs in several processes and yield the results in order."""
     from joblib import Parallel, delayed  # type: ignore[import-untyped]  # it ships no types
 
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -167,8 +172,8 @@ def run_tasks(
 
 
 def _run_task(task: Callable[..., Any], job: tuple[Any, ...]) -> TaskResult:
-    # One thread of BLAS whatever n_jobs: more processes would compete for the cores, and sums in
-    # another order are other numbers, which chaotic methods such as t-SNE make visible.
+    # One BLAS thread for any n_jobs: more would compete for the cores and change the order of
+    # summation, and methods such as t-SNE amplify the different rounding errors.
     with one_blas_thread(), _record_warnings() as seen:
         try:
             result = TaskResult(task(*job))
@@ -179,33 +184,34 @@ def _run_task(task: Callable[..., Any], job: tuple[Any, ...]) -> TaskResult:
 
 @contextmanager
 def _record_warnings() -> Iterator[list[Any]]:
-    """Collect warnings, which would otherwise come once per fit; not where threads share them."""
+    """Collect warnings, except in worker threads, where warning filters are shared."""
     if threading.current_thread() is not threading.main_thread():
         yield []
         return
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        for meant_for_others in (DeprecationWarning, PendingDeprecationWarning):
-            warnings.simplefilter("ignore", meant_for_others)
+        for category in (DeprecationWarning, PendingDeprecationWarning):
+            warnings.simplefilter("ignore", category)
         yield seen
 
 
 def describe_error(error: Exception) -> str:
-    """An error in one line."""
+    """Type and message of an error."""
     return f"{type(error).__name__}: {error}"
 
 
 def report_failures(results: list[TaskResult], what: str = "refits") -> tuple[str, ...]:
-    """Pass on what went wrong, each thing once; refuse results of which most are missing."""
+    """Issue each kind of warning once; raise an error if more than half of the tasks failed."""
     total, failures = len(results), tuple(result.error for result in results if result.error)
     if 2 * len(failures) > total:
         raise RuntimeError(
-            f"{len(failures)} of {total} {what} failed, too many to say anything; the first: "
-            f"{failures[0]}. Settings that suit all the data may ask too much of a part of them"
+            f"{len(failures)} of {total} {what} failed, at most half may; the first error: "
+            f"{failures[0]}. Check that the parameters also suit a subset of the data"
         )
     if failures:
         warn(
-            f"{len(failures)} of {total} {what} failed and are left out; the first: {failures[0]}",
+            f"{len(failures)} of {total} {what} failed and are ignored; the first error: "
+            f"{failures[0]}",
             ManifoldryWarning,
         )
     counts = Counter(category for o in results for category in {c for c, _ in o.warnings})

@@ -1,4 +1,4 @@
-"""How many exchanged training points change a map as much as placing a new point errs."""
+"""Sensitivity to the training set, compared with the out-of-sample error."""
 
 from __future__ import annotations
 
@@ -30,32 +30,32 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
-    """What exchanging training points does to a map, against the error of placing new points.
+    """Change of an embedding when training points are exchanged, and its out-of-sample error.
 
-    Distances are in units of the map's spread, the root mean squared distance of its points from
-    their center. Intervals are Student's 95 % over the splits.
+    Distances are in units of the spread of the embedding, the root mean squared distance of its
+    points from their mean. Intervals are Student's 95 % intervals over the splits.
 
     Attributes
     ----------
     fractions : array of shape (n_fractions,)
-        Points exchanged as a fraction of all the data, ascending.
+        Fractions of the data that are exchanged, ascending.
     variability : tuple of Estimate, one per fraction
-        Mean distance between the places of a point on two maps that were made with some of the
-        other points exchanged.
+        Mean distance between the positions of a point in two embeddings whose training sets
+        differ by the exchanged points.
     out_of_sample : tuple of Estimate, one per fraction
-        Mean distance between the place that ``transform`` gives a point and the one it has on a
-        map made with it.
+        Mean distance between the position of a point by ``transform`` and its position in an
+        embedding fitted with it.
     difference : tuple of Estimate, one per fraction
-        The first less the second: above 0, placing a point errs less than the exchange changes.
+        Variability minus out-of-sample error; positive if the out-of-sample error is smaller.
     crossing : Estimate
-        Fraction at which the mean difference becomes 0: the error of placing new points is worth
-        so large an exchange. Linear between the fractions, and between the first and none at all,
-        where variability is 0. Infinite if beyond the last fraction. The interval holds the middle
-        95 % of crossings with splits drawn repeatedly.
+        Fraction at which the mean difference becomes 0: exchanging that many points changes the
+        embedding as much as the out-of-sample error. Interpolated linearly between the fractions
+        and fraction 0, where variability is 0; infinite if the difference is negative at the last
+        fraction. The interval is a 95 % bootstrap interval over the splits.
     variabilities, out_of_sample_errors : arrays of shape (n_fractions, n_splits)
-        The figures of all splits; NaN where a fit failed.
+        The values of all splits; NaN where a fit failed.
     failures : tuple of str
-        What the fits said that failed.
+        Error messages of the splits that failed.
     """
 
     fractions: Array
@@ -80,39 +80,38 @@ def sensitivity(
     random_state: RandomState = None,
     verbose: bool = False,
 ) -> Sensitivity:
-    """Compare the error of placing new points with what exchanging training points does.
+    """Compare the out-of-sample error with the effect of exchanging training points.
 
     The experiment of Bengio et al. (2004). The data are split into fixed points F and two sets R₁
-    and R₂ of a given size. The estimator is fitted on F ∪ R₁ and on F ∪ R₂, and one map moved
-    onto the other by F: that gives the variability. Then it is fitted on F ∪ R₁ without one point
-    of F, which is placed by ``transform`` and compared with where it was: that gives the
-    out-of-sample error. Where the first is larger, placing new points is within what the choice
-    of training points changes anyway. For a figure per point use :func:`stability`.
+    and R₂ of equal size. The estimator is fitted to F ∪ R₁ and to F ∪ R₂, and the two embeddings
+    are aligned on F; their mean distance is the variability. Then it is fitted to F ∪ R₁ without
+    one point of F, which is embedded by ``transform`` and compared with its former position; the
+    mean distance is the out-of-sample error. If the variability is larger, the out-of-sample
+    error is no more than the effect of choosing other training points. For a value per point use
+    :func:`stability`.
 
-    The splits of one number fraction their points at all fractions, so curves are smooth.
+    Splits with the same number use the same random order at all fractions, for smooth curves.
 
     Parameters
     ----------
     estimator : estimator with ``fit_transform`` and ``transform``
-        From here, scikit-learn or elsewhere; copies of it are fitted.
+        Of this or another package; clones of it are fitted.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        The data, or square precomputed distances where the estimator takes those.
+        The data, or square precomputed distances if the estimator takes those.
     fractions : sequence of float, default=(0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-        Sizes of R₁ as fractions of all the data, below a half; at least one point is exchanged.
+        Sizes of R₁ as fractions of the data, below 0.5; at least one point is exchanged.
     n_splits : int, default=20
         Number of splits for each fraction.
     n_left_out : int or "all", default=None
-        Points of F, drawn at random, that are left out one by one in each split, each at the price
-        of a fit; by default ten, or what there are. The publication leaves out all of them; the
-        mean over a few is as right, only less exact, as the intervals tell.
+        Number of random points of F that are left out one by one in each split, with one fit
+        each; by default ten, or all if there are fewer. The publication leaves out all of them;
+        the mean over a few is unbiased with a larger variance, which the intervals include.
     allow : {"affine", "similarity", "rigid"}, default="affine"
-        What may be undone to bring one map onto another; affine is the publication's choice.
+        Transformation for aligning embeddings; the publication uses affine.
     n_jobs : int, default=None
-        Number of processes, -1 for as many as there are cores; None is one. Results do not depend
-        on it.
+        Number of processes, -1 for the number of cores; None is one. Results do not depend on it.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the splits and, for estimators without one of their own, of the fits; ``None`` is a
-        fixed seed.
+        Seed of the splits, and of the fits if the estimator has no seed; ``None`` is a fixed seed.
     verbose : bool, default=False
         Whether to show progress.
 
@@ -143,13 +142,13 @@ def sensitivity(
     fitter = SubsetFitter.of(estimator, X, n_jobs)
     if not hasattr(estimator, "transform"):
         raise TypeError(
-            f"{type(estimator).__name__} has no transform, so it places no new points; use "
-            "stability, which does without"
+            f"{type(estimator).__name__} has no transform, so it has no out-of-sample error; use "
+            "stability, which does not need transform"
         )
     sizes = _sizes(fractions, fitter.n)
     left_out = _left_out(n_left_out, fitter.n - 2 * int(sizes[-1]))
     seeds = as_generator(random_state, unset=0).integers(2**31, size=n_splits)
-    with one_blas_thread():  # what is wrong with all the data is best told at once
+    with one_blas_thread():  # raises errors that concern all the data before the splits
         spread_of(fitter.fit(np.arange(fitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
     task = _Exchange(fitter, allow, left_out)
@@ -172,10 +171,10 @@ class _Exchange:
         R1, R2, F = np.split(order, [size, 2 * size])
         first, second = (self.fitter.fit(np.append(F, R), seed).embedding for R in (R1, R2))
         unit = spread_of(first)
-        first[R1] = np.nan  # maps are aligned and compared on F
+        first[R1] = np.nan  # embeddings are aligned and compared on F
         moved = fit_alignment(second, first, self.allow).apply(second)
         variability = float(np.nanmean(distances(moved, first, unit)))
-        # The last of F, which belong to it at every size.
+        # The last points of F belong to F at every size.
         tested = F if self.n_left_out is None else F[-self.n_left_out :]
         errors = [self._out_of_sample_error(s, np.append(F, R1), first, unit, seed) for s in tested]
         return variability, _measured_mean(errors)
@@ -183,7 +182,7 @@ class _Exchange:
     def _out_of_sample_error(
         self, s: int, rows: IntArray, target: Array, unit: float, seed: int
     ) -> float:
-        """How far from its place point s is put by a model that has not seen it."""
+        """Distance of point s to its position in `target`, by a model fitted without it."""
         without = self.fitter.fit(rows[rows != s], seed)
         alignment = fit_alignment(without.embedding, target, self.allow)
         placed = alignment.apply(without.transform(np.array([s]))[[s]])
@@ -193,7 +192,7 @@ class _Exchange:
 def _measured_mean(errors: list[float]) -> float:
     measured = np.array(errors)[np.isfinite(errors)]
     if len(measured) == 0:
-        raise ValueError(f"none of {len(errors)} points left out could be placed on the map")
+        raise ValueError(f"transform returned NaN for all {len(errors)} left-out points")
     return float(measured.mean())
 
 
@@ -218,9 +217,9 @@ def _summarize(
 
 
 def _crossing(fractions: Array, curves: Array, n_bootstrap: int = 2000) -> Estimate:
-    """Where the mean of the curves (one per column, from fraction 0 on) becomes 0.
+    """First zero of the mean of the curves (one per column, from fraction 0 on).
 
-    The interval is that of so many `n_bootstrap` of the curves.
+    The confidence interval is from `n_bootstrap` bootstrap samples of the curves.
     """
     curves = curves[:, np.isfinite(curves).all(axis=0)]
     n = curves.shape[1]
@@ -234,13 +233,13 @@ def _crossing(fractions: Array, curves: Array, n_bootstrap: int = 2000) -> Estim
     means = curves[:, rng.integers(n, size=(n_bootstrap, n))].mean(axis=2)
     drawn = np.array([_first_zero(x, y) for y in means.T])
     tail = (1 - CONFIDENCE) / 2
-    # Between infinite crossings there is nothing to interpolate.
+    # Quantiles are not interpolated, since crossings may be infinite.
     low, high = np.quantile(drawn, [tail, 1 - tail], method="inverted_cdf")
     return Estimate(value, low, high)
 
 
 def _first_zero(x: Array, y: Array) -> float:
-    """The first x at which a broken line through the points is no longer negative."""
+    """First x at which the linear interpolant through the points is nonnegative."""
     above = np.flatnonzero(y >= 0)
     if len(above) == 0:
         return np.inf
@@ -251,37 +250,37 @@ def _first_zero(x: Array, y: Array) -> float:
 
 
 def _sizes(fractions: Iterable[float], n: int, min_fixed: int = 4) -> IntArray:
-    """Numbers of points to exchange, each once.
+    """Numbers of points to exchange, ascending and without duplicates.
 
-    A map of one coordinate can be aligned by the `min_fixed` fixed points with one left out.
+    `min_fixed` fixed points, with one of them left out, suffice to align a single coordinate.
     """
     given = fractions if isinstance(fractions, Iterable) else [fractions]
     fractions = [check_positive("fractions", fraction) for fraction in given]
     if not fractions:
-        raise ValueError("fractions is empty; pass one or more, such as [0.01, 0.05]")
+        raise ValueError("fractions is empty; pass at least one, such as [0.01, 0.05]")
     sizes = np.unique([max(1, round(fraction * n)) for fraction in fractions])
     if n - 2 * sizes[-1] < min_fixed:
         raise ValueError(
             f"fractions={max(fractions)} of n_samples={n} leaves {n - 2 * sizes[-1]} fixed points; "
-            f"{min_fixed} or more are needed: pass at most {(n - min_fixed) / 2 / max(n, 1):.3g}"
+            f"at least {min_fixed} are needed: pass at most {(n - min_fixed) / 2 / max(n, 1):.3g}"
             + (", or add points" if n < min_fixed + 2 else "")
         )
     return sizes
 
 
 def _left_out(count: int | str | None, fixed: int, default: int = 10) -> int | None:
-    """How many fixed points to leave out in turn; None for all."""
+    """Number of fixed points to leave out one by one; None for all."""
     if count is None:
         return min(default, fixed)
     if count == "all":
         return None
     if isinstance(count, str):
-        raise ValueError(f"n_left_out={count!r} must be a whole number or 'all'")
+        raise ValueError(f"n_left_out={count!r} must be an integer or 'all'")
     return int(
         check_at_most(
             "n_left_out",
             check_count("n_left_out", count),
             fixed,
-            "the fixed points beside the largest fraction",
+            "the number of fixed points at the largest fraction",
         )
     )

@@ -1,4 +1,4 @@
-"""Distances on the map against distances in the data, pair by pair."""
+"""Shepard diagrams: distances in the embedding against distances in the data."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,25 +18,24 @@ from manifoldry.util.validation import power_of_two_scale
 
 @dataclass(frozen=True, eq=False)
 class Shepard:
-    """A Shepard diagram: for pairs of points, their distance in the data and on the map.
+    """A Shepard diagram: the distances of pairs of points in the data and in the embedding.
 
     Parameters
     ----------
     data, map : arrays of shape (n_pairs,)
-        The distances.
+        The distances in the data and in the embedding.
     batches : tuple of int
-        Where batches of pairs that were drawn independently begin; empty where these are all the
-        pairs there are.
+        First indices of independently drawn batches of pairs; empty if all pairs are included.
 
     Examples
     --------
     >>> from manifoldry import PCA
     >>> from manifoldry.datasets import make_swiss_roll
     >>> X, sheet = make_swiss_roll(300, random_state=0)
-    >>> diagram = shepard(X, PCA(2).fit(X))  # a projection: the larger distances survive
+    >>> diagram = shepard(X, PCA(2).fit(X))  # a projection keeps large distances
     >>> diagram.spearman > 0.8
     True
-    >>> shepard(X, sheet).spearman < diagram.spearman  # unrolled: not so
+    >>> shepard(X, sheet).spearman < diagram.spearman  # unrolling changes them
     True
     """
 
@@ -51,13 +50,13 @@ class Shepard:
 
     @cached_property
     def spearman(self) -> Estimate:
-        """Correlation of their ranks: 1 if farther in the data is always farther on the map."""
+        """Rank correlation of the two distances: 1 if the embedding keeps their order."""
         return self._estimate(
             lambda a, b: _correlation(rankdata(a), rankdata(b)), within=(-1.0, 1.0)
         )
 
     def stress(self, scale: bool = True) -> Estimate:
-        """Root of Σ(d − δ)² / Σδ² of distances d on the map and δ in the data; see `stress`."""
+        """√(Σ(d − δ)² / Σδ²) for distances d in the embedding and δ in the data; see `stress`."""
         if scale:
             data, on_map = self._unitless
             factor = float(on_map @ data) / float(on_map @ on_map)
@@ -69,18 +68,18 @@ class Shepard:
         )
 
     def kruskal(self) -> Estimate:
-        """Stress against the best increasing function of the distances in the data."""
+        """Stress relative to the best increasing function of the distances in the data."""
         return self._estimate(_kruskal, within=(0.0, 1.0))
 
     @cached_property
     def _unitless(self) -> tuple[Array, Array]:
-        """Both distances in units of their own, whose squares are in range."""
+        """Both distances divided by powers of two, so that squares do not overflow."""
         return self.data / power_of_two_scale(self.data), self.map / power_of_two_scale(self.map)
 
     def _estimate(
         self, statistic: Callable[[Array, Array], float], within: tuple[float, float]
     ) -> Estimate:
-        """A statistic of the two distances, its error from how much batches of pairs differ."""
+        """A statistic of the two distances, with its standard error from batches of pairs."""
         value = statistic(*self._unitless)
         if not self.batches:
             return Estimate(value)
@@ -93,19 +92,18 @@ class Shepard:
 def shepard(
     X: Any, embedding: Any, *, metric: Any = "euclidean", random_state: RandomState = None
 ) -> Shepard:
-    """Compare distances on the map with those in the data.
+    """Compare distances in the embedding with distances in the data.
 
-    Its correlations tell whether large distances on the map mean anything. A
-    :class:`~manifoldry.neighbors.NeighborGraph` in place of the data stands for distances along
-    the graph. Beyond 3000 points pairs are drawn at random: about two millions of them, or
-    12 000 along a graph.
+    The correlations of the result show whether large distances are preserved. If X is a
+    :class:`~manifoldry.neighbors.NeighborGraph`, distances in the data are shortest paths along
+    it. Beyond 3000 points, pairs are drawn at random: about two million, or 12 000 along a graph.
 
     Parameters
     ----------
     X, embedding, metric
         As for :func:`trustworthiness`.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; ``None`` is a fixed one.
+        Seed of the sample; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -122,10 +120,10 @@ def shepard_of(
     group_size: int = 50,
     n_batches: int = 20,
 ) -> Shepard:
-    """The Shepard diagram of a pair of data and map.
+    """Shepard diagram of a pair of data and embedding.
 
-    Of more than `all_pairs_up_to` points, groups are drawn, all pairs within which are looked at;
-    the differences between batches of groups tell the error.
+    For more than `all_pairs_up_to` points, it contains all pairs within random groups of points;
+    standard errors are estimated from the differences between batches of groups.
     """
     exact = pair.n <= all_pairs_up_to
     groups = [np.arange(pair.n)] if exact else _groups(pair, group_size, random_state)
@@ -136,14 +134,14 @@ def shepard_of(
             pair.data_distances.among(points)[upper],
             pair.embedding_distances.among(points)[upper],
         )
-        finite = np.isfinite(data)  # components of a graph are infinitely far from each other
+        finite = np.isfinite(data)  # distances between components of a graph are infinite
         return data[finite], on_map[finite]
 
     found = map_threads(distances, groups)
     data, on_map = map(np.concatenate, zip(*found, strict=True))
     if not data.any() or not on_map.any():
-        where = "on the map" if data.any() else "of X"
-        raise ValueError(f"all points {where} coincide; there are no distances to compare")
+        where = "of the embedding" if data.any() else "of X"
+        raise ValueError(f"all points {where} coincide, so distances cannot be compared")
     starts = np.cumsum([0, *(len(a) for a, _ in found)])
     chosen = np.linspace(0, len(groups), min(n_batches, len(groups)), endpoint=False).astype(int)
     return Shepard(data, on_map, () if exact else tuple(starts[chosen].tolist()))
@@ -157,14 +155,14 @@ def _groups(pair: DataEmbeddingPair, size: int, random_state: RandomState) -> li
 def _kruskal(data: Array, on_map: Array) -> float:
     from sklearn.isotonic import isotonic_regression
 
-    # Ties in the data: within them any order of the map's distances is as good.
+    # Within ties of the data, any order of the embedding's distances is allowed.
     increasing = on_map[np.lexsort((on_map, data))]
     left = np.linalg.norm(increasing - isotonic_regression(increasing))
     return float(left / np.linalg.norm(on_map))
 
 
 def _correlation(a: Array, b: Array) -> float:
-    """Pearson's correlation; 0 where one side is constant, and says nothing."""
+    """Pearson correlation; 0 if one of the arguments is constant."""
     a, b = a - a.mean(), b - b.mean()
     sizes = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
     return float(a @ b) / sizes if sizes > 0 else 0.0

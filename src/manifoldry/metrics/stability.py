@@ -1,4 +1,4 @@
-"""How far points move on a map when it is made again from a part of the data."""
+"""Stability: how far points move when an estimator is refitted to subsets of the data."""
 
 from __future__ import annotations
 
@@ -33,41 +33,42 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class Stability:
-    """How much of a map would come out again.
+    """Variability of an embedding under refits to subsets of the data.
 
-    All figures are in units of the map's spread, the root mean squared distance of its points
-    from their center: 0 where a point does not move; about 1 where the refits have nothing in
-    common with the map. Intervals are Student's 95 % over the resamples: they tell what more
-    resamples would change, not what other data would.
+    Distances are in units of the spread of the embedding, the root mean squared distance of its
+    points from their mean: 0 if points do not move, about 1 if the refits have nothing in common
+    with the embedding. Intervals are Student's 95 % intervals over the resamples; they do not
+    account for the sampling of the data.
 
     Attributes
     ----------
     variability : Estimate
-        Root mean squared distance of points from their place when the map is made again with them.
+        Root mean squared distance between the positions of points in a refit that includes them
+        and in the embedding of all data.
     out_of_sample : Estimate or None
-        The same of points that a refit was made without and placed by ``transform``; None where
-        the estimator has none.
+        The same for points left out of a refit and embedded by ``transform``; None if the
+        estimator has no ``transform``.
     difference : Estimate or None
-        The first less the second. Well below 0, new points are placed worse than a refit would
-        place them; about 0, just as well.
+        Variability minus out-of-sample distance: about 0 if ``transform`` is as accurate as a
+        refit, well below 0 if it is worse.
     per_point : array of shape (n_samples,)
-        Root mean squared distance of every point over the refits it was part of; NaN where it was
-        never on both maps. Pass it to ``plot_embedding(embedding, color=...)``.
+        Root mean squared distance of every point over the refits that include it; NaN if it was
+        never embedded in both. Pass it to ``plot_embedding(embedding, color=...)``.
     per_point_out_of_sample : array of shape (n_samples,), or None
-        The same over the refits that left the point out.
+        The same over the refits that leave the point out.
     counts : array of shape (n_samples,)
         Number of refits behind each entry of `per_point`.
     embedding : array of shape (n_samples, n_components)
-        The map of all the data.
+        The embedding of all the data.
     n_resamples : int
-        Number of refits that worked.
+        Number of refits that succeeded.
     failures : tuple of str
-        What those said that did not, and what ``transform`` said where it failed.
+        Error messages of refits and of calls of ``transform`` that failed.
     maps : array of shape (n_resamples, n_samples, n_components), or None
-        The refits moved onto `embedding`, if they were to be kept, left-out points where
-        ``transform`` put them.
+        The refits aligned with `embedding`, with left-out points embedded by ``transform``; None
+        unless ``keep_maps=True``.
     thresholds : (float, float)
-        Variabilities from which points are said to move some, and much.
+        Variabilities above which the printed summary says mostly stable, and unstable.
     """
 
     variability: Estimate
@@ -88,19 +89,19 @@ class Stability:
     def _sentences(self) -> Iterator[str]:
         grade = sum(self.variability > bound for bound in self.thresholds)
         yield (
-            "The map comes out again: ",
-            "The map comes out again in the main: ",
-            "Much of the map is an accident of the sample: ",
+            "The embedding is stable: ",
+            "The embedding is mostly stable: ",
+            "The embedding is unstable: ",
         )[grade] + (
-            f"made from parts of the data, its points move by {self.variability} of its spread "
+            f"refitted to subsets of the data, its points move by {self.variability} of its spread "
             f"({self.n_resamples} refits)."
         )
         if self.out_of_sample is None or self.difference is None:
             return
         worse = self.difference.high < 0
         yield (
-            f"Placed by transform instead, they are {self.out_of_sample} off: "
-            + ("a refit places them better." if worse else "as good as a refit.")
+            f"Points embedded by transform differ by {self.out_of_sample}: "
+            + ("a refit is more accurate." if worse else "transform is as accurate as a refit.")
         )
 
 
@@ -116,43 +117,43 @@ def stability(
     random_state: RandomState = None,
     verbose: bool = False,
 ) -> Stability:
-    """Refit an estimator on parts of the data and measure how far points move on the map.
+    """Refit an estimator to subsets of the data and measure how far points move.
 
-    Use it before reading anything into a map: what moves as far as the distances one looks at is
-    an accident of the sample. The variability comes beside the error of placing the same points
-    by ``transform``, which tells whether new points need a refit.
+    Use it before interpreting an embedding: structure that is smaller than the variability
+    depends on the sample. The out-of-sample distance of the same points shows whether
+    ``transform`` is accurate enough for new points or a refit is needed.
 
-    Parts are drawn without replacement, since rows that a bootstrap repeats are their own nearest
-    neighbors. Every point is left out about equally often.
+    Subsets are drawn without replacement, since rows repeated by a bootstrap would be their own
+    nearest neighbors. Every point is left out about equally often.
 
     Parameters
     ----------
     estimator : estimator with ``fit_transform``
-        From here, scikit-learn or elsewhere; copies of it are fitted. Without ``transform`` there
-        is no out-of-sample part.
+        Of this or another package; clones of it are fitted. Without ``transform`` there are no
+        out-of-sample results.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        The data, or square precomputed distances where the estimator takes those.
+        The data, or square precomputed distances if the estimator takes those.
     n_resamples : int, default=20
-        Number of refits, beside the one of all the data.
+        Number of refits, in addition to the fit to all the data.
     fraction : float, default=0.8
-        Fraction of the points in each refit. Where points move in proportion to 1/√n, the whole
-        map's own sampling error is about √(fraction / (1 - fraction)) times the variability:
-        twice at 0.8, once at 0.5.
+        Fraction of the points in each refit. If movements are proportional to 1/√n, the sampling
+        error of the embedding of all data is about √(fraction / (1 - fraction)) times the
+        variability: twice at 0.8, once at 0.5.
     allow : {"similarity", "affine", "rigid"}, default="similarity"
-        What may be undone to bring a refit onto the map. A similarity leaves the shape of a map
-        alone, so what remains is what a reader would see; coordinates that turn into each other
-        are brought back. Affine also undoes stretches along single directions, as in
-        :func:`sensitivity`; rigid leaves the scale, which many methods derive from the number of
-        points. None brings back a direction that the refit does not have.
+        Transformation for aligning a refit with the embedding. A similarity removes rotations,
+        reflections and scale but keeps the shape; affine also removes different scales along
+        different directions, as in :func:`sensitivity`; rigid keeps the scale, which in many
+        methods depends on the number of points. None of them recovers a direction that the refit
+        lacks.
     keep_maps : bool, default=False
-        Whether to return all refits.
+        Whether to keep all refits in `maps`.
     n_jobs : int, default=None
-        Number of processes, -1 for as many as there are cores; None is one. Results do not depend
-        on it. Each fit runs BLAS in one thread; where there are several processes, ``n_jobs`` of
-        the estimator is lowered to its fraction of the cores.
+        Number of processes, -1 for the number of cores; None is one. Results do not depend on it.
+        Each fit uses one BLAS thread; with several processes, ``n_jobs`` of the estimator is set
+        to the number of cores divided by the number of processes.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the parts and, for estimators without one of their own, of the fits; ``None`` is a
-        fixed seed.
+        Seed of the subsets, and of the fits if the estimator has no seed; ``None`` is a fixed
+        seed.
     verbose : bool, default=False
         Whether to show progress.
 
@@ -170,14 +171,16 @@ def stability(
     >>> bool(found.variability < 0.1), found.per_point.shape
     (True, (300,))
     >>> print(found)  # doctest: +ELLIPSIS
-    The map comes out again: made from parts of the data, its points move by ...
+    The embedding is stable: refitted to subsets of the data, its points move by ...
     """
     check_option("allow", allow, ALIGNMENTS)
     n_resamples = check_count("n_resamples", n_resamples)
     rng = as_generator(random_state, unset=0)
     seeds = rng.integers(2**31, size=n_resamples + 1)
     fitter = SubsetFitter.of(estimator, X, n_jobs)
-    _left_out_count(fraction, fitter.n, 1)  # before the first fit, which may take long
+    _left_out_count(
+        fraction, fitter.n, 1
+    )  # an early check, before the first fit, which may take long
     with one_blas_thread():
         reference = fitter.fit(np.arange(fitter.n), int(seeds[-1])).embedding
     task = _RefitTask(fitter, reference, spread_of(reference), allow, keep_maps)
@@ -194,17 +197,17 @@ def stability(
 
 @dataclass(frozen=True, eq=False)
 class _AlignedRefit:
-    """One refit, moved onto the reference."""
+    """One refit, aligned with the embedding of all data."""
 
-    distance: Array  # from the reference, of kept and left-out points
+    distance: Array  # of every point to its position in the embedding of all data
     left_out: IntArray
     embedding: Array | None
-    transform_error: str  # of transform
+    transform_error: str  # empty if transform succeeded
 
 
 @dataclass(frozen=True, eq=False)
 class _RefitTask:
-    """Refit without some points, move the map onto the reference, place the points."""
+    """Refit without some points, align with the reference, transform the points left out."""
 
     fitter: SubsetFitter
     reference: Array
@@ -220,7 +223,7 @@ class _RefitTask:
         if refit.has_transform:
             try:
                 moved[left_out] = alignment.apply(refit.transform(left_out)[left_out])
-            except Exception as error:  # the refit is worth having all the same
+            except Exception as error:  # the refit itself is still used
                 transform_error = f"transform: {describe_error(error)}"
         distance = distances(moved, self.reference, self.spread)
         embedding = moved if self.keep else None
@@ -229,7 +232,7 @@ class _RefitTask:
 
 @dataclass(eq=False)
 class _Accumulator:
-    """Sums over refits as they come in, so that none has to be kept."""
+    """Running sums over the refits, so that they need not be kept."""
 
     squares: Array  # (2, n): sums of squared distances of points kept, and of points left out
     counts: IntArray
@@ -279,21 +282,22 @@ class _Accumulator:
     def _report_transform_errors(self) -> tuple[str, ...]:
         if self.transform_errors:
             warn(
-                f"transform failed after {len(self.transform_errors)} of {len(self.errors)} refits, so "
-                f"left-out points were not placed there; the first: {self.transform_errors[0]}",
+                f"transform failed after {len(self.transform_errors)} of {len(self.errors)} "
+                "refits, which out-of-sample distances therefore omit; the first error: "
+                f"{self.transform_errors[0]}",
                 ManifoldryWarning,
             )
         return tuple(self.transform_errors)
 
 
 def _root_means(squares: Array, counts: IntArray) -> Array:
-    """Root means, NaN of nothing."""
+    """Roots of the means of squares, NaN where the count is 0."""
     return np.sqrt(np.divide(squares, counts, out=np.full(squares.shape, np.nan), where=counts > 0))
 
 
 def _left_out_count(fraction: float, n: int, n_components: int) -> int:
     kept = round(check_positive("fraction", fraction) * n)
-    least = n_components + 2  # that an affine motion cannot bring anywhere
+    least = n_components + 2  # an affine map fits one point fewer exactly
     if not least <= kept < n:
         raise ValueError(
             f"fraction={fraction} keeps {kept} of n_samples={n} points in a refit; it must keep "
@@ -304,7 +308,7 @@ def _left_out_count(fraction: float, n: int, n_components: int) -> int:
 
 
 def _left_out_sets(n: int, n_out: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """Points to leave out, again and again; in each shuffle nobody is left out twice."""
+    """Endless sets of points to leave out, disjoint within each random permutation."""
     while True:
         order = rng.permutation(n)
         for start in range(0, n - n_out + 1, n_out):
@@ -314,6 +318,6 @@ def _left_out_sets(n: int, n_out: int, rng: np.random.Generator) -> Iterator[Int
 def _check_memory(n_resamples: int, reference: Array) -> None:
     plan_memory(
         2 * 8.0 * n_resamples * reference.size,
-        f"keeping {n_resamples} maps of {len(reference)} points",
+        f"keeping {n_resamples} embeddings of {len(reference)} points",
         "pass keep_maps=False or a smaller n_resamples",
     )

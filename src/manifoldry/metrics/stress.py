@@ -1,4 +1,4 @@
-"""How well distances are kept: stress, strain, residual variance."""
+"""Errors of distances and inner products: stress, strain, residual variance."""
 
 from typing import Any
 
@@ -26,23 +26,23 @@ def stress(
     per_point: bool = False,
     random_state: RandomState = None,
 ) -> Estimate | Array:
-    """What is lost of the distances, relative to them: 0 is a map that keeps all.
+    """Relative error of the distances in an embedding; 0 if all are kept.
 
     Parameters
     ----------
     X, embedding, metric
         As for :func:`trustworthiness`; pairs are drawn as for :func:`shepard`.
     kind : {"metric", "kruskal"}, default="metric"
-        ``"metric"``: root of Σ(d − δ)² / Σδ², with δ the distances in the data and d on the map.
-        ``"kruskal"``: root of Σ(d − d̂)² / Σd², with d̂ the best increasing function of δ, so that
-        only the order of distances counts.
+        ``"metric"``: √(Σ(d − δ)² / Σδ²) for distances δ in the data and d in the embedding.
+        ``"kruskal"``: √(Σ(d − d̂)² / Σd²), where d̂ is the best increasing function of δ, so that
+        only the order of distances matters.
     scale : bool, default=True
-        Rescale the map so that the metric stress is least. Units of most maps mean nothing, and
-        without this the figure says mainly how large the map is.
+        Rescale the embedding to minimize the metric stress. The scale of most embeddings is
+        arbitrary and would otherwise dominate the stress.
     per_point : bool, default=False
-        Return the metric stress of every point, from its distances to 1000 others.
+        Return the metric stress of every point, from its distances to at most 1000 others.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the sample; ``None`` is a fixed one.
+        Seed of the sample; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -59,7 +59,9 @@ def stress(
     pair, by_order = DataEmbeddingPair.of(X, embedding, metric), kind == "kruskal"
     if per_point:
         if by_order:
-            raise ValueError("kind='kruskal' has no figure per point; pass kind='metric'")
+            raise ValueError(
+                "kind='kruskal' has no value per point; pass kind='metric' or per_point=False"
+            )
         return pair.expand_to_all_rows(_stress_of_points(pair, scale, random_state))
     diagram = shepard_of(pair, random_state)
     return diagram.kruskal() if by_order else diagram.stress(scale)
@@ -68,13 +70,13 @@ def stress(
 def _stress_of_points(
     pair: DataEmbeddingPair, scale: bool, random_state: RandomState, n_partners: int = 1000
 ) -> Array:
-    """The stress of every point, compared with so many others."""
+    """Stress of every point, from its distances to `n_partners` points."""
     partners = sample_points(pair.n, min(pair.n, n_partners), random_state)
 
     units = _units(pair, partners)
 
     def sums(points: IntArray) -> Array:
-        """Σδ², Σδd and Σd² of every point with these, (3, n), in units of their own."""
+        """Σδ², Σδd and Σd² over these points, for every point, (3, n), scaled by `units`."""
         data = pair.data_distances.distances(points) / units[0]
         on_map = pair.embedding_distances.distances(points) / units[1]
         apart = ~np.isfinite(data)
@@ -83,7 +85,7 @@ def _stress_of_points(
 
     data, mixed, own = np.sum(map_rows(sums, partners, pair.n), axis=0)
     if not data.any():
-        raise ValueError("all points of X coincide; there are no distances to keep")
+        raise ValueError("all points of X coincide, so stress is undefined")
     best = mixed.sum() / own.sum() if own.any() else 1.0
     factor = best if scale else units[1] / units[0]
     left = np.maximum(data - 2 * factor * mixed + factor**2 * own, 0.0)
@@ -91,7 +93,7 @@ def _stress_of_points(
 
 
 def _units(pair: DataEmbeddingPair, partners: IntArray) -> tuple[float, float]:
-    """Sizes of the distances in the data and on the map, so that squares are in range."""
+    """Scales of the distances in data and embedding, so that squares do not overflow."""
     some = partners[:: max(1, len(partners) // 10)]
     data, on_map = pair.data_distances.distances(some), pair.embedding_distances.distances(some)
     return power_of_two_scale(data[np.isfinite(data)]), power_of_two_scale(on_map)
@@ -104,10 +106,10 @@ def _products(a: Array, b: Array) -> tuple[tuple[Array, Array], ...]:
 def residual_variance(
     X: Any, embedding: Any, *, metric: Any = "euclidean", random_state: RandomState = None
 ) -> Estimate:
-    """Variance of the distances in the data that those on the map leave unexplained: 1 − ρ².
+    """Fraction 1 − ρ² of the variance of distances that the embedding does not explain.
 
-    Pass a :class:`~manifoldry.neighbors.NeighborGraph` in place of the data to compare with
-    distances along the manifold, as is done for Isomap.
+    Pass a :class:`~manifoldry.neighbors.NeighborGraph` as X to compare with geodesic distances,
+    as is done for Isomap.
 
     Parameters
     ----------
@@ -129,24 +131,24 @@ def residual_variance(
     if rho.exact:
         return Estimate(1 - rho**2)
     ends = [1 - rho.low**2, 1 - rho.high**2]
-    least = 1.0 if rho.low < 0 < rho.high else max(ends)  # nothing is explained in between
+    least = 1.0 if rho.low < 0 < rho.high else max(ends)  # at correlation 0 nothing is explained
     return Estimate(1 - rho**2, min(ends), least)
 
 
 def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
-    """What is lost of the inner products of centered data, relative to them.
+    """Relative error of the inner products of centered data, minimized by classical MDS.
 
-    Root of ‖B − YYᵀ‖² / ‖B‖², with B the Gram matrix of the centered data and Y the centered map:
-    what classical MDS makes least. No matrix of all pairs is kept.
+    √(‖B − YYᵀ‖² / ‖B‖²), where B is the Gram matrix of the centered data and Y the centered
+    embedding. No n × n matrix is held in memory.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
         The data.
     embedding : array of shape (n_samples, n_components), or a fitted estimator
-        The map.
+        The embedding.
     scale : bool, default=False
-        Rescale the map so that strain is least.
+        Rescale the embedding to minimize the strain.
 
     Examples
     --------
@@ -158,7 +160,7 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     """
     pair = DataEmbeddingPair.of(X, embedding)
     if isinstance(pair.X, NeighborGraph):
-        raise TypeError("strain takes data, not a NeighborGraph")
+        raise TypeError("strain needs coordinates, but X is a NeighborGraph; pass the data instead")
     frame = Frame.of(pair.X)
     A, Y = frame.apply(pair.X), pair.Y - pair.Y.mean(axis=0)
     unit = power_of_two_scale(Y)
@@ -166,14 +168,14 @@ def strain(X: Any, embedding: Any, *, scale: bool = False) -> Estimate:
     cross = np.asarray(A.T @ Y)  # Y is centered, so centering A changes nothing
     data, mixed, own = _gram_norm(A), (cross**2).sum(), ((Y.T @ Y) ** 2).sum()
     if data == 0:
-        raise ValueError("all points of X coincide, so that strain is 0/0; nothing to keep")
+        raise ValueError("all points of X coincide, so strain is undefined")
     square = mixed / own if scale and own > 0 else np.square(np.float64(unit) / frame.unit)
     left = 1 - square * (2 * mixed - square * own) / data
     return Estimate(float(np.sqrt(max(left, 0.0))))
 
 
 def _gram_norm(A: Matrix) -> float:
-    """‖B‖² of the Gram matrix of centered rows, through the smaller side, some rows at a time."""
+    """‖B‖² of the Gram matrix of centered rows, by blocks of the smaller of B and AᵀA."""
     mean = np.asarray(A.mean(axis=0)).ravel()
     n, n_features = A.shape
     total = 0.0

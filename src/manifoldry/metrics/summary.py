@@ -1,4 +1,4 @@
-"""What the figures of a map mean, in words."""
+"""Written summary of an assessment: the table of metrics and the sentences below it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,32 +11,33 @@ Metrics = dict[str, Estimate]
 
 @dataclass(frozen=True)
 class SummaryThresholds:
-    """Bounds between what is said of a figure.
+    """Values of the metrics at which the wording of the summary changes.
 
     Parameters
     ----------
     point_trustworthiness : float
-        A point's own trustworthiness below which its place is in doubt.
+        A point counts as untrustworthy if its own trustworthiness is below this.
     some_untrustworthy, many_untrustworthy : float
-        Fractions of such points that are worth a word, and that lower the verdict on neighbors.
+        Fractions of untrustworthy points above which they are mentioned, and above which the
+        grade for neighbors is at most fair.
     neighbors : (float, float)
-        Trustworthiness and continuity from which they are good, and fair.
+        Lowest trustworthiness or continuity that is good, and that is fair.
     rank_correlation : (float, float)
-        Rank correlation of the distances from which their order is good, and fair.
+        Lowest rank correlation of the distances that is good, and that is fair.
     redundant : float
-        Fraction of a coordinate that is new, below which it repeats others.
+        A coordinate is reported as redundant if its redundancy metric is below this.
     anisotropy, magnification : float
-        Shear and magnification beyond which they are worth a word.
+        Values above which they are mentioned.
     largest_reported : float
-        Shear or magnification beyond which a number says no more.
+        Anisotropy or magnification above this is described in words instead of a number.
     label_difference : float
-        By how much more points must have the label of their neighbors to be worth a word.
+        Smallest difference between the label accuracies of embedding and data to be mentioned.
     smallest_gain : float
-        Fraction of neighbors below which a difference to another map is none.
+        Smallest difference to PCA, as a fraction of the neighbors, that counts.
     random_trustworthiness, random_area : float
-        Trustworthiness and area under R_NX, both below which a map is like a random one.
+        An embedding whose trustworthiness and R_NX area are both below these is called random.
     few_points : int
-        Points below which all this is a hint.
+        With fewer points than this the summary is called a rough indication.
     """
 
     point_trustworthiness: float = 0.9
@@ -59,38 +60,38 @@ DEFAULT_THRESHOLDS = SummaryThresholds()
 
 
 class AssessmentResults(NamedTuple):
-    """What the sentences are about."""
+    """The values that the summary describes."""
 
     metrics: Metrics
     gains: Metrics
-    """By how much the map exceeds a principal component map, point by point."""
+    """Mean difference to the PCA embedding, point by point."""
     n: int
     along_graph: bool
-    """Whether distances in the data run along a graph."""
+    """Whether distances in the data are shortest paths along a graph."""
     thresholds: SummaryThresholds = DEFAULT_THRESHOLDS
 
 
-_MEANINGS = {
-    "trustworthiness": "neighbors on the map are neighbors in the data",
-    "untrustworthy_points": "points whose neighbors on the map should not be believed",
-    "continuity": "neighbors in the data are neighbors on the map",
-    "neighbor_preservation": "fraction of nearest neighbors kept",
+_DESCRIPTIONS = {
+    "trustworthiness": "neighbors in the embedding are neighbors in the data",
+    "untrustworthy_points": "fraction of points with a trustworthiness below 0.9",
+    "continuity": "neighbors in the data are neighbors in the embedding",
+    "neighbor_preservation": "fraction of the nearest neighbors that are kept",
     "rnx_area": "neighbors kept beyond chance, all sizes (area under R_NX)",
-    "distance_rank_correlation": "order of the distances kept (rank correlation)",
-    "stress": "distances lost, after rescaling (0 is best)",
-    "redundancy": "of the most redundant coordinate, what is new",
+    "distance_rank_correlation": "Spearman correlation of the distances",
+    "stress": "relative error of the distances after rescaling (0 is best)",
+    "redundancy": "unpredictable part of the most redundant coordinate",
     "anisotropy": "largest over smallest local stretch, median",
-    "magnification": "how unevenly areas are drawn, 9th over 1st decile",
-    "label_accuracy": "points with the label of their neighbors, on the map",
-    "label_accuracy_in_data": "the same in the data",
+    "magnification": "local scale, 9th over 1st decile",
+    "label_accuracy": "points with the label of most neighbors, embedding",
+    "label_accuracy_in_data": "points with the label of most neighbors, data",
 }
 
 
 def table(metrics: Metrics, baseline: Metrics) -> list[str]:
-    """One line per figure, with that of the principal component map beside it."""
+    """Lines of a table with one row per metric: the embedding's value and that of PCA."""
     rows = [("", "embedding", "PCA" if baseline else "")]
     rows += [
-        (f"{name}: {_MEANINGS[name]}", str(value), _short(baseline.get(name)))
+        (f"{name}: {_DESCRIPTIONS[name]}", str(value), _short(baseline.get(name)))
         for name, value in metrics.items()
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
@@ -98,45 +99,46 @@ def table(metrics: Metrics, baseline: Metrics) -> list[str]:
     return [line.rstrip() for line in padded]
 
 
-def _short(figure: Estimate | None) -> str:
-    return "" if figure is None else f"{float(figure):.4g}"
+def _short(value: Estimate | None) -> str:
+    return "" if value is None else f"{float(value):.4g}"
 
 
 def summarize(results: AssessmentResults) -> list[str]:
-    """Sentences, one per finding."""
+    """Sentences that describe the results, in a fixed order of topics."""
     metrics, thresholds = results.metrics, results.thresholds
     poor = metrics["trustworthiness"] < thresholds.random_trustworthiness
     if poor and metrics["rnx_area"] < thresholds.random_area:
-        return ["This map is no better than a random one. Are its rows in the order of the data's?"]
+        return [
+            "This embedding is no better than a random one: check that its rows are in the "
+            "order of the rows of X."
+        ]
     topics = (_neighbors, _against_pca, _distances, _coordinates, _shapes, _labels, _few)
     return [sentence for topic in topics for sentence in topic(results)]
 
 
 def _neighbors(results: AssessmentResults) -> Iterator[str]:
-    trust, untrustworthy = (
-        results.metrics["trustworthiness"],
-        results.metrics["untrustworthy_points"],
-    )
-    thresholds = results.thresholds
-    grade = max(
-        _grade(trust, thresholds.neighbors), int(untrustworthy > thresholds.many_untrustworthy)
+    metrics, thresholds = results.metrics, results.thresholds
+    untrustworthy = metrics["untrustworthy_points"]
+    trust = max(
+        _grade(metrics["trustworthiness"], thresholds.neighbors),
+        int(untrustworthy > thresholds.many_untrustworthy),
     )
     yield (
-        "Points that are close on this map are close in the data.",
-        "Most points that are close on this map are close in the data, not all.",
-        "Being close on this map means little: many such points are far apart in the data.",
-    )[grade]
+        "Points that are close in this embedding are close in the data.",
+        "Most, not all, points that are close in this embedding are close in the data.",
+        "Many points that are close in this embedding are far apart in the data.",
+    )[trust]
     if untrustworthy > thresholds.some_untrustworthy:
         yield (
-            f"{untrustworthy:.0%} of the points lie among others that are far from them in the data "
-            f"(own trustworthiness below {thresholds.point_trustworthiness}): per_point['trustworthiness'] shows "
-            "which."
+            f"{untrustworthy:.0%} of the points have a trustworthiness below "
+            f"{thresholds.point_trustworthiness}, because many of their neighbors are far from "
+            "them in the data: per_point['trustworthiness'] shows which points."
         )
-    continuity = _grade(results.metrics["continuity"], thresholds.neighbors)
+    continuity = _grade(metrics["continuity"], thresholds.neighbors)
     yield (
-        "Few neighborhoods are torn apart.",
-        "Some neighborhoods are torn apart: that two points are far apart here proves little.",
-        "Many neighborhoods are torn apart.",
+        "Few neighbors in the data are separated.",
+        "Some neighbors in the data are separated: points far apart here can be close in the data.",
+        "Many neighbors in the data are separated.",
     )[continuity]
 
 
@@ -146,45 +148,45 @@ def _against_pca(results: AssessmentResults) -> Iterator[str]:
     gains = (results.gains[name] for name in ("neighbor_preservation", "rnx_area"))
     near, all_sizes = (_sign(gain, results.thresholds.smallest_gain) for gain in gains)
     if near == all_sizes == 0:
-        yield "It keeps as many neighbors as a linear map (PCA) does."
+        yield "It keeps as many neighbors as PCA."
     elif near >= 0 and all_sizes >= 0:
-        yield "It keeps more neighbors than a linear map (PCA) does."
+        yield "It keeps more neighbors than PCA."
     elif near <= 0 and all_sizes <= 0:
-        yield "A linear map (PCA) keeps more neighbors: prefer that, or other settings."
+        yield "PCA keeps more neighbors: use PCA, or try other parameters."
     elif near > 0:
-        yield "It keeps more near neighbors than a linear map (PCA), less of the large structure."
+        yield "It keeps more near neighbors than PCA, but less of the global structure."
     else:
-        yield "A linear map (PCA) keeps more near neighbors, less of the large structure."
+        yield "PCA keeps more near neighbors, but less of the global structure."
 
 
 def _sign(gain: Estimate, smallest: float) -> int:
-    """1 or -1 where a gain is larger than chance and matters, else 0."""
+    """Sign of a gain, or 0 if its interval contains 0 or it is below `smallest`."""
     if gain.low <= 0 <= gain.high or abs(gain) < smallest:
         return 0
     return 1 if gain > 0 else -1
 
 
 def _distances(results: AssessmentResults) -> Iterator[str]:
-    order = _grade(
+    grade = _grade(
         results.metrics["distance_rank_correlation"], results.thresholds.rank_correlation
     )
     yield (
         "Large distances can be compared.",
-        "Large distances are roughly in order.",
-        "Large distances, and the places of clusters relative to each other, mean little"
+        "Large distances are roughly in the right order.",
+        "Large distances and the relative positions of clusters are not preserved"
         + (
             "."
             if results.along_graph
-            else "; along the data they may: pass NeighborGraph.build(X) as X."
+            else "; pass NeighborGraph.build(X) as X to compare with geodesic distances instead."
         ),
-    )[order]
+    )[grade]
 
 
 def _coordinates(results: AssessmentResults) -> Iterator[str]:
     if results.metrics.get("redundancy", 1.0) < results.thresholds.redundant:
         yield (
-            "A coordinate repeats those before it: NonRedundant would say more in as many, or "
-            "fewer coordinates as much."
+            "A coordinate is almost a function of those before it: use NonRedundant, or fewer "
+            "coordinates."
         )
 
 
@@ -194,45 +196,40 @@ def _shapes(results: AssessmentResults) -> Iterator[str]:
     )
     thresholds = results.thresholds
     if anisotropy > thresholds.anisotropy:
-        yield (
-            "Around the typical point one direction is squeezed "
-            + (
-                f"{anisotropy:.0f} times more than another."
-                if anisotropy < thresholds.largest_reported
-                else "flat."
-            )
+        finite = anisotropy < thresholds.largest_reported
+        yield "Around the median point, one direction is " + (
+            f"compressed {anisotropy:.0f} times more than another."
+            if finite
+            else "collapsed relative to another."
         )
     if magnification > thresholds.magnification:
+        finite = magnification < thresholds.largest_reported
         yield (
             "Some regions are drawn "
-            + (
-                f"{magnification:.0f} times larger than"
-                if magnification < thresholds.largest_reported
-                else "far larger than"
-            )
-            + " others of the same extent: sizes and gaps on the map are not those of the data."
+            + (f"{magnification:.0f} times" if finite else "far")
+            + " larger than others of the same size in the data: do not compare sizes and gaps."
         )
 
 
 def _labels(results: AssessmentResults) -> Iterator[str]:
     if "label_accuracy" not in results.metrics:
         return
-    on_map, in_data = (results.metrics[f"label_accuracy{end}"] for end in ("", "_in_data"))
-    compared = f"{on_map:.2f} of the points have the label of their neighbors here, {in_data:.2f}"
+    embedded, in_data = (results.metrics[f"label_accuracy{end}"] for end in ("", "_in_data"))
+    compared = f"label accuracy {embedded:.2f}, {in_data:.2f} in the data"
     margin = results.thresholds.label_difference
-    if on_map.high < in_data.low - margin:
-        yield f"Labels are mixed that the data keep apart: {compared} in the data."
-    elif on_map.low > in_data.high + margin:
-        yield f"Labels are more apart than in the data: {compared} there."
+    if embedded.high < in_data.low - margin:
+        yield f"Labels are mixed more than in the data: {compared}."
+    elif embedded.low > in_data.high + margin:
+        yield f"Labels are separated better than in the data: {compared}."
     else:
-        yield f"Labels are as well apart as in the data: {compared} there."
+        yield f"Labels are separated as well as in the data: {compared}."
 
 
 def _few(results: AssessmentResults) -> Iterator[str]:
     if results.n < results.thresholds.few_points:
-        yield f"All this is from {results.n} points, which is few: take it as a hint."
+        yield f"All this is based on only {results.n} points: take it as a rough indication."
 
 
-def _grade(value: float, thresholds: tuple[float, float]) -> int:
-    """0, 1 or 2: good, fair or poor."""
-    return sum(value < bound for bound in thresholds)
+def _grade(value: float, bounds: tuple[float, float]) -> int:
+    """0, 1 or 2 for good, fair or poor."""
+    return sum(value < bound for bound in bounds)
