@@ -77,7 +77,7 @@ def test_find_data(places):
     assert find_data("coil20") is None
     storage.write(places[0] / "coil20.npz", toy_arrays())
     assert find_data("coil20") == places[0] / "coil20.npz"
-    with pytest.raises(ValueError, match="name='coil' is not a data set; pass one of mnist"):
+    with pytest.raises(ValueError, match="name='coil' is unknown; pass one of mnist"):
         find_data("coil")
 
 
@@ -105,8 +105,8 @@ def test_a_missing_file_mentions_the_variable_when_it_is_not_set(monkeypatch):
     ("change", "words"),
     [
         ({"X": np.zeros((4, 2), np.uint8)}, r"'X' has shape \(4, 2\), expected \(4, 3\)"),
-        ({"X": np.zeros((4, 3))}, "'X' holds float64, expected integer"),
-        ({"words": np.arange(4)}, "'words' holds int64, expected text"),
+        ({"X": np.zeros((4, 3))}, "'X' has dtype float64, expected integer"),
+        ({"words": np.arange(4)}, "'words' has dtype int64, expected text"),
         ({"X": None}, r"'X' is missing, expected integer of shape \(4, 3\)"),
     ],
 )

@@ -61,7 +61,9 @@ def test_given_axes_in_three_dimensions():
     figure = plt.figure()
     ax = figure.add_subplot(projection="3d")
     assert plot_embedding(Y, ax=ax) is ax
-    with pytest.raises(ValueError, match="ax has projection '3d', the data 2 columns; pass plain"):
+    with pytest.raises(
+        ValueError, match="ax has projection '3d', but the data have 2 columns; pass plain"
+    ):
         plot_embedding(Y[:, :2], ax=ax)
     with pytest.raises(ValueError, match="pass axes made with projection='3d'"):
         plot_embedding(Y, ax=figure.add_subplot())
@@ -126,10 +128,10 @@ def test_many_points_are_small_faint_and_pixels():
         (np.ones((5, 4)), ValueError, r"4 columns.*components=\(0, 1\)"),
         (np.ones((2, 3, 4)), ValueError, r"embedding has shape \(2, 3, 4\)"),
         (np.empty((0, 2)), ValueError, r"embedding has shape \(0, 2\)"),
-        (np.array([["a", "b"]]), TypeError, "embedding holds <U1"),
-        (np.ones((3, 2)) * 1j, TypeError, "embedding holds complex"),
+        (np.array([["a", "b"]]), TypeError, "embedding has dtype <U1"),
+        (np.ones((3, 2)) * 1j, TypeError, "embedding has dtype complex"),
         ([[0, 1], [np.nan, 2], [3, np.inf]], ValueError, r"in 2 of 3 rows \(first: row 1\); drop"),
-        (Isomap(), ValueError, "Isomap has no embedding_; call fit first"),
+        (Isomap(), ValueError, "Isomap is not fitted; call fit first"),
     ],
 )
 def test_wrong_embeddings_are_named(given, error, words):
@@ -140,7 +142,7 @@ def test_wrong_embeddings_are_named(given, error, words):
 
 @pytest.mark.parametrize("components", [(0, 3), (), (0, 1, 2, 0), (-1,)])
 def test_wrong_components_are_named(components):
-    with pytest.raises(ValueError, match=r"must be one to three columns in 0\.\.2"):
+    with pytest.raises(ValueError, match=r"must be one to three column indices in 0\.\.2"):
         plot_embedding(Y, components=components)
 
 
@@ -193,7 +195,7 @@ def test_classes_are_told_from_values(color, kind):
 def test_the_user_can_decide():
     assert resolve_color(np.arange(5), 5, categorical=False).kind == "values"
     assert resolve_color(np.arange(5.0), 5, categorical=True).classes[0] == "0.0"
-    with pytest.raises(TypeError, match="not numbers; pass categorical=True"):
+    with pytest.raises(TypeError, match="not numeric; pass categorical=True"):
         resolve_color(list("abc"), 3, categorical=False)
 
 
@@ -210,7 +212,7 @@ def test_classes_are_in_natural_order():
         (CLASSES[:-1], r"color has shape \(59,\), expected \(60,\)"),
         (np.ones((60, 2)), r"color has shape \(60, 2\)"),
         (np.r_[np.nan, np.ones(59)], r"NaN or infinity in 1 of 60 entries \(first: 0\)"),
-        ("blurple", "color='blurple' is not a color"),
+        ("blurple", "color='blurple' is not a matplotlib color"),
     ],
 )
 def test_wrong_colors_are_named(color, words):

@@ -36,7 +36,7 @@ def test_spectrum_shows_every_value_and_the_widest_gap():
     ax.figure.canvas.draw()
 
 
-def test_spectrum_marks_the_gap_that_is_asked_for():
+def test_spectrum_marks_the_requested_gap():
     ax = plot_spectrum(FALLING, n_components=2)
     assert kept_dots(ax) == 2
     assert gap_text(ax) == ["gap 0.5"]
@@ -52,7 +52,9 @@ def test_spectrum_on_a_logarithmic_axis_measures_ratios():
     assert ax.get_yscale() == "log"
     assert gap_text(ax) == ["gap ×100"]
     ax.figure.canvas.draw()
-    with pytest.raises(ValueError, match="log=True needs positive eigenvalues, the least is 0"):
+    with pytest.raises(
+        ValueError, match="log=True needs positive eigenvalues, but the smallest is 0"
+    ):
         plot_spectrum([1.0, 0.0], log=True)
 
 
@@ -137,8 +139,8 @@ def test_lines_are_drawn_on_given_axes():
         ({"a": ([1, 2], [1, 2, 3])}, {}, r"curves\['a'\] has x of shape \(2,\)"),
         ({"a": ([1],)}, {}, r"curves\['a'\] has 1 parts"),
         ({"a": ([1, 2], [1, 2], [1])}, {}, r"error of curves\['a'\] has shape \(1,\)"),
-        ({"a": np.ones((2, 2))}, {}, "two vectors of one length"),
-        ({"a": [1, 2]}, {"log": "z"}, "log='z' is not known"),
+        ({"a": np.ones((2, 2))}, {}, "vectors of equal length"),
+        ({"a": [1, 2]}, {"log": "z"}, "log='z' must be"),
     ],
 )
 def test_wrong_curves_are_named(curves, options, words):

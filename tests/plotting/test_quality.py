@@ -1,4 +1,4 @@
-"""Pictures of how far a map can be trusted."""
+"""Plots of quality metrics."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from manifoldry.plotting import plot_assessment, plot_coranking, plot_shepard
 X, SHEET = make_swiss_roll(300, random_state=0)
 
 
-def test_curves_are_those_of_the_maps():
+def test_curves_are_those_of_the_embeddings():
     curves = {"sheet": coranking(X, SHEET), "PCA": coranking(X, PCA(2).fit(X))}
     ax = plot_coranking(curves, title="rolls")
     for line, curve in zip(ax.lines, curves.values(), strict=True):
@@ -35,7 +35,7 @@ def test_shepard_counts_all_pairs():
 def test_assessment_has_four_panels():
     axes = plot_assessment(assess(X, SHEET))
     assert axes.shape == (4,)
-    assert len(axes[2].lines) == 2  # this map and PCA
+    assert len(axes[2].lines) == 2  # the embedding and PCA
     axes[0].figure.canvas.draw()
 
 
@@ -45,7 +45,7 @@ def test_assessments_of_lines_and_spaces(columns):
     plot_assessment(assess(X, Y))[0].figure.canvas.draw()
 
 
-def test_points_left_off_and_graphs_are_drawn():
+def test_points_that_were_not_embedded_and_graphs():
     Y = SHEET.copy()
     Y[:5] = np.nan
     plot_assessment(assess(X, Y))[0].figure.canvas.draw()
@@ -54,6 +54,6 @@ def test_points_left_off_and_graphs_are_drawn():
 
 
 @pytest.mark.parametrize("plot", [plot_assessment, plot_coranking, plot_shepard])
-def test_other_things_are_refused(plot):
+def test_other_types_are_refused(plot):
     with pytest.raises(TypeError, match=r"manifoldry\.metrics|CoRanking"):
         plot(SHEET)

@@ -52,7 +52,7 @@ def test_the_second_coordinate_of_a_long_strip_is_grey():
     assert to_hex(bars(plot_redundancy(model))[1].get_facecolor()) == GRAY
 
 
-def test_rows_left_off_the_map_do_not_count():
+def test_rows_of_nan_are_ignored():
     gap = np.vstack([Y, np.full((5, 3), np.nan)])
     heights = [bar.get_height() for bar in bars(plot_redundancy(gap))]
     np.testing.assert_allclose(heights, redundancy(Y))
@@ -119,12 +119,16 @@ def test_frames_and_estimators_are_accepted():
         (lambda: plot_redundancy([["a"]]), TypeError, "cannot be drawn"),
         (lambda: plot_redundancy(np.empty((0, 2))), ValueError, r"shape \(0, 2\)"),
         (lambda: plot_redundancy(np.empty((4, 0))), ValueError, r"shape \(4, 0\)"),
-        (lambda: plot_redundancy(Isomap()), ValueError, "Isomap has no embedding_; call fit"),
+        (lambda: plot_redundancy(Isomap()), ValueError, "Isomap is not fitted; call fit first"),
         (lambda: plot_redundancy(Y, ax="left"), TypeError, "is not a matplotlib Axes"),
-        (lambda: plot_dependence(X1), ValueError, "embedding has 1 columns; .* pass more"),
+        (lambda: plot_dependence(X1), ValueError, "embedding has 1 columns, .* pass more"),
         (lambda: plot_dependence(np.ones((5, 11))), ValueError, r"pass embedding\[:, :10\]"),
         (lambda: plot_dependence(np.where(Y > 0.99, np.nan, Y)), ValueError, "NaN or infinity"),
-        (lambda: plot_dependence(Y, axes=[None]), ValueError, "1 axes for 3 pairs; pass more"),
+        (
+            lambda: plot_dependence(Y, axes=[None]),
+            ValueError,
+            "1 axes for 3 pairs; pass one for each",
+        ),
         (lambda: plot_dependence(Y, axes=["a"] * 3), TypeError, "is not a matplotlib Axes"),
     ],
 )

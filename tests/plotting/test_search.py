@@ -1,4 +1,4 @@
-"""Pictures of a search show what `path_` and `trace_` hold."""
+"""Plots of `path_` and `trace_`."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ FIELDS = [("evaluations", int), ("value", float), ("parameter", float)]
 
 
 def path_of(n_steps, budget=2.0**20, n=12):
-    """A path whose map number i is a cloud of size i."""
+    """A path whose embedding number i is a point cloud scaled by i."""
     path, cloud = Path(budget), np.random.default_rng(0).normal(size=(n, 2))
     for i in range(n_steps):
         path.record(PathStep(10.0**i, -i, min(i, 2), np.nan, 1, True), i * cloud)
@@ -41,7 +41,7 @@ def trace(*searches):
 # Paths
 
 
-def test_all_maps_of_a_short_path_are_drawn_with_their_figures():
+def test_all_embeddings_of_a_short_path_are_drawn_with_titles():
     path = path_of(4)
     axes = plot_path(path)
     titles = [ax.get_title(loc="left") for ax in axes]
@@ -89,13 +89,14 @@ def test_a_fitted_model_shows_its_path_and_its_trace():
 @pytest.mark.parametrize(
     ("path", "error", "words"),
     [
-        (mf.TSNE(), ValueError, "TSNE has no path_; call fit first"),
-        (SimpleNamespace(path_=None), ValueError, r"followed no homotopy.*\(homotopy=True\)"),
-        (np.ones((3, 2)), TypeError, "of type ndarray; pass a fitted iterative estimator or a Pa"),
+        (mf.TSNE(), ValueError, "TSNE is not fitted; call fit first"),
+        (mf.PCA(1).fit(np.diag([3.0, 2, 1])), ValueError, "PCA has no path_; pass a fitted SNE"),
+        (SimpleNamespace(path_=None), ValueError, "without a homotopy.* fit it with homotopy=True"),
+        (np.ones((3, 2)), TypeError, "of type ndarray; pass a fitted iterative estimator, or a Pa"),
         (Path(), ValueError, "no steps"),
     ],
 )
-def test_what_is_no_path_is_named(path, error, words):
+def test_bad_paths_are_refused(path, error, words):
     with pytest.raises(error, match=words):
         plot_path(path)
     assert not plt.get_fignums()
@@ -138,13 +139,25 @@ def test_a_trace_is_drawn_on_given_axes():
 @pytest.mark.parametrize(
     ("steps", "options", "error", "words"),
     [
-        (mf.UKR(), {}, ValueError, "UKR has no trace_; call fit first"),
+        (mf.UKR(), {}, ValueError, "UKR is not fitted; call fit first"),
+        (
+            mf.PCA(1).fit(np.diag([3.0, 2, 1])),
+            {},
+            ValueError,
+            "PCA has no trace_; pass a fitted SNE",
+        ),
+        (SimpleNamespace(trace_=np.ones(3)), {}, TypeError, "SimpleNamespace.trace_ has no fields"),
         (np.ones(3), {}, TypeError, "no fields value, evaluations, parameter"),
         (trace(), {}, ValueError, "no steps"),
-        (trace((1.0, [1, -1])), {"log": True}, ValueError, "positive values, the least is -1"),
+        (
+            trace((1.0, [1, -1])),
+            {"log": True},
+            ValueError,
+            "positive values, but the smallest is -1",
+        ),
     ],
 )
-def test_what_is_no_trace_is_named(steps, options, error, words):
+def test_bad_traces_are_refused(steps, options, error, words):
     with pytest.raises(error, match=words):
         plot_trace(steps, **options)
     assert not plt.get_fignums()

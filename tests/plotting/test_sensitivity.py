@@ -61,6 +61,6 @@ def test_a_crossing_of_nothing_is_not_drawn():
 
 @pytest.mark.parametrize("given", [np.ones(3), {"one": 1.0}])
 def test_bad_input_opens_no_figure(given):
-    with pytest.raises(TypeError, match=r"pass what manifoldry\.metrics\.sensitivity returns"):
+    with pytest.raises(TypeError, match=r"pass the result of manifoldry\.metrics\.sensitivity"):
         plot_sensitivity(given)
     assert not plt.get_fignums()

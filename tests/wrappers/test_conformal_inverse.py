@@ -48,7 +48,7 @@ def test_radii_follow_the_noise():
     assert radius[1] > 3 * radius[0]
 
 
-def test_positions_off_the_data_are_flagged():
+def test_positions_far_from_the_data_are_unreliable():
     X, _ = make_swiss_roll(600, random_state=0)
     model = ConformalInverse(Isomap(2, n_neighbors=7), random_state=0).fit(X)
     X_new, _ = make_swiss_roll(400, random_state=1)
@@ -61,7 +61,7 @@ def test_positions_off_the_data_are_flagged():
     assert model.inverse_with_radius(far).radius[0] > 1e3 * usual
 
 
-def test_a_hole_in_the_map_is_flagged():
+def test_a_hole_in_the_embedding_is_unreliable():
     angle = np.linspace(0, 2 * np.pi, 300, endpoint=False)
     ring = np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
     model = ConformalInverse(PCA(2)).fit(ring)
@@ -70,7 +70,7 @@ def test_a_hole_in_the_map_is_flagged():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rounding_raises_no_flag(dtype):
+def test_rounding_errors_are_reliable(dtype):
     X = noisy_line(400, 0).astype(dtype)
     model = ConformalInverse(PCA(1)).fit(X[:300])
     assert model.inverse_with_radius(model.transform(X[300:])).reliable.mean() > 0.9
@@ -88,7 +88,7 @@ def test_models_fitted_elsewhere_are_calibrated_on_new_data():
     assert 0.84 < (error <= radius).mean() < 0.96
 
 
-def test_models_fitted_on_frames_miss_no_names(recwarn):
+def test_models_fitted_on_frames_do_not_warn_about_names(recwarn):
     frame = pandas.DataFrame(noisy_line(300, 0), columns=["a", "b"])
     model = ConformalInverse(FrozenEstimator(PCA(1).fit(frame)), coverage=np.float32(0.8))
     model.fit(frame).inverse_with_radius(model.transform(frame[:5]))
@@ -125,7 +125,7 @@ def test_sparse_float32_pickles_and_searches():
     assert search.best_params_ == {"estimator__n_components": 2}
 
 
-def test_points_left_off_the_map_are_not_calibrated_on():
+def test_points_that_were_not_embedded_are_not_used_for_calibration():
     far = np.vstack([noisy_line(200, 0), noisy_line(12, 1) + 1e4])
     estimator = LaplacianEigenmaps(1, n_neighbors=5, disconnected="largest")
     with pytest.warns(UserWarning, match="only the largest"):
@@ -136,8 +136,8 @@ def test_points_left_off_the_map_are_not_calibrated_on():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"coverage": 1.0}, "coverage=1.0 must lie between 0 and 1"),
-        ({"calibration": 0}, "calibration=0 must lie"),
+        ({"coverage": 1.0}, "coverage=1.0 must be a number between 0 and 1"),
+        ({"calibration": 0}, "calibration=0 must be a number"),
         ({"estimator": 3}, "has no fit"),
         ({"estimator": LaplacianEigenmaps(metric="precomputed")}, "precomputed"),
     ],

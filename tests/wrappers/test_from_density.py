@@ -31,7 +31,7 @@ DENSITIES = [
 
 
 @pytest.mark.parametrize("given", DENSITIES, ids=lambda given: type(given).__name__)
-def test_any_density_will_do(X, given):
+def test_any_density_can_be_used(X, given):
 
     def make():
         return FromDensity(KernelPCA(2), given, n_draws=300, random_state=3)
@@ -53,7 +53,7 @@ def test_it_is_the_estimator_on_draws_of_the_density(X):
     assert np.array_equal(model.transform(X), model.estimator_.transform(X))
 
 
-def test_of_a_gaussian_it_knows_the_answer(rng):
+def test_pca_of_a_gaussian_has_the_axes_of_its_covariance(rng):
     """PCA of many draws from a Gaussian has the axes of that Gaussian's covariance."""
     X = rng.normal(size=(50, 3)) * [3, 2, 0.5]
     model = FromDensity(PCA(2), GaussianMixture(1), n_draws=50_000).fit(X)
@@ -73,7 +73,7 @@ def test_narrow_windows_give_back_the_embedding(X):
 @pytest.mark.parametrize(
     "estimator", [None, LaplacianEigenmaps(), Isomap(), NonRedundant(LaplacianEigenmaps())]
 )
-def test_any_embedding_will_do(X, estimator):
+def test_any_embedding_can_be_used(X, estimator):
     model = FromDensity(estimator, PARZEN).fit(X)
     assert model.n_draws_ == 1200
     assert model.embedding_.shape == (120, 2)
@@ -129,7 +129,7 @@ def test_given_parts_stay_as_they_are(X):
         (
             {"estimator": KernelPCA(kernel="precomputed")},
             ValueError,
-            "takes precomputed values.*pass one that takes data",
+            "takes precomputed values.*pass an estimator that takes data",
         ),
         (
             {"estimator": LaplacianEigenmaps(metric="precomputed")},

@@ -1,8 +1,8 @@
-"""Data to try methods on: manifolds with known coordinates, and real data sets.
+"""Synthetic manifolds with known coordinates, and loaders of real data sets.
 
-Generators (``make_*``) return a `ManifoldSample`: points, and the true coordinates they were made
-from. Loaders (``load_*``) return a `Dataset`; their files are looked for in the directory named
-by the environment variable ``MANIFOLDRY_DATA`` and then in `data_home`.
+Generators (``make_*``) return a `ManifoldSample`: points and their true coordinates. Loaders
+(``load_*``) return a `Dataset`; their files are searched in the directory named by the environment
+variable ``MANIFOLDRY_DATA`` and then in `data_home`.
 """
 
 from manifoldry.datasets.curved import make_hemisphere, make_ring

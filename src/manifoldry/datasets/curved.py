@@ -1,4 +1,4 @@
-"""Curved surfaces: no map to the plane keeps their distances, so methods have to choose."""
+"""Surfaces with Gaussian curvature, which have no isometric map to the plane."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def make_ring(
 ) -> ManifoldSample:
     """Sample a ring (a torus, or a band of one) uniformly in area.
 
-    The slow direction, the outer angle θ, closes on itself, so its first two harmonics cos θ and
-    sin θ are both needed; the third coordinate of a spectral method is usually a harmonic of 2θ
-    and redundant. Use it to see whether a method then finds the inner angle.
+    The outer angle θ is periodic, so its first two harmonics cos θ and sin θ are both needed; the
+    third coordinate of a spectral method is usually a harmonic of 2θ and redundant. Use it to test
+    whether a method then finds the inner angle.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def make_ring(
     tube : float, default=0.3
         Radius of the tube, below `radius`.
     band : float, default=2π
-        Range of the inner angle in radians, centered on the outermost circle: 2π closes the tube,
-        less leaves a band.
+        Range of the inner angle in radians, centered on the outermost circle: 2π is a closed
+        tube, less is a band.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise added to every feature.
     random_state : int, RandomState, Generator or None, default=None
@@ -63,7 +63,7 @@ def make_ring(
     """
     n_samples, noise = check_count("n_samples", n_samples), check_nonnegative("noise", noise)
     radius, tube = check_positive("radius", radius), check_positive("tube", tube)
-    check_below("tube", tube, radius, "radius: the ring must not meet itself")
+    check_below("tube", tube, radius, "radius, so that the ring does not intersect itself")
     band = check_at_most("band", check_positive("band", band), 2 * np.pi, "one full turn")
     rng = as_generator(random_state)
     outer = rng.uniform(0, 2 * np.pi, n_samples)
@@ -80,7 +80,7 @@ def make_hemisphere(
 
     The coordinates are uniform in the unit disc and the map to the sphere is conformal: it keeps
     angles and scales lengths by 2 / (1 + r²), which halves from the pole to the rim. Points are
-    therefore densest at the rim. Use it to test methods that promise to keep angles.
+    therefore densest at the rim. Use it to test methods that should keep angles.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def make_hemisphere(
     """
     n_samples, noise = check_count("n_samples", n_samples), check_nonnegative("noise", noise)
     rng = as_generator(random_state)
-    distance = np.sqrt(rng.random(n_samples))  # the root makes the disc uniform in area
+    distance = np.sqrt(rng.random(n_samples))  # uniform in area
     angle = rng.uniform(0, 2 * np.pi, n_samples)
     coordinates = np.column_stack([distance * np.cos(angle), distance * np.sin(angle)])
     names = ("stereographic 1", "stereographic 2")
@@ -122,7 +122,7 @@ def _torus(coordinates: Array, *, radius: float, tube: float) -> Array:
 
 
 def _inner_angles(n: int, ratio: float, band: float, rng: np.random.Generator) -> Array:
-    # The area at inner angle φ is proportional to 1 + ratio·cos φ: draw φ, keep it that often.
+    # Rejection sampling: the area at inner angle φ is proportional to 1 + ratio·cos φ.
     angles = rng.uniform(-band / 2, band / 2, n)
     pending = np.arange(n)
     while pending.size:

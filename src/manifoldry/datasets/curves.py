@@ -1,4 +1,4 @@
-"""Curves: one true coordinate, in one piece or several."""
+"""Curves, connected or in several arcs; the true coordinate is an angle."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def make_helix(
     """Sample a noisy helix, uniformly along its length.
 
     The points are (r cos θ, r sin θ, rise · θ) plus noise. Neighboring windings are closer than
-    the ends of one, so a method started badly jumps between windings: a good test of
-    initialization for one-dimensional maps.
+    the ends of one, so a method with a poor initialization mixes windings: use it to test the
+    initialization of one-dimensional embeddings.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def make_helix(
     radius : float, default=2.0
         Radius of the windings.
     rise : float, default=0.8
-        Climb per radian.
+        Height gained per radian.
     turns : float, default=2.0
         Number of windings; the angle runs over [0, 2π · turns].
     noise : float, default=0.15
@@ -77,11 +77,11 @@ def make_partitioned_circle(
     noise: float = 0.03,
     random_state: RandomState = None,
 ) -> ManifoldSample:
-    """Sample a circle that is cut into equal arcs with gaps between them.
+    """Sample a circle that is divided into equal arcs with gaps between them.
 
-    With the default three arcs of 90° and gaps of 30°, the data are three clusters and one circle
-    at once: with a narrow kernel the leading eigenvectors are constant on the arcs, with a wide
-    one they go around. Points are ordered by arc and as equal in number as possible.
+    With the default three arcs of 90° and gaps of 30°, the data are both three clusters and one
+    circle: with a narrow kernel the leading eigenvectors are constant on the arcs, with a wide one
+    they vary along the circle. Points are ordered by arc; arcs have nearly equal numbers of points.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def make_partitioned_circle(
     n_samples = check_count("n_samples", n_samples, minimum=n_arcs)
     gap, noise = check_nonnegative("gap", gap), check_nonnegative("noise", noise)
     period = 2 * np.pi / n_arcs
-    check_below("gap", gap, period, f"the fraction of each of {n_arcs} arcs")
+    check_below("gap", gap, period, f"2π / n_arcs for n_arcs={n_arcs}")
     rng = as_generator(random_state)
     labels = np.arange(n_samples) * n_arcs // n_samples
     angle = labels * period + rng.uniform(0, period - gap, n_samples)

@@ -1,4 +1,4 @@
-"""What every loader returns: rows ready for an estimator, and everything known about them."""
+"""Return types of the loaders and generators, `Dataset` and `ManifoldSample`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _no_names() -> NDArray[np.str_]:
 class Dataset:
     """Real data with their labels, known coordinates and origin.
 
-    Unpacks as ``X, y = load_mnist()``. Pixels come as float32 in 0..1, because that is what
-    distances and kernels want; the rows as they are stored, usually bytes, stay in `raw`.
+    Unpacks as ``X, y = load_mnist()``. Pixels are float32 in 0..1; `raw` has the rows as stored,
+    usually bytes.
 
     Attributes
     ----------
@@ -35,20 +35,20 @@ class Dataset:
     raw : ndarray
         The chosen rows as stored.
     indices : ndarray of shape (n_samples,)
-        Which rows of the stored file these are, in increasing order.
+        Indices of the rows in the stored file, ascending.
     coordinates : ndarray of shape (n_samples, n_coordinates) or None
         Known coordinates of the rows, such as the angle of view.
     coordinate_names : tuple of str
-        What each column of `coordinates` measures.
+        Names of the columns of `coordinates`.
     target_names : ndarray of str
-        Names of classes 0, 1, …, so that ``target_names[y]`` has one for each row; empty where
-        classes have only numbers.
+        Names of classes 0, 1, …, so that ``target_names[y]`` has one for each row; empty if
+        classes have no names.
     sample_names : ndarray of str or None
         A name for each row.
     image_shape : tuple of int or None
-        Height and width, where rows are images.
+        Height and width, if rows are images.
     source, license : str
-        Origin of the data and its terms as far as stated.
+        Origin of the data, and its license if known.
     """
 
     X: Array
@@ -77,12 +77,12 @@ class Dataset:
     def images(self) -> Array:
         """The rows as images of shape (n_samples, height, width), a view of `X`."""
         if self.image_shape is None:
-            raise AttributeError(f"{self.name} does not consist of images; use X")
+            raise AttributeError(f"{self.name} has no images; use X instead")
         return self.X.reshape(-1, *self.image_shape)
 
     @property
     def labels(self) -> NDArray[Any] | None:
-        """The class of each row by name where names are known, else `y`."""
+        """The class names of the rows if there are names, else `y`."""
         return self.y if self.y is None or not len(self.target_names) else self.target_names[self.y]
 
 
@@ -95,7 +95,7 @@ def dataset_of(
     coordinates: NDArray[Any] | None = None,
     **more: Any,
 ) -> Dataset:
-    """Select rows of the stored arrays and bring them into the form users get."""
+    """Make a Dataset from selected rows of the stored arrays."""
     rows = np.arange(len(stored)) if rows is None else rows
     raw = stored[rows]
     if stored.ndim == 3:
@@ -114,7 +114,7 @@ def dataset_of(
 
 
 def as_features(raw: NDArray[Any]) -> Array:
-    """Flatten rows to float32; bytes become 0..1."""
+    """Flatten rows to float32; integers are divided by 255."""
     flat = raw.reshape(len(raw), math.prod(raw.shape[1:])).astype(np.float32)
     if raw.dtype.kind in "iu":
         flat /= 255
@@ -142,8 +142,7 @@ def _columns(coordinates: NDArray[Any]) -> Array:
 class ManifoldSample:
     """Points on a manifold together with the coordinates that generated them.
 
-    Use it as an object, or unpack it as a pair as with scikit-learn's generators:
-    ``X, coordinates = make_swiss_roll(1000)``.
+    Unpacks as scikit-learn's generators do: ``X, coordinates = make_swiss_roll(1000)``.
 
     Attributes
     ----------
@@ -152,12 +151,12 @@ class ManifoldSample:
     coordinates : ndarray of shape (n_samples, n_coordinates)
         The true coordinates on the manifold; always two-dimensional, also for curves.
     names : tuple of str
-        What each column of `coordinates` measures.
+        Names of the columns of `coordinates`.
     embed : callable
-        The map of the manifold: coordinates of shape (m, n_coordinates) to points without
-        noise. Good for drawing the surface, or for points beyond its edge.
+        Parametrization of the manifold: maps coordinates of shape (m, n_coordinates) to points
+        without noise, for example to draw the surface.
     labels : ndarray of shape (n_samples,) or None
-        The piece each point lies on, where the manifold has several.
+        Index of the connected component of each point, if the manifold has several.
 
     Examples
     --------

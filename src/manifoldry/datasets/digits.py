@@ -21,19 +21,19 @@ def load_mnist(
     random_state: RandomState = None,
     download_if_missing: bool = True,
 ) -> Dataset:
-    """Load the 70000 MNIST digits, 28×28, downloading them once if they are not at hand.
+    """Load the 70000 MNIST digits, 28×28, downloading them if they are not found.
 
     Parameters
     ----------
     n_samples : int, default=None
         Draw this many rows at random, without replacement and in their original order; None
-        keeps all. Only the drawn rows are turned into floats.
+        keeps all. Only the drawn rows are converted to float.
     split : {"all", "train", "test"}, default="all"
         All rows, the first 60000 or the last 10000.
     random_state : int, RandomState, Generator or None, default=None
         Seed or generator of the draw.
     download_if_missing : bool, default=True
-        Whether to download from OpenML (about 15 MB) where no copy is found.
+        Whether to download from OpenML (about 15 MB) if no copy is found.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def load_usps(
     split: Split = "all",
     random_state: RandomState = None,
 ) -> Dataset:
-    """Load the 9298 USPS digits, 16×16: smaller and quicker than MNIST, and a little harder.
+    """Load the 9298 USPS digits, 16×16: smaller than MNIST, and slightly harder to classify.
 
     Parameters
     ----------
@@ -92,5 +92,5 @@ def load_usps(
 def _rows_of(split: str, n_train: int, n_total: int) -> IntArray:
     bounds = {"all": (0, n_total), "train": (0, n_train), "test": (n_train, n_total)}
     if split not in bounds:
-        raise ValueError(f"split={split!r} is not known; pass 'all', 'train' or 'test'")
+        raise ValueError(f"split={split!r} must be 'all', 'train' or 'test'")
     return np.arange(*bounds[split])

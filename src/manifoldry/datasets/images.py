@@ -18,13 +18,13 @@ from manifoldry.util.typing import Array
 def load_coil20(*, objects: int | Iterable[int] | None = None) -> Dataset:
     """Load COIL-20: 20 objects on a turntable, 72 views each, 128×128 pixels.
 
-    Each object is a closed loop in pixel space, so a good map shows rings.
+    The views of an object form a closed curve in pixel space, so a good embedding shows rings.
 
     Parameters
     ----------
     objects : int or iterable of int, default=None
-        Keep only these objects, numbered 1 to 20, or the first so many if a number is given; None
-        keeps all.
+        Objects to keep, numbered 1 to 20; an integer keeps the objects from 1 up to it; None keeps
+        all.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def load_isomap_faces(*, resolution: int = 32) -> Dataset:
     (698, 3)
     """
     if resolution not in (32, 64):
-        raise ValueError(f"resolution={resolution!r} is not stored; pass 32 (gray) or 64 (binary)")
+        raise ValueError(f"resolution={resolution!r} must be 32 (gray) or 64 (binary)")
     file = REGISTRY["isomap_faces32"]
     arrays = fetch(file)
     return dataset_of(
@@ -90,7 +90,7 @@ def load_isomap_faces(*, resolution: int = 32) -> Dataset:
 def load_frey_faces() -> Dataset:
     """Load the Frey faces: 1965 frames of one face on video, 28×20 pixels.
 
-    Nothing is labeled; look for expression and pose in the map, and for the path of the video.
+    There are no labels; the frames vary in expression and pose, in the order of the video.
 
     Returns
     -------
@@ -110,10 +110,10 @@ def load_frey_faces() -> Dataset:
 
 
 def load_rotating_monkey() -> Dataset:
-    """Load 121 renderings of a head, 120×160 pixels: three full turns that meet in one view.
+    """Load 121 renderings of a head, 120×160 pixels: three full rotations that share one view.
 
-    Frames 0–40, 40–80 and 80–120 are turns about three different axes (boundaries are
-    approximate), so the manifold is three loops joined at a point.
+    Frames 0–40, 40–80 and 80–120 are rotations about three different axes (boundaries are
+    approximate), so the manifold is three closed curves joined at a point.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def load_rotating_monkey() -> Dataset:
     return dataset_of(file, arrays["images"], coordinates=frame, coordinate_names=("frame",))
 
 
-# Name for users → (file, key): the table behind `load_photographs`.
+# Public name → (file, key), for `load_photographs`.
 _PHOTOGRAPHS = {
     "camera": ("photo_camera", "image"),
     "ascent": ("photos_more", "ascent"),
@@ -150,7 +150,7 @@ def load_photographs(*, names: Iterable[str] | None = None) -> dict[str, Array]:
     Parameters
     ----------
     names : iterable of str, default=None
-        Which ones, of camera, ascent, raccoon, chelsea, astronaut, brick and grass; None for all.
+        Some of camera, ascent, raccoon, chelsea, astronaut, brick and grass; None for all.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def load_photographs(*, names: Iterable[str] | None = None) -> dict[str, Array]:
     """
     wanted = [names] if isinstance(names, str) else list(_PHOTOGRAPHS if names is None else names)
     if unknown := [name for name in wanted if name not in _PHOTOGRAPHS]:
-        raise ValueError(f"names={unknown} are not known; pass some of {', '.join(_PHOTOGRAPHS)}")
+        raise ValueError(f"names={unknown} are unknown; pass some of {', '.join(_PHOTOGRAPHS)}")
     files = {file: fetch(REGISTRY[file]) for file in {_PHOTOGRAPHS[name][0] for name in wanted}}
     stored = {name: files[file][key] for name in wanted for file, key in [_PHOTOGRAPHS[name]]}
     return {name: image.astype(np.float32) / 255 for name, image in stored.items()}
@@ -179,7 +179,7 @@ def _wanted_objects(objects: int | Iterable[int] | None) -> list[int]:
         objects = range(1, check_count("objects", objects) + 1)
     wanted = [check_count("object", number) for number in objects]
     if not wanted or max(wanted) > 20:
-        raise ValueError(f"objects={wanted} must lie in 1..20; pass numbers from 1 to 20")
+        raise ValueError(f"objects={wanted} must be integers from 1 to 20")
     return wanted
 
 

@@ -1,4 +1,4 @@
-"""The table of real data files: what each must contain, where it comes from, on what terms."""
+"""Registry of data files: arrays, checksum, source and license of each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Kind = Literal["integer", "float", "text"]
 
 @dataclass(frozen=True)
 class ArraySpec:
-    """One array a file must contain."""
+    """Name, shape and kind of an array in a data file."""
 
     key: str
     shape: tuple[int, ...]
@@ -22,10 +22,10 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class DataFile:
-    """One ``.npz`` file: its arrays, its origin, and the checksum of the copy it was written for.
+    """One ``.npz`` file: its arrays, its source, and the checksum of a known good copy.
 
-    A file made by the user from the same source may differ in its bytes, so the checksum is told
-    to the user and never enforced; keys, shapes and kinds of numbers are.
+    A file that a user makes from the same source may differ in its bytes, so the checksum appears
+    in messages but is not enforced; keys, shapes and kinds of numbers are.
     """
 
     name: str
@@ -41,7 +41,7 @@ class DataFile:
         return f"{self.name}.npz"
 
     def contents(self) -> str:
-        """Spell out the arrays for messages."""
+        """Description of the arrays for messages."""
         return "; ".join(map(str, self.arrays))
 
 

@@ -44,7 +44,7 @@ def make_swiss_roll(
     close points equals the distance of their coordinates.
 
     Use it to test whether a method unrolls a sheet; `hole` makes the sheet non-convex, which
-    breaks the assumption of Isomap, and a large `aspect` provokes repeated eigen-directions.
+    violates the assumption of Isomap, and a large `aspect` makes eigenvectors redundant.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def make_s_curve(
 ) -> ManifoldSample:
     """Sample an S-shaped sheet uniformly in arc length and width.
 
-    The profile is two three-quarter arcs of unit circles, of total length 3π. It is the gentlest
-    of the curved sheets: a method that fails here has the wrong scale, not a hard problem.
+    The profile is two three-quarter arcs of unit circles, of total length 3π. It is the easiest
+    of the curved sheets: a method that fails here has the wrong scale, such as n_neighbors.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ def make_strip(
     """Sample a rectangle of a given aspect ratio, flat or rolled into part of a cylinder.
 
     The eigenfunctions of the Laplacian on an L1 × L2 rectangle are known products of cosines:
-    the first ⌊L1 / L2⌋ of them depend on the long side alone. Use it to see, and to count, the
-    redundant coordinates of a spectral method.
+    the first ⌊L1 / L2⌋ of them depend on the long side alone. Use it to test for redundant
+    coordinates of spectral methods.
 
     Parameters
     ----------
@@ -155,10 +155,10 @@ def make_strip(
     width : float, default=1.0
         Length of the short side (the long one, if `aspect` is below 1).
     curl : float, default=0.0
-        Angle in radians, at most 2π, through which the length is bent; 0 stays flat.
+        Angle in radians, at most 2π, through which the length is bent; 0 is flat.
     n_features : int, default=None
-        Ambient dimension: 2 when flat and 3 when curled if None; with more, the strip is turned
-        into a random direction of the larger space.
+        Dimension of the ambient space; None is 2 if flat and 3 if curled. With more, the strip is
+        rotated into a random subspace.
     noise : float, default=0.0
         Standard deviation of the Gaussian noise added to every feature.
     random_state : int, RandomState, Generator or None, default=None
@@ -225,7 +225,7 @@ def _bend(coordinates: Array, *, curvature: float, frame: Array | None) -> Array
         points = np.column_stack([along, across])
     else:
         angle = curvature * along
-        rise = 2 * np.sin(angle / 2) ** 2  # 1 − cos, which cancels at small curvature
+        rise = 2 * np.sin(angle / 2) ** 2  # 1 − cos without cancellation
         points = np.column_stack([np.sin(angle) / curvature, across, rise / curvature])
     return points if frame is None else points @ frame
 
@@ -249,7 +249,9 @@ def _in_hole(unit: Array, hole: tuple[float, float]) -> Any:
 
 def _resolve_height(length: float, height: float | None, aspect: float | None) -> float:
     if height is not None and aspect is not None:
-        raise ValueError(f"height={height} and aspect={aspect} say the same thing; pass only one")
+        raise ValueError(
+            f"height={height} and aspect={aspect} determine the same quantity; pass only one"
+        )
     if aspect is not None:
         return length / check_positive("aspect", aspect)
     return 21.0 if height is None else check_positive("height", height)
@@ -259,10 +261,8 @@ def _resolve_hole(hole: bool | tuple[float, float]) -> tuple[float, float] | Non
     if isinstance(hole, bool | np.bool_):
         return (1 / 3, 1 / 3) if hole else None
     if np.shape(hole) != (2,):
-        raise ValueError(
-            f"hole={hole!r} must be True, False or two fractions; pass hole=(0.3, 0.3)"
-        )
+        raise ValueError(f"hole={hole!r} must be True, False or two fractions, such as (0.3, 0.3)")
     along, across = (check_positive("hole fraction", side) for side in hole)
     for side in (along, across):
-        check_below("hole fraction", side, 1.0, "the hole must leave a rim")
+        check_below("hole fraction", side, 1.0, "so that the hole is inside the sheet")
     return along, across

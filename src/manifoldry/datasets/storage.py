@@ -1,4 +1,4 @@
-"""Where data files are looked for, how they are read and checked, and how one is downloaded.
+"""Search, download, reading and validation of data files.
 
 A file is searched in the directory named by the environment variable ``MANIFOLDRY_DATA`` and then
 in `data_home`. Only MNIST can be downloaded; it is then kept in `data_home`.
@@ -28,17 +28,17 @@ _KINDS = {"i": "integer", "u": "integer", "f": "float", "U": "text"}
 
 
 class DataNotFoundError(FileNotFoundError):
-    """A data file is in none of the places looked at; the message says what to put where."""
+    """A data file was not found; the message says what to put where."""
 
 
 class DataFormatError(ValueError):
-    """A data file was found but cannot be read, or does not contain what it should."""
+    """A data file cannot be read, or does not contain the expected arrays."""
 
 
 def data_home() -> Path:
-    """Return the directory where downloaded data are kept; it need not exist yet.
+    """Return the directory of downloaded data; it may not exist yet.
 
-    It is ``manifoldry`` inside ``$XDG_CACHE_HOME``, or inside ``~/.cache`` where that is not set.
+    It is ``manifoldry`` inside ``$XDG_CACHE_HOME``, or inside ``~/.cache`` if that is not set.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def data_home() -> Path:
 
 
 def find_data(name: str) -> Path | None:
-    """Return where a data file lies, or None; use it to skip work whose data are missing.
+    """Return the path of a data file, or None if it is missing.
 
     Parameters
     ----------
@@ -73,12 +73,12 @@ def find_data(name: str) -> Path | None:
     True
     """
     if name not in REGISTRY:
-        raise ValueError(f"name={name!r} is not a data set; pass one of {', '.join(REGISTRY)}")
+        raise ValueError(f"name={name!r} is unknown; pass one of {', '.join(REGISTRY)}")
     return locate(REGISTRY[name])
 
 
 def search_path() -> list[Path]:
-    """Return the directories looked at, in order."""
+    """Return the directories that are searched, in order."""
     chosen = os.environ.get("MANIFOLDRY_DATA", "")
     return [*([Path(chosen).expanduser()] if chosen else []), data_home()]
 
@@ -90,7 +90,7 @@ def locate(file: DataFile) -> Path | None:
 
 
 def fetch(file: DataFile, *, download_if_missing: bool = True) -> Arrays:
-    """Read a file from where it lies, downloading it first if it may and must be."""
+    """Read a file, downloading it first if it is missing, downloadable and allowed."""
     path = locate(file)
     if path is not None:
         return read(path, file)
@@ -115,7 +115,7 @@ def read(path: Path, file: DataFile) -> Arrays:
 
 
 def check(arrays: Arrays, file: DataFile, path: Path | str) -> Arrays:
-    """Return the arrays if they are what the registry says, and name the first that is not."""
+    """Return the arrays, or raise an error for the first that does not match the registry."""
     for spec in file.arrays:
         if mismatch := _mismatch(arrays.get(spec.key), spec):
             remedy = _remedy(path, file)
@@ -126,7 +126,7 @@ def check(arrays: Arrays, file: DataFile, path: Path | str) -> Arrays:
 def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write a compressed file under a temporary name and rename it.
 
-    A reader, or a second process that downloads the same file, never sees half of it.
+    Other processes therefore never see an incomplete file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
@@ -142,9 +142,13 @@ def write(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 def _save(path: Path, arrays: Arrays) -> None:
     try:
         write(path, arrays)
-    except OSError as error:  # a full or read-only disk should not cost the user the download
-        message = f"{path} could not be written ({error}), so the data are downloaded every time"
-        warnings.warn(f"{message}; set XDG_CACHE_HOME", ManifoldryWarning, stacklevel=4)
+    except OSError as error:  # the data are still returned if the disk is full or read-only
+        message = f"{path} could not be written ({error}), so the data will be downloaded again"
+        warnings.warn(
+            f"{message}; set XDG_CACHE_HOME to a writable directory",
+            ManifoldryWarning,
+            stacklevel=4,
+        )
 
 
 def _mismatch(array: NDArray[Any] | None, spec: ArraySpec) -> str | None:
@@ -153,23 +157,23 @@ def _mismatch(array: NDArray[Any] | None, spec: ArraySpec) -> str | None:
     if array.shape != spec.shape:
         return f"has shape {array.shape}, expected {spec.shape}"
     kind = _KINDS.get(array.dtype.kind, str(array.dtype))
-    return None if kind == spec.kind else f"holds {array.dtype}, expected {spec.kind}"
+    return None if kind == spec.kind else f"has dtype {array.dtype}, expected {spec.kind}"
 
 
 def _remedy(path: Path | str, file: DataFile) -> str:
-    known = f"the copy known to work has sha256 {file.sha256}"
+    known = f"a known good copy has sha256 {file.sha256}"
     if file.downloadable:
         return f"delete it to download it again, or replace it ({known})"
-    return f"replace it with a file that holds {file.contents()} ({known})"
+    return f"replace it with a file that contains {file.contents()} ({known})"
 
 
 def _missing_file_message(file: DataFile) -> str:
     places = " or ".join(str(directory / file.filename) for directory in search_path())
     hint = "" if os.environ.get("MANIFOLDRY_DATA") else ", or set MANIFOLDRY_DATA to its directory"
     return (
-        f"{file.filename} was not found. Put it at {places}{hint}. It has to be written by "
-        f"numpy.savez_compressed and hold {file.contents()}. Source: {file.source}. "
-        f"License: {file.license}. The copy known to work has sha256 {file.sha256}."
+        f"{file.filename} was not found. Put it at {places}{hint}. It must be written by "
+        f"numpy.savez_compressed and contain {file.contents()}. Source: {file.source}. "
+        f"License: {file.license}. A known good copy has sha256 {file.sha256}."
     )
 
 

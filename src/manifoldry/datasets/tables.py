@@ -1,4 +1,4 @@
-"""Data that are neither digits nor images: word vectors and cells."""
+"""Word vectors and single-cell data."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def load_pbmc(*, features: Literal["pca", "genes"] = "pca") -> Dataset:
     """
     keys = {"pca": "pca", "genes": "genes_scaled"}
     if features not in keys:
-        raise ValueError(f"features={features!r} is not known; pass 'pca' or 'genes'")
+        raise ValueError(f"features={features!r} must be 'pca' or 'genes'")
     file = REGISTRY["pbmc68k_reduced"]
     arrays = fetch(file)
     return dataset_of(file, arrays[keys[features]], y=arrays["y"], target_names=arrays["names"])

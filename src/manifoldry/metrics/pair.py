@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
@@ -270,10 +272,7 @@ def describe_data(X: Any, pair: DataEmbeddingPair) -> str:
 def read_embedding(embedding: Any) -> Array:
     """Embedding from an array or fitted estimator; rows of NaN, points not embedded, are kept."""
     if hasattr(embedding, "fit") and not hasattr(embedding, "embedding_"):
-        name = type(embedding).__name__
-        raise ValueError(
-            f"{name} has no embedding_; call fit first, or pass the embedding as an array"
-        )
+        raise ValueError(_no_embedding(embedding))
     Y = getattr(embedding, "embedding_", embedding)
     if isinstance(Y, str):
         raise TypeError(
@@ -291,3 +290,13 @@ def read_embedding(embedding: Any) -> Array:
             f"{broken[0]}); a row must be finite, or NaN in all coordinates"
         )
     return Y
+
+
+def _no_embedding(estimator: Any) -> str:
+    """Why an estimator has no attribute embedding_."""
+    name = type(estimator).__name__
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return f"{name} is not fitted; call fit first, or pass the embedding as an array"
+    return f"{name} has no embedding_; pass the array that its transform returns instead"

@@ -1,7 +1,7 @@
-"""Pictures of maps, how far they can be trusted, spectra and convergence.
+"""Plots of embeddings, their quality metrics, eigenvalues and convergence.
 
-Every function takes matplotlib axes, or makes a figure if none are given, and returns the axes; it
-never shows a window and changes no global setting. matplotlib is imported when a plot is drawn.
+Every function draws on the matplotlib axes passed, or on those of a new figure, and returns them.
+It never shows a window and changes no global settings. matplotlib is imported at the first plot.
 """
 
 from manifoldry.plotting.curves import plot_learning_curve

@@ -1,4 +1,4 @@
-"""One `color` argument: nothing, one color for all, classes, or values along a scale."""
+"""The `color` argument of plots: None, one color, classes, or continuous values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from manifoldry.plotting._style import MARKERS, PALETTE, TEXT_COLOR, import_matplotlib
 from manifoldry.util.typing import Array, IntArray
 
-MAX_LEGEND = 20  # classes that a list can still explain
+MAX_LEGEND = 20  # largest number of classes with a legend
 
 
 @dataclass(frozen=True, eq=False)
 class Coloring:
     """How points are colored.
 
-    `single` holds a color for all points; `values` numbers for a color map; `codes` class
-    numbers that point into `classes`. Exactly the one that `kind` names is meant.
+    `kind` selects the attribute that applies: `single`, one color for all points; `values`,
+    numbers for a color map; or, for classes, `codes`, indices into `classes`.
     """
 
     kind: Literal["single", "classes", "values"]
@@ -29,21 +29,21 @@ class Coloring:
     classes: tuple[str, ...] = ()
 
     def rgba(self, chosen: IntArray) -> Any:
-        """Colors of the chosen points, for classes."""
+        """Colors of the chosen points, if they have classes."""
         assert self.codes is not None
         from matplotlib.colors import to_rgba_array
 
         return to_rgba_array(PALETTE)[self.codes[chosen] % len(PALETTE)]
 
     def marker_groups(self, n: int) -> list[tuple[str, IntArray]]:
-        """Split points by marker: one group, unless there are more classes than colors."""
+        """Markers and the points drawn with each; several if there are more classes than colors."""
         if self.codes is None:
             return [(MARKERS[0], np.arange(n))]
         round_ = self.codes // len(PALETTE) % len(MARKERS)
         return [(MARKERS[r], np.flatnonzero(round_ == r)) for r in np.unique(round_)]
 
     def handles(self) -> list[Any]:
-        """Legend entries: opaque, and of a size that can be read."""
+        """Legend entries, opaque and of fixed size."""
         from matplotlib.lines import Line2D
 
         styles = [
@@ -66,7 +66,7 @@ class Coloring:
 
 
 def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Coloring:
-    """Decide what `color` means.
+    """Interpret the `color` argument.
 
     Strings, booleans and whole numbers with at most 20 different values are classes; other
     numbers are values. `categorical` overrides this.
@@ -78,7 +78,9 @@ def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Colori
     array = _column(color, n)
     numeric = array.dtype.kind in "iuf"
     if categorical is False and not numeric:
-        raise TypeError(f"color holds {array.dtype}, not numbers; pass categorical=True")
+        raise TypeError(
+            f"color has dtype {array.dtype}, which is not numeric; pass categorical=True"
+        )
     if categorical or (categorical is None and _looks_categorical(array, numeric)):
         return _classes(array)
     return _values(array)
@@ -87,8 +89,8 @@ def resolve_color(color: Any, n: int, categorical: bool | None = None) -> Colori
 def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_options: Any) -> Any:
     """Draw points of two or three columns and return the last collection drawn.
 
-    The order is shuffled, always in the same way: in data sorted by class the last class would
-    otherwise cover the others.
+    Points are drawn in a fixed random order, so that in data sorted by class the last class does
+    not cover the others.
     """
     order = np.random.default_rng(0).permutation(len(points))
     drawn = None
@@ -106,7 +108,7 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_o
 
 
 def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
-    """Explain the colors beside the axes: a list of classes or a color bar."""
+    """Add a legend of the classes, or a color bar, beside the axes."""
     if coloring.values is not None:
         style_colorbar(ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03), label)
     elif coloring.codes is not None:
@@ -118,7 +120,7 @@ def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> No
 
 
 def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
-    """Return what axes legends and figure legends share."""
+    """Return the options common to axes legends and figure legends."""
     columns = 1 if len(coloring.classes) <= 12 else 2
     return {
         "handles": coloring.handles(),
@@ -136,12 +138,12 @@ def legend_options(coloring: Coloring, label: str | None) -> dict[str, Any]:
 
 
 def style_legend(legend: Any) -> None:
-    """Give the title of a legend the color of its text."""
+    """Set the color of a legend's title."""
     legend.get_title().set_color(TEXT_COLOR)
 
 
 def style_colorbar(bar: Any, label: str | None) -> None:
-    """Take the frame off a color bar and make its colors opaque."""
+    """Remove the frame of a color bar and make its colors opaque."""
     bar.outline.set_visible(False)
     bar.solids.set_alpha(1)
     bar.ax.tick_params(labelsize=9, length=0, labelcolor=TEXT_COLOR)
@@ -163,7 +165,7 @@ def _column(color: Any, n: int) -> Any:
     array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
     if array.shape != (n,):
         raise ValueError(
-            f"color has shape {array.shape}, expected ({n},); pass one label or value per point"
+            f"color has shape {array.shape}, expected ({n},): one label or value per point"
         )
     return array
 
@@ -177,12 +179,12 @@ def _classes(array: Any) -> Coloring:
     _check_finite(keys)
     found, codes = np.unique(keys, return_inverse=True)
     order = sorted(range(len(found)), key=lambda i: _natural(found[i]))
-    rank = np.argsort(order)  # the place of each found class in the natural order
+    rank = np.argsort(order)  # position of each class in the natural order
     return Coloring("classes", codes=rank[codes], classes=tuple(str(found[i]) for i in order))
 
 
 def _natural(label: Any) -> Any:
-    """Sort key that puts numbers in order, and "class 2" before "class 10"."""
+    """Sort key that puts "class 2" before "class 10"."""
     if not isinstance(label, str):
         return label
     return [
@@ -201,11 +203,13 @@ def _check_finite(array: Any) -> None:
     if bad.size:
         raise ValueError(
             f"color has NaN or infinity in {bad.size} of {len(array)} entries (first: {bad[0]}); "
-            "drop those points, or give them a class of their own"
+            "drop these points, or assign them a class"
         )
 
 
 def _known_color(color: str) -> str:
     if not import_matplotlib("matplotlib.colors").is_color_like(color):
-        raise ValueError(f"color={color!r} is not a color; pass a color or one label per point")
+        raise ValueError(
+            f"color={color!r} is not a matplotlib color; pass a color, or one label per point"
+        )
     return color

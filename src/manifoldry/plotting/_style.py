@@ -1,4 +1,4 @@
-"""The look of all plots: colors, new axes, quiet frames. Nothing global is changed."""
+"""Style of all plots: colors, new axes, frames. No global settings are changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Ten colors that stay apart under the common color vision deficiencies: M. A. Petroff,
+# Ten colors that remain distinct under the common color vision deficiencies: M. A. Petroff,
 # "Accessible color sequences for data visualization", 2021 (matplotlib's "petroff10").
 PALETTE = (
     "#3f90da",
@@ -24,7 +24,7 @@ PALETTE = (
     "#717581",
     "#92dadd",
 )
-# Ten colors are few for twenty classes: each further ten get another marker.
+# Each further ten classes get the same ten colors with another marker.
 MARKERS = ("o", "^", "s", "D", "v")
 
 TEXT_COLOR = "#2b2b2b"
@@ -33,7 +33,7 @@ LIGHT_GRAY = "#d9d9d9"
 
 
 def import_matplotlib(module: str = "matplotlib.pyplot") -> Any:
-    """Import a module of matplotlib when a plot is drawn, not before."""
+    """Import a module of matplotlib, or raise an error that says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -47,7 +47,7 @@ def new_figure(width: float, height: float) -> Any:
 
 
 def axes_or_new(ax: Axes | None, *, dimensions: int = 2, size: tuple[float, float]) -> Any:
-    """Return the axes given, if they suit, or new ones."""
+    """Return the axes passed, after checking their projection, or new ones."""
     if ax is None:
         figure = new_figure(*size)
         return figure.add_subplot(projection="3d" if dimensions == 3 else None)
@@ -55,12 +55,14 @@ def axes_or_new(ax: Axes | None, *, dimensions: int = 2, size: tuple[float, floa
         raise TypeError(f"ax={ax!r} is not a matplotlib Axes; pass one, or None for a new figure")
     if (ax.name == "3d") != (dimensions == 3):
         remedy = "pass axes made with projection='3d'" if dimensions == 3 else "pass plain axes"
-        raise ValueError(f"ax has projection {ax.name!r}, the data {dimensions} columns; {remedy}")
+        raise ValueError(
+            f"ax has projection {ax.name!r}, but the data have {dimensions} columns; {remedy}"
+        )
     return ax
 
 
 def style_frame(ax: Any) -> None:
-    """Keep left and bottom spines only, thin, with small ticks."""
+    """Show thin left and bottom spines only, with small ticks."""
     for side, spine in ax.spines.items():
         spine.set_visible(side in ("left", "bottom"))
         spine.set(color=GRAY, linewidth=0.8)
@@ -70,14 +72,14 @@ def style_frame(ax: Any) -> None:
 
 
 def frame_without_ticks(ax: Any) -> None:
-    """Draw a faint box without ticks: the units of an embedding mean nothing."""
+    """Draw a light box without ticks, since the units of an embedding are arbitrary."""
     ax.set(xticks=[], yticks=[])
     for spine in ax.spines.values():
         spine.set(color=LIGHT_GRAY, linewidth=0.8)
 
 
 def set_title(ax: Any, title: str | None) -> None:
-    """Put a title flush left, where the eye starts."""
+    """Set a left-aligned title."""
     if title:
         ax.set_title(title, loc="left", fontsize=11, color=TEXT_COLOR)
 
@@ -85,17 +87,17 @@ def set_title(ax: Any, title: str | None) -> None:
 def marker_area(ax: Any, n: int) -> float:
     """Area of a marker in points², so that all markers together cover about a fifth of the axes.
 
-    Bounded so that ten points do not become discs and a million do not vanish.
+    It is bounded from above and below, for very few and very many points.
     """
     inches = np.prod(ax.bbox.size) / ax.figure.dpi**2
     return float(np.clip(0.2 * 72**2 * inches / n, 1.5, 30.0))
 
 
-def should_rasterize(n: int, too_many: int = 5000) -> bool:
-    """Whether a vector file with so many markers would be slow to open, and pixels are better."""
-    return n >= too_many
+def should_rasterize(n: int, min_points: int = 5000) -> bool:
+    """Whether to rasterize markers, since vector files with too many are slow to open."""
+    return n >= min_points
 
 
 def opacity(n: int) -> float:
-    """Fade from 0.9 for a thousand points to 0.5 for a hundred thousand."""
+    """Opacity of markers, from 0.9 for a thousand points to 0.5 for a hundred thousand."""
     return float(np.clip(0.9 - 0.2 * np.log10(n / 1000), 0.5, 0.9))

@@ -1,4 +1,4 @@
-"""Draw how an objective or a score changes."""
+"""Plot curves of an objective or a score."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def plot_learning_curve(
     title: str | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw curves with their uncertainty, such as objectives by iteration or scores by size.
+    """Plot curves with error bands, such as objectives by iteration or scores by sample size.
 
     Parameters
     ----------
     curves : mapping of str to array-like
-        Name of each curve and its points: y alone (then x is 1, 2, …), or a tuple (x, y) or
-        (x, y, error). The error is one number per point, or two rows for below and above, and is
+        Name of each curve and its points: y alone (x is then 1, 2, …), or a tuple (x, y) or
+        (x, y, error). The error has one number per point, or two rows for below and above, and is
         drawn as a band.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     log : {"", "x", "y", "xy"}, default=""
         Which axes are logarithmic.
     xlabel, ylabel : str, default="iteration", "objective"
@@ -48,7 +48,7 @@ def plot_learning_curve(
     title : str, default=None
         Title of the axes.
     legend : bool, default=True
-        Whether to name the curves; never done for a single one.
+        Whether to add a legend; a single curve never has one.
 
     Returns
     -------
@@ -67,9 +67,11 @@ def plot_learning_curve(
     'log'
     """
     if not isinstance(curves, Mapping) or not curves:
-        raise ValueError("curves must be a mapping of at least one name to a curve")
+        raise ValueError(
+            "curves must be a mapping of at least one name to a curve, such as {'loss': values}"
+        )
     if log not in ("", "x", "y", "xy"):
-        raise ValueError(f"log={log!r} is not known; pass '', 'x', 'y' or 'xy'")
+        raise ValueError(f"log={log!r} must be '', 'x', 'y' or 'xy'")
     parts = {str(name): read_curve(str(name), curve) for name, curve in curves.items()}
     ax = axes_or_new(ax, size=(5.4, 3.6))
     ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")

@@ -1,4 +1,4 @@
-"""Draw one embedding."""
+"""Scatter plots of an embedding."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def plot_embedding(
     ticks: bool = False,
     rasterized: bool | None = None,
 ) -> Axes:
-    """Draw an embedding of one, two or three columns, colored by classes or values.
+    """Plot an embedding of one, two or three columns, colored by classes or values.
 
-    Use it to look at any map, from this package or another. Axes have equal units and, as the
-    units of a map rarely mean anything, no ticks. One column is drawn against the values of
-    `color`, or spread out in one row per class.
+    The embedding may come from any package. Axes have equal units and, since those are usually
+    arbitrary, no ticks. A single column is plotted against the values of `color`, or with one row
+    per class.
 
     Parameters
     ----------
@@ -56,26 +56,26 @@ def plot_embedding(
         A color for all points, or one label or value per point. Strings, booleans and whole
         numbers with at most 20 different values are classes, other numbers are values.
     components : sequence of int, default=None
-        Columns to draw, needed where there are more than three.
+        Columns to draw; required if there are more than three.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure. Three columns need ``projection="3d"``.
+        Axes to draw on; None makes a new figure. Three columns need ``projection="3d"``.
     title : str, default=None
         Title of the axes.
     color_label : str, default=None
-        What `color` is: title of the legend or label of the color bar.
+        Title of the legend or label of the color bar.
     categorical : bool, default=None
-        Whether `color` is classes; None decides as said above.
+        Whether `color` has classes; None decides as described there.
     legend : bool, default=None
-        Whether to explain the colors; None does, up to 20 classes.
+        Whether to add a legend or color bar; None does for up to 20 classes.
     cmap : str or Colormap, default="viridis"
-        Color map of values.
+        Color map for values.
     size, alpha : float, default=None
-        Area in points² and opacity of the markers; None chooses by the number of points and
-        the size of the axes.
+        Area in points² and opacity of the markers; None chooses them from the number of points
+        and the size of the axes.
     ticks : bool, default=False
         Whether to show ticks.
     rasterized : bool, default=None
-        Whether points become pixels in vector files; None does so from 5000 points.
+        Whether to rasterize points in vector files; None does so from 5000 points.
 
     Returns
     -------
@@ -91,7 +91,7 @@ def plot_embedding(
     >>> ax = plot_embedding(coordinates, coordinates[:, 0], color_label="arc length")
     >>> ax.figure.savefig("map.png")  # doctest: +SKIP
     """
-    points, color = _on_map(read_points(embedding, components), color)
+    points, color = _drop_missing(read_points(embedding, components), color)
     n, dimensions = points.shape
     coloring = resolve_color(color, n, categorical)
     ax = axes_or_new(ax, dimensions=dimensions, size=_figure_size(dimensions, coloring))
@@ -108,8 +108,8 @@ def plot_embedding(
     return ax
 
 
-def _on_map(points: Array, color: Any) -> tuple[Array, Any]:
-    """Leave out points that a policy left off the map; their colors may be unknown too."""
+def _drop_missing(points: Array, color: Any) -> tuple[Array, Any]:
+    """Drop points that were not embedded, together with their colors."""
     kept = ~np.isnan(points).all(axis=1)
     listed = color is not None and not isinstance(color, str)
     if kept.all() or (listed and len(color) != len(points)):
@@ -118,7 +118,7 @@ def _on_map(points: Array, color: Any) -> tuple[Array, Any]:
 
 
 def shows_legend(coloring: Coloring, legend: bool | None) -> bool:
-    """Resolve the default of `legend`: a list of more than 20 classes helps nobody."""
+    """Resolve `legend`: None shows a legend for up to 20 classes."""
     return len(coloring.classes) <= MAX_LEGEND if legend is None else legend
 
 
@@ -139,8 +139,8 @@ def _draw_plane(
     **marker_options: Any,
 ) -> Any:
     drawn = scatter(ax, points, coloring, **marker_options)
-    # Growing the data limits keeps all panels of a grid the same shape; matplotlib forbids it
-    # when both axes are shared.
+    # Adjusting the data limits keeps all panels of a grid the same shape; matplotlib does not
+    # allow it if both axes are shared.
     shared = all(
         len(group.get_siblings(ax)) > 1
         for group in (ax.get_shared_x_axes(), ax.get_shared_y_axes())
@@ -159,7 +159,7 @@ def _draw_space(
     label: str | None,
     **marker_options: Any,
 ) -> Any:
-    # matplotlib's shading by depth fades most of the points away; faint walls show depth instead.
+    # Without matplotlib's depth shading, which fades most points; light panes show depth.
     drawn = scatter(ax, points, coloring, depthshade=False, **marker_options)
     extent = np.ptp(points, axis=0)
     sides = np.maximum(extent, 0.05 * extent.max()) if extent.max() > 0 else None
@@ -183,7 +183,7 @@ def _draw_line(
     label: str | None,
     **marker_options: Any,
 ) -> Any:
-    """Spread one column out: against the values, by class, or at random where neither is known."""
+    """Plot one column against the values, the classes, or random heights if there are neither."""
     jitter = np.random.default_rng(1).uniform(-0.3, 0.3, len(points))
     height = {"values": coloring.values, "single": jitter}.get(coloring.kind)
     height = coloring.codes + jitter if height is None else height  # type: ignore[operator]  # classes have codes
@@ -199,6 +199,6 @@ def _draw_line(
 
 def _name_rows(ax: Any, classes: tuple[str, ...]) -> None:
     ax.set_yticks(range(len(classes)), classes)
-    ax.set_ylim(max(len(classes), 1) - 0.4, -0.6)  # the first class on top, as in a legend
+    ax.set_ylim(max(len(classes), 1) - 0.4, -0.6)  # the first class at the top, as in a legend
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)

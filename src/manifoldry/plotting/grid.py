@@ -1,4 +1,4 @@
-"""Draw several embeddings side by side."""
+"""Grids of several embeddings."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def plot_grid(
     legend: bool | None = None,
     **options: Any,
 ) -> NDArray[Any]:
-    """Draw embeddings as small multiples with one legend, to compare methods or settings.
+    """Plot embeddings in a grid with one legend, to compare methods or parameters.
 
     Parameters
     ----------
     embeddings : mapping of str to array-like or fitted estimator
-        Title of each panel and what to draw in it, as for `plot_embedding`.
+        Title and embedding of each panel, as for `plot_embedding`.
     color : str, array-like of shape (n_samples,) or mapping, default=None
-        As for `plot_embedding`, shared by all panels; or a mapping from titles to colors, where
-        each panel then has its own legend.
+        As for `plot_embedding`, shared by all panels; or a mapping from titles to colors, which
+        gives each panel its own legend.
     axes : array of matplotlib Axes, default=None
-        Where to draw, at least one per embedding; None makes a new figure. In axes of yours the
-        shared legend is drawn only if ``legend=True``, since only you know where there is room.
+        Axes to draw on, at least one per embedding; None makes a new figure. On given axes a
+        shared legend is drawn only if ``legend=True``, since there may be no room for it.
     n_columns : int, default=None
-        Panels per row; None chooses at most four.
+        Panels per row; None uses at most four.
     panel : float, default=2.6
         Width and height of a panel in inches.
     color_label, categorical, legend
         As for `plot_embedding`.
     **options
-        Further options of `plot_embedding`, the same for all panels.
+        Further options of `plot_embedding`, for all panels.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def plot_grid(
     components = options.pop("components", None)
     points = {title: read_points(each, components) for title, each in embeddings.items()}
     colors = _colors_by_title(color, points) if own else dict.fromkeys(points, color)
-    # All colors are checked before a figure is opened.
+    # All colors are validated before a figure is created.
     colorings = [resolve_color(colors[title], len(points[title]), categorical) for title in points]
     panels = _panels(points, axes, n_columns, panel)
     options |= {"categorical": categorical, "color_label": color_label}
@@ -91,13 +91,15 @@ def _panels(points: dict[str, Any], axes: Any, n_columns: int | None, panel: flo
         return _new_panels([each.shape[1] for each in points.values()], n_columns, panel)
     given = np.ravel(np.asarray(axes, dtype=object))
     if len(given) < len(points):
-        raise ValueError(f"axes has {len(given)} axes for {len(points)} embeddings; pass more")
+        raise ValueError(
+            f"axes has {len(given)} axes for {len(points)} embeddings; pass one for each"
+        )
     return given[: len(points)]
 
 
 def _new_panels(dimensions: list[int], n_columns: int | None, panel: float) -> NDArray[Any]:
     n = len(dimensions)
-    # Up to four in a row; more are split into rows of nearly equal length.
+    # At most four per row, in rows of nearly equal length.
     columns = int(np.ceil(n / np.ceil(n / 4))) if n_columns is None else max(1, min(n_columns, n))
     rows = -(-n // columns)
     figure = new_figure(panel * columns + 0.9, panel * rows * 1.08)

@@ -1,4 +1,4 @@
-"""Draw how far a map can be trusted, and where."""
+"""Plots of quality metrics: co-ranking curves, Shepard diagrams and assessments."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 
 def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = None) -> Axes:
-    """Draw the neighbors that maps keep beyond chance, for every size of neighborhood.
+    """Plot the fraction of neighbors kept beyond chance, R_NX, by neighborhood size.
 
-    The higher the better: 1 is perfect, 0 chance. Left are the nearest neighbors, right the large
-    structure. The area, in the legend, is the one figure of each map.
+    Higher is better: 1 is perfect, 0 is random. The left shows local and the right global
+    structure. The legend contains the area under each curve.
 
     Parameters
     ----------
     curves : CoRanking, or mapping of str to CoRanking
-        What :func:`manifoldry.metrics.coranking` returned, for several maps with their names.
+        Results of :func:`manifoldry.metrics.coranking`, one or several by name.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     title : str, default=None
         Title of the axes.
 
@@ -59,12 +59,12 @@ def plot_coranking(curves: Any, *, ax: Axes | None = None, title: str | None = N
     several = isinstance(curves, Mapping)
     named = dict(curves) if several else {"R_NX": curves}
     if not named or not all(hasattr(curve, "r_nx") for curve in named.values()):
-        raise TypeError("curves must be a CoRanking, or a mapping of names to some")
+        raise TypeError("curves must be a CoRanking, or a mapping of names to CoRanking objects")
     lines = {
         f"{name}: {curve.area:.2f}": (curve.sizes[:-1], curve.r_nx) for name, curve in named.items()
     }
     ylabel = "neighbors kept beyond chance (R_NX)"
-    ax = plot_learning_curve(lines, ax=ax, log="x", xlabel="size of neighborhood", ylabel=ylabel)
+    ax = plot_learning_curve(lines, ax=ax, log="x", xlabel="neighborhood size", ylabel=ylabel)
     ax.set_ylim(min(0.0, ax.get_ylim()[0]), 1.0)
     set_title(ax, title)
     return ax
@@ -78,22 +78,23 @@ def plot_shepard(
     gridsize: int = 120,
     title: str | None = None,
 ) -> Axes:
-    """Draw distances on the map against distances in the data, darker where pairs are few.
+    """Plot distances in the embedding against distances in the data, colored by density.
 
-    A thin rising band means that distances on the map can be compared; a cloud that they cannot.
+    A thin increasing band means that the embedding preserves distances up to a monotone function;
+    a cloud means that it does not.
 
     Parameters
     ----------
     diagram : Shepard
-        What :func:`manifoldry.metrics.shepard` returned.
+        Result of :func:`manifoldry.metrics.shepard`.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     cmap : str or Colormap, default="viridis"
-        Colors of the number of pairs.
+        Color map for the number of pairs.
     gridsize : int, default=120
-        Hexagons along the longer side.
+        Number of hexagons along the x axis.
     title : str, default=None
-        Title of the axes; by default the correlation of the ranks.
+        Title of the axes; by default the rank correlation.
 
     Returns
     -------
@@ -111,27 +112,27 @@ def plot_shepard(
     'distance in the data'
     """
     if not hasattr(diagram, "spearman"):
-        raise TypeError("diagram must be what manifoldry.metrics.shepard returned")
+        raise TypeError("diagram must be the result of manifoldry.metrics.shepard")
     ax = axes_or_new(ax, size=(4.6, 4.2))
     ax.hexbin(diagram.data, diagram.map, gridsize=gridsize, bins="log", cmap=cmap, linewidths=0)
     style_frame(ax)
     ax.set_xlabel("distance in the data", fontsize=9, color=TEXT_COLOR)
-    ax.set_ylabel("distance on the map", fontsize=9, color=TEXT_COLOR)
+    ax.set_ylabel("distance in the embedding", fontsize=9, color=TEXT_COLOR)
     set_title(ax, f"rank correlation {diagram.spearman:.2f}" if title is None else title)
     return ax
 
 
 def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
-    """Draw a verdict: where the map can be trusted, and what it keeps.
+    """Plot the result of an assessment in four panels.
 
-    Four panels: the map colored by how far each point's neighbors can be believed, the same by
-    how much larger than usual its surroundings are drawn, neighbors kept at every size beside
-    those of PCA, and the Shepard diagram.
+    The panels are the embedding colored by the trustworthiness of each point; the embedding
+    colored by magnification, or by continuity if X has no coordinates; co-ranking curves of the
+    embedding and PCA; and the Shepard diagram.
 
     Parameters
     ----------
     assessment : Assessment
-        What :func:`manifoldry.metrics.assess` returned, of a map of one to three coordinates.
+        Result of :func:`manifoldry.metrics.assess`, for an embedding of one to three coordinates.
     size : float, default=4.2
         Width and height of a panel in inches.
 
@@ -151,25 +152,27 @@ def plot_assessment(assessment: Any, *, size: float = 4.2) -> NDArray[Any]:
     (4,)
     """
     if not hasattr(assessment, "per_point"):
-        raise TypeError("assessment must be what manifoldry.metrics.assess returned")
+        raise TypeError("assessment must be the result of manifoldry.metrics.assess")
     Y, values = assessment.embedding, assessment.per_point
     figure = new_figure(2 * size + 1, 2 * size)
     projection = "3d" if Y.shape[1] == 3 else None
-    maps = [figure.add_subplot(2, 2, i, projection=projection) for i in (1, 2)]
-    _draw_map(maps[0], Y, values["trustworthiness"], "trustworthiness of each point", (0.5, 1.0))
+    panels = [figure.add_subplot(2, 2, i, projection=projection) for i in (1, 2)]
+    _draw_embedding(
+        panels[0], Y, values["trustworthiness"], "trustworthiness of each point", (0.5, 1.0)
+    )
     if "magnification" in values:
         scale = np.log2(np.clip(values["magnification"], 2.0**-9, 2.0**9))
-        _draw_map(maps[1], Y, scale, "magnification, powers of two", (-3.0, 3.0))
+        _draw_embedding(panels[1], Y, scale, "log2 of the magnification", (-3.0, 3.0))
     else:
-        _draw_map(maps[1], Y, values["continuity"], "continuity of each point", (0.5, 1.0))
+        _draw_embedding(panels[1], Y, values["continuity"], "continuity of each point", (0.5, 1.0))
     below = [figure.add_subplot(2, 2, i) for i in (3, 4)]
     plot_coranking(assessment.curves, ax=below[0])
     plot_shepard(assessment.shepard, ax=below[1])
-    return np.array([*maps, *below], dtype=object)
+    return np.array([*panels, *below], dtype=object)
 
 
-def _draw_map(ax: Any, Y: Any, values: Any, title: str, limits: tuple[float, float]) -> None:
-    on_map = np.isfinite(values)
-    plot_embedding(Y[on_map], np.clip(values[on_map], *limits), ax=ax, title=title)
+def _draw_embedding(ax: Any, Y: Any, values: Any, title: str, limits: tuple[float, float]) -> None:
+    embedded = np.isfinite(values)
+    plot_embedding(Y[embedded], np.clip(values[embedded], *limits), ax=ax, title=title)
     for spine in ax.spines.values():
         spine.set(color=LIGHT_GRAY)

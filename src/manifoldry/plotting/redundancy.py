@@ -1,4 +1,4 @@
-"""Draw which coordinates of a map repeat the ones before them."""
+"""Plots of the redundancy and pairwise dependence of coordinates."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def plot_redundancy(
     threshold: float = 0.5,
     title: str | None = None,
 ) -> Axes:
-    """Draw how little of each coordinate can be predicted from those before it.
+    """Plot the relative error of predicting each coordinate from those before it.
 
-    The bars are :func:`manifoldry.metrics.redundancy`. At the line at 1 a coordinate is as new as
-    can be; gray bars, which end in the shaded region, mostly repeat what the others say.
+    The bars are the values of :func:`manifoldry.metrics.redundancy`. A coordinate at the line at 1
+    cannot be predicted at all; gray bars, below the threshold, are redundant coordinates.
 
     Parameters
     ----------
     embedding : array-like of shape (n_samples, n_components), or fitted estimator
-        The map, or an object with `embedding_`.
+        The embedding, or an object with `embedding_`.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     threshold : float, default=0.5
         Error below which a coordinate counts as redundant.
     title : str, default=None
@@ -74,8 +74,8 @@ def plot_redundancy(
     Y = _coordinates_of(embedding)
     if not 0 < threshold < 1:
         raise ValueError(
-            f"threshold={threshold} must lie between 0 (a function of the coordinates before) and "
-            "1 (nothing of one); pass one between"
+            f"threshold={threshold} must lie between 0 (perfectly predictable) and 1 "
+            "(unpredictable), both excluded"
         )
     errors = redundancy(Y[~np.isnan(Y).all(axis=1)])
     ax = axes_or_new(ax, size=(1.6 + 0.4 * max(8, min(len(errors), 24)), 3.4))
@@ -88,18 +88,18 @@ def plot_redundancy(
 def plot_dependence(
     embedding: Any, *, axes: Any = None, panel: float = 1.6, title: str | None = None
 ) -> NDArray[Any]:
-    """Draw every coordinate against each one before it.
+    """Plot every coordinate against each one before it.
 
-    A coordinate that is a function of another is a curve in their panel; one that says something
-    new fills the panel. A function of several earlier ones can hide from pairs:
-    `plot_redundancy` sees those too.
+    If a coordinate is a function of another, their panel shows a curve; independent coordinates
+    fill it. Functions of several coordinates are not visible in pairs; `plot_redundancy` detects
+    them.
 
     Parameters
     ----------
     embedding : array-like of shape (n_samples, 2 to 10), or fitted estimator
-        The map, or an object with `embedding_`.
+        The embedding, or an object with `embedding_`.
     axes : array of matplotlib Axes, default=None
-        Where to draw, at least one per pair; None makes a new figure, a triangle of panels.
+        Axes to draw on, at least one per pair; None makes a new figure, a triangle of panels.
     panel : float, default=1.6
         Width and height of a panel in inches.
     title : str, default=None
@@ -124,11 +124,11 @@ def plot_dependence(
     Y = _coordinates_of(embedding)
     _check_count(Y.shape[1])
     pairs = [(j, i) for i in range(1, Y.shape[1]) for j in range(i)]
-    points = [read_points(Y, pair) for pair in pairs]  # checked before a figure is opened
+    points = [read_points(Y, pair) for pair in pairs]  # validated before a figure is created
     panels = _triangle(pairs, panel, title) if axes is None else _given(axes, len(pairs))
     for ax, (j, i), each in zip(panels, pairs, points, strict=True):
         _draw_pair(ax, each)
-        inside = axes is None  # there the panels of a row and of a column share a label
+        inside = axes is None  # in a triangle, panels of a row or column share a label
         ax.set_ylabel(
             "" if inside and j > 0 else f"coordinate {i + 1}", fontsize=9, color=TEXT_COLOR
         )
@@ -138,7 +138,7 @@ def plot_dependence(
 
 
 def _coordinates_of(embedding: Any) -> Array:
-    """Return all columns of a map, each checked as for any plot."""
+    """Return all columns of an embedding, validated as for any plot."""
     shape = np.shape(getattr(embedding, "embedding_", embedding))
     n_columns = max(1, shape[1]) if len(shape) == 2 else 1
     return np.hstack([read_points(embedding, (j,)) for j in range(n_columns)])
@@ -189,17 +189,17 @@ def _triangle(pairs: list[tuple[int, int]], panel: float, title: str | None) -> 
 def _given(axes: Any, n_pairs: int) -> NDArray[Any]:
     given = np.ravel(np.asarray(axes, dtype=object))
     if len(given) < n_pairs:
-        raise ValueError(f"axes has {len(given)} axes for {n_pairs} pairs; pass more")
+        raise ValueError(f"axes has {len(given)} axes for {n_pairs} pairs; pass one for each")
     for ax in given[:n_pairs]:
         axes_or_new(ax, size=(1, 1))
     return given[:n_pairs]
 
 
 def _check_count(columns: int, most: int = 10) -> None:
-    """Refuse more coordinates than those whose pairs still make a readable figure."""
+    """Raise an error for one column, or too many for a readable figure."""
     if not 2 <= columns <= most:
         raise ValueError(
-            f"embedding has {columns} columns; pairs of 2 to {most} can be drawn: pass "
+            f"embedding has {columns} columns, but must have 2 to {most}; pass "
             + ("more" if columns < 2 else f"embedding[:, :{most}]")
         )
 
@@ -214,6 +214,4 @@ def _draw_pair(ax: Any, points: Array) -> None:
         linewidths=0,
         rasterized=should_rasterize(n),
     )
-    frame_without_ticks(
-        ax
-    )  # the units of coordinates mean nothing, so panels need not be square in them
+    frame_without_ticks(ax)  # units are arbitrary, so the axes need no equal scale

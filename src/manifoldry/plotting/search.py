@@ -1,4 +1,4 @@
-"""Draw a search: the maps along its homotopy, and how its objective fell."""
+"""Plots of an optimization: embeddings along a homotopy, and the objective."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 def plot_path(
     path: Any, color: Any = None, *, n_maps: int = 8, symbol: str = "λ", **options: Any
 ) -> NDArray[Any]:
-    """Draw maps along a homotopy as small multiples, from the first to the last.
+    """Plot embeddings along a homotopy in a grid, from the first to the last.
 
-    Use it to see coarse structure before fine: a map that is a line first, say, then a plane.
-    Titles have the number of the step, the homotopy's parameter and the rank, the number of
-    directions along which the map extends. Each panel has a scale of its own.
+    It shows how structure develops from coarse to fine. Titles contain the number of the step, the
+    parameter of the homotopy and the rank, the number of directions in which the embedding has
+    extent. Each panel has its own scale.
 
     Parameters
     ----------
@@ -40,16 +40,16 @@ def plot_path(
     color : str or array-like of shape (n_samples,), default=None
         As for `plot_embedding`, shared by all panels.
     n_maps : int, default=8
-        How many of the maps that were kept to draw, evenly spread.
+        Number of embeddings to draw, evenly spaced along the path.
     symbol : str, default="λ"
-        What the titles call the parameter.
+        Symbol of the parameter in the titles.
     **options
         Further options of `plot_grid`.
 
     Returns
     -------
     ndarray of matplotlib Axes of shape (n_maps,)
-        The axes drawn on, along the path.
+        The axes drawn on, in the order of the path.
 
     Examples
     --------
@@ -75,18 +75,18 @@ def plot_path(
 def plot_trace(
     trace: Any, *, ax: Axes | None = None, log: bool = False, title: str | None = None
 ) -> Axes:
-    """Draw the objective against the evaluations it took, with marks where its parameter changes.
+    """Plot the objective against the number of evaluations.
 
-    Use it to see whether a search came to rest or ran out of steps. At another parameter of a
-    homotopy, or without the exaggeration of t-SNE, the objective is another one: the curve is
-    broken there, at a line with the new parameter.
+    It shows whether an optimization converged. Where the objective itself changes, at a new
+    parameter of a homotopy or at the end of t-SNE's exaggeration, the curve is interrupted by a
+    line labeled with the new parameter.
 
     Parameters
     ----------
     trace : fitted estimator or structured array
         An iterative estimator, or its `trace_`.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     log : bool, default=False
         Whether the axis of values is logarithmic.
     title : str, default=None
@@ -105,13 +105,13 @@ def plot_trace(
     >>> from manifoldry.plotting import plot_trace
     >>> X = make_swiss_roll(80, random_state=0).X
     >>> ax = plot_trace(TSNE(max_iter=50, early_exaggeration_iter=20).fit(X))
-    >>> len(ax.lines)  # a curve with exaggeration, one without, and the mark between them
+    >>> len(ax.lines)  # a curve with exaggeration, one without, and the line between them
     3
     """
     steps = read_trace(trace)
     if log and steps["value"].min() <= 0:
         raise ValueError(
-            f"log=True needs positive values, the least is {steps['value'].min():.3g}; "
+            f"log=True needs positive values, but the smallest is {steps['value'].min():.3g}; "
             "pass log=False"
         )
     ax = axes_or_new(ax, size=(5.4, 3.6))
@@ -119,7 +119,7 @@ def plot_trace(
     segments = np.split(steps, _changes(steps["parameter"]))
     for segment in segments:
         ax.plot(segment["evaluations"], segment["value"], color=PALETTE[0], linewidth=1.8)
-    ax.margins(y=0.12)  # room for the parameters
+    ax.margins(y=0.12)  # space for the labels
     _mark(ax, segments)
     style_frame(ax)
     ax.set_xlabel("evaluations", fontsize=9, color=TEXT_COLOR)
@@ -129,18 +129,18 @@ def plot_trace(
 
 
 def _spread(available: int, wanted: int) -> IntArray:
-    """Indices of at most `wanted` things, evenly spread, the last among them."""
+    """At most `wanted` evenly spaced indices, including the last."""
     return np.unique(np.linspace(available - 1, 0, min(wanted, available)).round().astype(int))
 
 
 def _changes(parameter: Any) -> IntArray:
-    """Where the parameter is not what it was before; NaN, for none, is a parameter like others."""
+    """Indices at which the parameter changes; NaN, for no parameter, equals NaN."""
     before, after = parameter[:-1], parameter[1:]
     return np.flatnonzero((before != after) & ~(np.isnan(before) & np.isnan(after))) + 1
 
 
 def _mark(ax: Any, segments: list[Any], n_labels: int = 6) -> None:
-    """Mark where segments begin, and write so many of their parameters above them."""
+    """Draw a line where each segment begins and label at most `n_labels` with the parameter."""
     for segment in segments[1:]:
         ax.axvline(segment["evaluations"][0], color=LIGHT_GRAY, linewidth=0.8, zorder=0)
     for i in _spread(len(segments), n_labels):

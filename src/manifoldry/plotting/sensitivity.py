@@ -1,4 +1,4 @@
-"""Draw what exchanging training points does, against the error of placing new ones."""
+"""Plots of the sensitivity of an embedding to its training set."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ def plot_sensitivity(
     title: str | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw variability less out-of-sample error by the fraction of the points exchanged.
+    """Plot variability minus out-of-sample error by the fraction of points exchanged.
 
-    Above the line at 0, placing a new point errs less than the exchange changes the map. Bands are
-    95 % intervals; a dot marks where a curve crosses the line, with its interval.
+    Above the line at 0 the out-of-sample error is smaller than the effect of the exchange. Bands
+    are 95 % confidence intervals; a dot marks where a curve crosses the line, with its interval.
 
     Parameters
     ----------
     sensitivity : Sensitivity, or mapping of str to Sensitivity
-        What :func:`manifoldry.metrics.sensitivity` found, or several by name.
+        Results of :func:`manifoldry.metrics.sensitivity`, one or several by name.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     title : str, default=None
         Title of the axes.
     legend : bool, default=True
-        Whether to name the curves; never done for a single one.
+        Whether to add a legend; a single curve never has one.
 
     Returns
     -------
@@ -61,7 +61,7 @@ def plot_sensitivity(
         if not hasattr(result, "crossing"):
             raise TypeError(
                 f"sensitivity{f'[{name!r}]' if name else ''} is a {type(result).__name__}; pass "
-                "what manifoldry.metrics.sensitivity returns"
+                "the result of manifoldry.metrics.sensitivity"
             )
     ax = plot_learning_curve(
         {name: _curve(result) for name, result in results.items()},
@@ -78,7 +78,7 @@ def plot_sensitivity(
 
 
 def _curve(result: Sensitivity) -> tuple[Any, Any, Any]:
-    """The curve and its band, with a corner where it crosses, which log axes would else move."""
+    """The curve and its error, with the crossing as an additional point."""
     known, crossing = result.fractions, float(result.crossing)
     x = np.append(known, crossing) if known[0] < crossing < known[-1] else known
     x = np.unique(x)
@@ -91,6 +91,6 @@ def _curve(result: Sensitivity) -> tuple[Any, Any, Any]:
 def _mark(ax: Any, result: Sensitivity, color: str) -> None:
     crossing, most = result.crossing, float(result.fractions[-1])
     if not crossing <= most:
-        return  # NaN, or beyond what was tried
+        return  # NaN, or beyond the last fraction
     ax.plot([crossing.low, min(crossing.high, most)], [0, 0], color=color, linewidth=4, alpha=0.4)
     ax.plot([float(crossing)], [0], "o", color=color, markersize=5, clip_on=False)

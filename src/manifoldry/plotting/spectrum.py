@@ -1,4 +1,4 @@
-"""Draw the eigenvalues of a spectral method."""
+"""Plots of the eigenvalues of a spectral method."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def plot_spectrum(
     log: bool = False,
     title: str | None = None,
 ) -> Axes:
-    """Draw eigenvalues in the order given, and mark the gap after those that are kept.
+    """Plot eigenvalues in the given order and mark the gap after those that are kept.
 
-    A wide gap says that the kept coordinates stand apart from the rest and are well determined; a
-    narrow one that another sample could have mixed them. With ``log=True`` the gap is a ratio.
+    A wide gap means that the kept coordinates are well determined; with a narrow one, another
+    sample could mix them with the next. With ``log=True`` the gap is a ratio.
 
     Parameters
     ----------
     eigenvalues : array-like of shape (n_values,) or fitted estimator
-        The values, leading first, or an object with `eigenvalues_`.
+        The eigenvalues, leading first, or an object with `eigenvalues_`.
     n_components : int, default=None
-        How many are kept. None takes the number of columns of an estimator's `embedding_`, or,
-        for plain values, cuts at the widest gap.
+        Number of eigenvalues kept. None uses the number of columns of an estimator's
+        `embedding_`, or, for plain values, the widest gap.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes a new figure.
+        Axes to draw on; None makes a new figure.
     log : bool, default=False
         Whether the axis of values is logarithmic, for spectra that decay over decades.
     title : str, default=None
@@ -65,8 +65,8 @@ def plot_spectrum(
     values = read_eigenvalues(eigenvalues)
     if log and values.min() <= 0:
         raise ValueError(
-            f"log=True needs positive eigenvalues, the least is {values.min():.3g}; "
-            "pass log=False, or leave those out"
+            f"log=True needs positive eigenvalues, but the smallest is {values.min():.3g}; "
+            "pass log=False, or omit the nonpositive ones"
         )
     kept = _resolve_kept(eigenvalues, values, n_components, log)
     ax = axes_or_new(ax, size=(5.4, 3.4))
@@ -87,8 +87,7 @@ def _resolve_kept(source: Any, values: Array, n_components: int | None, log: boo
         return int(np.argmax(_gaps(values, log))) + 1 if len(values) > 1 else 1
     if not 1 <= n_components <= len(values):
         raise ValueError(
-            f"n_components={n_components} must be in 1..{len(values)}, the number of "
-            "eigenvalues; pass fewer, or more eigenvalues"
+            f"n_components={n_components} must be in 1..{len(values)}, the number of eigenvalues"
         )
     return int(n_components)
 
@@ -99,7 +98,7 @@ def _gaps(values: Array, log: bool) -> Array:
 
 def _draw_values(ax: Any, values: Array, kept: int) -> None:
     index = np.arange(1, len(values) + 1)
-    # A logarithmic axis has no zero to stand on.
+    # On a logarithmic axis stems cannot start at zero.
     floor = 0.0 if ax.get_yscale() == "linear" else values.min() / 2
     colors = np.where(index <= kept, PALETTE[0], GRAY)
     size = float(np.clip(900 / len(values), 8, 42))
@@ -111,12 +110,12 @@ def _draw_values(ax: Any, values: Array, kept: int) -> None:
 
 def _mark_gap(ax: Any, values: Array, kept: int, log: bool) -> None:
     low, high = sorted(values[kept - 1 : kept + 1])
-    words = f"gap ×{high / low:.3g}" if log else f"gap {high - low:.3g}"
+    label = f"gap ×{high / low:.3g}" if log else f"gap {high - low:.3g}"
     ax.axhspan(low, high, color=PALETTE[0], alpha=0.12, linewidth=0, zorder=0)
-    # Written at the far end of the band, where no stem of a falling spectrum reaches.
+    # At the end of the band that the stems do not reach.
     at_end = values[kept - 1] >= values[kept]
     ax.annotate(
-        words,
+        label,
         (0.99 if at_end else 0.01, high),
         xycoords=("axes fraction", "data"),
         xytext=(0, 3),

@@ -1,1 +1,1 @@
-"""Estimators around other estimators."""
+"""Meta-estimators: estimators that wrap another estimator."""

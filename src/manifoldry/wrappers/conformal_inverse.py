@@ -1,4 +1,4 @@
-"""A way back from the map that says how far off it may be, and where it should not be reliable."""
+"""Inverse of an embedding with a conformal prediction radius."""
 
 import warnings
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ from manifoldry.util.warn import warn
 
 
 class InverseWithRadius(NamedTuple):
-    """Data at map positions, and how far they can be reliable."""
+    """Reconstructed data, prediction radii, and whether each is reliable."""
 
     data: Array
-    """What the model returns, (n_samples, n_features)."""
+    """Result of `inverse_transform`, (n_samples, n_features)."""
     radius: Array
-    """Distance from `data` within which the true point lies with the coverage asked for."""
+    """Radius of the ball around `data` that contains the true point with probability `coverage`."""
     reliable: NDArray[np.bool_]
-    """False where a position is farther from the data than 99 % of held-out points are, or comes
-    back from the data farther from where it was."""
+    """False if a position is farther from the embedded points, or its round trip through the data
+    ends farther from it, than for 99 % of the held-out points."""
 
 
 class ConformalInverse(
@@ -47,40 +47,41 @@ class ConformalInverse(
     TransformerMixin,
     BaseEstimator,
 ):
-    """An embedding whose `inverse_transform` comes with a radius that holds the truth.
+    """An embedding whose inverse has a prediction radius with guaranteed coverage.
 
-    Part of the data is kept from the fit. Their errors, after going to the map and back, relative
-    to the local error of regression around them, give a radius for every position: a new point of
-    the same kind lies within it with the probability asked for, whatever the method and the data
-    (split conformal prediction). That is so on average over new points, not at each position.
+    Split conformal prediction: part of the data is held out from the fit. The reconstruction
+    errors of the held-out points, divided by the local error of a regression, determine a radius
+    for every position. A new point from the same distribution lies within its radius with
+    probability `coverage`, for any method and any data. This holds on average over new points, not
+    at each position.
 
     Parameters
     ----------
     estimator : embedding, default=None
-        Anything with `transform` and `inverse_transform`; by default ``LaplacianEigenmaps()``. A
-        copy is fitted to part of the data. One that is fitted already is passed as
-        ``sklearn.frozen.FrozenEstimator(model)``, and `fit` then takes data that it has not seen.
+        Any estimator with `transform` and `inverse_transform`; by default
+        ``LaplacianEigenmaps()``. A clone is fitted to part of the data. To use a fitted model, pass
+        ``sklearn.frozen.FrozenEstimator(model)`` and call `fit` with other data.
     coverage : float, default=0.9
-        Probability with which the radius holds the true point. At least ``coverage / (1 -
-        coverage)`` points must be held out, 9 for 0.9, else radii are infinite, with a warning.
+        Probability that the true point lies within the radius. At least ``coverage / (1 -
+        coverage)`` points must be held out, 9 for 0.9; else radii are infinite, with a warning.
     calibration : float, default=None
-        Fraction of the data that is held out; by default a quarter, of data for a model that is
-        fitted already half. The others tell the local errors.
+        Fraction of the data that is held out; by default 0.25, or 0.5 for a frozen estimator. The
+        remaining data determine the local errors.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the split; ``None`` is a fixed seed.
 
     Attributes
     ----------
     estimator_ : embedding
-        The fitted copy.
+        The fitted clone.
     embedding_ : array of shape (n_samples, n_components)
-        Where the data lie on the map; held-out rows by `transform`.
+        Embedding of the data; held-out rows are embedded by `transform`.
     held_out_ : array
-        Rows that the errors were measured on.
+        Indices of the held-out rows.
     errors_ : array of shape (n_held_out,)
-        Their errors.
+        Reconstruction errors of the held-out rows.
     factor_ : float
-        Radius in units of the local error.
+        Ratio of the radius to the local error.
 
     Examples
     --------
@@ -108,14 +109,14 @@ class ConformalInverse(
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the estimator to part of `X` and measure its errors on the rest.
+        """Fit the estimator to part of `X` and compute its reconstruction errors on the rest.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The data.
         y : ignored
-            Present for scikit-learn's sake.
+            For compatibility with scikit-learn.
         """
         _check_fraction("coverage", self.coverage)
         if self.calibration is not None:
@@ -140,14 +141,14 @@ class ConformalInverse(
         self,
         Z: Array,
         X: Matrix,
-        quantile: float = 0.99,  # fraction of held-out points that must not be flagged
-        rounding_error: float = 1e-5,  # fraction of the map's extent that single precision may lose
+        quantile: float = 0.99,  # fraction of held-out points that are reliable
+        rounding_error: float = 1e-5,  # of float32, relative to the embedding
     ) -> None:
         back = self._inverse(Z)
         self.errors_ = _lengths(X, back)
         self._max_distance = float(np.quantile(self._map.remoteness(Z), quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
-        # Linear maps return to the very place, up to rounding, which must not raise a flag.
+        # Round trips of linear maps differ by rounding errors only, which must not count.
         rounding = rounding_error * float(np.abs(self._map.positions).max())
         self._max_round_trip = max(
             rounding, float(np.quantile(self._round_trip(Z, back), quantile))
@@ -159,11 +160,13 @@ class ConformalInverse(
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
         for needed in ("fit", "transform", "inverse_transform", "get_params"):
             if not hasattr(given, needed):
-                raise TypeError(f"estimator={given!r} has no {needed}")
+                raise TypeError(
+                    f"estimator={given!r} has no {needed}, which ConformalInverse needs"
+                )
         if get_tags(given).input_tags.pairwise:
             raise ValueError(
-                f"estimator={given!r} takes precomputed values, so it has no data to return to; "
-                "pass one that takes data"
+                f"estimator={given!r} takes precomputed values, so it cannot reconstruct data; "
+                "pass an estimator that takes data"
             )
         estimator = clone(given)
         if hasattr(estimator, "set_output") and not isinstance(estimator, FrozenEstimator):
@@ -171,7 +174,7 @@ class ConformalInverse(
         return estimator
 
     def _split(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Rows that local errors come from, and rows that are held out."""
+        """Indices of the rows for the fit and the local errors, and of the held-out rows."""
         fraction = 0.5 if isinstance(self.estimator, FrozenEstimator) else 0.25
         fraction = fraction if self.calibration is None else self.calibration
         count = min(max(1, round(fraction * n)), n - 3)
@@ -182,35 +185,35 @@ class ConformalInverse(
         if _rank(n, self.coverage) > n:
             least = _rounded_up(self.coverage / (1 - self.coverage))
             warn(
-                f"{n} points were held out, and coverage={self.coverage} needs at least {least}: "
-                "radii are infinite. Pass more data, a larger calibration or a smaller coverage",
+                f"{n} points were held out, but coverage={self.coverage} needs at least {least}, "
+                "so radii are infinite; pass more data, a larger calibration or a smaller coverage",
                 CalibrationWarning,
             )
 
     score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return where the rows of `X` lie, (n_samples, n_components)."""
+        """Fit, and return the embedding of `X`, (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any) -> Array:
-        """Place points on the map, as the estimator does."""
+        """Embed new points with the estimator's `transform`."""
         check_is_fitted(self)
         data = check_data(self, X, reset=False)
         return _transform_rows(self.estimator_, data).astype(data.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Turn map positions into data, as the estimator does."""
+        """Reconstruct data from positions with the estimator's `inverse_transform`."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.inverse_transform(X))
 
     def inverse_with_radius(self, X: Any) -> InverseWithRadius:
-        """Turn map positions into data, each with its radius and whether to trust it.
+        """Reconstruct data from positions, each with its radius and whether it is reliable.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_components)
-            Positions on the map.
+            Positions in the embedding.
 
         Returns
         -------
@@ -224,7 +227,7 @@ class ConformalInverse(
         return InverseWithRadius(data, self.factor_ * self._error_at(Z), near & returns)
 
     def _error_at(self, Z: Array) -> Array:
-        """Local error, growing with the distance where a position is far from all data."""
+        """Local error, increased in proportion to the distance for positions far from all data."""
         return self._local_error.at(Z) * np.maximum(
             1.0, self._map.remoteness(Z) / self._max_distance
         )
@@ -233,7 +236,7 @@ class ConformalInverse(
         return np.asarray(self.estimator_.inverse_transform(Z), dtype=np.float64)
 
     def _round_trip(self, Z: Array, back: Array) -> Array:
-        """How far from where it was a position comes back after going to the data."""
+        """Distance between each position and the embedding of its reconstruction."""
         returned = _transform_rows(self.estimator_, back)
         distance = _lengths(returned, Z)
         return np.where(np.isfinite(distance), distance, np.inf)
@@ -256,33 +259,33 @@ class ConformalInverse(
 
 @dataclass(frozen=True, eq=False)
 class LocalError:
-    """Size of the errors of regressing data on map positions, around each position."""
+    """Local mean of the leave-one-out errors of regressing data on positions."""
 
-    Z: Array  # positions whose errors are known
-    lengths: Array  # their errors, leaving each out
-    n_neighbors: int = 10  # positions whose errors make up the local error
-    min_fraction: float = 0.1  # fraction of the mean error that no local error falls below
+    Z: Array  # positions with known errors
+    lengths: Array  # their leave-one-out errors
+    n_neighbors: int = 10  # number of positions averaged
+    min_fraction: float = 0.1  # smallest local error as a fraction of the mean
 
     @classmethod
     def fit(cls, Z: Array, X: Matrix) -> "LocalError":
-        """Errors at up to a thousand positions."""
+        """Compute the errors at up to a thousand positions."""
         regression = LocalRegression(Z, X)
         return cls(Z[regression.map.sample], regression.residual_lengths)
 
     @cached_property
     def map(self) -> MapSpacing:
-        """The positions, to be searched."""
+        """Nearest-neighbor index of the positions."""
         return MapSpacing(self.Z)
 
     def at(self, Z: Array) -> Array:
-        """Mean error of the nearest positions, (n_new,); never zero."""
+        """Mean error of the nearest positions, (n_new,), bounded away from zero."""
         mean = float(self.lengths.mean()) or 1.0
         nearest, _ = self.map.index.nearest(Z, min(self.n_neighbors, len(self.Z)))
         return np.maximum(self.lengths[nearest].mean(axis=1), self.min_fraction * mean)
 
 
 def conformal_quantile(scores: Array, coverage: float) -> float:
-    """The bound that one more score stays under with probability `coverage` at least.
+    """Upper bound for a new score that holds with probability `coverage` or more.
 
     Examples
     --------
@@ -295,16 +298,16 @@ def conformal_quantile(scores: Array, coverage: float) -> float:
 
 
 def _rank(n: int, coverage: float) -> int:
-    """Which of n sorted scores one more stays under with this probability."""
+    """Rank of the conformal quantile among n scores; above n if n is too small."""
     return _rounded_up((n + 1) * coverage)
 
 
 def _rounded_up(value: float) -> int:
-    return int(np.ceil(value - 1e-9))  # 0.9/(1 - 0.9) is meant to be 9
+    return int(np.ceil(value - 1e-9))  # so that 0.9 / (1 - 0.9) gives 9
 
 
 def _lengths(X: Matrix, Y: Array) -> Array:
-    """Distances between the rows of X and those of Y."""
+    """Distance between each row of X and the same row of Y."""
     out = np.empty(len(Y))
     for block in row_blocks(*Y.shape):
         rows = X[block].toarray() if sparse.issparse(X) else X[block]
@@ -315,7 +318,7 @@ def _lengths(X: Matrix, Y: Array) -> Array:
 
 
 def _transform_rows(estimator: Any, X: Any) -> Array:
-    """Coordinates of plain rows; a model that was fitted on a frame misses no names here."""
+    """Result of `transform`, without the warning about missing feature names."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*valid feature names.*")
         return np.asarray(estimator.transform(X), dtype=np.float64)
@@ -323,4 +326,4 @@ def _transform_rows(estimator: Any, X: Any) -> Array:
 
 def _check_fraction(name: str, value: Any) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
-        raise ValueError(f"{name}={value!r} must lie between 0 and 1, both excluded")
+        raise ValueError(f"{name}={value!r} must be a number between 0 and 1, both excluded")

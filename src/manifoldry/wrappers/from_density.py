@@ -1,4 +1,4 @@
-"""Embed a density instead of the sample it was learned from."""
+"""Fit an embedding to samples of a density estimate instead of the data."""
 
 from inspect import signature
 from typing import Any, Self
@@ -27,33 +27,33 @@ class FromDensity(
     TransformerMixin,
     BaseEstimator,
 ):
-    """Fit an embedding to many draws from a smooth density, in place of the few data there are.
+    """Fit an embedding to many samples of a smooth density estimate of the data.
 
-    Spectral embeddings estimate eigenfunctions of the density of the data from its sample, as if
-    all mass sat on the rows. This learns a smooth density first, draws many points from it, fits
-    the embedding to those, and places the data themselves by its `transform` (Bengio et al.
-    2004). Use it where data are scarce; what the density gets wrong, the map shows too.
+    Spectral embeddings estimate eigenfunctions with the empirical distribution of the data. This
+    estimator fits a smooth density first, draws many points from it, fits the embedding to those,
+    and embeds the data by its `transform` (Bengio et al. 2004). Use it if data are scarce; errors
+    of the density estimate also appear in the embedding.
 
     Parameters
     ----------
     estimator : embedding, default=None
-        Any embedding of manifoldry's (or a transformer that takes data); by default
-        ``LaplacianEigenmaps()``. A copy is fitted.
+        Any embedding of manifoldry, or another transformer that takes data; by default
+        ``LaplacianEigenmaps()``. A clone is fitted.
     density : density estimator, default=None
-        Anything with `fit` and `sample`: by default ``ManifoldParzen()``; a
-        ``MixtureOfFactorAnalyzers``, or scikit-learn's KernelDensity or GaussianMixture. A copy is
-        fitted.
+        Any estimator with `fit` and `sample`, such as ``MixtureOfFactorAnalyzers`` or
+        scikit-learn's KernelDensity and GaussianMixture; by default ``ManifoldParzen()``. A clone
+        is fitted.
     n_draws : int, default=None
-        Points to draw, by default ten for every row of the data.
+        Number of points to draw; by default ten for every row of the data.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the draws, and of a density without one; ``None`` is a fixed seed.
+        Seed of the draws, and of the density if it has no seed; ``None`` is a fixed seed.
 
     Attributes
     ----------
     embedding_ : array of shape (n_samples, n_components)
-        Where the data lie on the map.
+        Embedding of the data.
     estimator_ : embedding
-        The copy that was fitted to the draws; ``estimator_.embedding_`` is where those lie.
+        The clone fitted to the draws; ``estimator_.embedding_`` is their embedding.
     density_ : density estimator
         The fitted density.
     n_draws_ : int
@@ -61,10 +61,11 @@ class FromDensity(
 
     Notes
     -----
-    Whether it helps depends on the data. Kernel PCA of 100 rows, judged by how well it reproduces
-    the kernel between unseen rows, lost with ten coordinates 18 % on 8 × 8 digits and gained 9 % on
-    nine medical measurements (experiment E1.6 in ``papers/bengio2003-eigenfunctions``). Draws
-    spread wider than the data, by the width of the windows; compare with the estimator alone.
+    Whether it helps depends on the data. The error with which ten coordinates of kernel PCA of 100
+    rows reproduce the kernel between held-out rows was 18 % worse on 8 × 8 digits and 9 % better
+    on nine medical measurements (experiment E1.6 in ``papers/bengio2003-eigenfunctions``). The
+    draws are spread more widely than the data, by the bandwidth of the density; compare with the
+    estimator alone.
 
     Examples
     --------
@@ -90,17 +91,17 @@ class FromDensity(
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the density of `X`, embed draws from it, and place `X` among them.
+        """Fit the density to `X`, the embedding to draws from it, and embed `X`.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
             The data.
         y : ignored
-            Present for scikit-learn's sake.
+            For compatibility with scikit-learn.
         """
         for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # what an earlier fit left
+            delattr(self, name)  # attributes of an earlier fit
         estimator, density = self._embedding(), self._density()
         data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
         rng = as_generator(self.random_state, unset=0)
@@ -120,12 +121,12 @@ class FromDensity(
         given = _default_embedding() if self.estimator is None else self.estimator
         if not all(hasattr(given, name) for name in ("fit", "transform", "get_params")):
             raise TypeError(
-                f"estimator={given!r} must have fit and transform, as LaplacianEigenmaps() has"
+                f"estimator={given!r} must have fit and transform, such as LaplacianEigenmaps()"
             )
         if get_tags(given).input_tags.pairwise:
             raise ValueError(
                 f"estimator={given!r} takes precomputed values, but draws are rows of features; "
-                "pass one that takes data"
+                "pass an estimator that takes data"
             )
         copy = clone(given)
         if hasattr(copy, "set_output"):
@@ -135,29 +136,29 @@ class FromDensity(
     def _density(self) -> Any:
         given = ManifoldParzen() if self.density is None else self.density
         if not all(hasattr(given, name) for name in ("fit", "sample", "get_params")):
-            raise TypeError(f"density={given!r} must have fit and sample, as ManifoldParzen() has")
+            raise TypeError(f"density={given!r} must have fit and sample, such as ManifoldParzen()")
         return clone(given)
 
     score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return where the rows of `X` lie, (n_samples, n_components)."""
+        """Fit, and return the embedding of `X`, (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any) -> Array:
-        """Place points on the map, each by itself.
+        """Embed new points, each independently of the others.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
-            Points.
+            The points.
         """
         check_is_fitted(self)
         data = check_data(self, X, reset=False, accept_sparse=False)
         return np.asarray(self.estimator_.transform(data))
 
     def inverse_transform(self, X: Any, **options: Any) -> Any:
-        """Turn map positions into data; see the estimator's own."""
+        """Reconstruct data from positions with the estimator's `inverse_transform`."""
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, **options)
 
@@ -176,10 +177,10 @@ class FromDensity(
 
 
 def draw(density: Any, X: Array, count: int, rng: np.random.Generator) -> Array:
-    """Fit a density to `X` and draw from it, whatever the signature of its `sample`."""
+    """Fit a density to `X` and draw from it, with or without a seed argument of `sample`."""
     seed = int(rng.integers(2**31 - 1))
     if density.get_params().get("random_state", seed) is None:
-        density.set_params(random_state=seed)  # GaussianMixture draws by it
+        density.set_params(random_state=seed)  # GaussianMixture.sample uses it
     density.fit(X)
     takes_seed = "random_state" in signature(density.sample).parameters
     drawn = density.sample(count, random_state=seed) if takes_seed else density.sample(count)
