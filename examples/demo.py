@@ -125,7 +125,7 @@ def main():
         "recovered: variance\nof unseen digits that two coordinates bring back through "
         "inverse_transform."
     )
-    print("\nThe verdict on one of them, Laplacian eigenmaps:\n")
+    print("\nAssessment of one of them, Laplacian eigenmaps:\n")
     print(assess(X, METHODS["Laplacian eigenmaps"], y))
     unroll()
     path = Path("demo.png").resolve()

@@ -116,7 +116,7 @@ def test_components_of_a_graph_are_compared_within():
     X = np.vstack([np.arange(10.0)[:, None], np.arange(10.0)[:, None] + 1e3])
     graph = NeighborGraph.build(X, 2)
     assert shepard(graph, X).pearson == pytest.approx(1)
-    assert len(shepard(graph, X).data) == 2 * 45
+    assert len(shepard(graph, X).data_distances) == 2 * 45
 
 
 @pytest.mark.parametrize("metric", [stress, shepard, residual_variance, strain])

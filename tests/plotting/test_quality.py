@@ -28,7 +28,7 @@ def test_shepard_counts_all_pairs():
     diagram = shepard(X, SHEET)
     ax = plot_shepard(diagram)
     [cells] = ax.collections
-    assert cells.get_array().sum() == len(diagram.data) == 300 * 299 / 2
+    assert cells.get_array().sum() == len(diagram.data_distances) == 300 * 299 / 2
     assert f"{diagram.spearman:.2f}" in ax.get_title(loc="left")
 
 

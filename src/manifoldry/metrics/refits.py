@@ -163,7 +163,7 @@ def run_tasks(
     what: str = "refits",
 ) -> Iterator[TaskResult]:
     """Run a task for all jobs in several processes and yield the results in order."""
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # it ships no types
+    from joblib import Parallel, delayed
 
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(_run_task)(task, job) for job in jobs

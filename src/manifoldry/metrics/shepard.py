@@ -22,7 +22,7 @@ class Shepard:
 
     Parameters
     ----------
-    data, map : arrays of shape (n_pairs,)
+    data_distances, embedding_distances : arrays of shape (n_pairs,)
         The distances in the data and in the embedding.
     batches : tuple of int
         First indices of independently drawn batches of pairs; empty if all pairs are included.
@@ -39,8 +39,8 @@ class Shepard:
     True
     """
 
-    data: Array
-    map: Array
+    data_distances: Array
+    embedding_distances: Array
     batches: tuple[int, ...] = ()
 
     @cached_property
@@ -58,10 +58,12 @@ class Shepard:
     def stress(self, scale: bool = True) -> Estimate:
         """√(Σ(d − δ)² / Σδ²) for distances d in the embedding and δ in the data; see `stress`."""
         if scale:
-            data, on_map = self._unitless
-            factor = float(on_map @ data) / float(on_map @ on_map)
+            data, embedded = self._unitless
+            factor = float(embedded @ data) / float(embedded @ embedded)
         else:
-            factor = power_of_two_scale(self.map) / power_of_two_scale(self.data)
+            factor = power_of_two_scale(self.embedding_distances) / power_of_two_scale(
+                self.data_distances
+            )
         return self._estimate(
             lambda a, b: float(np.linalg.norm(factor * b - a) / np.linalg.norm(a)),
             within=(0.0, np.inf),
@@ -74,7 +76,9 @@ class Shepard:
     @cached_property
     def _unitless(self) -> tuple[Array, Array]:
         """Both distances divided by powers of two, so that squares do not overflow."""
-        return self.data / power_of_two_scale(self.data), self.map / power_of_two_scale(self.map)
+        return self.data_distances / power_of_two_scale(
+            self.data_distances
+        ), self.embedding_distances / power_of_two_scale(self.embedding_distances)
 
     def _estimate(
         self, statistic: Callable[[Array, Array], float], within: tuple[float, float]
@@ -130,21 +134,21 @@ def shepard_of(
 
     def distances(points: IntArray) -> tuple[Array, Array]:
         upper = np.triu_indices(len(points), 1)
-        data, on_map = (
+        data, embedded = (
             pair.data_distances.among(points)[upper],
             pair.embedding_distances.among(points)[upper],
         )
         finite = np.isfinite(data)  # distances between components of a graph are infinite
-        return data[finite], on_map[finite]
+        return data[finite], embedded[finite]
 
     found = map_threads(distances, groups)
-    data, on_map = map(np.concatenate, zip(*found, strict=True))
-    if not data.any() or not on_map.any():
+    data, embedded = map(np.concatenate, zip(*found, strict=True))
+    if not data.any() or not embedded.any():
         where = "of the embedding" if data.any() else "of X"
         raise ValueError(f"all points {where} coincide, so distances cannot be compared")
     starts = np.cumsum([0, *(len(a) for a, _ in found)])
     chosen = np.linspace(0, len(groups), min(n_batches, len(groups)), endpoint=False).astype(int)
-    return Shepard(data, on_map, () if exact else tuple(starts[chosen].tolist()))
+    return Shepard(data, embedded, () if exact else tuple(starts[chosen].tolist()))
 
 
 def _groups(pair: DataEmbeddingPair, size: int, random_state: RandomState) -> list[IntArray]:
@@ -152,13 +156,13 @@ def _groups(pair: DataEmbeddingPair, size: int, random_state: RandomState) -> li
     return [rng.choice(pair.n, size, False) for _ in range(pair.data_distances.n_groups)]
 
 
-def _kruskal(data: Array, on_map: Array) -> float:
+def _kruskal(data: Array, embedded: Array) -> float:
     from sklearn.isotonic import isotonic_regression
 
     # Within ties of the data, any order of the embedding's distances is allowed.
-    increasing = on_map[np.lexsort((on_map, data))]
+    increasing = embedded[np.lexsort((embedded, data))]
     left = np.linalg.norm(increasing - isotonic_regression(increasing))
-    return float(left / np.linalg.norm(on_map))
+    return float(left / np.linalg.norm(embedded))
 
 
 def _correlation(a: Array, b: Array) -> float:

@@ -265,13 +265,13 @@ class _Accumulator:
         failures = report_failures(self.results) + self._report_transform_errors()
         kept, out = np.array(self.errors).T
         per_point = _root_means(self.squares, self.counts)
-        placed = np.isfinite(out).any()
+        has_transform = bool(np.isfinite(out).any())
         return Stability(
             mean_estimate(kept, least=0.0),
-            mean_estimate(out, least=0.0) if placed else None,
-            mean_estimate(kept - out) if placed else None,
+            mean_estimate(out, least=0.0) if has_transform else None,
+            mean_estimate(kept - out) if has_transform else None,
             per_point[0],
-            per_point[1] if placed else None,
+            per_point[1] if has_transform else None,
             self.counts[0],
             embedding,
             len(self.errors),

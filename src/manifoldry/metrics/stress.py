@@ -78,10 +78,10 @@ def _stress_of_points(
     def sums(points: IntArray) -> Array:
         """Σδ², Σδd and Σd² over these points, for every point, (3, n), scaled by `units`."""
         data = pair.data_distances.distances(points) / units[0]
-        on_map = pair.embedding_distances.distances(points) / units[1]
+        embedded = pair.embedding_distances.distances(points) / units[1]
         apart = ~np.isfinite(data)
-        data[apart] = on_map[apart] = 0.0
-        return np.array([np.einsum("ij,ij->j", *two) for two in _products(data, on_map)])
+        data[apart] = embedded[apart] = 0.0
+        return np.array([np.einsum("ij,ij->j", *two) for two in _products(data, embedded)])
 
     data, mixed, own = np.sum(map_rows(sums, partners, pair.n), axis=0)
     if not data.any():
@@ -95,8 +95,8 @@ def _stress_of_points(
 def _units(pair: DataEmbeddingPair, partners: IntArray) -> tuple[float, float]:
     """Scales of the distances in data and embedding, so that squares do not overflow."""
     some = partners[:: max(1, len(partners) // 10)]
-    data, on_map = pair.data_distances.distances(some), pair.embedding_distances.distances(some)
-    return power_of_two_scale(data[np.isfinite(data)]), power_of_two_scale(on_map)
+    data, embedded = pair.data_distances.distances(some), pair.embedding_distances.distances(some)
+    return power_of_two_scale(data[np.isfinite(data)]), power_of_two_scale(embedded)
 
 
 def _products(a: Array, b: Array) -> tuple[tuple[Array, Array], ...]:

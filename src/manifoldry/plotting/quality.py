@@ -114,7 +114,14 @@ def plot_shepard(
     if not hasattr(diagram, "spearman"):
         raise TypeError("diagram must be the result of manifoldry.metrics.shepard")
     ax = axes_or_new(ax, size=(4.6, 4.2))
-    ax.hexbin(diagram.data, diagram.map, gridsize=gridsize, bins="log", cmap=cmap, linewidths=0)
+    ax.hexbin(
+        diagram.data_distances,
+        diagram.embedding_distances,
+        gridsize=gridsize,
+        bins="log",
+        cmap=cmap,
+        linewidths=0,
+    )
     style_frame(ax)
     ax.set_xlabel("distance in the data", fontsize=9, color=TEXT_COLOR)
     ax.set_ylabel("distance in the embedding", fontsize=9, color=TEXT_COLOR)

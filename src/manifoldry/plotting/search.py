@@ -63,13 +63,13 @@ def plot_path(
     'step 20: λ=1, rank 2'
     """
     homotopy_path = read_path(path)
-    maps = {}
+    embeddings = {}
     for i in _spread(len(homotopy_path.embeddings), check_count("n_maps", n_maps)):
         number = homotopy_path.kept[i]
         step = homotopy_path.steps[number]
         title = f"step {number + 1}: {symbol}={step.parameter:.3g}, rank {step.rank}"
-        maps[title] = homotopy_path.embeddings[i]
-    return plot_grid(maps, color, **options)
+        embeddings[title] = homotopy_path.embeddings[i]
+    return plot_grid(embeddings, color, **options)
 
 
 def plot_trace(
