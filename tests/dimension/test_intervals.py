@@ -11,7 +11,7 @@ from manifoldry.dimension import (
     pca_dimension,
     two_nn,
 )
-from manifoldry.dimension.pairs import Pairs
+from manifoldry.dimension.pair_counts import PairDistances
 
 from .conftest import cube, roll, sphere
 
@@ -75,7 +75,7 @@ def test_shares_of_pca_near_the_threshold_leave_the_count_open():
 
 def test_pairs_are_distances_to_all_others():
     X = cube(3, 500) + 1e6
-    pairs = Pairs(X, np.array([3, 77, 400]))
+    pairs = PairDistances(X, np.array([3, 77, 400]))
     D = np.concatenate(list(pairs.blocks()), axis=1) * pairs.frame.unit
     expected = np.linalg.norm(X[pairs.rows, None] - X[None], axis=2)
     expected[np.arange(3), pairs.rows] = np.inf

@@ -19,7 +19,7 @@ from manifoldry.dimension import (
     residual_variance_elbow,
     two_nn,
 )
-from manifoldry.dimension.residual_variance_elbow import unroll
+from manifoldry.dimension.residual_variance_elbow import classical_scaling
 from manifoldry.neighbors import NeighborGraph
 from manifoldry.neighbors.geodesics import Geodesics
 
@@ -119,7 +119,7 @@ def test_residual_variance_elbow():
         for k in range(1, 6)
     ]
     D = Geodesics.of(NeighborGraph.build(X, 10)).distances
-    found = unroll(D, 5, np.random.default_rng(0)).residuals
+    found = classical_scaling(D, 5, np.random.default_rng(0)).residuals
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert f"{found[0]:.2g}, {found[1]:.2g}" in residual_variance_elbow(X).note
 

@@ -360,7 +360,7 @@ FAULTS = [
           "float((keep - 1) / (x.sum()",
           "float(keep / (x.sum()"),
     Fault("dimension/neighbor_distances.py", "interval that takes all points for independent",
-          "error * float(np.sqrt(shared))",
+          "error * float(np.sqrt(dependence))",
           "error"),
     Fault("dimension/neighbor_distances.py", "biased dimension of single points",
           "(k - 2) / (k - 1) / inverse",

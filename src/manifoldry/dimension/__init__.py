@@ -4,7 +4,7 @@ from manifoldry.dimension.estimate import estimate_dimension
 from manifoldry.dimension.local_pca import local_pca
 from manifoldry.dimension.neighbor_distances import maximum_likelihood, two_nn
 from manifoldry.dimension.pair_counts import correlation_dimension, diffusion_slope
-from manifoldry.dimension.profile import Profile, scale_profile
+from manifoldry.dimension.profile import ScaleProfile, scale_profile
 from manifoldry.dimension.report import DimensionReport
 from manifoldry.dimension.residual_variance_elbow import ElbowOptions, residual_variance_elbow
 from manifoldry.dimension.result import Dimension
@@ -14,7 +14,7 @@ __all__ = [
     "Dimension",
     "DimensionReport",
     "ElbowOptions",
-    "Profile",
+    "ScaleProfile",
     "correlation_dimension",
     "diffusion_slope",
     "estimate_dimension",

@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from manifoldry.dimension.evidence import Evidence
-from manifoldry.dimension.explain import explain
+from manifoldry.dimension.consensus import Consensus
+from manifoldry.dimension.distinct_points import DistinctPoints
 from manifoldry.dimension.local_pca import local_pca
 from manifoldry.dimension.neighbor_distances import maximum_likelihood, two_nn
 from manifoldry.dimension.pair_counts import correlation_dimension, diffusion_slope
 from manifoldry.dimension.profile import scale_profile
-from manifoldry.dimension.report import DimensionReport
+from manifoldry.dimension.report import DimensionReport, explain
 from manifoldry.dimension.residual_variance_elbow import residual_variance_elbow
 from manifoldry.dimension.result import Dimension
-from manifoldry.dimension.source import Source
 from manifoldry.dimension.spectra import gram_rank, pca_dimension
 from manifoldry.util.checks import as_generator
 from manifoldry.util.progress import progress
@@ -30,7 +29,7 @@ _METHODS: dict[str, Callable[..., Dimension]] = {
     "pca_dimension": pca_dimension,
     "gram_rank": gram_rank,
 }
-_DRAWING = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_variance_elbow")
+_RANDOMIZED = ("two_nn", "correlation_dimension", "diffusion_slope", "residual_variance_elbow")
 
 
 def estimate_dimension(
@@ -73,35 +72,37 @@ def estimate_dimension(
     >>> report.reasons[0]
     'The methods that look at neighborhoods agree on 2.'
     """
-    source = Source.of(X)
+    data = DistinctPoints.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))
     with threads_allowed(n_jobs):
-        estimates, skipped = _all(source, seed, verbose)
-        profile = scale_profile(source, random_state=seed)
+        estimates, skipped = _run_methods(data, seed, verbose)
+        profile = scale_profile(data, random_state=seed)
     if not estimates:
         raise ValueError("no method could say anything: " + "; ".join(skipped.values()))
-    evidence = Evidence.of(source, estimates, profile)
+    consensus = Consensus.of(data, estimates, profile)
     return DimensionReport(
-        dimension=evidence.dimension,
-        low=evidence.low,
-        high=evidence.high,
+        dimension=consensus.dimension,
+        low=consensus.low,
+        high=consensus.high,
         estimates=estimates,
         skipped=skipped,
-        profile=evidence.profile,
-        reasons=explain(evidence),
-        n_samples=source.n_samples,
-        n_features=None if source.points is None else int(source.points.shape[1]),
+        profile=consensus.profile,
+        reasons=explain(consensus),
+        n_samples=data.n_samples,
+        n_features=None if data.points is None else int(data.points.shape[1]),
     )
 
 
-def _all(source: Source, seed: int, verbose: bool) -> tuple[dict[str, Dimension], dict[str, str]]:
+def _run_methods(
+    data: DistinctPoints, seed: int, verbose: bool
+) -> tuple[dict[str, Dimension], dict[str, str]]:
     """What every method says, and why some say nothing."""
     estimates: dict[str, Dimension] = {}
     skipped: dict[str, str] = {}
     for name in progress(_METHODS, len(_METHODS), "dimension", verbose):
-        options = {"random_state": seed} if name in _DRAWING else {}
+        options = {"random_state": seed} if name in _RANDOMIZED else {}
         try:
-            estimates[name] = _METHODS[name](source, **options)
+            estimates[name] = _METHODS[name](data, **options)
         except ValueError as error:  # data it is not defined for
             skipped[name] = str(error)
     return estimates, skipped

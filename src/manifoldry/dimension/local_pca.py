@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.dimension.distinct_points import DistinctPoints
 from manifoldry.dimension.result import Dimension, error_of_mean
-from manifoldry.dimension.source import Source
 from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.util.checks import check_at_most, check_positive
 from manifoldry.util.estimate import Estimate
@@ -53,30 +53,30 @@ def local_pca(
     >>> local_pca(X)
     local_pca: 4.82 [4.75 to 4.9 by chance alone] (effective directions among 20 neighbors)
     """
-    source = Source.of(X)
-    points = source.require_points("local_pca")
-    k = source.resolve_neighbors(n_neighbors, least=3)
+    data = DistinctPoints.of(X)
+    points = data.require_points("local_pca")
+    k = data.resolve_neighbors(n_neighbors, minimum=3)
     if fraction is not None:
         check_at_most(
             "fraction", check_positive("fraction", fraction), 1.0, "a fraction of the variance"
         )
-    members = source.nearest(k)[0]
+    members = data.nearest(k)[0]
     full = np.flatnonzero(members[:, -1] >= 0)
     if len(full) < 2:
         raise ValueError(f"only {len(full)} points have {k} distinct neighbors; pass fewer")
     neighborhoods = np.column_stack([full, members[full]])
-    found = _over(points, neighborhoods, fraction)
-    error = _relative_error(found, k, source.n)
+    found = _neighborhood_dimensions(points, neighborhoods, fraction)
+    error = _relative_error(found, k, data.n)
     if fraction is None:
-        value = _capped(1 / float(found.mean()), error, points)
+        value = _bounded(1 / float(found.mean()), error, points)
         found = 1 / found
         note = f"effective directions among {k} neighbors"
     else:
         value = Estimate.positive(float(found.mean()), error * float(found.mean()))
         note = f"directions that hold {fraction:.0%} of the variance of {k} neighbors"
-    per_point = np.full(source.n, np.nan)
+    per_point = np.full(data.n, np.nan)
     per_point[full] = found
-    return Dimension(value, "local_pca", note, source.to_samples(per_point))
+    return Dimension(value, "local_pca", note, data.to_samples(per_point))
 
 
 def _relative_error(found: Array, k: int, n: int, overlap: float = 0.25) -> float:
@@ -86,35 +86,37 @@ def _relative_error(found: Array, k: int, n: int, overlap: float = 0.25) -> floa
     about chance; a single one is off by about 2/k (simulated), and overlapping ones by no less.
     About one in `overlap`·k neighborhoods is independent of the others (simulated).
     """
-    shared = max(1.0, overlap * k)
-    seen = error_of_mean(found, n, shared) / float(found.mean())
-    return max(seen, 2 / k * float(np.sqrt(shared / n)))
+    dependence = max(1.0, overlap * k)
+    observed = error_of_mean(found, n, dependence) / float(found.mean())
+    return max(observed, 2 / k * float(np.sqrt(dependence / n)))
 
 
-def _capped(value: float, error: float, X: Matrix) -> Estimate:
+def _bounded(value: float, error: float, X: Matrix) -> Estimate:
     """The estimate with its interval; not beyond chance more than there are features that vary."""
-    bound = float(min(X.shape[0] - 1, _varying(X)))
-    free = Estimate.positive(value, error * value)
-    return Estimate(bound, bound, free.high) if free.low > bound else free
+    bound = float(min(X.shape[0] - 1, _n_varying_features(X)))
+    unbounded = Estimate.positive(value, error * value)
+    return Estimate(bound, bound, unbounded.high) if unbounded.low > bound else unbounded
 
 
-def _varying(X: Matrix) -> int:
+def _n_varying_features(X: Matrix) -> int:
     highest, lowest = X.max(axis=0), X.min(axis=0)
     if sparse.issparse(X):
         highest, lowest = highest.toarray(), lowest.toarray()
     return int((highest > lowest).sum())
 
 
-def _over(X: Matrix, neighborhoods: IntArray, fraction: float | None) -> Array:
+def _neighborhood_dimensions(X: Matrix, neighborhoods: IntArray, fraction: float | None) -> Array:
     """Inverse effective number of directions, or their count, of every neighborhood."""
     n, size = neighborhoods.shape
 
-    def part(block: slice) -> Array:
+    def of_block(block: slice) -> Array:
         centered = _centered(gathered(X, neighborhoods[block]))
-        return _inverse(centered) if fraction is None else _count(centered, fraction)
+        return (
+            _inverse_dimension(centered) if fraction is None else _n_directions(centered, fraction)
+        )
 
     blocks = row_blocks(n, size * max(X.shape[1], size), budget=2**20)
-    return np.concatenate(map_threads(part, blocks))
+    return np.concatenate(map_threads(of_block, blocks))
 
 
 def _centered(local: Array) -> Array:
@@ -131,7 +133,7 @@ def _small_gram(centered: Array) -> Array:
     return np.asarray(centered @ transposed if wide else transposed @ centered)
 
 
-def _inverse(centered: Array) -> Array:
+def _inverse_dimension(centered: Array) -> Array:
     """Σλ²/(Σλ)² of the covariance behind each neighborhood, unbiased in both sums.
 
     For f = size − 1 degrees of freedom and a sample covariance S of normal points with covariance
@@ -145,7 +147,7 @@ def _inverse(centered: Array) -> Array:
     return np.asarray(np.minimum(true_square / (trace**2 - 2 / f * true_square), 1.0))
 
 
-def _count(centered: Array, fraction: float) -> Array:
+def _n_directions(centered: Array, fraction: float) -> Array:
     values = np.maximum(np.linalg.eigvalsh(_small_gram(centered))[:, ::-1], 0.0)
-    held = np.cumsum(values, axis=1) / values.sum(axis=1, keepdims=True)
-    return np.asarray((held < fraction * (1 - 1e-12)).sum(axis=1) + 1.0)
+    cumulative = np.cumsum(values, axis=1) / values.sum(axis=1, keepdims=True)
+    return np.asarray((cumulative < fraction * (1 - 1e-12)).sum(axis=1) + 1.0)

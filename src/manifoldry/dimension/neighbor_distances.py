@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry.dimension.result import MANY_TIED, Dimension, error_of_mean
-from manifoldry.dimension.source import Source
+from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.result import MANY_TIES, Dimension, error_of_mean
 from manifoldry.util.checks import (
     as_generator,
     check_below,
@@ -50,9 +50,9 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     >>> maximum_likelihood(sphere)
     maximum_likelihood: 1.98 [1.93 to 2.02 by chance alone] (1000 points, 10 to 20 neighbors)
     """
-    source = Source.of(X)
-    low, high = _resolve(source, n_neighbors)
-    distances = source.nearest(high)[1]
+    data = DistinctPoints.of(X)
+    low, high = _neighbor_range(data, n_neighbors)
+    distances = data.nearest(high)[1]
     full = np.isfinite(distances[:, -1])
     if not full.any():
         raise ValueError(f"no point has {high} distinct neighbors; build the graph with more")
@@ -67,23 +67,23 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     influence = -(inverse * dimensions**2).mean(axis=1)
     value = Estimate.positive(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))
     note = f"{full.sum()} points, {low} to {high} neighbors"
-    per_point = np.full(source.n, np.nan)
+    per_point = np.full(data.n, np.nan)
     per_point[full] = _per_point(inverse, low)
-    return Dimension(value, "maximum_likelihood", note, source.to_samples(per_point))
+    return Dimension(value, "maximum_likelihood", note, data.to_samples(per_point))
 
 
-def _resolve(
-    source: Source, n_neighbors: tuple[int, int] | None, fewest: int = 10
+def _neighbor_range(
+    data: DistinctPoints, n_neighbors: tuple[int, int] | None, default_low: int = 10
 ) -> tuple[int, int]:
     """The range of neighbors: what was asked for, or from `fewest` to the usual number."""
     if n_neighbors is None:
-        high = source.resolve_neighbors(None, least=3)
-        return min(fewest, max(3, high // 2)), high
+        high = data.resolve_neighbors(None, minimum=3)
+        return min(default_low, max(3, high // 2)), high
     low, high = n_neighbors
     check_count("n_neighbors[0]", low, minimum=3)
     if high < low:
         raise ValueError(f"n_neighbors={n_neighbors} must ascend; pass the smaller number first")
-    return low, source.resolve_neighbors(high, least=3)
+    return low, data.resolve_neighbors(high, minimum=3)
 
 
 def inverse_dimensions(distances: Array, low: int) -> Array:
@@ -102,9 +102,9 @@ def _per_point(inverse: Array, low: int) -> Array:
     with np.errstate(divide="ignore"):
         each = (k - 2) / (k - 1) / inverse
     each[np.isinf(each)] = np.nan  # neighbors that are all equally far
-    told = np.isfinite(each)
-    total = np.where(told, each, 0.0).sum(axis=1)
-    return np.where(told.any(axis=1), total / np.maximum(told.sum(axis=1), 1), np.nan)
+    known = np.isfinite(each)
+    total = np.where(known, each, 0.0).sum(axis=1)
+    return np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan)
 
 
 def two_nn(
@@ -149,41 +149,41 @@ def two_nn(
     >>> two_nn(make_swiss_roll(2000, random_state=0).X)
     two_nn: 2.04 [1.89 to 2.19 by chance alone] (2000 points)
     """
-    source = Source.of(X)
+    data = DistinctPoints.of(X)
     check_option("fit", fit, tuple(_FITS))
-    chosen = _FITS[fit]
-    fraction = check_nonnegative("discard", chosen.discard if discard is None else discard)
+    method = _FITS[fit]
+    fraction = check_nonnegative("discard", method.discard if discard is None else discard)
     check_below("discard", fraction, 1.0, "a fraction")
-    logs, tied = log_ratios(source.nearest(source.resolve_neighbors(2, least=2))[1])
+    logs, tied = log_ratios(data.nearest(data.resolve_neighbors(2, minimum=2))[1])
     keep = int(len(logs) * (1 - fraction))
-    if keep < 2 or keep > len(logs) - chosen.left_out:
+    if keep < 2 or keep > len(logs) - method.min_discarded:
         raise ValueError(
             f"discard={fraction:g} leaves {keep} of {len(logs)} ratios; the line needs all but at "
             "least one, and either fit at least two"
         )
     draws = check_count("n_draws", n_draws, minimum=2)
-    value = _interval(logs, keep, chosen.slope, random_state, draws)
+    value = _bootstrap_interval(logs, keep, method.estimate, random_state, draws)
     note = f"{len(logs)} points"
-    if tied > MANY_TIED:
+    if tied > MANY_TIES:
         note += f"; {tied:.0%} have two nearest neighbors at the same distance, as on a lattice"
     return Dimension(value, "two_nn", note)
 
 
 def log_ratios(
-    distances: Array, *, rounding: float = 1e-9, most_tied: float = 0.5
+    distances: Array, *, rounding: float = 1e-9, max_tied: float = 0.5
 ) -> tuple[Array, float]:
     """log(r₂/r₁) of the points that have two neighbors, ascending, and the fraction of zeros.
 
     Ratios closer to one than `rounding` are those of equal distances, of which a fraction
     `most_tied` is too many.
     """
-    near = distances[np.isfinite(distances[:, 1])]
-    if len(near) < 3:
-        raise ValueError(f"only {len(near)} points have two neighbors; build the graph with more")
-    logs = np.sort(np.log(near[:, 1]) - np.log(near[:, 0]))
+    finite = distances[np.isfinite(distances[:, 1])]
+    if len(finite) < 3:
+        raise ValueError(f"only {len(finite)} points have two neighbors; build the graph with more")
+    logs = np.sort(np.log(finite[:, 1]) - np.log(finite[:, 0]))
     logs[logs < rounding] = 0.0
     tied = float((logs == 0).mean())
-    if tied > most_tied:
+    if tied > max_tied:
         raise ValueError(
             f"the two nearest neighbors of {tied:.0%} of the points are equally far, as on a "
             "lattice, so their ratio says nothing about dimension; use local_pca"
@@ -207,22 +207,22 @@ def _likelihood(logs: Array, keep: int) -> float:
 class _Fit(NamedTuple):
     """A way to the dimension, and the largest ratios that it leaves out."""
 
-    slope: Callable[[Array, int], float]
+    estimate: Callable[[Array, int], float]
     discard: float  # fraction of them unless another is asked for
-    left_out: int  # their number at least
+    min_discarded: int  # their number at least
 
 
 # A tenth, as in the paper; the logarithm of the line needs one less than all.
 _FITS = {"line": _Fit(_line, 0.1, 1), "likelihood": _Fit(_likelihood, 0.0, 0)}
 
 
-def _interval(
+def _bootstrap_interval(
     logs: Array,
     keep: int,
-    slope: Callable[[Array, int], float],
+    estimate: Callable[[Array, int], float],
     random_state: RandomState,
     n_draws: int,
-    shared: float = 2.0,
+    dependence: float = 2.0,
 ) -> Estimate:
     """The slope and its interval by the bootstrap.
 
@@ -230,9 +230,9 @@ def _interval(
     """
     n = len(logs)
 
-    def drawn(rows: IntArray) -> float:
-        return slope(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # ascending again
+    def resampled(rows: IntArray) -> float:
+        return estimate(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # ascending again
 
-    found = Estimate.of_bootstrap(drawn, n, as_generator(random_state, unset=0), n_draws)
+    found = Estimate.of_bootstrap(resampled, n, as_generator(random_state, unset=0), n_draws)
     error = (found.high - found.low) / (2 * half_width(n - 1))
-    return Estimate.positive(float(found), error * float(np.sqrt(shared)), n - 1)
+    return Estimate.positive(float(found), error * float(np.sqrt(dependence)), n - 1)

@@ -1,16 +1,85 @@
 """Dimension from the number of pairs closer than a radius."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from manifoldry.affinity.bandwidths import kernel_growth
-from manifoldry.dimension.pairs import Pairs
+from manifoldry.dimension.distinct_points import DistinctPoints
 from manifoldry.dimension.result import Dimension, error_of_pairs
-from manifoldry.dimension.source import Source
+from manifoldry.neighbors.distances import (
+    Frame,
+    corrected_squares,
+    expansion_error,
+    squared_norms,
+)
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
+from manifoldry.util.validation import row_blocks
+
+
+@dataclass(frozen=True, eq=False)
+class PairDistances:
+    """Some points, each paired with all the others.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, n_features)
+        All points.
+    rows : array of shape (n_rows,)
+        The points whose pairs are looked at.
+    """
+
+    X: Matrix
+    rows: IntArray
+
+    @classmethod
+    def sample(cls, X: Matrix, rng: np.random.Generator, max_rows: int) -> "PairDistances":
+        """Up to so many points, drawn where there are more."""
+        n, max_rows = X.shape[0], check_count("max_rows", max_rows, minimum=2)
+        rows = np.arange(n) if n <= max_rows else np.sort(rng.choice(n, max_rows, replace=False))
+        return cls(X, rows)
+
+    @property
+    def n(self) -> int:
+        """Number of all points."""
+        return int(self.X.shape[0])
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Where the origin is, and the unit in which distances are given."""
+        return Frame.of(self.X)
+
+    @cached_property
+    def scale(self) -> float:
+        """Root mean squared distance of the points from their mean, in units of the frame."""
+        total, squares = np.zeros(self.X.shape[1]), 0.0
+        for block in row_blocks(self.n, self.X.shape[1]):
+            F = self.frame.apply(self.X[block])
+            total += np.asarray(F.sum(axis=0)).ravel()
+            squares += float(squared_norms(F).sum())
+        mean = total / self.n
+        return float(np.sqrt(squares / self.n - mean @ mean))
+
+    def blocks(self) -> Iterator[Array]:
+        """Distances (n_rows, n_block) in units of the frame; infinite from a point to itself."""
+        queries = self.frame.apply(self.X[self.rows])
+        for block in row_blocks(self.n, len(self.rows), budget=2**22):
+            yield self._block(queries, block)
+
+    def _block(self, queries: Matrix, block: slice) -> Array:
+        references = self.frame.apply(self.X[block])
+        squares = squared_norms(references)
+        error = expansion_error(squared_norms(queries), squares.max(), self.X.shape[1])
+        D2 = corrected_squares(queries, references, squares, error, queries, references, 1.0)
+        D = np.sqrt(D2, out=D2)
+        own = np.flatnonzero((self.rows >= block.start) & (self.rows < block.stop))
+        D[own, self.rows[own] - block.start] = np.inf
+        return D
 
 
 def correlation_dimension(
@@ -51,10 +120,10 @@ def correlation_dimension(
     >>> correlation_dimension(square)
     correlation_dimension: 1.94 [1.88 to 1.99 by chance alone] (radii 0.057 to 0.082, 19404 pairs)
     """
-    source = Source.of(X)
-    points = source.require_points("correlation_dimension")
-    radii = _radii(source, n_neighbors)
-    pairs = Pairs.drawn(points, as_generator(random_state, unset=0), max_rows)
+    data = DistinctPoints.of(X)
+    points = data.require_points("correlation_dimension")
+    radii = _radii(data, n_neighbors)
+    pairs = PairDistances.sample(points, as_generator(random_state, unset=0), max_rows)
     counts = _counts(pairs, radii / pairs.frame.unit)
     mean = counts.mean(axis=0)
     if mean[0] == 0:
@@ -70,18 +139,20 @@ def correlation_dimension(
     return Dimension(value, "correlation_dimension", note)
 
 
-def _radii(source: Source, n_neighbors: tuple[int, int] | None, nearer: int = 10) -> Array:
+def _radii(
+    data: DistinctPoints, n_neighbors: tuple[int, int] | None, default_low: int = 10
+) -> Array:
     """Median distances to two neighbors: those asked for, or the `nearer` and the usual one."""
     if n_neighbors is None:
-        high = source.resolve_neighbors(None, least=2)
-        low = min(nearer, high // 2)
+        high = data.resolve_neighbors(None, minimum=2)
+        low = min(default_low, high // 2)
     else:
         low, high = n_neighbors
         check_count("n_neighbors[0]", low)
-        source.resolve_neighbors(high, least=2)
+        data.resolve_neighbors(high, minimum=2)
         if high <= low:
             raise ValueError(f"n_neighbors={n_neighbors} must ascend; pass the smaller first")
-    distances = source.nearest(high)[1]
+    distances = data.nearest(high)[1]
     radii = np.median(distances[:, [low - 1, high - 1]], axis=0)
     if not np.isfinite(radii[1]) or radii[0] == radii[1]:
         raise ValueError(
@@ -91,7 +162,7 @@ def _radii(source: Source, n_neighbors: tuple[int, int] | None, nearer: int = 10
     return radii
 
 
-def _counts(pairs: Pairs, radii: Array, below: float = 1 - 1e-9) -> Array:
+def _counts(pairs: PairDistances, radii: Array, below: float = 1 - 1e-9) -> Array:
     """Points closer than either radius to each of the rows, (n_rows, 2).
 
     A radius is often the distance of a pair, which is then not counted: hence the factor `below`.
@@ -135,17 +206,17 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
     >>> diffusion_slope(square)
     diffusion_slope: 1.82 [1.8 to 1.84 by chance alone] (steepest at a width √ε of 0.0925)
     """
-    points = Source.of(X).require_points("diffusion_slope")
-    pairs = Pairs.drawn(points, as_generator(random_state, unset=0), max_rows)
+    points = DistinctPoints.of(X).require_points("diffusion_slope")
+    pairs = PairDistances.sample(points, as_generator(random_state, unset=0), max_rows)
     lengths, counts = _histogram(pairs)
     squared, m = lengths**2, len(pairs.rows)
     widths, slopes = kernel_growth(squared, own=float(m), counts=counts.sum(axis=0))
     width = float(widths[np.argmax(slopes)])
     weights = np.exp(-squared / width)
     sums = 1 + counts @ weights
-    growths = counts @ (weights * squared / width)  # of the sums with log ε
-    slope = float(growths.sum() / sums.sum())
-    rows = (growths - slope * sums) / sums.mean()
+    derivatives = counts @ (weights * squared / width)  # of the sums with log ε
+    slope = float(derivatives.sum() / sums.sum())
+    rows = (derivatives - slope * sums) / sums.mean()
     terms = (weights * (squared / width - slope)) ** 2
     pair_variance = float(counts.sum(axis=0) @ terms) / m * (pairs.n - 1) / float(sums.mean()) ** 2
     error = error_of_pairs(rows, pair_variance, pairs.n)
@@ -154,7 +225,7 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
 
 
 def _histogram(
-    pairs: Pairs, *, per_octave: int = 32, octaves: int = 64, above: int = 16
+    pairs: PairDistances, *, per_octave: int = 32, octaves: int = 64, octaves_above: int = 16
 ) -> tuple[Array, Array]:
     """Lengths, and how many of about each length every row has, (n_rows, n_lengths).
 
@@ -163,7 +234,7 @@ def _histogram(
     """
     m, n_bins = len(pairs.rows), per_octave * octaves
     # In units of the spread, so that those of the data do not matter.
-    top = float(np.log2(pairs.spread)) + above
+    top = float(np.log2(pairs.scale)) + octaves_above
     counts = np.zeros(m * n_bins)
     starts = n_bins * np.arange(m)[:, None]
     for D in pairs.blocks():

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
+from manifoldry.dimension.distinct_points import DistinctPoints, replace_zeros
 from manifoldry.dimension.result import error_of_mean
-from manifoldry.dimension.source import Source, positive
 from manifoldry.neighbors.base import without_self
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.checks import as_generator, check_count
@@ -16,7 +16,7 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 
 
 @dataclass(frozen=True, eq=False)
-class Profile:
+class ScaleProfile:
     """Dimensions at growing scales.
 
     Parameters
@@ -34,14 +34,14 @@ class Profile:
     n_neighbors: IntArray
     radius: Array
     values: list[Estimate]
-    steady: float = 0.1
+    tolerance: float = 0.1
 
     def __repr__(self) -> str:
-        told = ", ".join(
+        entries = ", ".join(
             f"{value:.3g} at k={k}"
             for value, k in zip(map(float, self.values), self.n_neighbors, strict=True)
         )
-        return f"Profile({told})"
+        return f"ScaleProfile({entries})"
 
     @property
     def plateau(self) -> int | None:
@@ -51,12 +51,17 @@ class Profile:
         lowest plateau is that of the manifold itself.
         """
         values = np.array(self.values)
-        threes = [values[i : i + 3] for i in range(len(values) - 2)]
-        means = [t.mean() if t.max() <= (1 + self.steady) * t.min() else np.inf for t in threes]
+        triples = [values[i : i + 3] for i in range(len(values) - 2)]
+        means = [
+            triple.mean() if triple.max() <= (1 + self.tolerance) * triple.min() else np.inf
+            for triple in triples
+        ]
         return int(np.argmin(means)) if np.isfinite(means).any() else None
 
 
-def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = None) -> Profile:
+def scale_profile(
+    X: Any, *, max_rows: int = 1000, random_state: RandomState = None
+) -> ScaleProfile:
     """Estimate the dimension at growing scales, from k and 2k neighbors for k = 1, 2, 4, ...
 
     At k = 1 this is :func:`two_nn` by likelihood. In general (r_k/r_2k)^d follows a beta
@@ -88,36 +93,42 @@ def scale_profile(X: Any, *, max_rows: int = 1000, random_state: RandomState = N
     >>> bool(profile.values[0] > 1.5), round(profile.values[-1])
     (True, 1)
     """
-    source = Source.of(X)
+    data = DistinctPoints.of(X)
     rng = as_generator(random_state, unset=0)
-    rows = np.arange(source.n)
-    if source.n > check_count("max_rows", max_rows, minimum=2):
-        rows = np.sort(rng.choice(source.n, max_rows, replace=False))
-    distances = _distances(source, rows)
+    rows = np.arange(data.n)
+    if data.n > check_count("max_rows", max_rows, minimum=2):
+        rows = np.sort(rng.choice(data.n, max_rows, replace=False))
+    distances = _distances(data, rows)
     scales = [2**i for i in range(9) if 2 ** (i + 1) <= distances.shape[1]]
-    found = [_between(distances[:, [k - 1, 2 * k - 1]], k, source.n) for k in scales]
-    kept = [(k, one) for k, one in zip(scales, found, strict=True) if one is not None]
-    radius = np.array([np.median(distances[:, k - 1]) for k, _ in kept])
-    return Profile(np.array([k for k, _ in kept]), radius, [one for _, one in kept])
+    found = [_at_scale(distances[:, [k - 1, 2 * k - 1]], k, data.n) for k in scales]
+    known = [
+        (k, estimate) for k, estimate in zip(scales, found, strict=True) if estimate is not None
+    ]
+    radius = np.array([np.median(distances[:, k - 1]) for k, _ in known])
+    return ScaleProfile(
+        np.array([k for k, _ in known]), radius, [estimate for _, estimate in known]
+    )
 
 
-def _distances(source: Source, rows: IntArray, largest: int = 256, fraction: float = 0.1) -> Array:
+def _distances(
+    data: DistinctPoints, rows: IntArray, largest: int = 256, fraction: float = 0.1
+) -> Array:
     """Distances from some points to their neighbors, as many as the largest scale needs.
 
     It has so many neighbors, twice that number being looked at, but no more than hold a fraction of
     all points: beyond that a neighborhood is none.
     """
-    widest = min(2 * largest, max(2, int(fraction * source.n)), source.n - 1)
-    if source.points is None:
-        return source.nearest(source.resolve_neighbors(None, least=2))[1][rows]
-    index = choose_index(source.points)
-    return positive(without_self(*index.nearest(source.points[rows], widest + 1), rows)[1])
+    widest = min(2 * largest, max(2, int(fraction * data.n)), data.n - 1)
+    if data.points is None:
+        return data.nearest(data.resolve_neighbors(None, minimum=2))[1][rows]
+    index = choose_index(data.points)
+    return replace_zeros(without_self(*index.nearest(data.points[rows], widest + 1), rows)[1])
 
 
-def _between(distances: Array, k: int, n: int) -> Estimate | None:
+def _at_scale(distances: Array, k: int, n: int) -> Estimate | None:
     """Dimension from the distances to neighbors k and 2k; None where they tell nothing."""
-    near = distances[np.isfinite(distances[:, 1])]
-    logs = np.log(near[:, 1]) - np.log(near[:, 0])
+    finite = distances[np.isfinite(distances[:, 1])]
+    logs = np.log(finite[:, 1]) - np.log(finite[:, 0])
     if len(logs) < 3 or not logs.any():
         return None
     mean = float(logs.mean())

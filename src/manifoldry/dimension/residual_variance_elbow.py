@@ -7,8 +7,8 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from manifoldry.affinity.dense import GivenKernel
+from manifoldry.dimension.distinct_points import DistinctPoints
 from manifoldry.dimension.result import Dimension
-from manifoldry.dimension.source import Source
 from manifoldry.eigen import resolve_solver
 from manifoldry.extension.from_distances import squares
 from manifoldry.neighbors.geodesics import Geodesics
@@ -42,17 +42,17 @@ class ElbowOptions:
 
     coordinates: int = 20
     landmarks: int = 500
-    steps: float = 2e8
+    max_edge_visits: float = 2e8
     parts: int = 10
     part_size: int = 20
-    nothing: float = 1e-4
-    clear: float = 0.25
+    negligible: float = 1e-4
+    min_curvature: float = 0.25
 
 
 DEFAULT_OPTIONS = ElbowOptions()
 
 
-class Unrolled(NamedTuple):
+class Scaling(NamedTuple):
     """What classical scaling makes of the geodesic distances between landmarks."""
 
     residuals: Array  # (k,), 1 − ρ² with one, two, ... coordinates
@@ -102,84 +102,84 @@ def residual_variance_elbow(
     >>> int(residual_variance_elbow(make_swiss_roll(800, random_state=0).X).value)
     2
     """
-    source = Source.of(X)
+    data = DistinctPoints.of(X)
     rng = as_generator(random_state, unset=0)
-    graph = _graph(source, n_neighbors)
-    members = largest_component(graph, source.first if source.given is not None else None)
+    graph = _graph(data, n_neighbors)
+    members = largest_component(graph, data.first_sample if data.input_graph is not None else None)
     if len(members) < 4:
         raise ValueError(
             f"the largest connected component of the graph has {len(members)} distinct points, too few "
             "for a map; raise n_neighbors"
         )
     landmarks = _landmarks(members, graph, rng, options)
-    k = _resolve(n_components, len(landmarks), options.coordinates)
+    k = _resolve_components(n_components, len(landmarks), options.coordinates)
     D = Geodesics.of(graph, landmarks).distances[landmarks]
-    whole = unroll(D, k, rng)
-    dimension, bend = elbow(whole.residuals, options.nothing)
-    value = Estimate(dimension, *_range(D, k, dimension, rng, options))
-    note = _note(whole, bend >= options.clear, len(members), source.n)
+    whole = classical_scaling(D, k, rng)
+    dimension, curvature = elbow(whole.residuals, options.negligible)
+    value = Estimate(dimension, *_subset_range(D, k, dimension, rng, options))
+    note = _note(whole, curvature >= options.min_curvature, len(members), data.n)
     return Dimension(value, "residual_variance_elbow", note)
 
 
-def largest_component(graph: NeighborGraph, first: IntArray | None) -> IntArray:
+def largest_component(graph: NeighborGraph, first_sample: IntArray | None) -> IntArray:
     """Points of the largest connected component, one of every place."""
     labels = graph.components()[1]
-    rows = np.arange(graph.n_query) if first is None else first
+    rows = np.arange(graph.n_query) if first_sample is None else first_sample
     return rows[labels[rows] == np.argmax(np.bincount(labels[rows]))]
 
 
-def unroll(D: Array, k: int, rng: np.random.Generator) -> Unrolled:
+def classical_scaling(D: Array, k: int, rng: np.random.Generator) -> Scaling:
     """Scale the distances, and compare them with those on the map; D stays as it is."""
     unit = power_of_two_scale(D)
-    pose = KernelGram.of(GivenKernel(len(D)), squares(D, unit))
-    spectrum = resolve_solver("auto", end="largest").solve(pose.problem, k, rng)
+    gram = KernelGram.of(GivenKernel(len(D)), squares(D, unit))
+    spectrum = resolve_solver("auto", end="largest").solve(gram.problem, k, rng)
     values = np.maximum(spectrum.values, 0.0)
     Y = spectrum.vectors * np.sqrt(values)
     pairs = np.triu_indices(len(D), 1)
     geodesic = (D / unit)[pairs]
-    on_map = np.zeros(len(geodesic))
+    embedded = np.zeros(len(geodesic))
     residuals = np.ones(k)
     for i in range(k):
-        on_map += pdist(Y[:, i : i + 1], "sqeuclidean")
-        if on_map.any():
-            residuals[i] = max(0.0, 1 - np.corrcoef(geodesic, np.sqrt(on_map))[0, 1] ** 2)
-    return Unrolled(residuals, values)
+        embedded += pdist(Y[:, i : i + 1], "sqeuclidean")
+        if embedded.any():
+            residuals[i] = max(0.0, 1 - np.corrcoef(geodesic, np.sqrt(embedded))[0, 1] ** 2)
+    return Scaling(residuals, values)
 
 
-def elbow(residuals: Array, nothing: float = DEFAULT_OPTIONS.nothing) -> tuple[int, float]:
+def elbow(residuals: Array, negligible: float = DEFAULT_OPTIONS.negligible) -> tuple[int, float]:
     """Number of coordinates at which the logarithm bends most, and how much it does there."""
-    logs = np.log(np.maximum(np.append(1.0, residuals), nothing))
+    logs = np.log(np.maximum(np.append(1.0, residuals), negligible))
     if len(logs) < 3:
         return 1, 0.0
-    bends = logs[:-2] - 2 * logs[1:-1] + logs[2:]
-    best = int(np.argmax(bends))
-    return best + 1, float(bends[best])
+    curvatures = logs[:-2] - 2 * logs[1:-1] + logs[2:]
+    best = int(np.argmax(curvatures))
+    return best + 1, float(curvatures[best])
 
 
-def _graph(source: Source, n_neighbors: int | None) -> NeighborGraph:
-    graph = source.graph
-    copies = graph.n_query > source.n  # they take places of neighbors that paths could go through
-    if graph.n_neighbors is None or (copies and n_neighbors is None):
+def _graph(data: DistinctPoints, n_neighbors: int | None) -> NeighborGraph:
+    graph = data.graph
+    duplicates = graph.n_query > data.n  # they take places of neighbors that paths could go through
+    if graph.n_neighbors is None or (duplicates and n_neighbors is None):
         return graph
     k = min(DEFAULT_NEIGHBORS, graph.k)
     if n_neighbors is not None:
-        k = source.resolve_neighbors(n_neighbors)
+        k = data.resolve_neighbors(n_neighbors)
     if k > graph.k:
-        return NeighborGraph.build(source.points, k, copy=False)
+        return NeighborGraph.build(data.points, k, copy=False)
     return graph.truncate(k)
 
 
 def _landmarks(
     members: IntArray, graph: NeighborGraph, rng: np.random.Generator, options: ElbowOptions
 ) -> IntArray:
-    affordable = max(4 * options.coordinates, int(options.steps / len(graph.indices)))
+    affordable = max(4 * options.coordinates, int(options.max_edge_visits / len(graph.indices)))
     count = min(len(members), options.landmarks, affordable)
     if count == len(members):
         return members
     return np.sort(rng.choice(members, count, replace=False))
 
 
-def _resolve(n_components: int | None, n_landmarks: int, default: int) -> int:
+def _resolve_components(n_components: int | None, n_landmarks: int, default: int) -> int:
     bound = n_landmarks - 1
     if n_components is None:
         return min(default, bound)
@@ -192,7 +192,7 @@ def _resolve(n_components: int | None, n_landmarks: int, default: int) -> int:
     return n_components
 
 
-def _range(
+def _subset_range(
     D: Array, k: int, dimension: int, rng: np.random.Generator, options: ElbowOptions
 ) -> tuple[float, float]:
     """Smallest and largest elbow of maps of parts of the landmarks."""
@@ -201,15 +201,15 @@ def _range(
         return 1.0, np.inf
     found = [dimension]
     for part in np.array_split(rng.permutation(len(D)), count):
-        some = unroll(D[np.ix_(part, part)], min(k, len(part) - 1), rng)
-        found.append(elbow(some.residuals, options.nothing)[0])
+        subset = classical_scaling(D[np.ix_(part, part)], min(k, len(part) - 1), rng)
+        found.append(elbow(subset.residuals, options.negligible)[0])
     return float(min(found)), float(max(found))
 
 
-def _note(whole: Unrolled, clear: bool, size: int, n: int) -> str:
-    told = ", ".join(f"{value:.2g}" for value in whole.residuals[:6])
+def _note(whole: Scaling, clear: bool, size: int, n: int) -> str:
+    listed = ", ".join(f"{value:.2g}" for value in whole.residuals[:6])
     fractions = whole.eigenvalues / whole.eigenvalues.sum()
-    note = f"residuals {told}, ...; {int((fractions > 0.01).sum())} of the eigenvalues above 1 %"
+    note = f"residuals {listed}, ...; {int((fractions > 0.01).sum())} of the eigenvalues above 1 %"
     if not clear:
         note = "no clear elbow; " + note
     if size < n:

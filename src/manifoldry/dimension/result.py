@@ -8,7 +8,7 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
 
 # Fraction of points whose two nearest neighbors are equally far, as on a lattice, worth a word.
-MANY_TIED = 0.05
+MANY_TIES = 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +46,9 @@ class Dimension:
 
     def __repr__(self) -> str:
         note = f" ({self.note})" if self.note else ""
-        return f"{self.method}: {float(self.value):.3g}{self._chance()}{note}"
+        return f"{self.method}: {float(self.value):.3g}{self._interval()}{note}"
 
-    def _chance(self) -> str:
+    def _interval(self) -> str:
         """The interval, with what it does not cover in mind: bias may be larger."""
         low, high = self.value.low, self.value.high
         return "" if self.value.exact else f" [{low:.3g} to {high:.3g} by chance alone]"
@@ -60,14 +60,14 @@ class Dimension:
         return round(float(self.value), digits)
 
 
-def error_of_mean(values: Array, n: int, shared: float = 2.0) -> float:
+def error_of_mean(values: Array, n: int, dependence: float = 2.0) -> float:
     """Standard error of the mean of `values`, one for each of some of n points.
 
     Points share their distances: each is seen from both its ends, so all n points say as much as
     n / `shared` independent ones would. A few points among many share next to nothing.
     """
     m = len(values)
-    inflation = 1 + (shared - 1) * m / n
+    inflation = 1 + (dependence - 1) * m / n
     return float(values.std(ddof=1)) * float(np.sqrt(inflation / m))
 
 

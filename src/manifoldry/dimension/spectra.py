@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.dimension.distinct_points import DistinctPoints
 from manifoldry.dimension.result import Dimension
-from manifoldry.dimension.source import Source
 from manifoldry.spectral.base import eigengap
 from manifoldry.util.checks import check_at_most, check_below, check_positive
 from manifoldry.util.estimate import Estimate, half_width
@@ -44,28 +44,28 @@ def pca_dimension(X: Any, *, fraction: float = 0.95) -> Dimension:
     check_at_most(
         "fraction", check_positive("fraction", fraction), 1.0, "a fraction of the variance"
     )
-    spectrum = Source.of(X).spectrum("pca_dimension")
-    held, error = spectrum.held
-    reached = fraction * (1 - 1e-12)
-    reach = half_width() * error
-    counts = [_first(held + z >= reached) for z in (0, reach, -reach)]
-    at = min(counts[0], len(held)) - 1
+    spectrum = DistinctPoints.of(X).spectrum("pca_dimension")
+    cumulative, error = spectrum.cumulative
+    target = fraction * (1 - 1e-12)
+    half = half_width() * error
+    counts = [_first_true(cumulative + z >= target) for z in (0, half, -half)]
+    at = min(counts[0], len(cumulative)) - 1
     gap = _largest_gap(spectrum.fractions)
-    note = f"holding {held[at]:.1%} of the variance; largest gap after {gap}"
-    if counts[0] > len(held):
-        note = f"the first {len(held)} directions hold {held[-1]:.1%}: more are needed"
-        return Dimension(Estimate(len(held), counts[1], np.inf), "pca_dimension", note)
-    high = np.inf if counts[2] > spectrum.all_there_are else counts[2]
+    note = f"holding {cumulative[at]:.1%} of the variance; largest gap after {gap}"
+    if counts[0] > len(cumulative):
+        note = f"the first {len(cumulative)} directions hold {cumulative[-1]:.1%}: more are needed"
+        return Dimension(Estimate(len(cumulative), counts[1], np.inf), "pca_dimension", note)
+    high = np.inf if counts[2] > spectrum.max_rank else counts[2]
     return Dimension(Estimate(counts[0], counts[1], high), "pca_dimension", note)
 
 
-def _largest_gap(fractions: Array, nothing: float = 1e-3) -> int:
+def _largest_gap(fractions: Array, negligible: float = 1e-3) -> int:
     """Directions before the largest gap; those with a fraction below `nothing` are none."""
-    matter = int((fractions > nothing).sum())
-    return eigengap(np.maximum(fractions, nothing)[: matter + 1], "largest")
+    relevant = int((fractions > negligible).sum())
+    return eigengap(np.maximum(fractions, negligible)[: relevant + 1], "largest")
 
 
-def _first(enough: Any) -> int:
+def _first_true(enough: Any) -> int:
     """Number of directions up to the first that is enough, or one more than there are."""
     return int(np.argmax(enough)) + 1 if enough.any() else len(enough) + 1
 
@@ -105,9 +105,9 @@ def gram_rank(X: Any, *, fraction: float = 0.01) -> Dimension:
     check_below("fraction", check_positive("fraction", fraction), 1.0, "a fraction")
     if hasattr(X, "fit"):
         return _of_estimator(X, fraction)
-    spectrum = Source.of(X).spectrum("gram_rank")
-    reach = half_width() * spectrum.errors
-    count, low, high = (int((spectrum.fractions + z > fraction).sum()) for z in (0, -reach, reach))
+    spectrum = DistinctPoints.of(X).spectrum("gram_rank")
+    half = half_width() * spectrum.errors
+    count, low, high = (int((spectrum.fractions + z > fraction).sum()) for z in (0, -half, half))
     return Dimension(
         Estimate(count, low, high), "gram_rank", _note(spectrum.fractions, count, fraction)
     )
@@ -137,6 +137,6 @@ def _is_gram(model: Any) -> bool:
 
 
 def _note(fractions: Any, count: int, fraction: float) -> str:
-    told = ", ".join(f"{value:.1%}" for value in fractions[: count + 1][-4:])
-    first = "fractions" if count < 4 else "last shares"
-    return f"eigenvalues above {fraction:.0%} of their sum; {first} {told}"
+    listed = ", ".join(f"{value:.1%}" for value in fractions[: count + 1][-4:])
+    label = "fractions" if count < 4 else "last shares"
+    return f"eigenvalues above {fraction:.0%} of their sum; {label} {listed}"
