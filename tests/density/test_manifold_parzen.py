@@ -80,7 +80,7 @@ def test_nearest_windows_are_those_of_the_definition(rng, n_nearest, batch):
 @pytest.mark.parametrize("n_nearest", [3, 20])
 def test_truncation_is_what_the_other_windows_would_add(rng, n_nearest):
     X = rng.normal(size=(40, 3))
-    options = ParzenOptions(draws=3000)
+    options = ParzenOptions(n_draws=3000)
     model = ManifoldParzen(2, 6, 0.3, n_nearest=n_nearest, options=options).fit(X)
     points = model.sample(3000, random_state=1)
     whole = by_definition(X, points, 2, 6, 0.3)
@@ -131,13 +131,13 @@ def test_noise_is_that_of_highest_likelihood(rng):
 
 
 @pytest.fixture(scope="module")
-def followed(helix):
+def helix_model(helix):
     """The default model of the helix, for the tests that only look at it."""
     return ManifoldParzen().fit(helix)
 
 
-def test_likelihood_foretells_that_of_new_points(followed, fresh_helix):
-    model = followed
+def test_likelihood_foretells_that_of_new_points(helix_model, fresh_helix):
+    model = helix_model
     assert model.loglikelihood_ == pytest.approx(model.score(fresh_helix), abs=0.15)
 
 
@@ -154,18 +154,18 @@ def test_copies_do_not_make_the_noise_vanish(rng):
     np.testing.assert_allclose(thrice.score_samples(X), once.score_samples(X), rtol=1e-9)
 
 
-def test_a_noisy_curve_is_found_to_be_one(followed, helix, fresh_helix):
-    assert followed.n_components_ == 1
+def test_a_noisy_curve_is_found_to_be_one(helix_model, helix, fresh_helix):
+    assert helix_model.n_components_ == 1
     # Not even round windows whose width was chosen on the new points are as likely.
     best_round = max(
         KernelDensity(bandwidth=h).fit(helix).score(fresh_helix)
         for h in np.geomspace(0.005, 0.5, 30)
     ) / len(fresh_helix)
-    assert followed.score(fresh_helix) > best_round + 0.3
+    assert helix_model.score(fresh_helix) > best_round + 0.3
 
 
-def test_trials_are_the_evidence(followed, helix):
-    model = followed
+def test_trials_are_the_evidence(helix_model, helix):
+    model = helix_model
     best = max(model.trials_, key=lambda trial: trial.loglikelihood)
     assert best == (model.n_components_, model.n_neighbors_, model.noise_, model.loglikelihood_)
     assert {trial.n_components for trial in model.trials_} == {0, 1, 2, 3}
@@ -173,8 +173,8 @@ def test_trials_are_the_evidence(followed, helix):
     assert {trial.n_components for trial in given.trials_} == {1}
 
 
-def test_mean_of_draws_is_that_of_the_data(followed, helix):
-    drawn = followed.sample(40_000, random_state=0)
+def test_mean_of_draws_is_that_of_the_data(helix_model, helix):
+    drawn = helix_model.sample(40_000, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), helix.mean(axis=0), atol=0.02)
 
 
@@ -183,14 +183,14 @@ def test_nearest_windows_do(rng, params):
     """Data beyond the number of windows that are all summed, against all of them."""
     X, fresh = rng.uniform(size=(2, 600, 3)) * [3, 2, 0.1]
     exact = ManifoldParzen(**params).fit(X)
-    model = ManifoldParzen(**params, options=ParzenOptions(sum_all=300)).fit(X)
+    model = ManifoldParzen(**params, options=ParzenOptions(max_exact=300)).fit(X)
     assert exact.n_nearest_ == 600
     assert exact.truncation_ == 0
     assert model.n_nearest_ < 600
-    lost = exact.score_samples(fresh) - model.score_samples(fresh)
-    assert (lost >= -1e-12).all()  # a sum of fewer windows is a lower bound
+    truncation = exact.score_samples(fresh) - model.score_samples(fresh)
+    assert (truncation >= -1e-12).all()  # a sum of fewer windows is a lower bound
     assert model.truncation_ <= 1e-3
-    assert lost.mean() < 5e-3
+    assert truncation.mean() < 5e-3
 
 
 def test_given_number_of_nearest_windows(helix):
@@ -201,10 +201,10 @@ def test_given_number_of_nearest_windows(helix):
 
 
 def test_some_points_stand_for_all_that_are_left_out(helix):
-    everyone = ManifoldParzen(1, 10).fit(helix)
-    some = ManifoldParzen(1, 10, options=ParzenOptions(left_out=100, windows=60)).fit(helix)
-    assert some.loglikelihood_.low < everyone.loglikelihood_ < some.loglikelihood_.high
-    assert some.noise_ == pytest.approx(everyone.noise_, rel=0.15)
+    all_points = ManifoldParzen(1, 10).fit(helix)
+    some = ManifoldParzen(1, 10, options=ParzenOptions(max_left_out=100, max_windows=60)).fit(helix)
+    assert some.loglikelihood_.low < all_points.loglikelihood_ < some.loglikelihood_.high
+    assert some.noise_ == pytest.approx(all_points.noise_, rel=0.15)
 
 
 def test_data_in_a_plane_are_told(rng):

@@ -35,9 +35,9 @@ def test_moves_as_the_exponential(parts):
 
 def test_tangents_are_frechet_derivatives(parts):
     flow, X, amounts, _, operators = parts
-    Z, slopes = flow.tangents(X, amounts)
+    Z, derivatives = flow.tangents(X, amounts)
     assert close(Z, flow.move(X, amounts))
-    for G, found in zip(flow.G, slopes, strict=True):
+    for G, found in zip(flow.G, derivatives, strict=True):
         expected = [
             expm_frechet(A, G, compute_expm=False) @ x for A, x in zip(operators, X, strict=True)
         ]
@@ -80,7 +80,7 @@ def test_rotations_get_eigenvectors():
 def test_the_same_amount_for_all_rows_is_one_exponential(parts):
     flow, X, amounts, *_ = parts
     alike = np.broadcast_to(amounts[0], amounts.shape)
-    assert close(flow.move_alike(X, amounts[0]), flow.move(X, alike))
+    assert close(flow.move_by(X, amounts[0]), flow.move(X, alike))
 
 
 def test_no_rows():

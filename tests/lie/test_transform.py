@@ -21,7 +21,7 @@ from .conftest import band_limited, cosine, moved, spectral_derivative, translat
 ROTATION = np.array([[0.0, -1.0], [1.0, 0.0]])
 
 
-def turned(n=60, largest=0.4, seed=0):
+def rotated_pairs(n=60, largest=0.4, seed=0):
     rng = np.random.default_rng(seed)
     X, angle = rng.normal(size=(n, 2)), rng.uniform(-largest, largest, (n, 1))
     return X, moved(X, ROTATION[None], angle), angle
@@ -96,7 +96,7 @@ def test_noise():
 
 
 def test_rotation_of_the_plane():
-    X, Y, angle = turned()
+    X, Y, angle = rotated_pairs()
     model = LieTransform(reg=1e-5).fit(X, Y)
     assert cosine(model.generators_[0], ROTATION) > 0.99999
     unit = model.amounts_[:, 0] @ angle[:, 0] / (angle[:, 0] @ angle[:, 0])  # amount of a radian
@@ -147,18 +147,21 @@ def test_rotations_that_do_not_commute():
 
 @pytest.fixture(scope="module")
 def rotation():
-    return LieTransform().fit(*turned()[:2])
+    return LieTransform().fit(*rotated_pairs()[:2])
 
 
 def test_amounts_add(rotation, shifts):
-    for model, X in ((rotation, turned()[0]), (LieTransform().fit(shifts.X, shifts.Y), shifts.X)):
+    for model, X in (
+        (rotation, rotated_pairs()[0]),
+        (LieTransform().fit(shifts.X, shifts.Y), shifts.X),
+    ):
         twice = model.apply(model.apply(X, 1.3), -0.4)
         np.testing.assert_allclose(twice, model.apply(X, 0.9), atol=1e-10)
         np.testing.assert_allclose(model.apply(X, 0.0), X, atol=1e-12)
 
 
 def test_apply_is_the_exponential_of_generators(rotation):
-    X, amounts = turned()[0], np.linspace(-4, 4, 60)
+    X, amounts = rotated_pairs()[0], np.linspace(-4, 4, 60)
     expected = moved(X, rotation.generators_, amounts[:, None])
     for given in (amounts, amounts[:, None], amounts.tolist()):
         np.testing.assert_allclose(rotation.apply(X, given), expected, atol=1e-12)
@@ -169,7 +172,7 @@ def test_apply_is_the_exponential_of_generators(rotation):
 
 
 def test_estimate_inverts_apply(rotation):
-    X, amounts = turned(seed=3)[0], np.linspace(-0.5, 0.5, 60)
+    X, amounts = rotated_pairs(seed=3)[0], np.linspace(-0.5, 0.5, 60)
     found, left = rotation.estimate(X, rotation.apply(X, amounts), return_residual=True)
     assert found.shape == (60, 1)
     np.testing.assert_allclose(found[:, 0], amounts, atol=1e-9)
@@ -183,14 +186,14 @@ def test_residual_is_what_the_transformation_does_not_explain(rotation):
 
 
 def test_score(rotation):
-    X, Y, _ = turned(seed=5)
+    X, Y, _ = rotated_pairs(seed=5)
     assert rotation.score(X, Y) > 0.9999
     assert rotation.score(X, 1.1 * X) < 0.01  # growth is no turn
     assert rotation.score(X, X) == 1.0
 
 
 def test_what_lies_outside_the_basis_stays():
-    X, Y, _ = turned()
+    X, Y, _ = rotated_pairs()
     wide = [np.column_stack([rows, np.zeros(60)]) for rows in (X, Y)]
     model = LieTransform().fit(*wide)
     assert model.components_.shape == (2, 3)
@@ -255,14 +258,14 @@ def test_grid_search_chooses_the_penalty():
 
 
 def test_frames_give_feature_names():
-    X, Y, _ = turned()
+    X, Y, _ = rotated_pairs()
     model = LieTransform().fit(*(pd.DataFrame(rows, columns=["east", "north"]) for rows in (X, Y)))
     assert list(model.feature_names_in_) == ["east", "north"]
     assert model.n_features_in_ == 2
 
 
 def test_input_is_neither_changed_nor_kept():
-    X, Y, _ = turned()
+    X, Y, _ = rotated_pairs()
     before = X.copy(), Y.copy()
     model = LieTransform().fit(X, Y)
     np.testing.assert_array_equal((X, Y), before)
@@ -272,7 +275,7 @@ def test_input_is_neither_changed_nor_kept():
 
 
 def test_units_do_not_matter():
-    X, Y, _ = turned()
+    X, Y, _ = rotated_pairs()
     plain = LieTransform().fit(X, Y)
     for unit in (1e-150, 1e-8, 1e8, 1e150):
         with warnings.catch_warnings():
@@ -314,7 +317,7 @@ def test_one_feature_is_growth():
 
 @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
 def test_some_pairs_may_stay_or_be_zero_or_repeat():
-    X, Y, _ = turned()
+    X, Y, _ = rotated_pairs()
     X[:5], Y[:5] = 0.0, 0.0
     Y[5:10] = X[5:10]
     X[10:20], Y[10:20] = X[20], Y[20]
@@ -400,7 +403,7 @@ def test_sparse_pairs_are_refused():
 )
 def test_bad_parameters_are_refused(params, message):
     with pytest.raises(ValueError, match=message):
-        LieTransform(**params).fit(*turned()[:2])
+        LieTransform(**params).fit(*rotated_pairs()[:2])
 
 
 def test_bad_amounts_are_refused(rotation):

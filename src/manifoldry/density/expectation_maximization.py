@@ -62,9 +62,9 @@ class ExpectationMaximization:
         trace: list[float] = []
         for step in range(self.max_iter):
             moments = expect(X, mixture)
-            lost = _lost(moments, mixture)
-            if lost.any():
-                mixture, trace = mixture.without(lost), []
+            removed = _too_small(moments, mixture)
+            if removed.any():
+                mixture, trace = mixture.without(removed), []
                 continue
             trace.append(moments.loglikelihood)
             if len(trace) > 1 and trace[-1] - trace[-2] < self.tol:
@@ -80,10 +80,10 @@ class ExpectationMaximization:
         so the floor keeps the likelihood from falling, too.
         """
         coefficients = np.linalg.solve(moments.hzz, moments.hyz.transpose(0, 2, 1))  # (M, L+1, D)
-        left = moments.hyy - np.einsum("mdl,mld->md", moments.hyz, coefficients)
+        residual = moments.hyy - np.einsum("mdl,mld->md", moments.hyz, coefficients)
         counts = moments.counts
-        noise = left.sum(axis=0) / counts.sum() if self.tied else left / counts[:, None]
-        noise = np.broadcast_to(np.maximum(noise, self.floor), left.shape)
+        noise = residual.sum(axis=0) / counts.sum() if self.tied else residual / counts[:, None]
+        noise = np.broadcast_to(np.maximum(noise, self.floor), residual.shape)
         loadings = coefficients[:, :-1].transpose(0, 2, 1)
         means = mixture.means + coefficients[:, -1]
         return FactorMixture(counts / counts.sum(), means, loadings, noise)
@@ -101,10 +101,10 @@ def expect(X: Array, mixture: FactorMixture) -> Moments:
         total += log_density.sum()
         H = np.exp(log_joint - log_density[:, None])
         for j, (Z, _) in enumerate(found):
-            ones = np.column_stack([Z, np.ones(len(Z))])
+            with_one = np.column_stack([Z, np.ones(len(Z))])
             delta = X[block] - mixture.means[j]
-            weighted = H[:, j, None] * ones
-            hzz[j] += ones.T @ weighted
+            weighted = H[:, j, None] * with_one
+            hzz[j] += with_one.T @ weighted
             hyz[j] += delta.T @ weighted
             hyy[j] += H[:, j] @ delta**2
     for j in range(M):
@@ -112,19 +112,19 @@ def expect(X: Array, mixture: FactorMixture) -> Moments:
     return Moments(hzz, hyz, hyy, total / len(X))
 
 
-def _lost(moments: Moments, mixture: FactorMixture) -> Any:
+def _too_small(moments: Moments, mixture: FactorMixture) -> Any:
     """Which components have too few points to have factors; never the largest."""
-    least = mixture.loadings.shape[2] + 2
-    lost = moments.counts < least
-    lost[np.argmax(moments.counts)] = False
-    if lost.any():
+    minimum = mixture.loadings.shape[2] + 2
+    removed = moments.counts < minimum
+    removed[np.argmax(moments.counts)] = False
+    if removed.any():
         warn(
-            f"{lost.sum()} of {mixture.n} components kept fewer than n_factors + 2 = {least} "
-            f"points and were removed; pass n_components={mixture.n - lost.sum()} or fewer, or a "
+            f"{removed.sum()} of {mixture.n} components kept fewer than n_factors + 2 = {minimum} "
+            f"points and were removed; pass n_components={mixture.n - removed.sum()} or fewer, or a "
             "smaller n_factors",
             RankWarning,
         )
-    return lost
+    return removed
 
 
 def initial_mixture(
@@ -136,9 +136,9 @@ def initial_mixture(
     seed = int(rng.integers(2**31 - 1))
     clusters = KMeans(n_components, n_init=1, random_state=seed).fit(X).labels_
     parts = [_local_pca(X, clusters == j, n_factors, floor, seed) for j in np.unique(clusters)]
-    means, loadings, left = map(np.stack, zip(*parts, strict=True))
+    means, loadings, residual = map(np.stack, zip(*parts, strict=True))
     weights = np.unique(clusters, return_counts=True)[1] / len(X)
-    noise = np.broadcast_to(weights @ left, left.shape) if tied else left
+    noise = np.broadcast_to(weights @ residual, residual.shape) if tied else residual
     return FactorMixture(weights, means, loadings, np.maximum(noise, floor))
 
 
@@ -160,5 +160,5 @@ def _local_pca(
     local = local / scale
     _, S, axes = randomized_svd(local, n_factors, random_state=seed)
     loadings = axes.T * (S / np.sqrt(len(local)))
-    left = ((local - local @ axes.T @ axes) ** 2).mean(axis=0)
-    return mean, loadings * scale[:, None], left * scale**2
+    residual = ((local - local @ axes.T @ axes) ** 2).mean(axis=0)
+    return mean, loadings * scale[:, None], residual * scale**2

@@ -83,11 +83,11 @@ class FactorMixture:
         noise = rng.standard_normal((count, self.means.shape[1])) * np.sqrt(self.noise[labels])
         return self.positions(Z, labels) + noise, labels
 
-    def without(self, lost: NDArray[np.bool_]) -> "FactorMixture":
+    def without(self, removed: NDArray[np.bool_]) -> "FactorMixture":
         """Without the components where `lost` is true; the others share their weight."""
-        weights = self.weights[~lost]
-        rest = (self.means[~lost], self.loadings[~lost], self.noise[~lost])
-        return FactorMixture(weights / weights.sum(), *rest)
+        weights = self.weights[~removed]
+        kept = (self.means[~removed], self.loadings[~removed], self.noise[~removed])
+        return FactorMixture(weights / weights.sum(), *kept)
 
     def rotated(self) -> "FactorMixture":
         """The same density with factors in a definite order and sign.
@@ -98,10 +98,10 @@ class FactorMixture:
         loadings = np.empty_like(self.loadings)
         for j in range(self.n):
             A = self.loadings[j] / np.sqrt(self.noise[j])[:, None]
-            turned = self.loadings[j] @ np.linalg.svd(A, full_matrices=False)[2].T
-            largest = np.abs(turned).argmax(axis=0)
-            signs = np.sign(turned[largest, np.arange(turned.shape[1])])
-            loadings[j] = turned * np.where(signs == 0, 1.0, signs)
+            rotated = self.loadings[j] @ np.linalg.svd(A, full_matrices=False)[2].T
+            largest = np.abs(rotated).argmax(axis=0)
+            signs = np.sign(rotated[largest, np.arange(rotated.shape[1])])
+            loadings[j] = rotated * np.where(signs == 0, 1.0, signs)
         return FactorMixture(self.weights, self.means, loadings, self.noise)
 
     def n_parameters(self, tied: bool) -> int:

@@ -10,10 +10,10 @@ import numpy as np
 
 from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions
 from manifoldry.density.windows import (
-    Terms,
+    SquaredDistances,
     Windows,
     log_sum,
-    measure,
+    measure_blocks,
     windows_around,
     windows_without,
 )
@@ -33,19 +33,18 @@ class Trial(NamedTuple):
 
     def scaled(self, unit: float, log_unit: float) -> "Trial":
         """In other units of length, which add to every log density."""
-        ell = self.loglikelihood
-        moved = ell.shifted(log_unit)
-        return self._replace(noise=self.noise * unit, loglikelihood=moved)
+        shifted = self.loglikelihood.shifted(log_unit)
+        return self._replace(noise=self.noise * unit, loglikelihood=shifted)
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class WeightedPoints:
     """Distinct points, how often each occurs, and an index to find their neighbors."""
 
     X: Array
     counts: IntArray
     index: NeighborIndex
-    widest: int = 0  # neighbors that are searched for, once
+    max_neighbors: int = 0  # neighbors that are searched for, once
     options: ParzenOptions = DEFAULT_OPTIONS
 
     @property
@@ -59,20 +58,20 @@ class Points:
 
     @cached_property
     def _nearest(self) -> IntArray:
-        if self.widest == 0:
+        if self.max_neighbors == 0:
             return np.empty((self.n, 0), np.intp)
-        return self.index.others(self.X, self.widest).indices
+        return self.index.others(self.X, self.max_neighbors).indices
 
     @cached_property
     def left_out(self) -> tuple[IntArray, IntArray]:
         """Points to leave out, and the others around each, the nearest if they are many."""
-        rows = spread_rows(self.n, self.options.left_out)
-        m = min(self.n - 1, self.options.windows)
+        rows = spread_rows(self.n, self.options.max_left_out)
+        m = min(self.n - 1, self.options.max_windows)
         return rows, self.index.nearest_but(self.X[rows], m, rows)[0]
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeaveOneOut:
     """Points left out one at a time, beside the windows that the other points then have.
 
     A point that is left out is nobody's neighbor either: windows that were stretched towards it
@@ -81,30 +80,30 @@ class LeftOut:
     are left out together, for the same reason.
     """
 
-    terms: Terms
+    distances: SquaredDistances
     log_weights: Array  # (n_left_out, m), of the windows
     counts: IntArray  # (n_left_out,), how often each point occurs
     population: int
     noise_tolerance: float  # of its logarithm, when it is refined
 
     @classmethod
-    def of(cls, points: Points, neighbors: IntArray, d: int) -> "LeftOut":
+    def of(cls, points: WeightedPoints, neighbors: IntArray, d: int) -> "LeaveOneOut":
         """Leave out some of the points (all, if they are few) from windows with `d` axes."""
         rows, others = points.left_out
         rest = points.counts.sum() - points.counts[rows, None]
         log_weights = np.log(points.counts[others] / rest)
-        members, owners, dropped = _without_themselves(rows, others, neighbors)
-        pieces = chain(
+        members, owners, dropped = _exclude_left_out(rows, others, neighbors)
+        blocks = chain(
             windows_around(points.X, neighbors, d),
             _shifted(windows_without(points.X, neighbors, owners, dropped, d), points.n),
         )
-        terms = measure(points.X[rows], members, pieces, (points.n + len(owners), d))
+        distances = measure_blocks(points.X[rows], members, blocks, (points.n + len(owners), d))
         tolerance = points.options.noise_tolerance
-        return cls(terms, log_weights, points.counts[rows], points.n, tolerance)
+        return cls(distances, log_weights, points.counts[rows], points.n, tolerance)
 
     def loglikelihood(self, d: int, noise: float) -> Estimate:
         """Mean log density of the points that were left out."""
-        found = log_sum(self.terms.log_densities(d, noise) + self.log_weights)
+        found = log_sum(self.distances.log_densities(d, noise) + self.log_weights)
         if not np.isfinite(found).all():
             return Estimate(-np.inf)
         weighted = found * self.counts / self.counts.mean()
@@ -133,11 +132,11 @@ class LeftOut:
         return Trial(d, k, noise, self.loglikelihood(d, noise))
 
 
-def search(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
+def search(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
     """The best noise for every number of neighbors and the numbers of axes to try with it."""
     trials = []
     for k, dimensions in grid.items():
-        left_out = LeftOut.of(points, points.neighbors(k), max(dimensions))
+        left_out = LeaveOneOut.of(points, points.neighbors(k), max(dimensions))
         trials += [left_out.best(d, k, noises) for d in dimensions]
     return trials
 
@@ -147,7 +146,7 @@ def candidate_noises(lowest: float, highest: float, steps: int) -> Array:
     return np.geomspace(lowest, max(highest, 2 * lowest), steps)
 
 
-def _without_themselves(
+def _exclude_left_out(
     rows: IntArray, others: IntArray, neighbors: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Windows for every row, new ones in place of those stretched towards it.
@@ -162,17 +161,17 @@ def _without_themselves(
     wanted = position[neighbors[owners, dropped]] * n + owners
     keys = np.arange(len(rows))[:, None] * n + others
     order = np.argsort(keys, axis=None)
-    place = np.searchsorted(keys.ravel()[order], wanted)
-    place = order[np.minimum(place, len(order) - 1)]
-    there = keys.ravel()[place] == wanted
-    owners, dropped, place = owners[there], dropped[there], place[there]
+    found = np.searchsorted(keys.ravel()[order], wanted)
+    found = order[np.minimum(found, len(order) - 1)]
+    there = keys.ravel()[found] == wanted
+    owners, dropped, found = owners[there], dropped[there], found[there]
     members = others.copy()
-    members.ravel()[place] = n + np.arange(len(owners))
+    members.ravel()[found] = n + np.arange(len(owners))
     return members, owners, dropped
 
 
 def _shifted(
-    pieces: Iterable[tuple[slice, Windows]], offset: int
+    blocks: Iterable[tuple[slice, Windows]], offset: int
 ) -> Iterator[tuple[slice, Windows]]:
-    for block, windows in pieces:
+    for block, windows in blocks:
         yield slice(block.start + offset, block.stop + offset), windows

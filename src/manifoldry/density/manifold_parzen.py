@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.density.base import DensityEstimator
-from manifoldry.density.leave_one_out import Points, Trial, candidate_noises, search
+from manifoldry.density.leave_one_out import Trial, WeightedPoints, candidate_noises, search
 from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
 from manifoldry.density.windows import Windows, windows_around
 from manifoldry.exceptions import RankWarning
@@ -121,62 +121,62 @@ class ManifoldParzen(DensityEstimator):
 
     def _learn(self, data: Array) -> WindowMixture:
         points = self._distinct(data)
-        noises, grid = self._noises(points), self._grid(points)
-        points = replace(points, widest=max(grid))
+        noises, grid = self._candidate_noises(points), self._grid(points)
+        points = replace(points, max_neighbors=max(grid))
         trials = _trials(points, grid, noises)
         best = max(trials, key=lambda trial: trial.loglikelihood)
         if self.noise is None and best.noise <= 1.1 * noises[0]:
-            _warn_of_a_plane(best.n_components, points.X.shape[1])
-        mixture, self.truncation_ = self._nearest(_mixed(points, best))
+            _warn_degenerate(best.n_components, points.X.shape[1])
+        mixture, self.truncation_ = self._nearest(_build_mixture(points, best))
         self.n_nearest_ = mixture.n_nearest
         self._store(trials, best)
         return mixture
 
-    def _distinct(self, data: Array) -> Points:
+    def _distinct(self, data: Array) -> WeightedPoints:
         """The distinct rows, in a frame in which squares neither cancel nor overflow."""
         first, counts = np.unique(RowLookup.of(data).identical(data), return_counts=True)
         X = self._points(data[first])
-        return Points(X, counts, choose_index(X), options=self.options or DEFAULT_OPTIONS)
+        return WeightedPoints(X, counts, choose_index(X), options=self.options or DEFAULT_OPTIONS)
 
-    def _grid(self, points: Points) -> dict[int, list[int]]:
+    def _grid(self, points: WeightedPoints) -> dict[int, list[int]]:
         """Numbers of axes to try for every number of neighbors."""
         n_features = points.X.shape[1]
         d = None if self.n_components is None else self._given_components(points)
         if d == 0:
             return {0: [0]}
-        neighbors = self._neighbors(points, least=d or 1)
+        neighbors = self._neighbors(points, minimum=d or 1)
         if d is not None:
             return {k: [d] for k in neighbors}
-        few = {
+        grid = {
             k: [d for d in points.options.dimensions if d <= min(k, n_features)] for k in neighbors
         }
-        return {0: [0], **few}
+        return {0: [0], **grid}
 
-    def _given_components(self, points: Points) -> int:
+    def _given_components(self, points: WeightedPoints) -> int:
         d = check_count("n_components", self.n_components, minimum=0)
         bounds = {"n_features": points.X.shape[1], "the number of distinct rows - 1": points.n - 1}
-        limit, most = min(bounds.items(), key=lambda bound: bound[1])
-        if d > most:
+        limit, bound = min(bounds.items(), key=lambda item: item[1])
+        if d > bound:
             raise ValueError(
-                f"n_components={d} must be at most {limit}={most}; pass n_components={most} or less"
+                f"n_components={d} must be at most {limit}={bound}; pass n_components={bound} or less"
             )
         return d
 
-    def _neighbors(self, points: Points, least: int) -> list[int]:
-        most = points.n - 1
+    def _neighbors(self, points: WeightedPoints, minimum: int) -> list[int]:
+        bound = points.n - 1
         if self.n_neighbors is None:
-            return [k for k in points.options.neighbors if least <= k <= most] or [
-                min(most, 2 * least)
+            return [k for k in points.options.neighbors if minimum <= k <= bound] or [
+                min(bound, 2 * minimum)
             ]
-        k = check_count("n_neighbors", self.n_neighbors, minimum=least)
-        if k > most:
+        k = check_count("n_neighbors", self.n_neighbors, minimum=minimum)
+        if k > bound:
             raise ValueError(
                 f"n_neighbors={k} must be less than the number of distinct rows, {points.n}; "
-                f"pass n_neighbors={most} or fewer"
+                f"pass n_neighbors={bound} or fewer"
             )
         return [k]
 
-    def _noises(self, points: Points) -> Array:
+    def _candidate_noises(self, points: WeightedPoints) -> Array:
         """What to try for the noise, in the frame of the points."""
         unit = self._frame.unit
         if self.noise is not None:
@@ -191,16 +191,17 @@ class ManifoldParzen(DensityEstimator):
             raise ValueError(
                 "all rows of X coincide, so that no noise can be learned; pass a positive noise"
             )
-        widest = float(np.sqrt(points.X.var(axis=0).mean()))
-        return candidate_noises(_least_noise(points), widest, points.options.noise_steps)
+        largest = float(np.sqrt(points.X.var(axis=0).mean()))
+        return candidate_noises(_min_noise(points), largest, points.options.noise_steps)
 
     def _nearest(self, mixture: WindowMixture) -> tuple[WindowMixture, float]:
         """The mixture that sums no more windows than needed, and what that loses."""
         if self.n_nearest is None:
             return mixture.truncated()
         count = min(check_count("n_nearest", self.n_nearest), mixture.n)
-        lost = 0.0 if count == mixture.n else float(mixture.lost(np.array([count]))[0])
-        return replace(mixture, n_nearest=count), lost
+        exact = count == mixture.n
+        error = 0.0 if exact else float(mixture.truncation_errors(np.array([count]))[0])
+        return replace(mixture, n_nearest=count), error
 
     def _store(self, trials: list[Trial], best: Trial) -> None:
         """Evidence, in the units of the data."""
@@ -211,13 +212,13 @@ class ManifoldParzen(DensityEstimator):
         self.noise_, self.loglikelihood_ = best.noise, best.loglikelihood
 
 
-def _trials(points: Points, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
+def _trials(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
     if points.n == 1:  # nobody is left to predict it
         return [Trial(0, 0, float(noises[0]), Estimate(-np.inf))]
     return search(points, grid, noises)
 
 
-def _mixed(points: Points, best: Trial) -> WindowMixture:
+def _build_mixture(points: WeightedPoints, best: Trial) -> WindowMixture:
     d = best.n_components
     needed = 16.0 * points.n * d * points.X.shape[1]
     plan_memory(needed, f"{points.n} windows of {d} axes", "pass a smaller n_components")
@@ -226,13 +227,13 @@ def _mixed(points: Points, best: Trial) -> WindowMixture:
     return WindowMixture(windows, weights, best.noise, points.index, points.n, points.options)
 
 
-def _least_noise(points: Points) -> float:
+def _min_noise(points: WeightedPoints) -> float:
     """The smallest noise to try: far below what separates neighbors."""
     gaps = points.index.others(points.X, 1).distances
-    return float(points.options.least_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
+    return float(points.options.min_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
 
 
-def _warn_of_a_plane(d: int, n_features: int) -> None:
+def _warn_degenerate(d: int, n_features: int) -> None:
     if d == n_features:
         return
     warn(

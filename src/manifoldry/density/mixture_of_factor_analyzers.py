@@ -113,13 +113,13 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _learn(self, data: Array) -> FactorMixture:
         n_components, n_factors = self._counts(data)
         points = self._points(data)
-        rules = self._rules(points)
+        em = self._iteration(points)
         rng = as_generator(self.random_state, unset=0)
         starts = [
-            initial_mixture(points, n_components, n_factors, rules.floor, rules.tied, rng)
+            initial_mixture(points, n_components, n_factors, em.floor, em.tied, rng)
             for _ in range(check_count("n_init", self.n_init))
         ]
-        fits = [rules.run(points, start) for start in starts]
+        fits = [em.run(points, start) for start in starts]
         best = max(fits, key=lambda fit: fit.trace[-1])
         mixture = best.mixture.rotated()
         self._store(best, mixture)
@@ -149,7 +149,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             )
         return n_components, n_factors
 
-    def _rules(self, points: Array) -> ExpectationMaximization:
+    def _iteration(self, points: Array) -> ExpectationMaximization:
         variance = points.var(axis=0)
         floor = check_positive("reg", self.reg) * np.maximum(variance, _TINY * variance.max())
         max_iter, tol = check_count("max_iter", self.max_iter), check_nonnegative("tol", self.tol)
@@ -186,11 +186,11 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def predict(self, X: Any) -> IntArray:
         """The most responsible component of every row, (n_samples,)."""
-        return self._located(self._read(X))[0]
+        return self._assigned(self._read(X))[0]
 
     def local_coordinates(self, X: Any) -> tuple[IntArray, Array]:
         """The most responsible component of every row, and E[z | y] in that component's factors."""
-        return self._located(self._read(X))
+        return self._assigned(self._read(X))
 
     def transform(self, X: Any) -> Array:
         """E[z | y] of every row in its most responsible component, (n_samples, n_factors).
@@ -198,7 +198,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         Coordinates of rows in different components cannot be compared; `local_coordinates` tells
         which component is whose.
         """
-        return self._located(self._read(X))[1]
+        return self._assigned(self._read(X))[1]
 
     def inverse_transform(self, X: Any, labels: Any = None) -> Array:
         """Turn local coordinates into data: μⱼ + Λⱼz.
@@ -216,7 +216,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
             raise ValueError(
                 f"X has {Z.shape[1]} columns; the pieces have {self.n_factors_} factors"
             )
-        points = self._mixture.positions(Z.astype(np.float64), self._checked(labels, len(Z)))
+        points = self._mixture.positions(Z.astype(np.float64), self._check_labels(labels, len(Z)))
         return self._data(points, Z.dtype)
 
     def reconstruct(self, X: Any) -> Array:
@@ -241,13 +241,13 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         drawn, labels = self._mixture.draw(count, as_generator(random_state))
         return self._data(drawn, self._dtype), labels
 
-    def _located(self, data: Array) -> tuple[IntArray, Array]:
+    def _assigned(self, data: Array) -> tuple[IntArray, Array]:
         points = self._points(data)
         labels = self._mixture.log_joint(points).argmax(axis=1)
         Z = self._mixture.local_coordinates(points, labels)
         return labels, Z.astype(data.dtype, copy=False)
 
-    def _checked(self, labels: Any, count: int) -> IntArray:
+    def _check_labels(self, labels: Any, count: int) -> IntArray:
         if labels is None:
             if self.n_components_ > 1:
                 raise ValueError(

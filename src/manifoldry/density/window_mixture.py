@@ -40,15 +40,15 @@ class ParzenOptions:
 
     dimensions: tuple[int, ...] = (1, 2, 3, 5, 8, 12)
     neighbors: tuple[int, ...] = (5, 10, 20, 40)
-    left_out: int = 300
-    windows: int = 2000
-    least_noise: float = 1e-3
+    max_left_out: int = 300
+    max_windows: int = 2000
+    min_noise: float = 1e-3
     noise_steps: int = 12
     noise_tolerance: float = 0.02
-    sum_all: int = 2000
+    max_exact: int = 2000
     first_nearest: int = 100
-    lost: float = 1e-3
-    draws: int = 100
+    max_truncation: float = 1e-3
+    n_draws: int = 100
 
 
 DEFAULT_OPTIONS = ParzenOptions()
@@ -76,9 +76,9 @@ class WindowMixture:
         found = np.empty(len(X))
         for block in row_blocks(len(X), self.n_nearest * (d + 4), budget=2**22):
             members = self._nearest(X[block])
-            terms = self.windows.terms(X[block], members)
+            distances = self.windows.squared_distances(X[block], members)
             weights = self.weights if members is None else self.weights[members]
-            found[block] = log_sum(terms.log_densities(d, self.noise) + np.log(weights))
+            found[block] = log_sum(distances.log_densities(d, self.noise) + np.log(weights))
         return found
 
     def _nearest(self, X: Array) -> IntArray | None:
@@ -99,30 +99,31 @@ class WindowMixture:
 
     def truncated(self) -> tuple["WindowMixture", float]:
         """With as few of the nearest windows as do, and what of the log density those miss."""
-        if self.n <= self.options.sum_all:
+        if self.n <= self.options.max_exact:
             return replace(self, n_nearest=self.n), 0.0
         first = self.options.first_nearest
         counts = first * 2 ** np.arange(np.ceil(np.log2(self.n / first)), dtype=np.intp)
-        lost = self.lost(counts)
-        enough = np.flatnonzero(lost <= self.options.lost)
-        if len(enough) == 0:
+        errors = self.truncation_errors(counts)
+        sufficient = np.flatnonzero(errors <= self.options.max_truncation)
+        if len(sufficient) == 0:
             return replace(self, n_nearest=self.n), 0.0
-        return replace(self, n_nearest=int(counts[enough[0]])), float(lost[enough[0]])
+        i = sufficient[0]
+        return replace(self, n_nearest=int(counts[i])), float(errors[i])
 
-    def lost(self, counts: IntArray) -> Array:
+    def truncation_errors(self, counts: IntArray) -> Array:
         """What of the log density is missed on draws if so many of the nearest windows are summed.
 
         All windows are looked at once, in the order of their distance: Σ over the first of them.
         """
-        draws = self.options.draws
-        points = self.draw(draws, np.random.default_rng(0))
+        n_draws = self.options.n_draws
+        points = self.draw(n_draws, np.random.default_rng(0))
         d = self.windows.variances.shape[1]
-        lost = np.zeros(len(counts))
-        for block in row_blocks(draws, self.n * (d + 6), budget=2**22):
-            terms = self.windows.terms(points[block])
-            logs = terms.log_densities(d, self.noise) + np.log(self.weights)
-            order = np.argsort(terms.across + terms.along.sum(axis=0), axis=1)
+        errors = np.zeros(len(counts))
+        for block in row_blocks(n_draws, self.n * (d + 6), budget=2**22):
+            distances = self.windows.squared_distances(points[block])
+            logs = distances.log_densities(d, self.noise) + np.log(self.weights)
+            order = np.argsort(distances.across + distances.along.sum(axis=0), axis=1)
             logs = np.take_along_axis(logs, order, axis=1)
-            whole = log_sum(logs)
-            lost += [(whole - log_sum(logs[:, :count])).sum() for count in counts]
-        return lost / draws
+            exact = log_sum(logs)
+            errors += [(exact - log_sum(logs[:, :count])).sum() for count in counts]
+        return errors / n_draws

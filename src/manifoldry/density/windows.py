@@ -23,25 +23,25 @@ class Windows:
     batch: int = 2**17  # numbers that points of a batch of windows have, few enough for the cache
 
     @classmethod
-    def join(cls, pieces: Iterable[tuple[slice, "Windows"]]) -> "Windows":
+    def join(cls, blocks: Iterable[tuple[slice, "Windows"]]) -> "Windows":
         """All windows of pieces that come in order."""
-        parts = [windows for _, windows in pieces]
+        parts = [windows for _, windows in blocks]
         return cls(
             np.concatenate([part.centers for part in parts]),
             np.concatenate([part.axes for part in parts]),
             np.concatenate([part.variances for part in parts]),
         )
 
-    def terms(self, X: Array, members: IntArray | None = None) -> "Terms":
+    def squared_distances(self, X: Array, members: IntArray | None = None) -> "SquaredDistances":
         """What the density at `X` needs, for all windows or some for every row, (n_query, m)."""
         n, d = self.variances.shape
         if members is not None:
-            return measure(X, members, [(slice(0, n), self)], (n, d))
+            return measure_blocks(X, members, [(slice(0, n), self)], (n, d))
         across, along = np.empty((len(X), n)), np.empty((d, len(X), n))
         for block in row_blocks(n, len(X) * X.shape[1], self.batch):
             squares, projected = self.squares(block, X)
             across[:, block], along[:, :, block] = squares.T, projected.T
-        return Terms(across, along, self.variances.T, None, X.shape[1])
+        return SquaredDistances(across, along, self.variances.T, None, X.shape[1])
 
     def squares(self, some: slice | IntArray, points: Array) -> tuple[Array, Array]:
         """Squared distances from the planes of some windows, (w, r), and along axes, (w, r, d).
@@ -95,7 +95,7 @@ def principal_axes(steps: Array, d: int, no_extent: float = NO_EXTENT) -> tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class SquaredDistances:
     """Squared distances of points from the planes of windows, and squares along their axes."""
 
     across: Array  # (n_query, m), from the plane of all axes
@@ -123,27 +123,27 @@ class Terms:
         return values if self.members is None else values.take(self.members)
 
 
-def measure(
+def measure_blocks(
     X: Array,
     members: IntArray,
-    pieces: Iterable[tuple[slice, Windows]],
+    blocks: Iterable[tuple[slice, Windows]],
     shape: tuple[int, int],
-) -> Terms:
+) -> SquaredDistances:
     """Terms of `X` for windows that come in pieces, (n_windows, d) in all, so that few are kept."""
     n, d = shape
     across, along = np.empty(members.shape), np.empty((d, *members.shape))
-    variances, places = np.empty((d, n)), Places.of(members, n)
-    for block, windows in pieces:
+    variances, occurrences = np.empty((d, n)), Occurrences.of(members, n)
+    for block, windows in blocks:
         variances[:, block] = windows.variances.T
-        for some, rows, columns in places.batches(block, X.shape[1], windows.batch):
+        for some, rows, columns in occurrences.batches(block, X.shape[1], windows.batch):
             squares, projected = windows.squares(some, X[rows])
             across[rows, columns] = squares
             along[:, rows, columns] = np.moveaxis(projected, 2, 0)
-    return Terms(across, along, variances, members, X.shape[1])
+    return SquaredDistances(across, along, variances, members, X.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
+class Occurrences:
     """Rows and columns of a table of windows, (n_query, m), at which every window stands."""
 
     rows: IntArray  # by window
@@ -151,14 +151,14 @@ class Places:
     starts: IntArray  # (n + 1,), of every window in these
 
     @classmethod
-    def of(cls, members: IntArray, n: int) -> "Places":
+    def of(cls, members: IntArray, n: int) -> "Occurrences":
         """Places of n windows."""
         order = np.argsort(members, axis=None, kind="stable")
         starts = np.append(0, np.cumsum(np.bincount(members.ravel(), minlength=n)))
         return cls(*np.divmod(order, members.shape[1]), starts)
 
     def batches(
-        self, block: slice, n_features: int, numbers: int
+        self, block: slice, n_features: int, budget: int
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Windows of the block that occur, as counted from its start, with their places, (w, r).
 
@@ -170,7 +170,7 @@ class Places:
         sizes = np.ceil(np.log2(np.maximum(counts, 1))).astype(np.intp)
         for size in np.unique(sizes[counts > 0]):
             alike = np.flatnonzero((sizes == size) & (counts > 0))
-            for part in row_blocks(len(alike), 2**size * n_features, numbers):
+            for part in row_blocks(len(alike), 2**size * n_features, budget):
                 some = alike[part]
                 within = np.minimum(np.arange(2**size), counts[some, None] - 1)
                 at = starts[some, None] + within

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import expm
 
 from manifoldry.lie.flow import Flow, flow_of
-from manifoldry.lie.pairs import products
+from manifoldry.lie.pairs import gram_matrix
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -50,14 +50,14 @@ class AmountSearch:
     G: Array
     penalty: float = 0.0
     ray_steps: int = 64
-    signed_up_to: int = 3
-    lowest: int = 2
-    equal: float = 0.1
-    nothing: float = 1e-3
-    good: float = 0.01
-    table: int = 4096
+    max_signed: int = 3
+    n_lowest: int = 2
+    equal_fraction: float = 0.1
+    equal_change: float = 1e-3
+    good_fit: float = 0.01
+    values_per_pair: int = 4096
     newton_steps: int = 15
-    accurate: float = 1e-7
+    step_tol: float = 1e-7
 
     @cached_property
     def flow(self) -> Flow:
@@ -65,22 +65,23 @@ class AmountSearch:
         return flow_of(self.G)
 
     @np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are tried, and not taken
-    def find(self, X: Array, Y: Array, reach: Array) -> Array:
+    def find(self, X: Array, Y: Array, max_amounts: Array) -> Array:
         """Amounts up to about `reach`, (n_generators,), of every pair.
 
         Of minima that are about equally good, as for a pattern that has turned full circle, the
         one closest to zero is taken.
         """
-        found, values = self._minima(X, Y, reach)
-        enough = (1 + self.equal) * values.min(axis=0) + self.nothing * ((Y - X) ** 2).sum(axis=1)
-        size = np.linalg.norm(found / np.where(reach > 0, reach, 1.0), axis=2)
-        chosen = np.where(values <= enough, size, np.inf).argmin(axis=0)
+        found, values = self._minima(X, Y, max_amounts)
+        change = ((Y - X) ** 2).sum(axis=1)
+        acceptable = (1 + self.equal_fraction) * values.min(axis=0) + self.equal_change * change
+        size = np.linalg.norm(found / np.where(max_amounts > 0, max_amounts, 1.0), axis=2)
+        chosen = np.where(values <= acceptable, size, np.inf).argmin(axis=0)
         return np.asarray(found[chosen, np.arange(len(X))])
 
-    def improve(self, X: Array, Y: Array, reach: Array, amounts: Array) -> Array:
+    def improve(self, X: Array, Y: Array, max_amounts: Array, amounts: Array) -> Array:
         """The best amounts known or found, so that no pair is worse off than with `amounts`."""
-        found, values = self._minima(X, Y, reach)
-        known = self.polish(X, Y, amounts)
+        found, values = self._minima(X, Y, max_amounts)
+        known = self.gauss_newton(X, Y, amounts)
         found = np.concatenate([found, known[None]])
         values = np.vstack([values, self.values(X, Y, known)])
         return np.asarray(found[values.argmin(axis=0), np.arange(len(X))])
@@ -89,87 +90,92 @@ class AmountSearch:
         """The objective of every pair."""
         return self._values(Y, self.flow.move(X, amounts), amounts)
 
-    def polish(self, X: Array, Y: Array, amounts: Array) -> Array:
+    def gauss_newton(self, X: Array, Y: Array, amounts: Array) -> Array:
         """Damped Gauss–Newton steps, each pair by itself, none of which makes a pair worse."""
         amounts, damping, active = amounts.copy(), np.full(len(X), 1e-4), np.arange(len(X))
-        value, slope, curvature = self._derivatives(X, Y, amounts)
+        value, gradient, curvature = self._derivatives(X, Y, amounts)
         for _ in range(self.newton_steps):
-            step = self._short(_damped_steps(slope, curvature, damping[active]))
+            step = self._limited(_damped_steps(gradient, curvature, damping[active]))
             trial = amounts[active] + step
             found = self._derivatives(X[active], Y[active], trial)
             better = found[0] <= value
             amounts[active[better]] = trial[better]
             damping[active] *= np.where(better, 0.1, 10.0)
-            for old, new in zip((value, slope, curvature), found, strict=True):
+            for old, new in zip((value, gradient, curvature), found, strict=True):
                 old[better] = new[better]
-            left = np.abs(step).max(axis=1) > self.accurate * np.abs(trial).max(axis=1)
-            active, value, slope, curvature = (
-                active[left],
-                value[left],
-                slope[left],
-                curvature[left],
+            unconverged = np.abs(step).max(axis=1) > self.step_tol * np.abs(trial).max(axis=1)
+            active, value, gradient, curvature = (
+                active[unconverged],
+                value[unconverged],
+                gradient[unconverged],
+                curvature[unconverged],
             )
             if not len(active):
                 break
         return amounts
 
-    def _short(self, step: Array) -> Array:
+    def _limited(self, step: Array) -> Array:
         """Steps cut to a length within which a row turns no further than to the next minimum."""
         length = np.abs(step) @ self.flow.norms
         return step / np.maximum(1.0, length)[:, None]
 
     def _derivatives(self, X: Array, Y: Array, amounts: Array) -> tuple[Array, Array, Array]:
         """Of every pair the objective, half its slope and half its Gauss–Newton curvature."""
-        Z, slopes = self.flow.tangents(X, amounts)
-        K = self.penalty * products(self.G)
-        slope = np.einsum("inr,nr->ni", slopes, Z - Y) + amounts @ K
-        curvature = np.einsum("inr,jnr->nij", slopes, slopes) + K
-        return self._values(Y, Z, amounts), slope, curvature
+        Z, derivatives = self.flow.tangents(X, amounts)
+        K = self.penalty * gram_matrix(self.G)
+        gradient = np.einsum("inr,nr->ni", derivatives, Z - Y) + amounts @ K
+        curvature = np.einsum("inr,jnr->nij", derivatives, derivatives) + K
+        return self._values(Y, Z, amounts), gradient, curvature
 
     def _values(self, Y: Array, Z: Array, amounts: Array) -> Array:
-        size = np.einsum("ni,ij,nj->n", amounts, products(self.G), amounts)
+        size = np.einsum("ni,ij,nj->n", amounts, gram_matrix(self.G), amounts)
         return ((Z - Y) ** 2).sum(axis=1) + self.penalty * size
 
-    def _minima(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
+    def _minima(self, X: Array, Y: Array, max_amounts: Array) -> tuple[Array, Array]:
         """Amounts at a few promising minima of every pair, and the objective there."""
-        blocks = [self._minima_of(X[b], Y[b], reach) for b in row_blocks(len(X), self.table)]
+        blocks = [
+            self._minima_of(X[b], Y[b], max_amounts)
+            for b in row_blocks(len(X), self.values_per_pair)
+        ]
         found, values = zip(*blocks, strict=True)
         return np.concatenate(found, axis=1), np.concatenate(values, axis=1)
 
-    def _minima_of(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
-        table, places = self._on_rays(X, Y, reach)
-        distances = np.linalg.norm(places / np.where(reach > 0, reach, 1.0), axis=1)
-        unmoved = ((Y - X) ** 2).sum(axis=1)
-        chosen = _promising(table, distances, unmoved, self.lowest)
+    def _minima_of(self, X: Array, Y: Array, max_amounts: Array) -> tuple[Array, Array]:
+        table, grid = self._minima_on_rays(X, Y, max_amounts)
+        distances = np.linalg.norm(grid / np.where(max_amounts > 0, max_amounts, 1.0), axis=1)
+        value_at_zero = ((Y - X) ** 2).sum(axis=1)
+        chosen = _candidates(table, distances, value_at_zero, self.n_lowest)
         known = np.isfinite(np.take_along_axis(table, chosen, axis=0))
-        found = places[chosen]  # (n_minima, n_pairs, n_generators)
+        found = grid[chosen]  # (n_minima, n_pairs, n_generators)
         values = np.full(known.shape, np.inf)
         for k in range(len(found)):
             # Once a pair is well explained, only smaller amounts are of interest.
             smaller = np.linalg.norm(found[k], axis=1) < np.linalg.norm(found[0], axis=1)
-            rows = np.flatnonzero(known[k] & ((values[0] > self.good * unmoved) | smaller))
-            found[k, rows] = self.polish(X[rows], Y[rows], found[k, rows])
+            rows = np.flatnonzero(
+                known[k] & ((values[0] > self.good_fit * value_at_zero) | smaller)
+            )
+            found[k, rows] = self.gauss_newton(X[rows], Y[rows], found[k, rows])
             values[k, rows] = self.values(X[rows], Y[rows], found[k, rows])
         return found, values
 
-    def _on_rays(self, X: Array, Y: Array, reach: Array) -> tuple[Array, Array]:
+    def _minima_on_rays(self, X: Array, Y: Array, max_amounts: Array) -> tuple[Array, Array]:
         """The objective of every pair where it is lowest on rays from zero, infinite elsewhere.
 
         Returns a table (n_places, n_pairs) and the amounts of its places, zero being the first.
         """
-        unmoved = ((Y - X) ** 2).sum(axis=1)
-        tables: list[Array] = [unmoved[None].copy()]
-        places: list[Array] = [np.zeros((1, len(self.G)))]
-        for direction in _directions(len(self.G), self.signed_up_to):
-            ray, found = self._along(X, Y, direction * reach)
-            before = np.vstack([unmoved[None], found[:-1]])
-            beyond = np.vstack([found[1:], np.full((1, len(X)), np.inf)])
-            tables[0][0, found[0] < unmoved] = np.inf
-            tables.append(np.where((found < before) & (found <= beyond), found, np.inf))
-            places.append(ray)
-        return np.vstack(tables), np.vstack(places)
+        value_at_zero = ((Y - X) ** 2).sum(axis=1)
+        tables: list[Array] = [value_at_zero[None].copy()]
+        grid: list[Array] = [np.zeros((1, len(self.G)))]
+        for direction in _directions(len(self.G), self.max_signed):
+            ray, found = self._values_along(X, Y, direction * max_amounts)
+            before = np.vstack([value_at_zero[None], found[:-1]])
+            after = np.vstack([found[1:], np.full((1, len(X)), np.inf)])
+            tables[0][0, found[0] < value_at_zero] = np.inf
+            tables.append(np.where((found < before) & (found <= after), found, np.inf))
+            grid.append(ray)
+        return np.vstack(tables), np.vstack(grid)
 
-    def _along(self, X: Array, Y: Array, end: Array) -> tuple[Array, Array]:
+    def _values_along(self, X: Array, Y: Array, end: Array) -> tuple[Array, Array]:
         """Amounts on the way from zero to `end`, and the objective of all pairs at each."""
         A = np.tensordot(end, self.G, axes=1)
         steps = int(min(self.ray_steps, np.ceil(np.linalg.norm(A, 2)) + 1))
@@ -181,13 +187,13 @@ class AmountSearch:
         return ray, np.array(values)
 
 
-def _directions(q: int, signed_up_to: int) -> Array:
-    if q <= signed_up_to:
+def _directions(q: int, max_signed: int) -> Array:
+    if q <= max_signed:
         return np.array([signs for signs in product((-1.0, 0.0, 1.0), repeat=q) if any(signs)])
     return np.vstack([np.eye(q), -np.eye(q)])
 
 
-def _promising(table: Array, distances: Array, unmoved: Array, count: int) -> IntArray:
+def _candidates(table: Array, distances: Array, value_at_zero: Array, count: int) -> IntArray:
     """Of every pair the lowest places of the table, and the nearest that explains half as much.
 
     Where minima are equally low, how near a place of the grid happens to be decides which look
@@ -195,14 +201,14 @@ def _promising(table: Array, distances: Array, unmoved: Array, count: int) -> In
     """
     lowest = np.argsort(table, axis=0, kind="stable")[:count]
     best = table.min(axis=0)
-    low = table <= (best + np.maximum(unmoved, best)) / 2
+    low = table <= (best + np.maximum(value_at_zero, best)) / 2
     nearest = np.where(low, distances[:, None], np.inf).argmin(axis=0)
     return np.vstack([lowest, nearest])
 
 
-def _damped_steps(slope: Array, curvature: Array, damping: Array) -> Array:
+def _damped_steps(gradient: Array, curvature: Array, damping: Array) -> Array:
     """Steps of all pairs; one that nothing moves, such as x = 0, stays where it is."""
     size = np.einsum("nii->ni", curvature).max(axis=1)
     ridge = np.where(size > 0, (damping + 1e-14) * size, 1.0)
-    damped = curvature + ridge[:, None, None] * np.eye(slope.shape[1])
-    return np.asarray(-np.linalg.solve(damped, slope[:, :, None])[:, :, 0])
+    damped = curvature + ridge[:, None, None] * np.eye(gradient.shape[1])
+    return np.asarray(-np.linalg.solve(damped, gradient[:, :, None])[:, :, 0])

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize
 
 from manifoldry.lie.amounts import AmountSearch
-from manifoldry.lie.pairs import Pairs, normalized, products
+from manifoldry.lie.pairs import Pairs, gram_matrix, normalized
 from manifoldry.util.typing import Array
 
 
@@ -28,7 +28,7 @@ def alternate(
     pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
 ) -> Solution:
     """Minimize over amounts and over generators in turn; the objective never rises."""
-    amounts = annealed(pairs, first_amounts(pairs, n_generators, rng))
+    amounts = annealed_amounts(pairs, initial_amounts(pairs, n_generators, rng))
     G, amounts = normalized(best_generators(pairs, amounts), amounts)
     trace = [pairs.first_order(G, amounts)]
     for _ in range(max_iter):
@@ -43,7 +43,7 @@ def alternate(
 def best_amounts(pairs: Pairs, G: Array) -> Array:
     """The exact minimizer over amounts, a small least squares problem for every pair."""
     directions = np.stack([pairs.X @ each.T for each in G])  # (n_generators, n_pairs, r)
-    normal = np.einsum("inr,jnr->nij", directions, directions) + pairs.penalty * products(G)
+    normal = np.einsum("inr,jnr->nij", directions, directions) + pairs.penalty * gram_matrix(G)
     right = np.einsum("inr,nr->ni", directions, pairs.Y - pairs.X)
     return np.asarray(np.linalg.solve(normal, right[:, :, None])[:, :, 0])
 
@@ -62,13 +62,13 @@ def best_generators(pairs: Pairs, amounts: Array, rounding: float = 1e-13) -> Ar
     return np.ascontiguousarray(stacked.reshape(q, r, r).transpose(0, 2, 1))
 
 
-def first_amounts(
+def initial_amounts(
     pairs: Pairs,
     n_generators: int,
     rng: np.random.Generator,
     *,
     power_steps: int = 15,
-    spare: int = 4,
+    oversampling: int = 4,
 ) -> Array:
     """Leading left singular vectors of the rows (y − x)xᵀ, x whitened: a start by moments.
 
@@ -77,16 +77,16 @@ def first_amounts(
     """
     change, X = pairs.Y - pairs.X, whitened(pairs)
     r = X.shape[1]
-    V = rng.standard_normal((min(n_generators + spare, r * r), r, r))
+    V = rng.standard_normal((min(n_generators + oversampling, r * r), r, r))
     for _ in range(power_steps):
         amounts = np.column_stack([((X @ each.T) * change).sum(axis=1) for each in V])
         amounts = np.linalg.qr(amounts)[0]
         V = np.stack([(change * column[:, None]).T @ X for column in amounts.T])
-    turn = eigh(products(V))[1]
-    return np.asarray(amounts @ turn[:, ::-1][:, :n_generators])
+    vectors = eigh(gram_matrix(V))[1]
+    return np.asarray(amounts @ vectors[:, ::-1][:, :n_generators])
 
 
-def annealed(
+def annealed_amounts(
     pairs: Pairs,
     amounts: Array,
     penalties: tuple[float, ...] = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001),
@@ -113,7 +113,7 @@ def whitened(pairs: Pairs) -> Array:
     return pairs.X @ (V / np.sqrt(np.maximum(values, 0) + pairs.penalty))
 
 
-_REFUSED = 1e30  # value of operators whose exponential overflows
+_OVERFLOW_VALUE = 1e30  # value of operators whose exponential overflows
 
 
 Start: TypeAlias = tuple[Array, Array]
@@ -133,29 +133,31 @@ def refine(
 
     When all pairs have found their amounts, others are looked for `margin` times as far out.
     """
-    G, amounts = min((_searched(pairs, *each) for each in starts), key=lambda s: pairs.value(*s))
+    G, amounts = min(
+        (_search_amounts(pairs, *each) for each in starts), key=lambda s: pairs.value(*s)
+    )
     trace, converged = [pairs.value(G, amounts)], False
     for _ in range(rounds):
         G, amounts, converged = descend(pairs, G, amounts, max_iter, tol)
         G, amounts = normalized(G, amounts)
-        reach = margin * np.abs(amounts).max(axis=0)
-        amounts = AmountSearch(G, pairs.penalty).improve(pairs.X, pairs.Y, reach, amounts)
+        max_amounts = margin * np.abs(amounts).max(axis=0)
+        amounts = AmountSearch(G, pairs.penalty).improve(pairs.X, pairs.Y, max_amounts, amounts)
         trace.append(pairs.value(G, amounts))
         if trace[-2] - trace[-1] <= tol * trace[-2]:
             return Solution(*normalized(G, amounts), np.array(trace), converged)
     return Solution(*normalized(G, amounts), np.array(trace), False)
 
 
-def _searched(
-    pairs: Pairs, G: Array, amounts: Array, beyond: float = 2.0, most: float = 0.9
+def _search_amounts(
+    pairs: Pairs, G: Array, amounts: Array, factor: float = 2.0, quantile: float = 0.9
 ) -> tuple[Array, Array]:
     """The same generators with amounts of all pairs looked for anew, farther out than so far.
 
     That is this many times as far as the fraction `most` of them is: first-order amounts of single
     pairs can be far too large, and beyond the true ones lie those that turn full circle.
     """
-    reach = beyond * np.quantile(np.abs(amounts), most, axis=0)
-    return G, AmountSearch(G, pairs.penalty).find(pairs.X, pairs.Y, reach)
+    max_amounts = factor * np.quantile(np.abs(amounts), quantile, axis=0)
+    return G, AmountSearch(G, pairs.penalty).find(pairs.X, pairs.Y, max_amounts)
 
 
 def midpoint_start(
@@ -177,10 +179,10 @@ def midpoint_start(
     length = np.linalg.norm(pairs.X + pairs.Y, axis=1)
     size = np.linalg.norm(pairs.Y - pairs.X, axis=1) / np.where(length > 0, length, 1.0)
     count = max(int(fraction * len(size)), per_feature * pairs.X.shape[1])
-    least = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:count]
+    smallest = np.argsort(np.where(size > 0, size, np.inf), kind="stable")[:count]
     middle = midpoints(pairs)
-    some = Pairs(middle.X[least], middle.Y[least], pairs.penalty)
-    G = alternate(some, n_generators, max_iter, tol, rng).G
+    subset = Pairs(middle.X[smallest], middle.Y[smallest], pairs.penalty)
+    G = alternate(subset, n_generators, max_iter, tol, rng).G
     return G, best_amounts(middle, G)
 
 
@@ -194,23 +196,23 @@ def descend(
     pairs: Pairs, G: Array, amounts: Array, max_iter: int, tol: float
 ) -> tuple[Array, Array, bool]:
     """L-BFGS in generators and amounts, in units in which all of them matter alike."""
-    units, unit = Units.of(pairs, G, amounts), pairs.value(G, amounts) or 1.0
+    preconditioner, unit = Preconditioner.of(pairs, G, amounts), pairs.value(G, amounts) or 1.0
 
     def objective(packed: Array) -> tuple[float, Array]:
-        value, by_G, by_amounts = pairs.gradient(*units.unpack(packed))
+        value, by_G, by_amounts = pairs.gradient(*preconditioner.unpack(packed))
         if not np.isfinite(value):
-            return _REFUSED, np.zeros_like(packed)
-        return value / unit, units.pull(by_G, by_amounts) / unit
+            return _OVERFLOW_VALUE, np.zeros_like(packed)
+        return value / unit, preconditioner.gradient_of(by_G, by_amounts) / unit
 
     options: dict[str, Any] = {"maxiter": max_iter, "ftol": tol, "gtol": 0.0, "maxcor": 20}
     found = minimize(
-        objective, units.pack(G, amounts), jac=True, method="L-BFGS-B", options=options
+        objective, preconditioner.pack(G, amounts), jac=True, method="L-BFGS-B", options=options
     )
-    return *units.unpack(found.x), bool(found.nit < max_iter)
+    return *preconditioner.unpack(found.x), bool(found.nit < max_iter)
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class Preconditioner:
     """A change of variables after which the curvature is near the identity to first order.
 
     Generators act on rows: Gᵢ is multiplied by the root of the second moment of αᵢx; an amount is
@@ -219,35 +221,37 @@ class Units:
 
     roots: Array  # (n_generators, r, r)
     inverse: Array
-    lengths: Array  # (n_pairs, n_generators)
+    amount_scales: Array  # (n_pairs, n_generators)
 
     @classmethod
-    def of(cls, pairs: Pairs, G: Array, amounts: Array) -> Units:
+    def of(cls, pairs: Pairs, G: Array, amounts: Array) -> Preconditioner:
         """Units for descending from here."""
         middle = (pairs.X + pairs.Y) / 2
         roots, inverse = [], []
         for column in amounts.T:
             Z = column[:, None] * middle
             values, V = eigh(Z.T @ Z + pairs.penalty * (column @ column) * np.eye(Z.shape[1]))
-            size = np.sqrt(np.maximum(values, 1e-12 * values[-1]) / pairs.moved)
+            size = np.sqrt(np.maximum(values, 1e-12 * values[-1]) / pairs.total_change)
             size[size == 0] = 1.0  # no pair has any amount of this generator
             roots.append((V * size) @ V.T)
             inverse.append((V / size) @ V.T)
         moves = [np.linalg.norm(middle @ each.T, axis=1) for each in G]
-        lengths = np.stack(moves, axis=1) / np.sqrt(pairs.moved)
-        lengths[lengths == 0] = 1.0
-        return cls(np.array(roots), np.array(inverse), lengths)
+        amount_scales = np.stack(moves, axis=1) / np.sqrt(pairs.total_change)
+        amount_scales[amount_scales == 0] = 1.0
+        return cls(np.array(roots), np.array(inverse), amount_scales)
 
     def pack(self, G: Array, amounts: Array) -> Array:
         """All variables in one vector."""
-        return np.concatenate([(G @ self.roots).ravel(), (amounts * self.lengths).ravel()])
+        return np.concatenate([(G @ self.roots).ravel(), (amounts * self.amount_scales).ravel()])
 
     def unpack(self, packed: Array) -> tuple[Array, Array]:
         """Generators and amounts."""
         cut = self.roots.size
         H, scaled = packed[:cut].reshape(self.roots.shape), packed[cut:]
-        return H @ self.inverse, scaled.reshape(self.lengths.shape) / self.lengths
+        return H @ self.inverse, scaled.reshape(self.amount_scales.shape) / self.amount_scales
 
-    def pull(self, by_G: Array, by_amounts: Array) -> Array:
+    def gradient_of(self, by_G: Array, by_amounts: Array) -> Array:
         """Gradient by the packed variables."""
-        return np.concatenate([(by_G @ self.inverse).ravel(), (by_amounts / self.lengths).ravel()])
+        return np.concatenate(
+            [(by_G @ self.inverse).ravel(), (by_amounts / self.amount_scales).ravel()]
+        )

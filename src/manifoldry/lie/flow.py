@@ -36,7 +36,7 @@ class Flow(ABC):
         """Largest singular value of each generator."""
         return np.array([np.linalg.norm(G, 2) for G in self.G])
 
-    def move_alike(self, X: Array, amount: Array) -> Array:
+    def move_by(self, X: Array, amount: Array) -> Array:
         """The same amount, (n_generators,), for all rows: one exponential serves them."""
         return X @ expm(np.tensordot(amount, self.G, axes=1)).T
 
@@ -57,7 +57,7 @@ def flow_of(G: Array, condition: float = 1e4) -> Flow:
 class EigenFlow(Flow):
     """One generator G = VΛV⁻¹: exp(αG)x = V·(e^{αλ} ∘ V⁻¹x), two products for all rows together."""
 
-    close: float = 1e-5  # eigenvalues times amounts that differ by less are equal in quotients
+    equal_tol: float = 1e-5  # eigenvalues times amounts that differ by less are equal in quotients
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
@@ -69,8 +69,8 @@ class EigenFlow(Flow):
     def condition(self) -> float:
         """Condition number of the eigenvectors; infinite where there are not enough of them."""
         with np.errstate(all="ignore"):
-            found = float(np.linalg.cond(self.eigen[1]))
-        return found if np.isfinite(found) else np.inf
+            condition = float(np.linalg.cond(self.eigen[1]))
+        return condition if np.isfinite(condition) else np.inf
 
     @cached_property
     def inverse(self) -> Array:
@@ -83,30 +83,30 @@ class EigenFlow(Flow):
         return self.eigen[0].imag >= 0
 
     @cached_property
-    def twice(self) -> Array:
+    def multiplicity(self) -> Array:
         """How many eigenvalues each of the kept ones stands for."""
         return np.where(self.eigen[0][self.kept].imag > 0, 2.0, 1.0)
 
     @cached_property
-    def into(self) -> Array:
+    def to_eigenbasis(self) -> Array:
         """Rows of V⁻¹ kept, transposed: real parts, then imaginary parts."""
         kept = self.inverse[self.kept]
         return np.hstack([kept.real.T, kept.imag.T])
 
     @cached_property
-    def back(self) -> Array:
+    def from_eigenbasis(self) -> Array:
         """Columns of V kept, transposed: what turns real and imaginary parts into rows."""
-        kept = self.eigen[1][:, self.kept] * self.twice
+        kept = self.eigen[1][:, self.kept] * self.multiplicity
         return np.vstack([kept.real.T, -kept.imag.T])
 
     def coordinates(self, X: Array) -> Array:
         """V⁻¹x for every row, the kept entries."""
-        real, imaginary = np.split(X @ self.into, 2, axis=1)
+        real, imaginary = np.split(X @ self.to_eigenbasis, 2, axis=1)
         return real + 1j * imaginary
 
     def move(self, X: Array, amounts: Array) -> Array:
         U = self.coordinates(X) * np.exp(amounts * self.eigen[0][self.kept])
-        return np.hstack([U.real, U.imag]) @ self.back
+        return np.hstack([U.real, U.imag]) @ self.from_eigenbasis
 
     def tangents(self, X: Array, amounts: Array) -> tuple[Array, Array]:
         Z = self.move(X, amounts)
@@ -118,19 +118,21 @@ class EigenFlow(Flow):
         (values, V), kept = self.eigen, self.kept
         U, W = self.coordinates(X), weights @ V.real + 1j * (weights @ V.imag)
         half = np.exp(amounts * values / 2)
-        grown = half**2
+        exponentials = half**2
         gap = values[:, None] - values[kept]
-        close = np.abs(gap) * np.abs(amounts).max(initial=0.0) < self.close
-        S = ((W * grown).T @ U - W.T @ (U * grown[:, kept])) / np.where(close, 1.0, gap)
+        close = np.abs(gap) * np.abs(amounts).max(initial=0.0) < self.equal_tol
+        S = (W * exponentials).T @ U - W.T @ (U * exponentials[:, kept])
+        S /= np.where(close, 1.0, gap)
         S[close] = ((W * half * amounts).T @ (U * half[:, kept]))[close]
-        return np.ascontiguousarray((self.inverse.T @ (S * self.twice) @ V[:, kept].T).real)[None]
+        gradient = self.inverse.T @ (S * self.multiplicity) @ V[:, kept].T
+        return np.ascontiguousarray(gradient.real)[None]
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesFlow(Flow):
     """Any generators: the power series of the exponential, in steps short enough for its digits."""
 
-    longest_step: float = 4.0  # norm of an operator whose series loses no more than two digits
+    max_step_norm: float = 4.0  # norm of an operator whose series loses no more than two digits
 
     def move(self, X: Array, amounts: Array) -> Array:
         steps, degree, amounts = self._plan(amounts)
@@ -142,7 +144,7 @@ class SeriesFlow(Flow):
         steps, degree, amounts = self._plan(amounts)
         rows = np.concatenate([X[None], np.zeros((len(self.G), *X.shape))])
         for _ in range(steps):
-            rows = self._step_with_slopes(rows, amounts, degree)
+            rows = self._step_with_derivatives(rows, amounts, degree)
         return rows[0], rows[1:] / steps
 
     def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
@@ -150,28 +152,28 @@ class SeriesFlow(Flow):
         starts = [X]
         for _ in range(steps - 1):
             starts.append(np.sum(self._terms(starts[-1], amounts, degree), axis=0))
-        gradient = np.zeros_like(self._joined)  # (q·r, r): of Gᵢᵀ below those of Gⱼᵀ
+        gradient = np.zeros_like(self._stacked)  # (q·r, r): of Gᵢᵀ below those of Gⱼᵀ
         for start in reversed(starts):
             terms, adjoint = self._terms(start, amounts, degree), weights
             for k in range(degree, 0, -1):  # term k is A/k times term k − 1
-                gradient += _spread(terms[k - 1], amounts / k).T @ adjoint
-                adjoint = weights + _spread(adjoint, amounts / k) @ self._joined_transposed
+                gradient += _row_kron(terms[k - 1], amounts / k).T @ adjoint
+                adjoint = weights + _row_kron(adjoint, amounts / k) @ self._stacked_transposed
             weights = adjoint
         return gradient.reshape(self.G.shape).transpose(0, 2, 1)
 
     @cached_property
-    def _joined(self) -> Array:
+    def _stacked(self) -> Array:
         """All Gᵢᵀ below each other: what rows are multiplied with from the right."""
         return self.G.transpose(0, 2, 1).reshape(-1, self.G.shape[1])
 
     @cached_property
-    def _joined_transposed(self) -> Array:
+    def _stacked_transposed(self) -> Array:
         return self.G.reshape(-1, self.G.shape[1])
 
     def _plan(self, amounts: Array) -> tuple[int, int, Array]:
         """Number of steps, degree of the series, and the amounts of one step."""
         norm = float((np.abs(amounts) @ self.norms).max(initial=0.0))
-        steps = max(1, int(np.ceil(norm / self.longest_step)))
+        steps = max(1, int(np.ceil(norm / self.max_step_norm)))
         term, degree = 1.0, 0
         while term > 1e-17 or degree < 2:
             degree += 1
@@ -182,21 +184,21 @@ class SeriesFlow(Flow):
         """Aᵏx/k! for k = 0 to `degree`."""
         terms = [X]
         for k in range(1, degree + 1):
-            terms.append(_spread(terms[-1], amounts / k) @ self._joined)
+            terms.append(_row_kron(terms[-1], amounts / k) @ self._stacked)
         return terms
 
-    def _step_with_slopes(self, rows: Array, amounts: Array, degree: int) -> Array:
+    def _step_with_derivatives(self, rows: Array, amounts: Array, degree: int) -> Array:
         """One step of rows and of their derivatives, (1 + q, n_rows, r), by the step's amounts."""
         term, out = rows, rows.copy()
         for k in range(1, degree + 1):
-            slopes = np.stack([term[0] @ each.T for each in self.G]) / k
-            term = _spread(term, amounts / k) @ self._joined
-            term[1:] += slopes
+            derivatives = np.stack([term[0] @ each.T for each in self.G]) / k
+            term = _row_kron(term, amounts / k) @ self._stacked
+            term[1:] += derivatives
             out += term
         return out
 
 
-def _spread(X: Array, amounts: Array) -> Array:
+def _row_kron(X: Array, amounts: Array) -> Array:
     """Rows times each of their amounts, side by side: (…, n_rows, n_generators · r)."""
-    spread = amounts[:, :, None] * X[..., None, :]
-    return spread.reshape(*X.shape[:-1], amounts.shape[1] * X.shape[-1])
+    products = amounts[:, :, None] * X[..., None, :]
+    return products.reshape(*X.shape[:-1], amounts.shape[1] * X.shape[-1])

@@ -23,7 +23,12 @@ class Basis:
 
     @classmethod
     def of(
-        cls, X: Array, Y: Array, most: int, rng: np.random.Generator, exact_up_to: int = 4096
+        cls,
+        X: Array,
+        Y: Array,
+        max_directions: int,
+        rng: np.random.Generator,
+        exact_up_to: int = 4096,
     ) -> Basis:
         """The leading directions of both sides of the pairs, `most` at most.
 
@@ -34,16 +39,16 @@ class Basis:
             _, S, Vt = svd(rows, full_matrices=False)
         else:
             seed = int(rng.integers(2**31))
-            _, S, Vt = randomized_svd(rows, most, random_state=seed)
-        kept = min(most, int((S / S[0] > max(rows.shape) * np.finfo(float).eps).sum()))
+            _, S, Vt = randomized_svd(rows, max_directions, random_state=seed)
+        kept = min(max_directions, int((S / S[0] > max(rows.shape) * np.finfo(float).eps).sum()))
         energy = float((S[:kept] ** 2).sum() / (rows**2).sum())
         return cls(Vt[:kept].copy(), min(1.0, energy))
 
-    def shrink(self, X: Array) -> Array:
+    def coordinates(self, X: Array) -> Array:
         """Coordinates of rows in the basis."""
         return X @ self.directions.T
 
-    def change(self, X: Array, before: Array, after: Array) -> Array:
+    def move(self, X: Array, before: Array, after: Array) -> Array:
         """Rows `X` whose coordinates move; whatever of them lies outside the basis stays."""
         return X + (after - before) @ self.directions
 
@@ -62,7 +67,7 @@ class Pairs:
     penalty: float
 
     @property
-    def moved(self) -> float:
+    def total_change(self) -> float:
         """Σ‖y − x‖²."""
         return float(((self.Y - self.X) ** 2).sum())
 
@@ -73,26 +78,26 @@ class Pairs:
 
     def first_order(self, G: Array, amounts: Array) -> float:
         """The objective with 1 + A in place of exp(A)."""
-        moved = sum(amounts[:, i, None] * (self.X @ G[i].T) for i in range(len(G)))
-        return self._total(self.X + moved - self.Y, G, amounts)
+        change = sum(amounts[:, i, None] * (self.X @ G[i].T) for i in range(len(G)))
+        return self._total(self.X + change - self.Y, G, amounts)
 
     def gradient(self, G: Array, amounts: Array) -> tuple[float, Array, Array]:
         """The objective with the true exponential, and its gradients by `G` and the amounts."""
-        flow, unit = flow_of(G), 2 / self.moved
-        Z, slopes = flow.tangents(self.X, amounts)
+        flow, unit = flow_of(G), 2 / self.total_change
+        Z, derivatives = flow.tangents(self.X, amounts)
         residual = Z - self.Y
         by_G = flow.pullback(self.X, amounts, residual)
         by_G += self.penalty * np.tensordot(amounts.T @ amounts, G, axes=1)
-        by_amounts = np.einsum("inr,nr->ni", slopes, residual)
-        by_amounts += self.penalty * amounts @ products(G)
+        by_amounts = np.einsum("inr,nr->ni", derivatives, residual)
+        by_amounts += self.penalty * amounts @ gram_matrix(G)
         return self._total(residual, G, amounts), unit * by_G, unit * by_amounts
 
     def _total(self, residual: Array, G: Array, amounts: Array) -> float:
-        size = ((amounts.T @ amounts) * products(G)).sum()
-        return float((residual**2).sum() + self.penalty * size) / self.moved
+        size = ((amounts.T @ amounts) * gram_matrix(G)).sum()
+        return float((residual**2).sum() + self.penalty * size) / self.total_change
 
 
-def products(G: Array) -> Array:
+def gram_matrix(G: Array) -> Array:
     """Inner products of generators, as vectors of their entries."""
     flat = G.reshape(len(G), -1)
     return flat @ flat.T
@@ -118,7 +123,7 @@ def common_unit(X: Array, Y: Array) -> float:
     return max(power_of_two_scale(X), power_of_two_scale(Y))
 
 
-def refuse_still(X: Array, Y: Array) -> None:
+def check_moving(X: Array, Y: Array) -> None:
     """Refuse pairs from which nothing can be learned."""
     if not X.any():
         raise ValueError(
@@ -131,10 +136,10 @@ def refuse_still(X: Array, Y: Array) -> None:
         )
 
 
-def explained(X: Array, Y: Array, moved: Array) -> float:
+def explained_fraction(X: Array, Y: Array, transformed: Array) -> float:
     """Fraction of Σ‖y − x‖² that moving the rows accounts for."""
     change = float(((Y - X) ** 2).sum())
-    left = float(((Y - moved) ** 2).sum())
+    left = float(((Y - transformed) ** 2).sum())
     return 1.0 - left / change if change else 1.0
 
 

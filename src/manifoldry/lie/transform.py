@@ -13,7 +13,14 @@ from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.fitting import Solution, alternate, midpoint_start, refine
 from manifoldry.lie.flow import flow_of
-from manifoldry.lie.pairs import Basis, Pairs, as_amounts, common_unit, explained, refuse_still
+from manifoldry.lie.pairs import (
+    Basis,
+    Pairs,
+    as_amounts,
+    check_moving,
+    common_unit,
+    explained_fraction,
+)
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,
@@ -148,11 +155,11 @@ class LieTransform(BaseEstimator):
         X, Y = self._read(X, Y, reset=True)
         unit = common_unit(X, Y)
         X, Y = X / unit, Y / unit
-        refuse_still(X, Y)
-        basis = Basis.of(X, Y, self._most_directions(X), rng)
-        pairs = self._pairs(basis.shrink(X), basis.shrink(Y))
+        check_moving(X, Y)
+        basis = Basis.of(X, Y, self._max_directions(X), rng)
+        pairs = self._pairs(basis.coordinates(X), basis.coordinates(Y))
         self._store(basis, self._solve(pairs, rng))
-        self.loss_ = 1.0 - explained(X, Y, self._moved(X, self.amounts_))
+        self.loss_ = 1.0 - explained_fraction(X, Y, self._transformed(X, self.amounts_))
         return self
 
     def apply(self, X: Any, amount: Any) -> Array:
@@ -172,13 +179,13 @@ class LieTransform(BaseEstimator):
         amounts = as_amounts(amount, len(X), len(self._flow.G))
         unit = power_of_two_scale(X)
         with np.errstate(over="ignore", invalid="ignore"):
-            moved = unit * self._moved(X / unit, amounts)
-        if not np.isfinite(moved).all():
+            transformed = unit * self._transformed(X / unit, amounts)
+        if not np.isfinite(transformed).all():
             raise ValueError(
                 f"amounts up to {np.abs(amounts).max():.3g} take the rows beyond the range of "
                 "floating point; pass smaller amounts (those of training are in amounts_)"
             )
-        return moved.astype(X.dtype, copy=False)
+        return transformed.astype(X.dtype, copy=False)
 
     def estimate(
         self, X: Any, Y: Any, *, largest: float | None = None, return_residual: bool = False
@@ -207,10 +214,10 @@ class LieTransform(BaseEstimator):
         X, Y = self._read(X, Y, reset=False)
         unit = common_unit(X, Y)
         X, Y = X / unit, Y / unit
-        amounts = self._estimated(X, Y, largest)
+        amounts = self._estimate_amounts(X, Y, largest)
         if not return_residual:
             return amounts
-        return amounts, unit * np.linalg.norm(Y - self._moved(X, amounts), axis=1)
+        return amounts, unit * np.linalg.norm(Y - self._transformed(X, amounts), axis=1)
 
     def score(self, X: Any, Y: Any) -> float:
         """Fraction of the change from `X` to `Y` that the best amounts explain.
@@ -223,7 +230,7 @@ class LieTransform(BaseEstimator):
         X, Y = self._read(X, Y, reset=False)
         unit = common_unit(X, Y)
         X, Y = X / unit, Y / unit
-        return explained(X, Y, self._moved(X, self._estimated(X, Y, None)))
+        return explained_fraction(X, Y, self._transformed(X, self._estimate_amounts(X, Y, None)))
 
     @property
     def generators_(self) -> Array:
@@ -256,11 +263,11 @@ class LieTransform(BaseEstimator):
     def _read_one(self, X: Any) -> Array:
         return np.asarray(check_data(self, X, reset=False, accept_sparse=False))
 
-    def _most_directions(self, X: Array, default: int = 256) -> int:
+    def _max_directions(self, X: Array, default: int = 256) -> int:
         if self.n_components is None:
             return min(default, X.shape[1])
-        most = check_count("n_components", self.n_components)
-        return int(check_at_most("n_components", most, X.shape[1], "n_features"))
+        count = check_count("n_components", self.n_components)
+        return int(check_at_most("n_components", count, X.shape[1], "n_features"))
 
     def _pairs(self, X: Array, Y: Array) -> Pairs:
         n, r = X.shape
@@ -298,21 +305,23 @@ class LieTransform(BaseEstimator):
                 ConvergenceWarning,
             )
 
-    def _estimated(self, X: Array, Y: Array, largest: float | None, beyond: float = 2.0) -> Array:
+    def _estimate_amounts(
+        self, X: Array, Y: Array, largest: float | None, factor: float = 2.0
+    ) -> Array:
         """Amounts as large as asked for, or `beyond` times the training pairs'."""
         if largest is None:
-            reach = beyond * np.abs(self.amounts_).max(axis=0)
+            max_amounts = factor * np.abs(self.amounts_).max(axis=0)
         else:
-            reach = np.full(len(self._flow.G), check_positive("largest", largest))
-        X, Y = self._basis.shrink(X), self._basis.shrink(Y)
-        return AmountSearch(self._flow.G).find(X, Y, reach)
+            max_amounts = np.full(len(self._flow.G), check_positive("largest", largest))
+        X, Y = self._basis.coordinates(X), self._basis.coordinates(Y)
+        return AmountSearch(self._flow.G).find(X, Y, max_amounts)
 
-    def _moved(self, X: Array, amounts: Array) -> Array:
+    def _transformed(self, X: Array, amounts: Array) -> Array:
         """Rows moved by amounts of their own; by one exponential if they are all the same."""
-        before = self._basis.shrink(X.astype(np.float64))
+        before = self._basis.coordinates(X.astype(np.float64))
         if len(X) and not np.ptp(amounts, axis=0).any():
-            after = self._flow.move_alike(before, amounts[0])
+            after = self._flow.move_by(before, amounts[0])
         else:
             blocks = row_blocks(len(X), 8 * before.shape[1])
             after = np.vstack([self._flow.move(before[b], amounts[b]) for b in blocks])
-        return self._basis.change(X, before, after)
+        return self._basis.move(X, before, after)
