@@ -1,4 +1,4 @@
-"""Sets of known dimension, and the methods that every test of all of them runs over."""
+"""Data sets of known dimension, and all methods as a parametrization."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def pytest_generate_tests(metafunc):
 
 
 def _chosen(metafunc):
-    """Whether a test has chosen its methods itself."""
+    """Whether a test parametrizes `method` itself."""
     marks = metafunc.definition.iter_markers("parametrize")
     return any("method" in mark.args[0] for mark in marks)
 

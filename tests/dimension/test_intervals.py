@@ -1,4 +1,4 @@
-"""Intervals hold what the method finds on average about as often as they say."""
+"""Intervals cover the mean estimate about as often as they should."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ DRAW = {
 METHODS = [two_nn, maximum_likelihood, correlation_dimension, local_pca, diffusion_slope]
 
 
-# Every method and every kind of data in every test run, all pairs of them with the slow ones.
+# Each method and each data set in all runs, all combinations with the slow tests.
 PAIRS = [
     pytest.param(method, name, marks=[] if i == j % len(DRAW) else pytest.mark.slow)
     for i, name in enumerate(DRAW)
@@ -34,36 +34,36 @@ PAIRS = [
 
 @pytest.mark.parametrize(("method", "name"), PAIRS)
 def test_coverage(method, name):
-    """Of 50 intervals at 95 %, 42 or fewer hold the mean three times in a thousand."""
+    """Of 50 intervals at 95 %, 42 or fewer cover the mean with a probability of 0.3 %."""
     found = [method(DRAW[name](seed)).value for seed in range(50)]
     mean, spread = np.mean(found), np.std(found)
-    held = sum(value.low <= mean <= value.high for value in found)
-    said = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
-    assert held > 42
-    assert 0.75 < said / spread < 1.8
+    covered = sum(value.low <= mean <= value.high for value in found)
+    stated = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
+    assert covered > 42
+    assert 0.75 < stated / spread < 1.8
 
 
 def test_ratios_of_neighbors_are_not_independent():
-    """Estimates from n points scatter by more than 1/√n, since neighbors share their distance."""
+    """Estimates from n points vary by more than 1/√n, since neighbors share distances."""
     found = [two_nn(cube(2, 400, seed), fit="likelihood").value for seed in range(150)]
     spread = np.log(found).std()
-    said = np.mean([np.log(value.high / value.low) / 2 / 1.96 for value in found])
+    stated = np.mean([np.log(value.high / value.low) / 2 / 1.96 for value in found])
     assert spread > 1.15 / np.sqrt(400)
-    assert 0.9 < said / spread < 1.3
+    assert 0.9 < stated / spread < 1.3
 
 
 @pytest.mark.parametrize("method", [correlation_dimension, diffusion_slope])
 def test_coverage_of_sampled_pairs(method):
-    """With pairs of a few points only, intervals are as much wider as estimates scatter."""
+    """With the pairs of few points, intervals widen as much as the estimates vary."""
     found = [method(cube(2, 400, seed), max_rows=60, random_state=seed).value for seed in range(60)]
     mean, spread = np.mean(found), np.std(found)
-    said = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
-    assert 0.7 < said / spread < 1.6
+    stated = np.mean([(value.high - value.low) / 2 / 1.96 for value in found])
+    assert 0.7 < stated / spread < 1.6
     assert sum(value.low <= mean <= value.high for value in found) > 51
 
 
-def test_shares_of_pca_near_the_threshold_leave_the_count_open():
-    """Two directions hold 95 % of the variance in truth: chance decides between 2 and 3."""
+def test_pca_fractions_near_the_threshold_widen_the_interval():
+    """The true fraction of two directions is exactly 95 %, so both 2 and 3 are possible."""
     scale = np.sqrt([0.5, 0.45, 0.05])
     found = [
         pca_dimension(np.random.default_rng(seed).normal(size=(500, 3)) * scale).value

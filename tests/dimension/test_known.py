@@ -1,4 +1,4 @@
-"""Estimates where the dimension is known, and what must not change them."""
+"""Estimates on data of known dimension, and their invariances."""
 
 import numpy as np
 import pytest
@@ -18,10 +18,10 @@ from manifoldry.dimension import (
 
 from .conftest import cube, roll, sphere
 
-CLOSE = [two_nn, maximum_likelihood, correlation_dimension, local_pca]
+LOCAL = [two_nn, maximum_likelihood, correlation_dimension, local_pca]
 
 
-@pytest.mark.parametrize("estimate", CLOSE)
+@pytest.mark.parametrize("estimate", LOCAL)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_cubes(estimate, seed):
     """Within 10 % in two dimensions and 20 % in five, at 2000 points."""
@@ -30,7 +30,7 @@ def test_cubes(estimate, seed):
     assert abs(float(estimate(cube(5, seed=seed))) - 5) < 1
 
 
-@pytest.mark.parametrize("estimate", CLOSE)
+@pytest.mark.parametrize("estimate", LOCAL)
 def test_curved_surfaces(estimate):
     assert abs(float(estimate(sphere(2))) - 2) < 0.15
     assert abs(float(estimate(roll())) - 2) < 0.2
@@ -40,19 +40,19 @@ def test_two_nn_by_likelihood():
     assert abs(float(two_nn(cube(2), fit="likelihood")) - 2) < 0.15
 
 
-def test_the_average_of_inverses_takes_k_minus_1():
-    """With k − 2 two dimensions would come out as 1.78 at k = 10; on a sphere nothing is low."""
+def test_average_of_inverses_uses_k_minus_1():
+    """With k − 2 the estimate at k = 10 would be 1.78; a sphere has no boundary bias."""
     found = maximum_likelihood(sphere(2, 4000), n_neighbors=(10, 10))
     assert abs(float(found) - 2) < 0.06
 
 
-def test_one_point_by_itself_takes_k_minus_2():
-    """Its mean over points is then that of the dimension; with k − 1 it would be 2.25."""
+def test_single_point_uses_k_minus_2():
+    """The mean over points is then unbiased; with k − 1 it would be 2.25."""
     found = maximum_likelihood(sphere(2, 4000), n_neighbors=(10, 10))
     assert abs(np.mean(found.per_point) - 2) < 0.06
 
 
-def test_local_pca_is_hardly_lowered_by_high_dimensions():
+def test_local_pca_has_little_bias_in_high_dimensions():
     """Ten and twenty dimensions, from twenty neighbors."""
     assert abs(float(local_pca(cube(10, 1000))) - 10) < 0.5
     normal = np.random.default_rng(0).normal(size=(1000, 20))
@@ -60,7 +60,7 @@ def test_local_pca_is_hardly_lowered_by_high_dimensions():
 
 
 def test_diffusion_slope():
-    """Its bias is documented: low where there are edges, high where the data bend."""
+    """Its documented bias: downward with a boundary, upward with curvature."""
     assert abs(float(diffusion_slope(cube(1))) - 1) < 0.1
     assert abs(float(diffusion_slope(cube(2))) - 2) < 0.3
     assert abs(float(diffusion_slope(sphere(2))) - 2) < 0.1
@@ -70,7 +70,7 @@ def test_diffusion_slope():
     assert 2.3 < float(diffusion_slope(torus)) < 2.5
 
 
-def test_the_elbow_unrolls_what_pca_does_not():
+def test_elbow_unrolls_what_pca_does_not():
     X = roll(1000)
     methods = (residual_variance_elbow, pca_dimension, gram_rank)
     assert [round(m(X)) for m in methods] == [2, 3, 3]
@@ -79,11 +79,11 @@ def test_the_elbow_unrolls_what_pca_does_not():
     assert [round(m(line)) for m in methods] == [1, 1, 1]
 
 
-def test_a_closed_surface_takes_one_more_coordinate():
+def test_closed_surface_needs_one_more_coordinate():
     assert round(residual_variance_elbow(sphere(2, 1000))) == 3
 
 
-def test_digits_lie_between_what_has_been_published():
+def test_digits_agree_with_published_values():
     """Around ten: 8 to 11 by neighbors, far fewer than the 64 pixels."""
     X = load_digits().data
     assert 8 < float(two_nn(X)) < 10.5
@@ -91,7 +91,7 @@ def test_digits_lie_between_what_has_been_published():
     assert 9 < float(local_pca(X)) < 12.5
 
 
-def test_per_point_tells_a_plane_from_a_cube():
+def test_per_point_separates_a_plane_from_a_cube():
     X = cube(5, 1000)
     X[:500, 2:] = 0
     X[500:] += 10
@@ -101,13 +101,13 @@ def test_per_point_tells_a_plane_from_a_cube():
         assert abs(rest - 5) < 0.9
 
 
-def test_noise_is_counted_up_close():
+def test_small_scales_include_noise():
     X = np.column_stack([cube(2), np.zeros((2000, 8))])
     noisy = X + 0.01 * np.random.default_rng(1).normal(size=X.shape)
     assert float(two_nn(noisy)) > 2 * float(two_nn(X))
 
 
-# ---------------------------------------------------------------- what must not matter
+# ---------------------------------------------------------------- invariances
 
 
 def transformed(X):
@@ -136,11 +136,11 @@ def test_extreme_scales(method, sheet):
     plain = method(sheet)
     for factor in (1e-150, 1e150):
         assert abs(float(method(sheet * factor)) - float(plain)) < 1e-6
-    far = (sheet + 1e8) - 1e8  # what is left of the data's digits
+    far = (sheet + 1e8) - 1e8  # the digits that remain after the shift
     assert abs(float(method(sheet + 1e8)) - float(method(far))) < 1e-4
 
 
-def test_the_same_seed_gives_the_same_figures(sheet):
+def test_same_seed_gives_same_estimates(sheet):
     X = np.repeat(sheet, 5, axis=0) + 0.01 * np.random.default_rng(0).normal(size=(1500, 4))
     for method in (two_nn, correlation_dimension, diffusion_slope, residual_variance_elbow):
         one, same, other = (method(X, random_state=seed).value for seed in (1, 1, 2))

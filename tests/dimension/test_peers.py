@@ -1,4 +1,4 @@
-"""The same figures as scikit-dimension and scikit-learn where the definitions agree."""
+"""The same values as scikit-dimension and scikit-learn where definitions agree."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def test_two_nn(X):
 
 @sets
 def test_maximum_likelihood(X):
-    """Theirs is of one k; ours averages over a range of them."""
+    """scikit-dimension uses one k, manifoldry averages over a range."""
     for k in (10, 20):
         theirs = skdim.id.MLE().fit(X, n_neighbors=k)
         assert float(maximum_likelihood(X, n_neighbors=(k, k))) == pytest.approx(
@@ -59,10 +59,10 @@ def test_maximum_likelihood(X):
 @sets
 @pytest.mark.parametrize("ranks", [(10, 20), (5, 30)])
 def test_correlation_dimension(X, ranks):
-    """The median is often a distance of two points, and whether that is below it is rounding.
+    """A median radius often equals the distance of a pair, and rounding decides if it is below.
 
-    We never count it, which by brute force gives the same to all digits; scikit-dimension counts
-    it or not: one pair in thousands.
+    manifoldry never counts such a pair, in exact agreement with brute force; scikit-dimension may
+    count it: one pair in thousands.
     """
     D = cdist(X, X)
     r1, r2 = (np.median(np.sort(D, axis=1)[:, k]) for k in ranks)
@@ -75,17 +75,17 @@ def test_correlation_dimension(X, ranks):
 
 @sets
 def test_local_pca(X):
-    """Their neighborhoods leave the point itself out, so theirs are given with it.
+    """scikit-dimension's neighborhoods exclude the point itself, so they are passed with it.
 
-    Their participation ratio is that of the sample; ours is corrected for its size, which is
-    undone here: Σλ²/(Σλ)² of a sample is (f − 1)(f + 2)/f² / (d + 2/f) + 1/f.
+    Its participation ratio is that of the sample; manifoldry corrects it for the sample size, which
+    is reverted here: Σλ²/(Σλ)² of a sample is (f − 1)(f + 2)/f² / (d + 2/f) + 1/f.
     """
     k = f = 20
     neighbors = NearestNeighbors(n_neighbors=k + 1).fit(X).kneighbors(X)[1]
     ratio = skdim.id.lPCA(ver="participation_ratio").fit_pw(X, neighbors, n_neighbors=k)
     ours = local_pca(X, n_neighbors=k).per_point
     sample = 1 / ((f - 1) * (f + 2) / f**2 / (ours + 2 / f) + 1 / f)
-    inside = ours > 1.01  # where the correction was not cut off
+    inside = ours > 1.01  # where the correction was not clipped
     np.testing.assert_allclose(sample[inside], ratio.dimension_pw_[inside], rtol=1e-7)
     fraction = skdim.id.lPCA(ver="ratio", alphaRatio=0.9).fit_pw(X, neighbors, n_neighbors=k)
     counted = local_pca(X, n_neighbors=k, fraction=0.9)

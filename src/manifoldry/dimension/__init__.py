@@ -1,4 +1,4 @@
-"""How many dimensions data have, by distances, variances and unrolling, and why those differ."""
+"""Estimates of intrinsic dimension, and a report that explains why they differ."""
 
 from manifoldry.dimension.estimate import estimate_dimension
 from manifoldry.dimension.local_pca import local_pca

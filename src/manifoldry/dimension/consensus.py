@@ -1,4 +1,4 @@
-"""What estimates of dimension say together: a consensus, a range, and what tells them apart."""
+"""The consensus of all dimension estimates, its range, and reasons why estimates differ."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,35 +10,65 @@ from manifoldry.dimension.profile import ScaleProfile
 from manifoldry.dimension.result import MANY_TIES, Dimension
 from manifoldry.util.typing import Array
 
-# Methods that look at small neighborhoods, and can be expected to agree.
+# Methods that use small neighborhoods, whose estimates should agree.
 LOCAL_METHODS = ("two_nn", "maximum_likelihood", "correlation_dimension", "local_pca")
-_DENSITY_WEIGHTED = "correlation_dimension"  # counts pairs, most of which are in the densest part
+_DENSITY_WEIGHTED = "correlation_dimension"  # counts pairs, most of which are in dense regions
 
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """All estimates of one data set, with what tells them apart."""
+    """All estimates of one data set, and the quantities that explain their differences.
+
+    Parameters
+    ----------
+    estimates : dict of str to Dimension
+        The estimate of each method.
+    profile : ScaleProfile
+        The dimension at increasing scales.
+    n_distinct, n_samples : int
+        Number of distinct points and of samples.
+    n_connected : int
+        Number of connected components of the neighbor graph.
+    local_dimensions : array of shape (n_known,)
+        Smoothed dimension around each distinct point; empty if unknown.
+    tied_fraction : float
+        Fraction of points whose two nearest neighbors are equally distant.
+    recall : float
+        Fraction of the true neighbors that the neighbor search found.
+    n_features : float
+        Number of features; infinite if only a graph was given.
+    min_decrease : float
+        Smallest relative decrease of the dimension with the scale that is reported.
+    min_variation : float
+        Smallest ratio of local dimensions, 95th to 5th percentile, that is reported.
+    min_boundary_bias : float
+        Smallest relative excess of local PCA over neighbor distances that is reported.
+    max_agreement_ratio : float
+        Largest ratio of estimates that counts as agreement.
+    many_ties : float
+        Largest `tied_fraction` that is not reported.
+    """
 
     estimates: dict[str, Dimension]
     profile: ScaleProfile
     n_distinct: int
     n_samples: int
     n_connected: int
-    local_dimensions: Array  # inverse-averaged dimension around every point; empty where unknown
-    tied_fraction: float  # fraction of points whose two nearest neighbors are equally far
-    recall: float  # fraction of their neighbors that were found
-    n_features: float  # infinite where only a graph was given
-    min_decrease: float = 0.15  # relative fall with the scale that is worth a word
-    min_variation: float = 1.6  # ratio of local dimensions, 95th to 5th percentile, that is
-    edge_bias_threshold: float = 0.08  # by which local PCA exceeds the methods that edges lower
-    max_agreement_ratio: float = 1.15  # ratio of estimates up to which there is nothing to explain
+    local_dimensions: Array
+    tied_fraction: float
+    recall: float
+    n_features: float
+    min_decrease: float = 0.15
+    min_variation: float = 1.6
+    min_boundary_bias: float = 0.08
+    max_agreement_ratio: float = 1.15
     many_ties: float = MANY_TIES
 
     @classmethod
     def of(
         cls, data: DistinctPoints, estimates: dict[str, Dimension], profile: ScaleProfile
     ) -> "Consensus":
-        """Gather what the explanation looks at."""
+        """Compute the diagnostics from the data and the estimates."""
         distances = data.nearest(2)[1]
         return cls(
             estimates,
@@ -54,15 +84,15 @@ class Consensus:
 
     @cached_property
     def local_estimates(self) -> list[float]:
-        """What the methods that look at neighborhoods say."""
+        """Values of the methods that use small neighborhoods."""
         found = [float(self.estimates[name]) for name in LOCAL_METHODS if name in self.estimates]
         return found or [float(next(iter(self.estimates.values())))]
 
     @property
     def dimension(self) -> int:
-        """Beyond the noise, where there is some to be seen, else the middle of the close methods.
+        """The dimension above the noise scale if there is noise, else the median of local methods.
 
-        The elbow has a say where it is clear: edges do not lower it.
+        The elbow of the residual variance is included if it is clear: it has no boundary bias.
         """
         if self.dimension_above_noise is not None:
             return max(1, round(self.dimension_above_noise))
@@ -71,17 +101,16 @@ class Consensus:
 
     @cached_property
     def local_range(self) -> tuple[float, float] | None:
-        """Low and high local dimensions, where these differ by more than edges and chance do."""
+        """5th and 95th percentile of the local dimensions, or None if they are close."""
         if len(self.local_dimensions) == 0:
             return None
         low, high = (float(value) for value in np.percentile(self.local_dimensions, [5, 95]))
-        return (
-            (low, high) if high >= self.min_variation * low and round(low) < round(high) else None
-        )
+        varies = high >= self.min_variation * low and round(low) < round(high)
+        return (low, high) if varies else None
 
     @property
     def range_values(self) -> list[float]:
-        """What a range has to cover; where the dimension varies, not the densest part alone."""
+        """Values that the range covers."""
         if self.local_range is None:
             return [self.dimension, *self.local_estimates]
         even_methods = [
@@ -93,17 +122,17 @@ class Consensus:
 
     @property
     def low(self) -> int:
-        """The lower end of the range, a whole number."""
+        """Lower end of the range."""
         return max(1, round(min(self.range_values)))
 
     @property
     def high(self) -> int:
-        """The upper end of the range, a whole number."""
+        """Upper end of the range."""
         return round(max(self.range_values))
 
     @cached_property
     def decreases(self) -> bool:
-        """Whether the dimension is clearly lower at larger scales than at the smallest."""
+        """Whether the dimension is significantly lower at larger scales than at the smallest."""
         values = self.profile.values
         if len(values) < 3:
             return False
@@ -112,14 +141,14 @@ class Consensus:
 
     @cached_property
     def decreases_by_noise(self) -> bool:
-        """Whether the fall is that of noise: some directions are there, but hardly extend."""
+        """Whether noise explains the decrease: local PCA finds directions of small variance."""
         if not self.decreases or "local_pca" not in self.estimates:
             return self.decreases
         return float(self.estimates["local_pca"]) < 0.95 * float(self.profile.values[0])
 
     @cached_property
     def dimension_above_noise(self) -> float | None:
-        """The dimension beyond the scale of the noise: on the plateau, or of the whole."""
+        """Mean dimension at scales above the noise; None without noise or without such scales."""
         if not self.decreases_by_noise:
             return None
         values = [float(value) for value in self.profile.values]
@@ -131,13 +160,13 @@ class Consensus:
 
     @property
     def noise_scale(self) -> int:
-        """The scale beyond the noise: that of the plateau, else the last one."""
+        """Index of the first scale above the noise: start of the plateau, else the last scale."""
         first, values = self.profile.plateau, [float(value) for value in self.profile.values]
         return first if first and self._levels_off(values, first) else len(values) - 1
 
     @staticmethod
     def _levels_off(values: list[float], first: int) -> bool:
-        """Whether a plateau is much flatter than the way to it: edges lower all scales alike."""
+        """Whether the plateau is much flatter than the decrease before it; boundary bias is not."""
         triple = values[first : first + 3]
         within = np.log(max(triple) / min(triple)) / 2
         before = np.log(values[0] / np.mean(triple)) / (first + 1)
@@ -145,38 +174,35 @@ class Consensus:
 
     @property
     def elbow(self) -> int | None:
-        """Coordinates that the unrolled map needs, where maps of parts of the points agree."""
+        """Elbow of the residual variance, or None if subsets of the points disagree."""
         found = self.estimates.get("residual_variance_elbow")
         if found is None or found.value.high - found.value.low > 1:
             return None
         return round(float(found))
 
     @cached_property
-    def edge_bias(self) -> tuple[float, float] | None:
-        """What neighbor distances say and what local PCA says, where edges part the two."""
+    def boundary_bias(self) -> tuple[float, float] | None:
+        """Dimension by neighbor distances and by local PCA, if the boundary explains the gap."""
         names = [name for name in ("two_nn", "maximum_likelihood") if name in self.estimates]
         values = self.profile.values
-        decline = len(values) > 2 and values[-1] < (1 - self.edge_bias_threshold) * values[0]
+        decline = len(values) > 2 and values[-1] < (1 - self.min_boundary_bias) * values[0]
         if "local_pca" not in self.estimates or not names or self.decreases_by_noise or not decline:
             return None
         by_distance = float(np.mean([float(self.estimates[name]) for name in names]))
         by_variance = float(self.estimates["local_pca"])
-        return (
-            (by_distance, by_variance)
-            if by_variance > (1 + self.edge_bias_threshold) * by_distance
-            else None
-        )
+        biased = by_variance > (1 + self.min_boundary_bias) * by_distance
+        return (by_distance, by_variance) if biased else None
 
     @property
     def max_resolvable(self) -> float:
-        """About the largest dimension that ratios of neighbor distances can tell with n points."""
+        """Approximate largest dimension that neighbor distances of n points resolve, 2·log₁₀ n."""
         return 2 * float(np.log10(self.n_distinct))
 
 
 def smoothed_dimensions(data: DistinctPoints, estimates: dict[str, Dimension]) -> Array:
-    """Dimension around every distinct point, inverses averaged with its neighbors'.
+    """Dimension around each distinct point, its inverse averaged over the point and its neighbors.
 
-    A single neighborhood says little; twenty of them tell apart 2 and 5 dimensions.
+    The dimension at a single point is too noisy; the average over twenty separates 2 from 5.
     """
     found = next(
         (estimates[m].per_point for m in ("local_pca", "maximum_likelihood") if m in estimates),

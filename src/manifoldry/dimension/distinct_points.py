@@ -1,4 +1,4 @@
-"""Distinct points and their neighbors: what the estimators of dimension look at."""
+"""The input of the dimension estimators: distinct points, their neighbors and their variances."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,18 +23,18 @@ _EUCLIDEAN = ("euclidean", "l2")
 
 @dataclass(frozen=True, eq=False)
 class LinearSpectrum:
-    """Fractions of the variance along the principal axes, with what each point contributes.
+    """Fractions of the variance along the principal axes, with the contribution of each point.
 
     Parameters
     ----------
     fractions : array of shape (k,)
-        Fraction of the whole variance along every axis, largest first.
-    parts : array of shape (n_rows, k)
-        Squared coordinates of every point, as fractions of the mean squared distance to the center.
-    lengths : array of shape (n_rows,)
+        Fraction of the total variance along each axis, largest first.
+    contributions : array of shape (n_rows, k)
+        Squared coordinates of each point, divided by the mean squared distance to the center.
+    squared_distances : array of shape (n_rows,)
         Squared distances to the center, divided by their mean.
-    all_there_are : int
-        Number of axes that data of this shape can have.
+    max_rank : int
+        Largest number of axes that data of this shape can have.
     """
 
     fractions: Array
@@ -44,7 +44,7 @@ class LinearSpectrum:
 
     @classmethod
     def of(cls, X: Matrix, *, max_rows: int = 10_000, max_axes: int = 300) -> "LinearSpectrum":
-        """Decompose the Gram matrix of the data, or of a sample of them, always the same."""
+        """Decompose the Gram matrix of the data, or of a fixed random sample of `max_rows` rows."""
         rng = np.random.default_rng(0)
         if X.shape[0] > max_rows:
             X = X[np.sort(rng.choice(X.shape[0], max_rows, replace=False))]
@@ -60,13 +60,13 @@ class LinearSpectrum:
 
     @property
     def errors(self) -> Array:
-        """Standard error of each fraction: to first order eigenvectors do not matter."""
+        """Standard error of each fraction, to first order, where eigenvectors count as fixed."""
         influence = self.contributions - self.fractions * self.squared_distances[:, None]
         return influence.std(axis=0) / np.sqrt(len(self.squared_distances))
 
     @property
     def cumulative(self) -> tuple[Array, Array]:
-        """Fraction of the variance that the first axes hold together, and its standard error."""
+        """Fraction of the variance along the first axes together, and its standard error."""
         cumulative = np.minimum(np.cumsum(self.fractions), 1.0)
         influence = (
             np.cumsum(self.contributions, axis=1) - cumulative * self.squared_distances[:, None]
@@ -75,7 +75,7 @@ class LinearSpectrum:
 
 
 def _squared_distances(gram: LinearGram) -> Array:
-    """Squared distances of the points from their mean, in units of the pose."""
+    """Squared distances of the points from their mean, in the units of the Gram matrix."""
     F = gram.problem.operator.factor
     if not sparse.issparse(F):
         return squared_norms(F)
@@ -85,23 +85,23 @@ def _squared_distances(gram: LinearGram) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class DistinctPoints:
-    """The data of an estimate, copies counted once, or the neighbor graph that stands for them.
+    """Distinct points of the data, or of the neighbor graph passed in place of data.
 
-    A copy says nothing new about dimension, and its distance of zero would make all ratios of
-    distances meaningless.
+    Duplicates carry no information about the dimension, and their distance of zero would make
+    ratios of distances undefined.
 
     Parameters
     ----------
     points : array or sparse matrix of shape (n_distinct, n_features), or None
-        The distinct rows; None where only a graph of distances other than Euclidean is known.
-    place : array of shape (n_samples,)
-        Distinct point at which every sample lies.
-    given : NeighborGraph or None
-        The graph that was passed in place of data.
-    first : array of shape (n_distinct,)
-        First sample of every distinct point.
-    usual_neighbors : int
-        Neighbors of every point in the graph that all estimators share.
+        The distinct rows; None for a graph whose metric is not Euclidean.
+    point_index : array of shape (n_samples,)
+        Index of the distinct point of each sample.
+    input_graph : NeighborGraph or None
+        The graph passed in place of data.
+    first_sample : array of shape (n_distinct,)
+        Index of the first sample at each distinct point.
+    default_neighbors : int
+        Number of neighbors of the graph that all estimators share.
     """
 
     points: Matrix | None
@@ -112,7 +112,7 @@ class DistinctPoints:
 
     @classmethod
     def of(cls, X: Any) -> "DistinctPoints":
-        """Read data or a graph; what was read before is taken as it is."""
+        """Validate data or a graph; a `DistinctPoints` is returned unchanged."""
         if isinstance(X, cls):
             return X
         if isinstance(X, NeighborGraph):
@@ -131,8 +131,8 @@ class DistinctPoints:
     def _of_graph(cls, graph: NeighborGraph) -> "DistinctPoints":
         if graph.n_query != graph.n_reference:
             raise ValueError(
-                f"a dimension needs the graph of the points among themselves; this one has "
-                f"{graph.n_query} query points and {graph.n_reference} reference points"
+                f"the graph has {graph.n_query} query points and {graph.n_reference} reference "
+                "points; pass the neighbor graph of one data set"
             )
         duplicates = graph.matrix(graph.distances == 0)
         duplicates.eliminate_zeros()
@@ -151,25 +151,25 @@ class DistinctPoints:
 
     @property
     def n_samples(self) -> int:
-        """Number of points with their copies."""
+        """Number of samples, duplicates included."""
         return len(self.point_index)
 
     def to_samples(self, values: Array) -> Array:
-        """A value of every distinct point, for every sample."""
+        """Expand values of the distinct points to all samples."""
         return np.asarray(values[self.point_index])
 
     def require_points(self, method: str) -> Matrix:
-        """The distinct points, where `method` cannot do without."""
+        """The distinct points; raises ValueError if only distances are available."""
         if self.points is None:
             metric = "precomputed" if self.input_graph is None else self.input_graph.metric
             raise ValueError(
-                f"{method} needs the points themselves, with Euclidean distances; the graph passed "
-                f"to it has metric={metric!r}: pass the data"
+                f"{method} needs the points and Euclidean distances, but the graph has "
+                f"metric={metric!r}; pass the data"
             )
         return self.points
 
     def spectrum(self, method: str) -> LinearSpectrum:
-        """The variances along the principal axes, for `method`."""
+        """The variances along the principal axes; `method` is named in errors."""
         self.require_points(method)
         return self._spectrum
 
@@ -179,15 +179,16 @@ class DistinctPoints:
 
     @cached_property
     def graph(self) -> NeighborGraph:
-        """The graph that was passed, or that of the distinct points."""
+        """The input graph, or the neighbor graph of the distinct points."""
         if self.input_graph is not None:
             return self.input_graph
         return NeighborGraph.build(self.points, min(self.default_neighbors, self.n - 1), copy=False)
 
     def nearest(self, k: int) -> tuple[IntArray, Array]:
-        """The k nearest distinct neighbors of every distinct point, and their distances.
+        """The k nearest distinct neighbors of each distinct point, and their distances.
 
-        Both are (n_distinct, k); where a graph knows fewer, -1 and infinity fill the row.
+        Both have shape (n_distinct, k). Where the graph has fewer neighbors, rows are filled with
+        -1 and infinity.
         """
         if self.input_graph is None:
             known = self.graph.k >= k
@@ -203,45 +204,46 @@ class DistinctPoints:
         return DistinctEdges.of(self.input_graph, self.point_index, self.n)
 
     def resolve_neighbors(self, n_neighbors: int | None, minimum: int = 1) -> int:
-        """Neighbors to use: what was asked for, or twenty, or what most points have."""
+        """The requested number of neighbors, by default 20 or the median of the graph."""
         bound, typical = (
             (self.n - 1,) * 2 if self.input_graph is None else self._edges.max_and_median_count
         )
         if bound < minimum:
             raise ValueError(
-                f"the graph knows at most {bound} distinct neighbors of a point, and at least "
-                f"{minimum} are needed; build it with more"
+                f"the graph has at most {bound} distinct neighbors per point, but at least "
+                f"{minimum} are needed; build it with more neighbors"
             )
         if n_neighbors is None:
             return max(minimum, min(self.default_neighbors, typical))
         k = check_count("n_neighbors", n_neighbors, minimum=minimum)
         if k > bound:
             raise ValueError(
-                f"n_neighbors={k} must be between {minimum} and {bound} ({self._bound_reason(bound)}); pass "
-                f"n_neighbors={bound} or fewer"
+                f"n_neighbors={k} must be between {minimum} and {bound} "
+                f"({self._bound_reason(bound)}); pass n_neighbors={bound} or fewer"
             )
         return k
 
     def _bound_reason(self, bound: int) -> str:
         if bound == self.n - 1:
-            return f"one less than the distinct points, of which there are {self.n}"
-        return f"the graph knows no more than {bound} distinct neighbors; build it with more"
+            return f"the number of distinct points, {self.n}, minus 1"
+        return f"the graph has at most {bound} distinct neighbors per point"
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctEdges:
-    """Edges of a graph between distinct points, every pair once, by point and length."""
+    """Edges between distinct points, without duplicates, sorted by point and length."""
 
     rows: IntArray
     columns: IntArray
     lengths: Array
-    counts: IntArray  # (n,), of every point
+    counts: IntArray  # (n,), number of neighbors of each point
 
     @classmethod
     def of(cls, graph: NeighborGraph, point_index: IntArray, n: int) -> "DistinctEdges":
-        """Those of the graph, where ``place`` is the distinct point of every sample.
+        """Merge the edges of duplicates; ``point_index`` is the distinct point of each sample.
 
-        A point's copies know the same neighbors, but not the same copies of those: all are asked.
+        Duplicates of a point have neighbors in common but may list different duplicates of them,
+        so the edges of all duplicates are used.
         """
         rows, columns, lengths = (
             point_index[graph.rows],
@@ -258,12 +260,12 @@ class DistinctEdges:
 
     @property
     def max_and_median_count(self) -> tuple[int, int]:
-        """How many neighbors the best known point has, and how many more than half have."""
+        """Largest and (lower) median number of neighbors of a point."""
         ascending = np.sort(self.counts)
         return int(ascending[-1]), int(ascending[(len(ascending) - 1) // 2])
 
     def nearest(self, k: int) -> tuple[IntArray, Array]:
-        """The k nearest of every point and their distances; -1 and infinity where not known."""
+        """The k nearest neighbors and their distances; -1 and infinity where there are fewer."""
         n, starts = len(self.counts), np.cumsum(self.counts) - self.counts
         rank = np.arange(len(self.rows)) - starts[self.rows]
         near = rank < k
@@ -274,7 +276,7 @@ class DistinctEdges:
 
 
 def replace_zeros(distances: Array) -> Array:
-    """Distances of distinct rows; where squares of differences vanish, the smallest of the rest."""
+    """Replace zeros, from differences whose squares underflow, by the smallest other distance."""
     smallest = np.min(distances, where=distances > 0, initial=np.inf)
     return np.maximum(distances, smallest) if np.isfinite(smallest) else distances
 
@@ -288,9 +290,9 @@ def _read(X: Any) -> Matrix:
 
 
 def _check_distinct(distinct: int, n: int, minimum: int = 4) -> None:
-    """Refuse fewer distinct points than these, which have no third neighbor."""
+    """Raise if there are too few distinct points: each needs a third neighbor."""
     if distinct < minimum:
         raise ValueError(
-            f"X has n_samples={n} rows of which {distinct} are distinct; a dimension needs at "
-            f"least {minimum} distinct points"
+            f"X has {distinct} distinct rows (n_samples={n}); a dimension estimate needs at least "
+            f"{minimum} distinct rows"
         )

@@ -1,4 +1,4 @@
-"""One call that runs all estimators of dimension on one neighbor graph."""
+"""All dimension estimators on one neighbor graph."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +18,7 @@ from manifoldry.util.progress import progress
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import RandomState
 
-# From what looks closest to what looks at the whole.
+# From the most local to the most global method.
 _METHODS: dict[str, Callable[..., Dimension]] = {
     "two_nn": two_nn,
     "maximum_likelihood": maximum_likelihood,
@@ -39,21 +39,20 @@ def estimate_dimension(
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> DimensionReport:
-    """Estimate the dimension of the data by all methods, and say why they differ.
+    """Estimate the dimension of the data by all methods, and explain why they differ.
 
-    Use it before choosing ``n_components``. All methods share one graph of 20 neighbors; those
-    that look at all pairs look at those of a thousand points, so time grows as the search for
-    neighbors does.
+    Use it to choose ``n_components``. All methods share one graph of 20 neighbors, and methods
+    that need all pairs use a sample of 1000 points, so the neighbor search dominates the time.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data, or their neighbor graph, of 20 neighbors or more if all methods are to have
-        what they want. Where it knows no points, some methods are skipped.
+        The data, or their neighbor graph, preferably with at least 20 neighbors. Methods that
+        need points are skipped for a graph of distances alone.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of samples; ``None`` is a fixed seed.
+        Seed of the random samples; ``None`` is a fixed seed.
     n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        Number of threads, by default one per core; BLAS threads are not affected.
     verbose : bool, default=False
         Show progress.
 
@@ -70,7 +69,7 @@ def estimate_dimension(
     Dimension of 1000 points of 3 features: about 2
     ...
     >>> report.reasons[0]
-    'The methods that look at neighborhoods agree on 2.'
+    'The methods that use neighborhoods agree on 2.'
     """
     data = DistinctPoints.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))
@@ -78,7 +77,7 @@ def estimate_dimension(
         estimates, skipped = _run_methods(data, seed, verbose)
         profile = scale_profile(data, random_state=seed)
     if not estimates:
-        raise ValueError("no method could say anything: " + "; ".join(skipped.values()))
+        raise ValueError("no method could be computed: " + "; ".join(skipped.values()))
     consensus = Consensus.of(data, estimates, profile)
     return DimensionReport(
         dimension=consensus.dimension,
@@ -96,13 +95,13 @@ def estimate_dimension(
 def _run_methods(
     data: DistinctPoints, seed: int, verbose: bool
 ) -> tuple[dict[str, Dimension], dict[str, str]]:
-    """What every method says, and why some say nothing."""
+    """The estimate of each method, and the reason why any method was skipped."""
     estimates: dict[str, Dimension] = {}
     skipped: dict[str, str] = {}
     for name in progress(_METHODS, len(_METHODS), "dimension", verbose):
         options = {"random_state": seed} if name in _RANDOMIZED else {}
         try:
             estimates[name] = _METHODS[name](data, **options)
-        except ValueError as error:  # data it is not defined for
+        except ValueError as error:  # undefined for these data
             skipped[name] = str(error)
     return estimates, skipped

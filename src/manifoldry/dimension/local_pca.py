@@ -1,4 +1,4 @@
-"""Dimension from the directions in which neighborhoods extend."""
+"""Dimension from the principal variances of neighborhoods."""
 
 from typing import Any
 
@@ -18,32 +18,32 @@ from manifoldry.util.validation import row_blocks
 def local_pca(
     X: Any, *, n_neighbors: int | None = None, fraction: float | None = None
 ) -> Dimension:
-    """Estimate the dimension as the number of directions in which neighborhoods extend.
+    """Estimate the dimension from the principal variances of neighborhoods.
 
-    By default the *effective* number, (Σλ)²/Σλ² of the variances λ of a neighborhood along its
-    principal axes: d equal ones count as d, one that is hardly there as hardly any, so that no
-    threshold has to be chosen. A few points do not show all directions equally even where they are
-    equal; both sums are corrected for that, as for a normal distribution. It is hardly lowered by
-    edges and high dimensions, which is where methods that look at distances fail; noise and
-    curvature add to it as far as they are visible across a neighborhood.
+    The default is the *effective* dimension (Σλ)²/Σλ² of the variances λ of a neighborhood along
+    its principal axes (participation ratio): d equal variances give d, and small variances
+    contribute little, so that no threshold is needed. Both sums are corrected for the size of the
+    neighborhood, assuming a normal distribution. Boundaries and high dimensions, which bias methods
+    based on distances, hardly affect it. Noise and curvature increase it if they are visible within
+    a neighborhood.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data, or a graph with Euclidean distances; copies of a row count once.
+        The data, or a graph with Euclidean distances; duplicate rows count once.
     n_neighbors : int, default=None
-        Neighbors that make a neighborhood, with the point itself; by default 20, or what the
-        data allow.
+        Number of neighbors in a neighborhood, which also contains the point itself; by default 20,
+        or fewer if there are fewer points.
     fraction : float, default=None
-        Count the fewest directions that hold at least this fraction of a neighborhood's variance
-        instead. The number is at most `n_neighbors` and low where that is not many times the
-        dimension.
+        If given, the dimension is instead the smallest number of principal axes with at least this
+        fraction of the variance of a neighborhood. It is at most `n_neighbors`, and biased downward
+        unless `n_neighbors` is many times the dimension.
 
     Returns
     -------
     Dimension
-        With the dimension around every point. Inverse dimensions are averaged over points, as
-        in :func:`maximum_likelihood`; counts by `fraction` as they are.
+        With the local dimension at each point. Inverse dimensions are averaged over points, as in
+        :func:`maximum_likelihood`; with `fraction`, the dimensions themselves.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def local_pca(
     >>> from manifoldry.dimension import local_pca
     >>> X = np.random.default_rng(0).uniform(size=(1000, 5))
     >>> local_pca(X)
-    local_pca: 4.82 [4.75 to 4.9 by chance alone] (effective directions among 20 neighbors)
+    local_pca: 4.82 (95 % interval 4.75 to 4.9; effective dimension of 20 neighbors)
     """
     data = DistinctPoints.of(X)
     points = data.require_points("local_pca")
@@ -63,28 +63,30 @@ def local_pca(
     members = data.nearest(k)[0]
     full = np.flatnonzero(members[:, -1] >= 0)
     if len(full) < 2:
-        raise ValueError(f"only {len(full)} points have {k} distinct neighbors; pass fewer")
+        raise ValueError(
+            f"only {len(full)} points have {k} distinct neighbors; pass a smaller n_neighbors"
+        )
     neighborhoods = np.column_stack([full, members[full]])
     found = _neighborhood_dimensions(points, neighborhoods, fraction)
     error = _relative_error(found, k, data.n)
     if fraction is None:
         value = _bounded(1 / float(found.mean()), error, points)
         found = 1 / found
-        note = f"effective directions among {k} neighbors"
+        note = f"effective dimension of {k} neighbors"
     else:
         value = Estimate.positive(float(found.mean()), error * float(found.mean()))
-        note = f"directions that hold {fraction:.0%} of the variance of {k} neighbors"
+        note = f"directions with {fraction:.0%} of the variance of {k} neighbors"
     per_point = np.full(data.n, np.nan)
     per_point[full] = found
     return Dimension(value, "local_pca", note, data.to_samples(per_point))
 
 
 def _relative_error(found: Array, k: int, n: int, overlap: float = 0.25) -> float:
-    """Standard error of the mean, relative to it.
+    """Relative standard error of the mean.
 
-    Where neighborhoods are most of the data they are all alike, and their spread says nothing
-    about chance; a single one is off by about 2/k (simulated), and overlapping ones by no less.
-    About one in `overlap`·k neighborhoods is independent of the others (simulated).
+    About one in ``overlap * k`` neighborhoods is independent of the others (by simulation). If each
+    neighborhood contains most of the data, their spread underestimates the error; the relative
+    error of one neighborhood, about 2/k (by simulation), gives a lower bound.
     """
     dependence = max(1.0, overlap * k)
     observed = error_of_mean(found, n, dependence) / float(found.mean())
@@ -92,7 +94,7 @@ def _relative_error(found: Array, k: int, n: int, overlap: float = 0.25) -> floa
 
 
 def _bounded(value: float, error: float, X: Matrix) -> Estimate:
-    """The estimate with its interval; not beyond chance more than there are features that vary."""
+    """The estimate with its interval, limited to the number of features that vary."""
     bound = float(min(X.shape[0] - 1, _n_varying_features(X)))
     unbounded = Estimate.positive(value, error * value)
     return Estimate(bound, bound, unbounded.high) if unbounded.low > bound else unbounded
@@ -106,7 +108,7 @@ def _n_varying_features(X: Matrix) -> int:
 
 
 def _neighborhood_dimensions(X: Matrix, neighborhoods: IntArray, fraction: float | None) -> Array:
-    """Inverse effective number of directions, or their count, of every neighborhood."""
+    """Inverse effective dimension, or number of directions, of each neighborhood."""
     n, size = neighborhoods.shape
 
     def of_block(block: slice) -> Array:
@@ -120,21 +122,21 @@ def _neighborhood_dimensions(X: Matrix, neighborhoods: IntArray, fraction: float
 
 
 def _centered(local: Array) -> Array:
-    """Neighborhoods around their mean, each in a unit of its own size."""
-    local = local - local[:, :1]  # differences keep their digits far from the origin
+    """Centered neighborhoods, each scaled to unit size."""
+    local = local - local[:, :1]  # avoids cancellation far from the origin
     local /= np.abs(local).max(axis=(1, 2), keepdims=True)
     return np.asarray(local - local.mean(axis=1, keepdims=True))
 
 
 def _small_gram(centered: Array) -> Array:
-    """The smaller of the two matrices that have the squared singular values as eigenvalues."""
+    """The smaller of XXᵀ and XᵀX, whose eigenvalues are the squared singular values."""
     transposed = centered.transpose(0, 2, 1)
     wide = centered.shape[2] > centered.shape[1]
     return np.asarray(centered @ transposed if wide else transposed @ centered)
 
 
 def _inverse_dimension(centered: Array) -> Array:
-    """Σλ²/(Σλ)² of the covariance behind each neighborhood, unbiased in both sums.
+    """Σλ²/(Σλ)² of the covariance of each neighborhood, with unbiased estimates of both sums.
 
     For f = size − 1 degrees of freedom and a sample covariance S of normal points with covariance
     C, E tr S² = (1 + 1/f) tr C² + (tr C)²/f and E (tr S)² = (tr C)² + (2/f) tr C².
@@ -143,7 +145,7 @@ def _inverse_dimension(centered: Array) -> Array:
     C = _small_gram(centered) / f
     trace, square = np.einsum("nii->n", C), np.einsum("nij,nij->n", C, C)
     true_square = f**2 / ((f - 1) * (f + 2)) * (square - trace**2 / f)
-    true_square = np.maximum(true_square, (trace / f) ** 2)  # beyond f² directions all look alike
+    true_square = np.maximum(true_square, (trace / f) ** 2)  # the dimension is at most f²
     return np.asarray(np.minimum(true_square / (trace**2 - 2 / f * true_square), 1.0))
 
 

@@ -1,4 +1,4 @@
-"""Dimension from how fast the number of neighbors grows with distance."""
+"""Dimension from the distances to the nearest neighbors."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -22,24 +22,24 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     """Estimate the dimension from the distances to 10 to 20 neighbors (Levina & Bickel 2004).
 
     The inverse estimate at a point is the mean of log(T_k/T_j), T_j being the distance to its
-    j-th neighbor. Inverses are averaged over points, as MacKay & Ghahramani have it, and the
-    dimensions over all k in a range. It is the most precise of the methods that look at neighbors
-    alone; noise smaller than the 10th neighbor's distance hardly shows, edges make it come out
-    low, the more so the higher the dimension.
+    j-th neighbor. Inverses are averaged over points (MacKay & Ghahramani 2005), and the resulting
+    dimensions over a range of k. It is the most precise method that uses neighbor distances only.
+    Noise smaller than the distance to the 10th neighbor hardly affects it; boundaries bias it
+    downward, increasingly so in high dimensions.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data; copies of a row count once.
+        The data; duplicate rows count once.
     n_neighbors : (int, int), default=None
         Smallest and largest number of neighbors to average over, at least 3; by default 10 and
-        20, or what the data allow.
+        20, or fewer if there are fewer points.
 
     Returns
     -------
     Dimension
-        With the dimension around every point: (k − 2)/Σ log(T_k/T_j), which is free of bias for
-        one point, averaged over k.
+        With the local dimension at each point, (k − 2)/Σ log(T_k/T_j), which is unbiased for a
+        single point, averaged over k.
 
     Examples
     --------
@@ -48,22 +48,24 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     >>> X = np.random.default_rng(0).normal(size=(1000, 3))
     >>> sphere = X / np.linalg.norm(X, axis=1)[:, None]
     >>> maximum_likelihood(sphere)
-    maximum_likelihood: 1.98 [1.93 to 2.02 by chance alone] (1000 points, 10 to 20 neighbors)
+    maximum_likelihood: 1.98 (95 % interval 1.93 to 2.02; 1000 points, 10 to 20 neighbors)
     """
     data = DistinctPoints.of(X)
     low, high = _neighbor_range(data, n_neighbors)
     distances = data.nearest(high)[1]
     full = np.isfinite(distances[:, -1])
     if not full.any():
-        raise ValueError(f"no point has {high} distinct neighbors; build the graph with more")
+        raise ValueError(
+            f"no point has {high} distinct neighbors; build the graph with more neighbors"
+        )
     inverse = inverse_dimensions(distances[full], low)
     if not inverse.any():
         raise ValueError(
-            f"all {high} nearest neighbors of every point are equally far, as in a simplex: no "
-            "finite dimension explains that"
+            f"all {high} nearest neighbors of each point are equally distant, as in a simplex, "
+            "which no finite dimension explains"
         )
-    dimensions = 1 / inverse.mean(axis=0)  # of every k
-    # To first order, what each point contributes to the mean of these dimensions.
+    dimensions = 1 / inverse.mean(axis=0)  # for each k
+    # First-order contribution of each point to the mean of these dimensions.
     influence = -(inverse * dimensions**2).mean(axis=1)
     value = Estimate.positive(float(dimensions.mean()), error_of_mean(influence, int(full.sum())))
     note = f"{full.sum()} points, {low} to {high} neighbors"
@@ -75,19 +77,21 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
 def _neighbor_range(
     data: DistinctPoints, n_neighbors: tuple[int, int] | None, default_low: int = 10
 ) -> tuple[int, int]:
-    """The range of neighbors: what was asked for, or from `fewest` to the usual number."""
+    """The requested range of neighbors, by default from `default_low` to the default number."""
     if n_neighbors is None:
         high = data.resolve_neighbors(None, minimum=3)
         return min(default_low, max(3, high // 2)), high
     low, high = n_neighbors
     check_count("n_neighbors[0]", low, minimum=3)
     if high < low:
-        raise ValueError(f"n_neighbors={n_neighbors} must ascend; pass the smaller number first")
+        raise ValueError(
+            f"n_neighbors={n_neighbors} must be ascending; pass the smaller number first"
+        )
     return low, data.resolve_neighbors(high, minimum=3)
 
 
 def inverse_dimensions(distances: Array, low: int) -> Array:
-    """Mean of log(T_k/T_j) over j < k at every point, for k from `low` to all neighbors.
+    """Mean of log(T_k/T_j) over j < k at each point, for k from `low` to the last neighbor.
 
     `distances` is (n, high), ascending; the result is (n, high − low + 1).
     """
@@ -101,7 +105,7 @@ def _per_point(inverse: Array, low: int) -> Array:
     k = low + np.arange(inverse.shape[1])
     with np.errstate(divide="ignore"):
         each = (k - 2) / (k - 1) / inverse
-    each[np.isinf(each)] = np.nan  # neighbors that are all equally far
+    each[np.isinf(each)] = np.nan  # all neighbors are equally distant
     known = np.isfinite(each)
     total = np.where(known, each, 0.0).sum(axis=1)
     return np.where(known.any(axis=1), total / np.maximum(known.sum(axis=1), 1), np.nan)
@@ -117,24 +121,24 @@ def two_nn(
 ) -> Dimension:
     """Estimate the dimension from r₂/r₁, second over first neighbor distance (Facco et al. 2017).
 
-    Where points are spread evenly over a ball that holds two neighbors, the logarithm of that
-    ratio is exponentially distributed and the dimension is its rate. No other method looks so
-    closely: it needs no even sampling and hardly sees curvature, but where there is noise it
-    counts the noise. Above about five dimensions edges make it come out low.
+    If the density is constant in a ball that contains two neighbors, log(r₂/r₁) is exponentially
+    distributed and the dimension is its rate. This is the most local method: uneven sampling and
+    curvature hardly affect it, but it includes the dimensions of noise. Above about five
+    dimensions, boundaries bias it downward.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data; copies of a row count once.
+        The data; duplicate rows count once.
     fit : {"line", "likelihood"}, default="line"
         Fit the line −log(1 − F) = d·log(r₂/r₁) through the origin, F being the fraction of points
-        with a smaller ratio; or take the maximum of the likelihood, which is more precise where
-        the assumptions hold and less robust where they do not.
+        with a smaller ratio; or maximize the likelihood, which is more precise if the assumptions
+        hold and less robust otherwise.
     discard : float, default=None
-        Fraction of the largest ratios to leave out: by default 0.1 for the line, 0 for the
-        likelihood, which counts them as "at least so large".
+        Fraction of the largest ratios to discard, by default 0.1 for the line and 0 for the
+        likelihood. The likelihood treats discarded ratios as censored.
     n_draws : int, default=200
-        Draws of the bootstrap behind the interval.
+        Number of bootstrap samples for the interval.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the bootstrap; ``None`` is a fixed seed.
 
@@ -147,7 +151,7 @@ def two_nn(
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import two_nn
     >>> two_nn(make_swiss_roll(2000, random_state=0).X)
-    two_nn: 2.04 [1.89 to 2.19 by chance alone] (2000 points)
+    two_nn: 2.04 (95 % interval 1.89 to 2.19; 2000 points)
     """
     data = DistinctPoints.of(X)
     check_option("fit", fit, tuple(_FITS))
@@ -158,14 +162,14 @@ def two_nn(
     keep = int(len(logs) * (1 - fraction))
     if keep < 2 or keep > len(logs) - method.min_discarded:
         raise ValueError(
-            f"discard={fraction:g} leaves {keep} of {len(logs)} ratios; the line needs all but at "
-            "least one, and either fit at least two"
+            f"discard={fraction:g} keeps {keep} of {len(logs)} ratios, but fit={fit!r} needs "
+            f"between 2 and {len(logs) - method.min_discarded}; pass another discard"
         )
     draws = check_count("n_draws", n_draws, minimum=2)
     value = _bootstrap_interval(logs, keep, method.estimate, random_state, draws)
     note = f"{len(logs)} points"
     if tied > MANY_TIES:
-        note += f"; {tied:.0%} have two nearest neighbors at the same distance, as on a lattice"
+        note += f"; {tied:.0%} have two equally distant nearest neighbors, as on a lattice"
     return Dimension(value, "two_nn", note)
 
 
@@ -174,19 +178,21 @@ def log_ratios(
 ) -> tuple[Array, float]:
     """log(r₂/r₁) of the points that have two neighbors, ascending, and the fraction of zeros.
 
-    Ratios closer to one than `rounding` are those of equal distances, of which a fraction
-    `most_tied` is too many.
+    Logarithms below `rounding` count as zero (equal distances); more than a fraction `max_tied` of
+    zeros is an error.
     """
     finite = distances[np.isfinite(distances[:, 1])]
     if len(finite) < 3:
-        raise ValueError(f"only {len(finite)} points have two neighbors; build the graph with more")
+        raise ValueError(
+            f"only {len(finite)} points have two neighbors; build the graph with more neighbors"
+        )
     logs = np.sort(np.log(finite[:, 1]) - np.log(finite[:, 0]))
     logs[logs < rounding] = 0.0
     tied = float((logs == 0).mean())
     if tied > max_tied:
         raise ValueError(
-            f"the two nearest neighbors of {tied:.0%} of the points are equally far, as on a "
-            "lattice, so their ratio says nothing about dimension; use local_pca"
+            f"the two nearest neighbors of {tied:.0%} of the points are equally distant, as on a "
+            "lattice, so two_nn is undefined; use local_pca"
         )
     return logs, tied
 
@@ -199,20 +205,20 @@ def _line(logs: Array, keep: int) -> float:
 
 
 def _likelihood(logs: Array, keep: int) -> float:
-    """Rate of an exponential distribution, free of bias, the largest ratios being censored."""
+    """Unbiased rate of an exponential distribution, with the largest ratios censored."""
     x = logs[:keep]
     return float((keep - 1) / (x.sum() + (len(logs) - keep) * x[-1]))
 
 
 class _Fit(NamedTuple):
-    """A way to the dimension, and the largest ratios that it leaves out."""
+    """How the dimension is fitted, and how many of the largest ratios are discarded."""
 
     estimate: Callable[[Array, int], float]
-    discard: float  # fraction of them unless another is asked for
-    min_discarded: int  # their number at least
+    discard: float  # default fraction
+    min_discarded: int  # smallest number
 
 
-# A tenth, as in the paper; the logarithm of the line needs one less than all.
+# A tenth as in the paper; the line needs one discarded ratio since log(1 − F) is infinite at F = 1.
 _FITS = {"line": _Fit(_line, 0.1, 1), "likelihood": _Fit(_likelihood, 0.0, 0)}
 
 
@@ -224,14 +230,14 @@ def _bootstrap_interval(
     n_draws: int,
     dependence: float = 2.0,
 ) -> Estimate:
-    """The slope and its interval by the bootstrap.
+    """The estimate and its bootstrap interval.
 
-    A distance is `shared` by both its ends: half as many points are independent.
+    Two points share each distance, so that only one in `dependence` points is independent.
     """
     n = len(logs)
 
     def resampled(rows: IntArray) -> float:
-        return estimate(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # ascending again
+        return estimate(np.repeat(logs, np.bincount(rows, minlength=n)), keep)  # stays ascending
 
     found = Estimate.of_bootstrap(resampled, n, as_generator(random_state, unset=0), n_draws)
     error = (found.high - found.low) / (2 * half_width(n - 1))

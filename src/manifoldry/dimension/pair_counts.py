@@ -1,4 +1,4 @@
-"""Dimension from the number of pairs closer than a radius."""
+"""Dimension from distances between all pairs: pair counts and kernel sums."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class PairDistances:
-    """Some points, each paired with all the others.
+    """Distances from some points to all others, computed a block at a time to save memory.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, n_features)
         All points.
     rows : array of shape (n_rows,)
-        The points whose pairs are looked at.
+        Indices of the points whose distances to all others are computed.
     """
 
     X: Matrix
@@ -39,7 +39,7 @@ class PairDistances:
 
     @classmethod
     def sample(cls, X: Matrix, rng: np.random.Generator, max_rows: int) -> "PairDistances":
-        """Up to so many points, drawn where there are more."""
+        """Use all points, or a random sample of `max_rows` of them."""
         n, max_rows = X.shape[0], check_count("max_rows", max_rows, minimum=2)
         rows = np.arange(n) if n <= max_rows else np.sort(rng.choice(n, max_rows, replace=False))
         return cls(X, rows)
@@ -51,7 +51,7 @@ class PairDistances:
 
     @cached_property
     def frame(self) -> Frame:
-        """Where the origin is, and the unit in which distances are given."""
+        """Origin and unit of length in which distances are computed."""
         return Frame.of(self.X)
 
     @cached_property
@@ -91,22 +91,22 @@ def correlation_dimension(
 ) -> Dimension:
     """Estimate the dimension as the slope of log C(r) (Grassberger & Procaccia 1983).
 
-    C(r) is the fraction of pairs closer than r; on a d-dimensional sheet it grows as r^d. The slope
-    is the mean one between two radii: the median distances to the 10th and to the 20th neighbor,
-    large enough to hold many pairs and small enough to be local. Dense regions have most of the
-    pairs and so most of the say, unlike in the methods that ask every point alike.
+    C(r) is the fraction of pairs closer than r, which grows as r^d on a d-dimensional manifold. The
+    slope is taken between two radii, the median distances to the 10th and 20th neighbor, which are
+    small enough to be local and large enough to contain many pairs. Most pairs are in dense
+    regions, so the estimate depends mainly on those.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data, or a graph with Euclidean distances; copies of a row count once.
+        The data, or a graph with Euclidean distances; duplicate rows count once.
     n_neighbors : (int, int), default=None
-        The neighbors whose median distances are the two radii; by default 10 and 20, or what the
-        data allow.
+        The neighbors whose median distances are the two radii; by default 10 and 20, or fewer if
+        there are fewer points.
     max_rows : int, default=1000
-        Points whose pairs are counted, at most.
+        Largest number of points whose pairs are counted.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the points that are drawn where there are more; ``None`` is a fixed seed.
+        Seed for sampling points if there are more; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def correlation_dimension(
     >>> from manifoldry.dimension import correlation_dimension
     >>> square = np.random.default_rng(0).uniform(size=(1000, 2))
     >>> correlation_dimension(square)
-    correlation_dimension: 1.94 [1.88 to 1.99 by chance alone] (radii 0.057 to 0.082, 19404 pairs)
+    correlation_dimension: 1.94 (95 % interval 1.88 to 1.99; radii 0.057 to 0.082, 19404 pairs)
     """
     data = DistinctPoints.of(X)
     points = data.require_points("correlation_dimension")
@@ -127,11 +127,14 @@ def correlation_dimension(
     counts = _counts(pairs, radii / pairs.frame.unit)
     mean = counts.mean(axis=0)
     if mean[0] == 0:
-        raise ValueError(f"no pair is closer than {radii[0]:.3g}; pass larger n_neighbors")
+        raise ValueError(f"no two points are closer than {radii[0]:.3g}; pass larger n_neighbors")
     span = float(np.log(radii[1] / radii[0]))
     slope = float(np.log(mean[1] / mean[0])) / span
     if slope == 0:
-        raise ValueError(f"no pair lies between {radii[0]:.3g} and {radii[1]:.3g} apart")
+        raise ValueError(
+            f"no two points have a distance between {radii[0]:.3g} and {radii[1]:.3g}; pass "
+            "n_neighbors that are farther apart"
+        )
     rows = counts @ np.array([-1, 1] / mean) / span
     pair_variance = float(1 / mean[0] - 1 / mean[1]) * (pairs.n - 1) / span**2
     value = Estimate.positive(slope, error_of_pairs(rows, pair_variance, pairs.n))
@@ -142,7 +145,7 @@ def correlation_dimension(
 def _radii(
     data: DistinctPoints, n_neighbors: tuple[int, int] | None, default_low: int = 10
 ) -> Array:
-    """Median distances to two neighbors: those asked for, or the `nearer` and the usual one."""
+    """Median distances to two neighbors, by default `default_low` and the default number."""
     if n_neighbors is None:
         high = data.resolve_neighbors(None, minimum=2)
         low = min(default_low, high // 2)
@@ -151,21 +154,23 @@ def _radii(
         check_count("n_neighbors[0]", low)
         data.resolve_neighbors(high, minimum=2)
         if high <= low:
-            raise ValueError(f"n_neighbors={n_neighbors} must ascend; pass the smaller first")
+            raise ValueError(
+                f"n_neighbors={n_neighbors} must be ascending; pass the smaller number first"
+            )
     distances = data.nearest(high)[1]
     radii = np.median(distances[:, [low - 1, high - 1]], axis=0)
     if not np.isfinite(radii[1]) or radii[0] == radii[1]:
         raise ValueError(
             f"the median distances to neighbors {low} and {high} are {radii[0]:.3g} and "
-            f"{radii[1]:.3g}, which leaves no range of radii; pass other n_neighbors"
+            f"{radii[1]:.3g}, but must be finite and different; pass other n_neighbors"
         )
     return radii
 
 
 def _counts(pairs: PairDistances, radii: Array, below: float = 1 - 1e-9) -> Array:
-    """Points closer than either radius to each of the rows, (n_rows, 2).
+    """Number of points within each of the two radii of each row, (n_rows, 2).
 
-    A radius is often the distance of a pair, which is then not counted: hence the factor `below`.
+    A radius often equals the distance of a pair; the factor `below` excludes that pair.
     """
     counts = np.zeros((len(pairs.rows), 2))
     for D in pairs.blocks():
@@ -177,22 +182,21 @@ def _counts(pairs: PairDistances, radii: Array, below: float = 1 - 1e-9) -> Arra
 def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState = None) -> Dimension:
     """Estimate the dimension as twice the largest slope of log Σ exp(−d²/ε) against log ε.
 
-    The rule by which :class:`~manifoldry.DiffusionMaps` picks its width, on all pairs instead of
-    the neighbors (Coifman et al. 2008). The width at the largest slope is a scale at which the
-    data look most like a manifold. It is a rough estimate. Edges and a point's own weight hold the
-    slope down: for 2000 points of a cube by 7 % at two dimensions and 21 % at five, for 400 by 12 %
-    and 30 %. Where the data bend, distances stop growing and raise it: by 20 % on a circle and on
-    products of circles, whatever the number of points. So do layers that lie close together. The
-    interval holds none of this.
+    This is the rule that :class:`~manifoldry.DiffusionMaps` uses to choose its bandwidth, on all
+    pairs instead of neighbors (Coifman et al. 2008). It is a rough estimate. The boundary and the
+    diagonal terms of the sum bias it downward: for 2000 points of a cube by 7 % in two dimensions
+    and 21 % in five, for 400 points by 12 % and 30 %. Curvature biases it upward, by 20 % on a
+    circle and on products of circles for any number of points, and so do layers that are close
+    together. The interval covers none of these biases.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data, or a graph with Euclidean distances; copies of a row count once.
+        The data, or a graph with Euclidean distances; duplicate rows count once.
     max_rows : int, default=1000
-        Points whose pairs are summed, at most.
+        Largest number of points whose pairs are summed.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the points that are drawn where there are more; ``None`` is a fixed seed.
+        Seed for sampling points if there are more; ``None`` is a fixed seed.
 
     Returns
     -------
@@ -204,7 +208,7 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
     >>> from manifoldry.dimension import diffusion_slope
     >>> square = np.random.default_rng(0).uniform(size=(1000, 2))
     >>> diffusion_slope(square)
-    diffusion_slope: 1.82 [1.8 to 1.84 by chance alone] (steepest at a width √ε of 0.0925)
+    diffusion_slope: 1.82 (95 % interval 1.8 to 1.84; largest slope at √ε = 0.0925)
     """
     points = DistinctPoints.of(X).require_points("diffusion_slope")
     pairs = PairDistances.sample(points, as_generator(random_state, unset=0), max_rows)
@@ -214,33 +218,35 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
     width = float(widths[np.argmax(slopes)])
     weights = np.exp(-squared / width)
     sums = 1 + counts @ weights
-    derivatives = counts @ (weights * squared / width)  # of the sums with log ε
+    derivatives = counts @ (weights * squared / width)  # of the sums by log ε
     slope = float(derivatives.sum() / sums.sum())
     rows = (derivatives - slope * sums) / sums.mean()
     terms = (weights * (squared / width - slope)) ** 2
     pair_variance = float(counts.sum(axis=0) @ terms) / m * (pairs.n - 1) / float(sums.mean()) ** 2
     error = error_of_pairs(rows, pair_variance, pairs.n)
-    note = f"steepest at a width √ε of {np.sqrt(width) * pairs.frame.unit:.3g}"
+    note = f"largest slope at √ε = {np.sqrt(width) * pairs.frame.unit:.3g}"
     return Dimension(Estimate.positive(2 * slope, 2 * error), "diffusion_slope", note)
 
 
 def _histogram(
     pairs: PairDistances, *, per_octave: int = 32, octaves: int = 64, octaves_above: int = 16
 ) -> tuple[Array, Array]:
-    """Lengths, and how many of about each length every row has, (n_rows, n_lengths).
+    """Histogram of the distances of each row: bin lengths, and counts (n_rows, n_lengths).
 
-    They are gathered in bins of 2 % of their size (32 to the octave), from 2¹⁶ times the spread of
-    the data down: so many octaves `above` it are for outliers.
+    Bins are 2 % wide (32 per octave) and cover `octaves` octaves, `octaves_above` of them larger
+    than the scale of the data, for outliers.
     """
     m, n_bins = len(pairs.rows), per_octave * octaves
-    # In units of the spread, so that those of the data do not matter.
+    # Relative to the scale of the data, so that the result does not depend on units.
     top = float(np.log2(pairs.scale)) + octaves_above
     counts = np.zeros(m * n_bins)
     starts = n_bins * np.arange(m)[:, None]
     for D in pairs.blocks():
-        with np.errstate(divide="ignore"):  # differences so small that their squares vanish
+        with np.errstate(divide="ignore"):  # squares that underflow
             bins = np.clip((top - np.log2(D)) * per_octave, -1, n_bins - 1).astype(np.intp)
-        counts += np.bincount((starts + bins)[bins >= 0], minlength=m * n_bins)  # not to itself
+        counts += np.bincount(
+            (starts + bins)[bins >= 0], minlength=m * n_bins
+        )  # without the point itself
     by_row = counts.reshape(m, n_bins)
     used = np.flatnonzero(by_row.any(axis=0))
     return 2.0 ** (top - (used + 0.5) / per_octave), by_row[:, used]

@@ -1,4 +1,4 @@
-"""How the dimension depends on the scale at which one looks."""
+"""The dimension as a function of the length scale."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,18 +17,18 @@ from manifoldry.util.typing import Array, IntArray, RandomState
 
 @dataclass(frozen=True, eq=False)
 class ScaleProfile:
-    """Dimensions at growing scales.
+    """Dimension estimates at increasing length scales.
 
     Parameters
     ----------
     n_neighbors : array of shape (n_scales,)
-        The k of every scale: 1, 2, 4, ...; the dimension is that between k and 2k neighbors.
+        The k of each scale: 1, 2, 4, ...; its estimate uses the distances to neighbors k and 2k.
     radius : array of shape (n_scales,)
         Median distance to neighbor k.
     values : list of Estimate
-        The dimension at every scale.
-    steady : float
-        Change over three scales up to which they make a plateau.
+        The dimension at each scale.
+    tolerance : float
+        Largest relative change over three successive scales that counts as a plateau.
     """
 
     n_neighbors: IntArray
@@ -45,10 +45,10 @@ class ScaleProfile:
 
     @property
     def plateau(self) -> int | None:
-        """First of the three successive scales at which the dimension is steady, and lowest.
+        """Index of the first of three successive scales that form the lowest plateau, or None.
 
-        None where it is steady nowhere. Noise raises the dimension at small scales only, so the
-        lowest plateau is that of the manifold itself.
+        Noise increases the dimension at small scales only, so the lowest plateau is an estimate of
+        the dimension of the manifold without noise.
         """
         values = np.array(self.values)
         triples = [values[i : i + 3] for i in range(len(values) - 2)]
@@ -62,26 +62,27 @@ class ScaleProfile:
 def scale_profile(
     X: Any, *, max_rows: int = 1000, random_state: RandomState = None
 ) -> ScaleProfile:
-    """Estimate the dimension at growing scales, from k and 2k neighbors for k = 1, 2, 4, ...
+    """Estimate the dimension at increasing scales, from k and 2k neighbors for k = 1, 2, 4, ...
 
     At k = 1 this is :func:`two_nn` by likelihood. In general (r_k/r_2k)^d follows a beta
-    distribution (Denti et al. 2022), whose logarithm has the mean ψ(k) − ψ(2k). A dimension that
-    falls with the scale and then stays is that of noise first and of the manifold then; one that
-    keeps falling is held down by edges, or has too few points.
+    distribution (Denti et al. 2022), whose logarithm has the mean ψ(k) − ψ(2k). If the dimension
+    decreases with the scale and then levels off, the small scales show noise and the plateau the
+    manifold. If it keeps decreasing, boundaries or a small sample bias it downward.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data; of a graph without points, as far as its neighbors reach. Copies count once.
+        The data. For a graph without points, the largest scale is limited by its neighbors.
+        Duplicate rows count once.
     max_rows : int, default=1000
-        Points that are asked, at most.
+        Largest number of points at which distances are computed.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the points that are drawn where there are more; ``None`` is a fixed seed.
+        Seed for sampling points if there are more; ``None`` is a fixed seed.
 
     Returns
     -------
     Profile
-        Up to scales that hold a tenth of the points.
+        With scales of up to a tenth of the points.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def scale_profile(
     >>> from manifoldry.dimension import scale_profile
     >>> rng = np.random.default_rng(0)
     >>> line = np.column_stack([rng.uniform(size=2000), 0.001 * rng.normal(size=2000)])
-    >>> profile = scale_profile(line)  # noise two or three neighbors wide
+    >>> profile = scale_profile(line)  # the noise spans two or three neighbors
     >>> bool(profile.values[0] > 1.5), round(profile.values[-1])
     (True, 1)
     """
@@ -113,10 +114,10 @@ def scale_profile(
 def _distances(
     data: DistinctPoints, rows: IntArray, largest: int = 256, fraction: float = 0.1
 ) -> Array:
-    """Distances from some points to their neighbors, as many as the largest scale needs.
+    """Distances from `rows` to the neighbors that all scales need.
 
-    It has so many neighbors, twice that number being looked at, but no more than hold a fraction of
-    all points: beyond that a neighborhood is none.
+    The largest scale needs ``2 * largest`` neighbors, limited to a fraction of all points, beyond
+    which neighborhoods are not local.
     """
     widest = min(2 * largest, max(2, int(fraction * data.n)), data.n - 1)
     if data.points is None:
@@ -126,7 +127,7 @@ def _distances(
 
 
 def _at_scale(distances: Array, k: int, n: int) -> Estimate | None:
-    """Dimension from the distances to neighbors k and 2k; None where they tell nothing."""
+    """Dimension from the distances to neighbors k and 2k; None if undefined or all equal."""
     finite = distances[np.isfinite(distances[:, 1])]
     logs = np.log(finite[:, 1]) - np.log(finite[:, 0])
     if len(logs) < 3 or not logs.any():

@@ -1,4 +1,4 @@
-"""All estimates of dimension side by side, and what they say together."""
+"""The report on all dimension estimates: a table, the consensus, and why estimates differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,14 +9,14 @@ from manifoldry.dimension.profile import ScaleProfile
 from manifoldry.dimension.result import Dimension
 from manifoldry.util.typing import Array
 
-_NAME_WIDTH = 24  # characters for the name of a method, and a space
+_NAME_WIDTH = 24  # characters of the column of method names
 
 
 @dataclass(frozen=True, eq=False)
 class DimensionReport:
-    """Estimates of the dimension by all methods, a consensus, and why they differ.
+    """Estimates of the dimension by all methods, their consensus, and why they differ.
 
-    Print it to read it. Index it by a method's name for that method's
+    Print it for a table and explanations. Index it by the name of a method for that method's
     :class:`~manifoldry.dimension.Dimension`.
 
     Parameters
@@ -24,17 +24,17 @@ class DimensionReport:
     dimension : int
         The consensus.
     low, high : int
-        The range in which the methods that look at neighborhoods, and the consensus, lie.
+        Range of the consensus and of the methods that use neighborhoods.
     estimates : dict of str to Dimension
-        What every method said.
+        The estimate of each method.
     skipped : dict of str to str
-        Methods that had nothing to say, and why.
-    profile : Profile
-        The dimension at growing scales.
+        Methods that could not be computed, with the reason.
+    profile : ScaleProfile
+        The dimension at increasing scales.
     reasons : list of str
-        Agreement or disagreement, in words.
+        Explanations of the agreement or disagreement, most important first.
     n_samples, n_features : int
-        Shape of the data; no features where only a graph was given.
+        Shape of the data; `n_features` is None if only a graph was given.
 
     Examples
     --------
@@ -59,14 +59,14 @@ class DimensionReport:
 
     def __getitem__(self, method: str) -> Dimension:
         if method in self.skipped:
-            raise KeyError(f"{method} had nothing to say: {self.skipped[method]}")
+            raise KeyError(f"{method} was skipped: {self.skipped[method]}")
         if method not in self.estimates:
-            raise KeyError(f"no method {method!r}; there are {', '.join(self.estimates)}")
+            raise KeyError(f"unknown method {method!r}; choose from {', '.join(self.estimates)}")
         return self.estimates[method]
 
     @property
     def per_point(self) -> Array | None:
-        """Dimension around every point, to color a map with: by local PCA, else by likelihood."""
+        """Local dimension at each point, by local PCA, else by maximum likelihood."""
         for method in ("local_pca", "maximum_likelihood"):
             if method in self.estimates:
                 return self.estimates[method].per_point
@@ -83,7 +83,7 @@ class DimensionReport:
         span = "" if self.low == self.high else f" (between {self.low} and {self.high})"
         yield f"Dimension of {self.n_samples} points{features}: about {self.dimension}{span}"
         yield ""
-        yield f"{'method':<{_NAME_WIDTH}}{'estimate':>9}  {'95 % interval':<14}  what it saw"
+        yield f"{'method':<{_NAME_WIDTH}}{'estimate':>9}  {'95 % interval':<14}  based on"
         for method, found in self.estimates.items():
             yield from _row(method, found)
         for method, why in self.skipped.items():
@@ -96,8 +96,8 @@ class DimensionReport:
 
 
 _FOOTNOTE = (
-    "Intervals cover the chance of the sample, not what edges, curvature, noise or too few points "
-    "do to a method; per_point tells the dimension around every point."
+    "Intervals cover sampling error, not the bias due to boundaries, curvature, noise or too few "
+    "points. report.per_point holds the local dimension at each point."
 )
 
 
@@ -110,19 +110,19 @@ def _row(method: str, found: Dimension) -> Iterator[str]:
 
 
 def _indented(start: str, text: str, line_width: int = 88) -> list[str]:
-    """Lines of text that begin with `start`, further ones indented as far."""
+    """Wrap `text` after `start`; further lines are indented by the length of `start`."""
     width = max(line_width - len(start), 36)
     lines = wrap(text, width) or [""]
     return [start + lines[0], *(" " * len(start) + line for line in lines[1:])]
 
 
 def explain(consensus: Consensus) -> list[str]:
-    """Sentences, the most important first."""
+    """Explanations of the estimates, most important first."""
     checks = (
         _agreement,
         _scale,
         _sample_size,
-        _edges,
+        _boundary,
         _curvature,
         _variation,
         _components,
@@ -136,12 +136,12 @@ def explain(consensus: Consensus) -> list[str]:
 def _agreement(consensus: Consensus) -> str:
     low, high = min(consensus.local_estimates), max(consensus.local_estimates)
     if round(low) == round(high):
-        return f"The methods that look at neighborhoods agree on {round(low)}."
+        return f"The methods that use neighborhoods agree on {round(low)}."
     if high < consensus.max_agreement_ratio * low:
-        return f"The methods that look at neighborhoods agree on {low:.2g} to {high:.2g}."
+        return f"The methods that use neighborhoods agree on {low:.2g} to {high:.2g}."
     return (
-        f"The methods that look at neighborhoods say {low:.2g} to {high:.2g}; what follows "
-        "tells why they may differ."
+        f"The methods that use neighborhoods estimate {low:.2g} to {high:.2g}; possible reasons "
+        "for the difference follow."
     )
 
 
@@ -149,47 +149,44 @@ def _scale(consensus: Consensus) -> str:
     if not consensus.decreases_by_noise:
         return ""
     k, values = consensus.profile.n_neighbors, consensus.profile.values
-    smallest_scale = min(
-        float(values[0]), consensus.n_features
-    )  # on lattices it can come out larger
-    small_scale = f"up close, between a point's nearest neighbors, {smallest_scale:.2g} dimensions"
+    smallest_scale = min(float(values[0]), consensus.n_features)  # lattices can exceed it
+    small_scale = f"{smallest_scale:.2g} dimensions at the scale of the nearest neighbors"
     if consensus.dimension_above_noise is None:
         return (
-            f"Scale: {small_scale}, {float(values[-1]):.2g} among {2 * k[-1]} neighbors, and no "
-            "scale in between at which it stays: there are directions of all sizes, such as "
-            "noise nearly as wide as the data. Choose the scale that matters to you."
+            f"Scale: {small_scale}, {float(values[-1]):.2g} at {2 * k[-1]} neighbors, and no "
+            "plateau in between. The data extend by different amounts in different directions, "
+            "or the noise is nearly as large as the data; choose the scale of interest."
         )
     start = consensus.noise_scale
     return (
-        f"Noise: {small_scale}, {consensus.dimension_above_noise:.2g} from {k[start]} neighbors (a distance of "
-        f"{consensus.profile.radius[start]:.2g}) on. What is thinner than that is noise, or detail to "
-        "be left out; the consensus is what lies beyond."
+        f"Noise: {small_scale}, {consensus.dimension_above_noise:.2g} from {k[start]} neighbors on "
+        f"(a distance of {consensus.profile.radius[start]:.2g}). The consensus is the dimension at "
+        "the larger scale, which treats smaller extents as noise."
     )
 
 
 def _sample_size(consensus: Consensus) -> str:
-    largest = (
-        max(consensus.local_estimates)
-        if consensus.dimension_above_noise is None
-        else consensus.dimension
-    )
+    largest: float = consensus.dimension
+    if consensus.dimension_above_noise is None:
+        largest = max(consensus.local_estimates)
     if largest <= consensus.max_resolvable:
         return ""
     return (
-        f"Few points: {consensus.n_distinct} points can tell about {consensus.max_resolvable:.1f} dimensions "
-        "(2·log₁₀ n). Beyond that all points are nearly equally far apart and neighbor "
-        "distances make the dimension come out low: take it as at least so many."
+        f"Few points: {consensus.n_distinct} points resolve about "
+        f"{consensus.max_resolvable:.1f} dimensions (2·log₁₀ n). In higher dimensions all points "
+        "are nearly equally far apart and neighbor distances underestimate the dimension; treat "
+        "the estimates as lower bounds."
     )
 
 
-def _edges(consensus: Consensus) -> str:
-    if consensus.edge_bias is None:
+def _boundary(consensus: Consensus) -> str:
+    if consensus.boundary_bias is None:
         return ""
-    by_distance, by_variance = consensus.edge_bias
+    by_distance, by_variance = consensus.boundary_bias
     return (
-        f"Edges: neighbor distances say {by_distance:.2g}, local PCA "
-        f"{by_variance:.2g}. In several dimensions most points are near "
-        "an edge and miss neighbors on one side, which lowers the first and hardly the second."
+        f"Boundary: neighbor distances estimate {by_distance:.2g}, local PCA {by_variance:.2g}. In "
+        "several dimensions most points are near the boundary and lack neighbors on one side, "
+        "which biases the former downward and hardly affects the latter."
     )
 
 
@@ -198,26 +195,26 @@ def _curvature(consensus: Consensus) -> str:
     if found is None:
         return ""
     pca = round(float(found))
-    pca_text = f"PCA takes {pca} straight direction{'s' * (pca > 1)} for 95 % of the variance"
+    pca_text = f"PCA needs {pca} direction{'s' * (pca > 1)} for 95 % of the variance"
     high = consensus.high if consensus.dimension_above_noise is None else consensus.dimension
     if pca > high:
         return (
-            f"Curvature: {pca_text}, more than the {consensus.dimension} within neighborhoods: the "
-            "data bend, or are clusters that lie in different directions. " + _isomap(consensus)
+            f"Curvature: {pca_text}, more than the {consensus.dimension} within neighborhoods. "
+            "The data are curved, or form clusters in different directions. " + _isomap(consensus)
         )
     if pca < consensus.low and consensus.n_connected > 1:
         return (
-            f"{pca_text}, fewer than neighborhoods show: mostly the directions from one "
-            "cluster to another, beside which the clusters themselves are small."
+            f"Clusters: {pca_text}, fewer than within neighborhoods. Most of the variance is "
+            "between clusters."
         )
     if pca < consensus.low:
         return (
-            f"Thin directions: {pca_text}, fewer than neighborhoods show. Some directions are "
-            "too thin to matter for the variance of the whole: noise, or fine structure."
+            f"Small variances: {pca_text}, fewer than within neighborhoods. Some directions, "
+            "noise or fine structure, contribute little to the total variance."
         )
     if pca >= consensus.n_features:
-        return f"The data fill all their {pca} features: fewer coordinates lose some."
-    return f"No curvature to speak of: {pca_text}; a linear map may do."
+        return f"The data fill all {pca} features: fewer coordinates lose information."
+    return f"Little curvature: {pca_text}; a linear embedding may suffice."
 
 
 def _isomap(consensus: Consensus) -> str:
@@ -225,12 +222,12 @@ def _isomap(consensus: Consensus) -> str:
         return ""
     count = consensus.elbow
     if count is None:
-        return "Unrolled along the graph they show no clear number either."
+        return "Isomap's residual variance has no clear elbow."
     if count <= consensus.high:
-        return f"Unrolled along the graph they need {count}."
+        return f"Isomap's residual variance has its elbow at {count}."
     return (
-        f"Even unrolled they need {count}: a closed surface such as a sphere takes one more "
-        "than its dimension, and shortcuts between layers add some."
+        f"Isomap needs {count} coordinates too: a closed surface such as a sphere needs one more "
+        "than its dimension, and shortcuts in the neighbor graph add more."
     )
 
 
@@ -239,9 +236,9 @@ def _variation(consensus: Consensus) -> str:
         return ""
     low, high = consensus.local_range
     return (
-        f"The dimension varies from {low:.2g} to {high:.2g} over the data: no one number "
-        "describes them all. Color a map by per_point to see where; the correlation "
-        "dimension is mostly that of the densest part."
+        f"The dimension varies from {low:.2g} to {high:.2g} over the data, so no single "
+        "number describes them. Color a plot by report.per_point to see where; the correlation "
+        "dimension mostly describes the densest region."
     )
 
 
@@ -249,8 +246,8 @@ def _components(consensus: Consensus) -> str:
     if consensus.n_connected == 1:
         return ""
     return (
-        f"Clusters: the neighbor graph falls into {consensus.n_connected} components. Directions between "
-        "them count for PCA and not within neighborhoods."
+        f"Clusters: the neighbor graph has {consensus.n_connected} connected components. "
+        "Directions between them count for PCA but not within neighborhoods."
     )
 
 
@@ -258,19 +255,19 @@ def _duplicates(consensus: Consensus) -> str:
     duplicates = consensus.n_samples - consensus.n_distinct
     if duplicates == 0:
         return ""
-    return f"{duplicates} of {consensus.n_samples} rows are copies of others; copies count once."
+    return f"{duplicates} of {consensus.n_samples} rows are duplicates, which count once."
 
 
 def _ties(consensus: Consensus) -> str:
     if consensus.tied_fraction <= consensus.many_ties:
         return ""
     return (
-        f"Rounded values: {consensus.tied_fraction:.0%} of the points have their two nearest neighbors at "
-        "the same distance, as on a lattice; trust two_nn least."
+        f"Rounded values: {consensus.tied_fraction:.0%} of the points have two equally distant "
+        "nearest neighbors, as on a lattice, which makes two_nn unreliable."
     )
 
 
 def _approximate(consensus: Consensus) -> str:
     if consensus.recall == 1:
         return ""
-    return f"Neighbors were searched approximately; {consensus.recall:.1%} of them were found."
+    return f"The neighbor search was approximate, with a recall of {consensus.recall:.1%}."

@@ -1,4 +1,4 @@
-"""Dimension from how many coordinates an unrolled map needs."""
+"""Dimension from the residual variance of Isomap."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -22,22 +22,23 @@ from manifoldry.util.validation import power_of_two_scale
 
 @dataclass(frozen=True)
 class ElbowOptions:
-    """How much the elbow of the residual variance looks at.
+    """Options of :func:`residual_variance_elbow`.
 
     Parameters
     ----------
     coordinates : int
-        Coordinates tried, unless a number is given.
+        Default number of coordinates.
     landmarks : int
-        Landmarks, at most.
-    steps : float
-        Edges that all shortest paths together may look at: fewer landmarks for very many points.
+        Largest number of landmarks.
+    max_edge_visits : float
+        Largest number of edges that all shortest-path searches together visit; with very many
+        points it reduces the number of landmarks.
     parts, part_size : int
-        Parts of the landmarks, for the interval, and how many landmarks one needs.
-    nothing : float
-        Residual variance below which nothing is left to explain.
-    clear : float
-        Bend of the logarithm, below which an elbow is none.
+        Largest number of subsets of the landmarks for the interval, and smallest size of a subset.
+    negligible : float
+        Residual variance that counts as zero.
+    min_curvature : float
+        Smallest second difference of the logarithm at a clear elbow.
     """
 
     coordinates: int = 20
@@ -53,10 +54,10 @@ DEFAULT_OPTIONS = ElbowOptions()
 
 
 class Scaling(NamedTuple):
-    """What classical scaling makes of the geodesic distances between landmarks."""
+    """Classical MDS of the geodesic distances between landmarks."""
 
-    residuals: Array  # (k,), 1 − ρ² with one, two, ... coordinates
-    eigenvalues: Array  # (k,), in units of their own
+    residuals: Array  # (k,), 1 − ρ² with 1, 2, ... coordinates
+    eigenvalues: Array  # (k,), in arbitrary units
 
 
 def residual_variance_elbow(
@@ -69,31 +70,34 @@ def residual_variance_elbow(
 ) -> Dimension:
     """Estimate the dimension as the elbow of Isomap's residual variance (Tenenbaum et al. 2000).
 
-    The residual variance is 1 − ρ², ρ being the correlation of geodesic distances with distances
-    on a map of one, two, ... coordinates. It falls until the map has as many as the sheet and
-    hardly any further. The elbow is where its logarithm bends most. Unlike PCA it is not misled by
-    a sheet that is rolled up; a closed surface, which cannot be laid flat, counts as one more, and
-    a false edge between layers spoils it. With several components it is that of the largest.
+    The residual variance is 1 − ρ², where ρ is the correlation between geodesic distances and
+    distances in the embedding with 1, 2, ... coordinates. It decreases until the embedding has as
+    many coordinates as the manifold, and hardly afterwards. The elbow is the largest second
+    difference of its logarithm. Unlike PCA, it counts a rolled-up sheet as two-dimensional. A
+    closed surface, which cannot be flattened, counts as one dimension more, and shortcuts between
+    layers invalidate the estimate. If the graph is disconnected, only its largest connected
+    component is used.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data; copies of a row count once.
+        The data; duplicate rows count once.
     n_neighbors : int, default=None
-        Neighbors that paths may go through; by default 10, or what there are, and all of a graph
-        with copies.
+        Number of neighbors in the graph of shortest paths; by default 10, or fewer if there are
+        fewer points. A graph with duplicates is used with all its neighbors.
     n_components : int, default=None
-        Coordinates to try; by default 20, or what the data allow. The elbow comes before the last.
+        Largest number of coordinates; by default 20, or fewer if there are fewer points. The elbow
+        is below this number.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the landmarks, up to 500 and fewer for very many points; ``None`` is a fixed seed.
     options : ElbowOptions
-        How much is looked at.
+        Number of landmarks and subsets, and tolerances.
 
     Returns
     -------
     Dimension
-        The interval is the range over ten maps of a tenth of the landmarks each, on the same graph;
-        below 40 points, where there are none, it excludes nothing.
+        The interval is the range over ten embeddings of a tenth of the landmarks each, on the same
+        graph; with fewer than 40 points it is unbounded.
 
     Examples
     --------
@@ -108,8 +112,8 @@ def residual_variance_elbow(
     members = largest_component(graph, data.first_sample if data.input_graph is not None else None)
     if len(members) < 4:
         raise ValueError(
-            f"the largest connected component of the graph has {len(members)} distinct points, too few "
-            "for a map; raise n_neighbors"
+            f"the largest connected component of the graph has {len(members)} distinct points, but "
+            "at least 4 are needed; increase n_neighbors"
         )
     landmarks = _landmarks(members, graph, rng, options)
     k = _resolve_components(n_components, len(landmarks), options.coordinates)
@@ -122,14 +126,14 @@ def residual_variance_elbow(
 
 
 def largest_component(graph: NeighborGraph, first_sample: IntArray | None) -> IntArray:
-    """Points of the largest connected component, one of every place."""
+    """Samples of the largest connected component, one for each distinct point."""
     labels = graph.components()[1]
     rows = np.arange(graph.n_query) if first_sample is None else first_sample
     return rows[labels[rows] == np.argmax(np.bincount(labels[rows]))]
 
 
 def classical_scaling(D: Array, k: int, rng: np.random.Generator) -> Scaling:
-    """Scale the distances, and compare them with those on the map; D stays as it is."""
+    """Classical MDS of the distances `D`, and its residual variances with 1 to k coordinates."""
     unit = power_of_two_scale(D)
     gram = KernelGram.of(GivenKernel(len(D)), squares(D, unit))
     spectrum = resolve_solver("auto", end="largest").solve(gram.problem, k, rng)
@@ -147,7 +151,7 @@ def classical_scaling(D: Array, k: int, rng: np.random.Generator) -> Scaling:
 
 
 def elbow(residuals: Array, negligible: float = DEFAULT_OPTIONS.negligible) -> tuple[int, float]:
-    """Number of coordinates at which the logarithm bends most, and how much it does there."""
+    """Number of coordinates with the largest second difference of log(residuals), and its value."""
     logs = np.log(np.maximum(np.append(1.0, residuals), negligible))
     if len(logs) < 3:
         return 1, 0.0
@@ -158,7 +162,7 @@ def elbow(residuals: Array, negligible: float = DEFAULT_OPTIONS.negligible) -> t
 
 def _graph(data: DistinctPoints, n_neighbors: int | None) -> NeighborGraph:
     graph = data.graph
-    duplicates = graph.n_query > data.n  # they take places of neighbors that paths could go through
+    duplicates = graph.n_query > data.n  # they displace other neighbors
     if graph.n_neighbors is None or (duplicates and n_neighbors is None):
         return graph
     k = min(DEFAULT_NEIGHBORS, graph.k)
@@ -186,8 +190,8 @@ def _resolve_components(n_components: int | None, n_landmarks: int, default: int
     check_count("n_components", n_components, minimum=2)
     if n_components > bound:
         raise ValueError(
-            f"n_components={n_components} must be at most {bound}, one less than the points on the "
-            f"map; pass n_components={bound} or fewer"
+            f"n_components={n_components} must be at most {bound}, the number of landmarks minus "
+            f"1; pass n_components={bound} or fewer"
         )
     return n_components
 
@@ -195,7 +199,7 @@ def _resolve_components(n_components: int | None, n_landmarks: int, default: int
 def _subset_range(
     D: Array, k: int, dimension: int, rng: np.random.Generator, options: ElbowOptions
 ) -> tuple[float, float]:
-    """Smallest and largest elbow of maps of parts of the landmarks."""
+    """Smallest and largest elbow over subsets of the landmarks."""
     count = min(options.parts, len(D) // options.part_size)
     if count < 2:
         return 1.0, np.inf
@@ -209,9 +213,10 @@ def _subset_range(
 def _note(whole: Scaling, clear: bool, size: int, n: int) -> str:
     listed = ", ".join(f"{value:.2g}" for value in whole.residuals[:6])
     fractions = whole.eigenvalues / whole.eigenvalues.sum()
-    note = f"residuals {listed}, ...; {int((fractions > 0.01).sum())} of the eigenvalues above 1 %"
+    count = int((fractions > 0.01).sum())
+    note = f"residuals {listed}, ...; {count} eigenvalues above 1 % of their sum"
     if not clear:
         note = "no clear elbow; " + note
     if size < n:
-        note += f"; of the largest component, {size} of {n} points"
+        note += f"; largest connected component only, {size} of {n} points"
     return note

@@ -1,4 +1,4 @@
-"""What every estimator of dimension returns, and how its interval is made."""
+"""The result of a dimension estimator, and standard errors for its interval."""
 
 from dataclasses import dataclass, field
 
@@ -7,34 +7,34 @@ import numpy as np
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array
 
-# Fraction of points whose two nearest neighbors are equally far, as on a lattice, worth a word.
+# Fraction of points with two equally distant nearest neighbors above which ties are reported.
 MANY_TIES = 0.05
 
 
 @dataclass(frozen=True, eq=False)
 class Dimension:
-    """An estimate of the dimension, with its interval and what it was made from.
+    """An estimate of the dimension with its confidence interval.
 
     Parameters
     ----------
     value : Estimate
-        The dimension, a float with ``low`` and ``high``. The interval covers the chance of the
-        sample: what the same method would have said about other points of the same manifold. It
-        does not cover the method's bias, which edges, curvature, noise and too few points cause.
+        The dimension, a float with ``low`` and ``high``, the ends of a 95 % confidence interval.
+        The interval covers sampling error only, not the bias of the method due to boundaries,
+        curvature, noise or a small sample.
     method : str
         Name of the method.
     note : str
-        What the method saw, in a few words.
+        What the estimate is based on, in a few words.
     per_point : array of shape (n_samples,) or None
-        Dimension around every point, for methods that have one, to color a map with; NaN where
-        a point has too few neighbors to tell.
+        Local dimension at each point, for methods that compute one; NaN where a point has too few
+        neighbors.
 
     Examples
     --------
     >>> from manifoldry.util.estimate import Estimate
     >>> found = Dimension(Estimate(2.04, 1.95, 2.13), "two_nn", "2000 points")
     >>> found
-    two_nn: 2.04 [1.95 to 2.13 by chance alone] (2000 points)
+    two_nn: 2.04 (95 % interval 1.95 to 2.13; 2000 points)
     >>> float(found), round(found)
     (2.04, 2)
     """
@@ -45,13 +45,10 @@ class Dimension:
     per_point: Array | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        note = f" ({self.note})" if self.note else ""
-        return f"{self.method}: {float(self.value):.3g}{self._interval()}{note}"
-
-    def _interval(self) -> str:
-        """The interval, with what it does not cover in mind: bias may be larger."""
-        low, high = self.value.low, self.value.high
-        return "" if self.value.exact else f" [{low:.3g} to {high:.3g} by chance alone]"
+        value = self.value
+        interval = "" if value.exact else f"95 % interval {value.low:.3g} to {value.high:.3g}"
+        details = "; ".join(part for part in (interval, self.note) if part)
+        return f"{self.method}: {float(value):.3g}" + (f" ({details})" if details else "")
 
     def __float__(self) -> float:
         return float(self.value)
@@ -61,10 +58,10 @@ class Dimension:
 
 
 def error_of_mean(values: Array, n: int, dependence: float = 2.0) -> float:
-    """Standard error of the mean of `values`, one for each of some of n points.
+    """Standard error of the mean of `values`, computed at len(values) of n points.
 
-    Points share their distances: each is seen from both its ends, so all n points say as much as
-    n / `shared` independent ones would. A few points among many share next to nothing.
+    Values of nearby points are correlated since they share distances: with values at all n points,
+    only one in `dependence` is independent. A small sample of points is nearly independent.
     """
     m = len(values)
     inflation = 1 + (dependence - 1) * m / n
@@ -72,10 +69,10 @@ def error_of_mean(values: Array, n: int, dependence: float = 2.0) -> float:
 
 
 def error_of_pairs(rows: Array, pair_variance: float, n: int) -> float:
-    """Standard error of a mean over pairs: of some points, whose means are `rows`, with all n.
+    """Standard error of a mean over the pairs of some points, whose means are `rows`, with all n.
 
-    Hoeffding's decomposition of a U-statistic. What a point contributes to all its pairs counts
-    for both ends; what belongs to a pair alone averages out over the pairs.
+    Uses Hoeffding's decomposition of a U-statistic into a variance between points, which counts for
+    both ends of a pair, and the remaining variance of single pairs.
     """
     m = len(rows)
     point_variance = max(0.0, float(rows.var(ddof=1)) - pair_variance / n)

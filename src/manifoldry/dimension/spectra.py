@@ -1,4 +1,4 @@
-"""How many straight directions the whole of the data takes."""
+"""Dimension from the principal variances of all the data, or the eigenvalues of a Gram matrix."""
 
 from typing import Any
 
@@ -14,31 +14,30 @@ from manifoldry.util.typing import Array
 
 
 def pca_dimension(X: Any, *, fraction: float = 0.95) -> Dimension:
-    """Count the principal directions that hold most of the variance of all the data.
+    """Count the principal directions that explain most of the variance of all the data.
 
-    This is the dimension of the flat space the data lie in, as far as they fill it: an upper end
-    for curved data, since a bent sheet takes as many directions as it bends into; directions too
-    thin to matter for the variance are left out. The largest gap between successive variances,
-    another answer to the same question, is in the note.
+    This is the dimension of the linear subspace near the data. For curved data it is an upper bound
+    on the intrinsic dimension. Directions of small variance are not counted. The note gives the
+    position of the largest gap between successive variances, an alternative estimate.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or NeighborGraph
-        The data, or a graph with Euclidean distances; copies of a row count once.
+        The data, or a graph with Euclidean distances; duplicate rows count once.
     fraction : float, default=0.95
-        Fraction of the variance to hold.
+        Fraction of the variance to explain.
 
     Returns
     -------
     Dimension
-        The interval holds the counts that chance in the fractions allows. Of more than 10 000
-        points a sample is looked at, of more than 300 directions the first.
+        The interval follows from the standard errors of the fractions. With more than 10 000
+        points a sample is used, and at most 300 directions are computed.
 
     Examples
     --------
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.dimension import pca_dimension
-    >>> round(pca_dimension(make_swiss_roll(500, random_state=0).X))  # a sheet rolled up
+    >>> round(pca_dimension(make_swiss_roll(500, random_state=0).X))  # a rolled-up sheet
     3
     """
     check_at_most(
@@ -51,47 +50,48 @@ def pca_dimension(X: Any, *, fraction: float = 0.95) -> Dimension:
     counts = [_first_true(cumulative + z >= target) for z in (0, half, -half)]
     at = min(counts[0], len(cumulative)) - 1
     gap = _largest_gap(spectrum.fractions)
-    note = f"holding {cumulative[at]:.1%} of the variance; largest gap after {gap}"
+    note = f"{cumulative[at]:.1%} of the variance; largest gap after direction {gap}"
     if counts[0] > len(cumulative):
-        note = f"the first {len(cumulative)} directions hold {cumulative[-1]:.1%}: more are needed"
+        note = f"lower bound: {len(cumulative)} directions explain only {cumulative[-1]:.1%}"
         return Dimension(Estimate(len(cumulative), counts[1], np.inf), "pca_dimension", note)
     high = np.inf if counts[2] > spectrum.max_rank else counts[2]
     return Dimension(Estimate(counts[0], counts[1], high), "pca_dimension", note)
 
 
 def _largest_gap(fractions: Array, negligible: float = 1e-3) -> int:
-    """Directions before the largest gap; those with a fraction below `nothing` are none."""
+    """Number of directions before the largest gap; fractions below `negligible` count as zero."""
     relevant = int((fractions > negligible).sum())
     return eigengap(np.maximum(fractions, negligible)[: relevant + 1], "largest")
 
 
 def _first_true(enough: Any) -> int:
-    """Number of directions up to the first that is enough, or one more than there are."""
+    """Position of the first true entry, from 1; one more than the length if there is none."""
     return int(np.argmax(enough)) + 1 if enough.any() else len(enough) + 1
 
 
 def gram_rank(X: Any, *, fraction: float = 0.01) -> Dimension:
-    """Count the eigenvalues of a Gram matrix that are more than 1 % of them all.
+    """Count the eigenvalues of a Gram matrix that are more than 1 % of their sum.
 
-    Of a fitted Isomap the number tells in how many directions the unrolled sheet extends; of
-    classical scaling or PCA, in how many the data themselves do; of kernel PCA, how many
-    coordinates the kernel needs. Data are taken as those of classical scaling.
+    For a fitted Isomap this is the number of directions of the unrolled manifold; for classical MDS
+    or PCA, of the data themselves; for kernel PCA, the number of coordinates that the kernel needs.
+    For data, the Gram matrix is that of classical MDS.
 
     Parameters
     ----------
     X : fitted estimator, array, sparse matrix or frame, or NeighborGraph
         A fitted :class:`~manifoldry.ClassicalMDS`, :class:`~manifoldry.KernelPCA`,
         :class:`~manifoldry.Isomap` or :class:`~manifoldry.PCA`, whose ``computed_eigenvalues_``
-        are counted; or data, or a graph with Euclidean distances, copies of a row counted once.
+        are counted; or data, or a graph with Euclidean distances, where duplicate rows count once.
     fraction : float, default=0.01
-        An eigenvalue counts if it is more than this fraction of the sum of the positive ones; of a
-        fitted estimator, of those it has computed, so fit it with more components than you expect.
+        An eigenvalue counts if it is more than this fraction of the sum of the positive ones. For a
+        fitted estimator the sum is over the computed ones, so fit it with more components than
+        expected.
 
     Returns
     -------
     Dimension
-        For data, the interval holds the counts that chance in the fractions allows; for a fitted
-        estimator it is empty, since its eigenvalues alone do not tell.
+        For data, the interval follows from the standard errors of the fractions; for a fitted
+        estimator there is none, since eigenvalues alone do not determine it.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _of_estimator(model: Any, fraction: float) -> Dimension:
     count = int((fractions > fraction).sum())
     note = _note(fractions, count, fraction)
     if count == len(fractions):
-        note += "; others were not computed: fit with more components"
+        note += "; lower bound: fit with more components"
     return Dimension(Estimate(count), "gram_rank", note)
 
 
@@ -138,5 +138,5 @@ def _is_gram(model: Any) -> bool:
 
 def _note(fractions: Any, count: int, fraction: float) -> str:
     listed = ", ".join(f"{value:.1%}" for value in fractions[: count + 1][-4:])
-    label = "fractions" if count < 4 else "last shares"
+    label = "fractions" if count < 4 else "last fractions"
     return f"eigenvalues above {fraction:.0%} of their sum; {label} {listed}"
