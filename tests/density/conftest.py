@@ -1,4 +1,4 @@
-"""The densities that all promises are tested on."""
+"""The densities of the common tests."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ DENSITIES = {
 ALL = {**DENSITIES, "from-density": FromDensity(n_draws=60)}
 
 
-# One of every class; costly tests take the others as slow ones.
+# One of each class; slow tests cover the others in expensive cases.
 ONE_PER_CLASS = ("parzen", "factors-two", "from-density")
 
 

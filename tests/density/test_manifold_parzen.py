@@ -14,7 +14,7 @@ from manifoldry.exceptions import RankWarning
 
 
 def covariance(X, i, others, d, noise):
-    """Covariance of the window on point i towards `others`, by its definition."""
+    """Covariance of the window of point i with neighbors `others`, by definition."""
     _, s, Vt = np.linalg.svd(X[others] - X[i], full_matrices=False)
     V = Vt[:d]
     C = V.T @ np.diag(s[:d] ** 2 / max(1, len(others))) @ V
@@ -40,7 +40,7 @@ def by_definition(X, points, d, k, noise, n_nearest=None):
 
 
 def left_out_by_definition(X, d, k, noise):
-    """Mean log density of every point under the others, none of which has it for a neighbor."""
+    """Mean log density of each point under the others, whose neighbors exclude it."""
     N, found = nearest(X, k), []
     for i in range(len(X)):
         rest = [j for j in range(len(X)) if j != i]
@@ -65,7 +65,7 @@ def test_density_is_that_of_the_definition(rng, n_features, d, k):
 @pytest.mark.parametrize("batch", [1, 100, 2**17])
 @pytest.mark.parametrize("n_nearest", [1, 7, 40])
 def test_nearest_windows_are_those_of_the_definition(rng, n_nearest, batch):
-    """Some windows are near all points, others near none, and come in batches of any size."""
+    """Some windows are near all points, others near none, with batches of any size."""
     X = rng.normal(size=(40, 3)) * [1, 1, 0.1]
     points = np.vstack([X[:5], 0.1 * rng.normal(size=(30, 3)), [[8.0, 8.0, 8.0]]])
     model = ManifoldParzen(2, 6, 0.15, n_nearest=n_nearest).fit(X)
@@ -78,7 +78,7 @@ def test_nearest_windows_are_those_of_the_definition(rng, n_nearest, batch):
 
 
 @pytest.mark.parametrize("n_nearest", [3, 20])
-def test_truncation_is_what_the_other_windows_would_add(rng, n_nearest):
+def test_truncation_is_the_contribution_of_the_other_windows(rng, n_nearest):
     X = rng.normal(size=(40, 3))
     options = ParzenOptions(n_draws=3000)
     model = ManifoldParzen(2, 6, 0.3, n_nearest=n_nearest, options=options).fit(X)
@@ -89,7 +89,7 @@ def test_truncation_is_what_the_other_windows_would_add(rng, n_nearest):
 
 
 @pytest.mark.parametrize("n_features", [1, 3, 20])
-def test_no_axes_are_the_isotropic_estimator(rng, n_features):
+def test_no_axes_give_the_isotropic_estimator(rng, n_features):
     X, points = rng.normal(size=(70, n_features)), rng.normal(size=(30, n_features))
     model = ManifoldParzen(0, noise=0.4).fit(X)
     expected = KernelDensity(bandwidth=0.4).fit(X).score_samples(points)
@@ -97,7 +97,7 @@ def test_no_axes_are_the_isotropic_estimator(rng, n_features):
     assert (model.n_components_, model.n_neighbors_, model.noise_) == (0, 0, 0.4)
 
 
-def test_repeated_rows_weigh_as_often_as_they_occur(rng):
+def test_duplicate_rows_are_weighted_by_multiplicity(rng):
     X = rng.normal(size=(30, 2))
     often = np.vstack([X, X[:10], X[:3]])
     model = ManifoldParzen(0, noise=0.4).fit(often)
@@ -122,7 +122,7 @@ def test_likelihood_of_points_left_out(rng, d, k):
     assert model.loglikelihood_.exact
 
 
-def test_noise_is_that_of_highest_likelihood(rng):
+def test_noise_maximizes_the_likelihood(rng):
     X = rng.normal(size=(25, 3)) * [1, 1, 0.1]
     model = ManifoldParzen(2, 6).fit(X)
     noises = model.noise_ * np.array([1.0, 0.9, 1.1, 0.3, 3.0])
@@ -132,39 +132,39 @@ def test_noise_is_that_of_highest_likelihood(rng):
 
 @pytest.fixture(scope="module")
 def helix_model(helix):
-    """The default model of the helix, for the tests that only look at it."""
+    """The default model of the helix, for tests that do not modify it."""
     return ManifoldParzen().fit(helix)
 
 
-def test_likelihood_foretells_that_of_new_points(helix_model, fresh_helix):
+def test_leave_one_out_likelihood_predicts_that_of_new_points(helix_model, fresh_helix):
     model = helix_model
     assert model.loglikelihood_ == pytest.approx(model.score(fresh_helix), abs=0.15)
 
 
 def test_as_many_axes_as_neighbors_do_not_make_the_noise_vanish(rng):
-    """Windows that kept a left-out point as neighbor would contain it exactly."""
+    """Windows with a left-out point as neighbor would contain it exactly."""
     X = rng.normal(size=(80, 6))
     assert ManifoldParzen(3, 3).fit(X).noise_ > 0.1
 
 
-def test_copies_do_not_make_the_noise_vanish(rng):
+def test_duplicates_do_not_make_the_noise_vanish(rng):
     X = rng.normal(size=(60, 3))
     once, thrice = ManifoldParzen().fit(X), ManifoldParzen().fit(np.repeat(X, 3, axis=0))
     assert thrice.noise_ == pytest.approx(once.noise_, rel=1e-9)
     np.testing.assert_allclose(thrice.score_samples(X), once.score_samples(X), rtol=1e-9)
 
 
-def test_a_noisy_curve_is_found_to_be_one(helix_model, helix, fresh_helix):
+def test_noisy_curve_has_one_axis(helix_model, helix, fresh_helix):
     assert helix_model.n_components_ == 1
-    # Not even round windows whose width was chosen on the new points are as likely.
-    best_round = max(
+    # Better than isotropic windows, even with a bandwidth chosen on the new points.
+    best_isotropic = max(
         KernelDensity(bandwidth=h).fit(helix).score(fresh_helix)
         for h in np.geomspace(0.005, 0.5, 30)
     ) / len(fresh_helix)
-    assert helix_model.score(fresh_helix) > best_round + 0.3
+    assert helix_model.score(fresh_helix) > best_isotropic + 0.3
 
 
-def test_trials_are_the_evidence(helix_model, helix):
+def test_trials(helix_model, helix):
     model = helix_model
     best = max(model.trials_, key=lambda trial: trial.loglikelihood)
     assert best == (model.n_components_, model.n_neighbors_, model.noise_, model.loglikelihood_)
@@ -179,8 +179,8 @@ def test_mean_of_draws_is_that_of_the_data(helix_model, helix):
 
 
 @pytest.mark.parametrize("params", [{"n_components": 2, "n_neighbors": 10}, {"n_components": 0}])
-def test_nearest_windows_do(rng, params):
-    """Data beyond the number of windows that are all summed, against all of them."""
+def test_truncation_is_accurate(rng, params):
+    """Truncation, with more points than are summed exactly, against the exact sum."""
     X, fresh = rng.uniform(size=(2, 600, 3)) * [3, 2, 0.1]
     exact = ManifoldParzen(**params).fit(X)
     model = ManifoldParzen(**params, options=ParzenOptions(max_exact=300)).fit(X)
@@ -200,16 +200,16 @@ def test_given_number_of_nearest_windows(helix):
     assert ManifoldParzen(1, 5, 0.02, n_nearest=10_000).fit(helix).n_nearest_ == 300
 
 
-def test_some_points_stand_for_all_that_are_left_out(helix):
+def test_sample_of_left_out_points(helix):
     all_points = ManifoldParzen(1, 10).fit(helix)
     some = ManifoldParzen(1, 10, options=ParzenOptions(max_left_out=100, max_windows=60)).fit(helix)
     assert some.loglikelihood_.low < all_points.loglikelihood_ < some.loglikelihood_.high
     assert some.noise_ == pytest.approx(all_points.noise_, rel=0.15)
 
 
-def test_data_in_a_plane_are_told(rng):
+def test_data_in_a_plane_warn(rng):
     plane = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 4))
-    with pytest.warns(RankWarning, match="exactly on a surface of 2 dimensions"):
+    with pytest.warns(RankWarning, match="exactly on a 2-dimensional surface"):
         model = ManifoldParzen(2).fit(plane)
     assert 0 < model.noise_ < 1e-2
     with warnings.catch_warnings():
@@ -246,16 +246,16 @@ def test_few_points(rng, n):
         ({"noise": 0.0}, ValueError, "noise=0.0 must be greater than 0"),
         ({"noise": np.nan}, ValueError, "noise=nan must be finite"),
         ({"noise": "some"}, TypeError, "noise='some' must be a number"),
-        ({"noise": 1e-200}, ValueError, "noise=1e-200 is out of proportion"),
+        ({"noise": 1e-200}, ValueError, "noise=1e-200 is too small or too large"),
         ({"n_nearest": 0}, ValueError, "n_nearest=0 must be at least 1"),
     ],
 )
-def test_bad_parameters_are_named(rng, params, error, message):
+def test_invalid_parameters(rng, params, error, message):
     with pytest.raises(error, match=message):
         ManifoldParzen(**params).fit(rng.normal(size=(20, 3)))
 
 
-def test_bad_draws_are_named(helix):
+def test_invalid_n_samples(helix):
     model = ManifoldParzen(0, noise=1.0).fit(helix)
     with pytest.raises(ValueError, match="n_samples=0 must be at least 1"):
         model.sample(0)

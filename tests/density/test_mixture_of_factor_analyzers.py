@@ -1,4 +1,4 @@
-"""Mixtures of factor analyzers against FactorAnalysis, GaussianMixture and plain Gaussians."""
+"""Mixtures of factor analyzers against FactorAnalysis, GaussianMixture and full Gaussians."""
 
 import warnings
 
@@ -22,7 +22,7 @@ def factor_data(rng, n=400, n_features=6, n_factors=2):
 
 
 def two_sheets(rng, n=300):
-    """Two planes in five dimensions, far apart, each with its own noise."""
+    """Two distant planes in five dimensions, each with its own noise."""
     parts = [
         rng.normal(size=(n, 2)) @ rng.normal(size=(2, 5)) + spread * rng.normal(size=(n, 5))
         for spread in (0.1, 0.4)
@@ -36,7 +36,7 @@ def covariances(model):
 
 @pytest.mark.parametrize("scale", [np.ones(8), np.array([1e-3, 1, 1, 50, 1, 1, 1, 1])])
 def test_one_component_is_factor_analysis(rng, scale):
-    """In whatever units: those of scikit-learn's features are the same, where it does best."""
+    """In any units; scikit-learn is fitted in equal units, where it is most accurate."""
     X, fresh = np.split(factor_data(rng, 800, n_features=8), 2)
     model = MixtureOfFactorAnalyzers(1, 2, tol=1e-10, max_iter=5000).fit(X * scale)
     oracle = FactorAnalysis(2, tol=1e-10, max_iter=5000, svd_method="lapack").fit(X)
@@ -50,7 +50,7 @@ def test_one_component_is_factor_analysis(rng, scale):
 
 
 def test_all_factors_are_a_gaussian_mixture(rng):
-    """With as many factors as features, any covariance is possible: the bound is attained."""
+    """With as many factors as features, any covariance is possible."""
     X, _ = two_sheets(rng)
     model = MixtureOfFactorAnalyzers(2, 5, tied_noise=False, tol=1e-9, max_iter=5000).fit(X)
     oracle = GaussianMixture(2, reg_covar=1e-12, tol=1e-9, max_iter=1000, random_state=0).fit(X)
@@ -74,7 +74,7 @@ def test_density_is_that_of_the_gaussians(rng, tied):
 
 @pytest.mark.parametrize("tied", [True, False])
 @pytest.mark.parametrize("reg", [1e-6, 0.3])
-def test_likelihood_never_falls(rng, tied, reg):
+def test_likelihood_never_decreases(rng, tied, reg):
     X, _ = make_s_curve(300, noise=0.05, random_state=0)
     model = MixtureOfFactorAnalyzers(6, 2, tied_noise=tied, reg=reg, max_iter=3000).fit(X)
     assert len(model.trace_) > 5
@@ -83,7 +83,7 @@ def test_likelihood_never_falls(rng, tied, reg):
     assert (model.noise_**2 >= reg * X.var(axis=0) * (1 - 1e-9)).all()
 
 
-def test_sheets_are_told_apart(rng):
+def test_sheets_are_separated(rng):
     X, labels = two_sheets(rng)
     model = MixtureOfFactorAnalyzers(2, 2, tied_noise=False).fit(X)
     assert adjusted_rand_score(labels, model.predict(X)) == 1
@@ -106,7 +106,7 @@ def test_local_coordinates_are_conditional_means(rng):
         np.testing.assert_allclose(z, expected, atol=1e-8)
 
 
-def test_there_and_back(rng):
+def test_inverse_transform(rng):
     X, _ = make_s_curve(600, noise=0.02, random_state=0)
     model = MixtureOfFactorAnalyzers(12, 2, n_init=2, tol=1e-3, random_state=0).fit(X)
     labels, Z = model.local_coordinates(X)
@@ -126,7 +126,7 @@ def test_factors_are_independent_given_the_data(rng):
     assert (np.diff(np.diag(precision)) < 0).all()
 
 
-def test_bic_finds_the_number_of_sheets(rng):
+def test_bic_selects_the_number_of_sheets(rng):
     X, _ = two_sheets(rng)
     models = {
         m: MixtureOfFactorAnalyzers(m, 2, tied_noise=False, n_init=2, random_state=0).fit(X)
@@ -135,14 +135,14 @@ def test_bic_finds_the_number_of_sheets(rng):
     assert min(models, key=lambda m: models[m].bic(X)) == 2
 
 
-def test_bic_counts_parameters_as_a_gaussian_does(rng):
-    """One component with as many free parameters as a full covariance, D factors and noise."""
+def test_bic_counts_parameters(rng):
+    """One factor in three features: a full covariance has as many parameters."""
     X = factor_data(rng, n_features=3)
     model = MixtureOfFactorAnalyzers(1, 1).fit(X)  # 3 means, 3 loadings, 3 noises
     assert model.bic(X) == pytest.approx(-2 * len(X) * model.score(X) + 9 * np.log(len(X)))
 
 
-def test_more_starts_are_no_worse(rng):
+def test_more_initializations_are_no_worse(rng):
     X, _ = make_s_curve(200, noise=0.05, random_state=0)
     once = MixtureOfFactorAnalyzers(5, 2, random_state=0).fit(X)
     often = MixtureOfFactorAnalyzers(5, 2, n_init=5, random_state=0).fit(X)
@@ -151,14 +151,14 @@ def test_more_starts_are_no_worse(rng):
 
 def test_components_without_points_are_removed(rng):
     X = np.vstack([rng.normal(size=(100, 3)), [[40.0, 0, 0], [40.1, 0, 0]]])
-    with pytest.warns(RankWarning, match=r"1 of 2 components kept fewer than n_factors \+ 2 = 4"):
+    with pytest.warns(RankWarning, match=r"1 of 2 components had fewer than n_factors \+ 2 = 4"):
         model = MixtureOfFactorAnalyzers(2, 2, tol=1e-3).fit(X)
     assert model.n_components_ == 1
     assert model.weights_ == pytest.approx([1.0])
     assert (np.diff(model.trace_) >= -1e-12).all()
 
 
-def test_stopping_early_is_told(rng):
+def test_no_convergence_warns(rng):
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
         model = MixtureOfFactorAnalyzers(1, 2, max_iter=2).fit(factor_data(rng))
     assert not model.converged_
@@ -207,12 +207,12 @@ def test_few_points(rng, n):
         ({"random_state": "x"}, TypeError, "random_state='x' must be a whole number"),
     ],
 )
-def test_bad_parameters_are_named(rng, params, error, message):
+def test_invalid_parameters(rng, params, error, message):
     with pytest.raises(error, match=message):
         MixtureOfFactorAnalyzers(**params).fit(rng.normal(size=(20, 3)))
 
 
-def test_one_place_is_refused():
+def test_coinciding_rows():
     with pytest.raises(ValueError, match="all rows of X coincide"):
         MixtureOfFactorAnalyzers().fit(np.ones((9, 2)))
 
@@ -222,12 +222,12 @@ def test_labels_are_checked(rng):
     model = MixtureOfFactorAnalyzers(2, 2).fit(X)
     Z = np.zeros((3, 2))
     for labels, message in [
-        (None, "need labels"),
-        ([0, 1], "3 whole numbers"),
-        ([0, 1, 2], "from 0 to 1"),
-        ([0.0, 1.0, 1.0], "3 whole numbers"),
+        (None, "labels are required"),
+        ([0, 1], "3 integers"),
+        ([0, 1, 2], "between 0 and n_components_ - 1 = 1"),
+        ([0.0, 1.0, 1.0], "3 integers"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.inverse_transform(Z, labels)
-    with pytest.raises(ValueError, match="X has 3 columns; the pieces have 2 factors"):
+    with pytest.raises(ValueError, match="X has 3 columns; pass n_factors_=2"):
         model.inverse_transform(np.zeros((3, 3)), [0, 0, 0])

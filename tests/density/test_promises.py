@@ -1,4 +1,4 @@
-"""What all densities promise, whatever their method."""
+"""Properties common to all densities."""
 
 import pickle
 import warnings
@@ -15,14 +15,14 @@ from sklearn.utils.estimator_checks import check_estimator
 
 @pytest.fixture(name="X")
 def corner(rng):
-    """Points in a box of distinct sides around a corner of it."""
+    """Points in a box, concentrated in one corner."""
     return rng.uniform(size=(60, 3)) ** 2 * [4.0, 2.0, 1.0]
 
 
 @pytest.mark.one_density_per_class
-def test_scikit_learns_checks_pass(model):
+def test_scikit_learn_checks(model):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the checks fit data of rank one, in pieces, ...
+        warnings.simplefilter("ignore")  # the checks fit degenerate data
         outcomes = check_estimator(clone(model), on_fail=None, on_skip=None)
     assert not [(o["check_name"], o["exception"]) for o in outcomes if o["status"] == "failed"]
     skipped = {o["check_name"] for o in outcomes if o["status"] == "skipped"}
@@ -35,7 +35,7 @@ def test_score_is_the_mean_of_score_samples(density, X):
     assert model.score(X) == pytest.approx(model.score_samples(X).mean(), rel=1e-14)
 
 
-def test_every_row_has_a_density_of_its_own(density, X):
+def test_rows_are_scored_independently(density, X):
     model = clone(density).fit(X)
     together = model.score_samples(X)
     alone = np.concatenate([model.score_samples(row[None]) for row in X])
@@ -64,12 +64,12 @@ def test_offset_changes_nothing(density, X):
 
 
 def test_draws_follow_the_density(density, X):
-    """Mean log density of draws from p estimates -H(p); so do weights p/q under another density."""
+    """Importance weights p/q integrate to one and reproduce the mean of samples from p."""
     model = clone(density).fit(X)
     drawn = model.sample(20_000, random_state=0)
     drawn = drawn[0] if isinstance(drawn, tuple) else drawn
     assert drawn.shape == (20_000, 3)
-    # Draws from a wide Gaussian, weighted by p/q, have the same mean.
+    # Samples from a wide Gaussian q, weighted by p/q, have the same mean.
     rng = np.random.default_rng(1)
     spread = 1.5 * drawn.std(axis=0)
     proposal = drawn.mean(axis=0) + spread * rng.standard_normal((40_000, 3))
@@ -105,7 +105,7 @@ def test_float32(model, X):
         assert fitted.transform(pd.DataFrame(narrow)).dtype == np.float32
 
 
-def test_a_model_is_pickled_and_keeps_its_own_data(model, X):
+def test_pickle_and_input_not_referenced(model, X):
     given = X.copy()
     fitted = clone(model).fit(given)
     answer = getattr(fitted, "score_samples", None) or fitted.transform
@@ -117,7 +117,7 @@ def test_a_model_is_pickled_and_keeps_its_own_data(model, X):
     assert np.array_equal(again(X), before)
 
 
-def test_a_failed_fit_leaves_no_model(model, X):
+def test_failed_fit_leaves_the_model_unfitted(model, X):
     fitted = clone(model).fit(X)
     with pytest.raises(ValueError, match="contains NaN"):
         fitted.fit(np.where(X[3, 1] == X, np.nan, X))
@@ -146,20 +146,20 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_bad_data_are_refused(model, X, kind):
+def test_invalid_data(model, X, kind):
     spoil, message = BAD[kind]
     with pytest.raises((ValueError, TypeError), match=message):
         clone(model).fit(spoil(X))
 
 
-def test_whole_numbers_and_lists(density):
+def test_integers_and_lists(density):
     X = np.random.default_rng(0).integers(0, 40, size=(50, 3))
     expected = clone(density).fit(X.astype(float)).score_samples(X.astype(float))
     for given in (X, X.tolist(), X.astype(np.uint8), X.astype(object)):
         np.testing.assert_allclose(clone(density).fit(given).score_samples(given), expected)
 
 
-def test_far_points_have_a_small_density_not_none(density, X):
+def test_far_points_have_a_small_finite_density(density, X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = clone(density).fit(X).score_samples(X[:2] + np.array([[1e4], [1e8]]))

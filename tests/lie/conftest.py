@@ -1,4 +1,4 @@
-"""Transformations whose generators are known."""
+"""Transformations with known generators."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from scipy.linalg import expm
 
 
 def spectral_derivative(n):
-    """The matrix that differentiates band-limited cyclic signals, without Nyquist's frequency."""
+    """The matrix that differentiates band-limited cyclic signals, without the Nyquist frequency."""
     frequency = np.fft.fftfreq(n) * n
     frequency[np.abs(frequency) >= n / 2] = 0
     factor = 2j * np.pi * frequency / n

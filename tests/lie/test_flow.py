@@ -27,7 +27,7 @@ def close(found, expected):
     return np.abs(found - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
-def test_moves_as_the_exponential(parts):
+def test_move_is_the_exponential(parts):
     flow, X, amounts, _, operators = parts
     expected = np.array([expm(A) @ x for A, x in zip(operators, X, strict=True)])
     assert close(flow.move(X, amounts), expected)
@@ -62,7 +62,7 @@ def test_repeated_eigenvalues_need_the_limit_of_the_quotient():
     assert np.abs(found - series).max() < 1e-9 * np.abs(series).max()
 
 
-def test_shears_have_no_eigenvectors_and_get_the_series():
+def test_shears_without_eigenbasis_use_the_series():
     shear = np.array([[[0.0, 1.0], [0.0, 0.0]]])
     flow = flow_of(shear)
     assert isinstance(flow, SeriesFlow)
@@ -70,17 +70,17 @@ def test_shears_have_no_eigenvectors_and_get_the_series():
     np.testing.assert_allclose(found, [[30.0, 1.0]], rtol=1e-13)
 
 
-def test_rotations_get_eigenvectors():
+def test_rotations_use_eigenvectors():
     flow = flow_of(np.array([[[0.0, -1.0], [1.0, 0.0]]]))
     assert isinstance(flow, EigenFlow)
     found = flow.move(np.eye(2), np.array([[np.pi / 2], [100 * np.pi]]))
     np.testing.assert_allclose(found, [[0.0, 1.0], [0.0, 1.0]], atol=1e-13)
 
 
-def test_the_same_amount_for_all_rows_is_one_exponential(parts):
+def test_same_amounts_for_all_rows(parts):
     flow, X, amounts, *_ = parts
-    alike = np.broadcast_to(amounts[0], amounts.shape)
-    assert close(flow.move_by(X, amounts[0]), flow.move(X, alike))
+    amounts_repeated = np.broadcast_to(amounts[0], amounts.shape)
+    assert close(flow.move_by(X, amounts[0]), flow.move(X, amounts_repeated))
 
 
 def test_no_rows():

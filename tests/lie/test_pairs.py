@@ -36,7 +36,7 @@ def test_gradient_against_central_differences(problem):
         assert gradient == pytest.approx((ahead - behind) / (2 * step), rel=1e-7)
 
 
-def test_gradient_in_the_units_of_the_descent(problem):
+def test_preconditioned_gradient(problem):
     pairs, G, amounts = problem
     preconditioner = Preconditioner.of(pairs, G, amounts)
     start = preconditioner.pack(G, amounts)
@@ -51,12 +51,12 @@ def test_gradient_in_the_units_of_the_descent(problem):
     assert check_grad(value, gradient, start, epsilon=1e-7) < 1e-4 * size
 
 
-def test_value_is_the_gradients(problem):
+def test_value_agrees_with_gradient(problem):
     pairs, G, amounts = problem
     assert pairs.value(G, amounts) == pytest.approx(pairs.gradient(G, amounts)[0], rel=1e-12)
 
 
-def test_objective_does_not_see_scale_or_mixture(problem):
+def test_objective_is_invariant_to_scale_and_mixture(problem):
     pairs, G, amounts = problem
     mix = np.random.default_rng(5).normal(size=(len(G), len(G)))
     mixed, unmixed = np.tensordot(mix, G, axes=1), amounts @ np.linalg.inv(mix)
@@ -64,7 +64,7 @@ def test_objective_does_not_see_scale_or_mixture(problem):
         assert objective(mixed, unmixed) == pytest.approx(objective(G, amounts), rel=1e-9)
 
 
-def test_normalized_keeps_operators_and_fixes_the_rest(problem):
+def test_normalized_keeps_operators(problem):
     _, G, amounts = problem
     H, a = normalized(G, amounts)
     operators = [np.tensordot(*each, axes=1) for each in ((amounts, G), (a, H))]
@@ -88,7 +88,7 @@ def test_each_step_is_the_exact_minimizer(problem):
         assert pairs.first_order(best_G, amounts) <= pairs.first_order(best_G + nudge, amounts)
 
 
-def test_generators_are_ridge_regression_written_out():
+def test_generators_are_ridge_regression():
     rng = np.random.default_rng(0)
     pairs = Pairs(rng.normal(size=(30, 3)), rng.normal(size=(30, 3)), 0.2)
     a = rng.normal(size=30)
@@ -99,7 +99,7 @@ def test_generators_are_ridge_regression_written_out():
 
 
 @pytest.mark.parametrize("q", [1, 2, 4])
-def test_alternation_never_rises(q):
+def test_alternation_never_increases_the_objective(q):
     rng = np.random.default_rng(q)
     pairs = Pairs(rng.normal(size=(60, 5)), rng.normal(size=(60, 5)), 1e-3)
     found = alternate(pairs, q, 100, 1e-9, rng)
@@ -108,7 +108,7 @@ def test_alternation_never_rises(q):
     assert found.trace[-1] == pytest.approx(pairs.first_order(found.G, found.amounts), rel=1e-12)
 
 
-def test_penalty_is_what_noise_would_do():
+def test_penalty_equals_effect_of_noise():
     rng = np.random.default_rng(0)
     pairs = Pairs(rng.normal(size=(40, 3)), rng.normal(size=(40, 3)), 0.5)
     G, amounts = rng.normal(size=(1, 3, 3)), rng.normal(size=(40, 1))
@@ -121,16 +121,16 @@ def test_penalty_is_what_noise_would_do():
     assert np.mean(noisy) == pytest.approx(pairs.first_order(G, amounts), rel=0.01)
 
 
-def test_seen_from_the_middle_a_turn_does_not_shrink():
-    # y − x is orthogonal to x + y for any rotation, however far; it is not to x.
-    turn = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]])
+def test_midpoints_of_a_rotation_do_not_contract():
+    # y − x is orthogonal to x + y for any rotation; it is not orthogonal to x.
+    rotation = np.array([[np.cos(2), -np.sin(2)], [np.sin(2), np.cos(2)]])
     X = np.random.default_rng(0).normal(size=(10, 2))
-    middle = midpoints(Pairs(X, X @ turn.T, 0.0))
+    middle = midpoints(Pairs(X, X @ rotation.T, 0.0))
     np.testing.assert_allclose(((middle.Y - middle.X) * middle.X).sum(axis=1), 0, atol=1e-12)
 
 
 def test_amounts_of_pairs_with_several_minima():
-    # A sinusoid of frequency 3 has a minimum every third of a turn; the one of frequency 1 decides.
+    # Frequency 3 has a minimum at each third of a rotation; frequency 1 selects the right one.
     G = np.zeros((1, 4, 4))
     G[0, :2, :2], G[0, 2:, 2:] = [[0, -1], [1, 0]], [[0, -3], [3, 0]]
     X = np.tile([1.0, 0.0, 2.0, 0.0], (9, 1))
@@ -141,10 +141,10 @@ def test_amounts_of_pairs_with_several_minima():
     found = search.find(X, Y, np.array([np.pi]))
     np.testing.assert_allclose(found[:, 0], true, atol=1e-9)
     from_zero = search.gauss_newton(X, Y, np.zeros((9, 1)))[:, 0]
-    assert np.abs(from_zero - true).max() > 1  # so the rays are needed
+    assert np.abs(from_zero - true).max() > 1  # hence the search along rays
 
 
-def test_of_equal_minima_the_smallest_amount():
+def test_smallest_amount_of_equal_minima():
     G = np.array([[[0.0, -1.0], [1.0, 0.0]]])
     found = AmountSearch(G).find(np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]]), np.array([20.0]))
     assert found[0, 0] == pytest.approx(np.pi / 2)

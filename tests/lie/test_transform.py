@@ -1,4 +1,4 @@
-"""LieTransform: known transformations are found and extrapolated; bad input is refused."""
+"""LieTransform: recovery and extrapolation of known transformations, and invalid input."""
 
 import pickle
 import warnings
@@ -30,7 +30,7 @@ def rotated_pairs(n=60, largest=0.4, seed=0):
 # ---------------------------------------------------------------- translation
 
 
-def test_exponential_of_the_derivative_is_a_shift_by_a_pixel():
+def test_exponential_of_the_derivative_shifts_by_a_pixel():
     D, X = spectral_derivative(20), band_limited(5, 20, np.random.default_rng(0))
     np.testing.assert_allclose(X @ expm(D).T, np.roll(X, -1, axis=1), atol=1e-13)
 
@@ -54,10 +54,10 @@ def test_refinement_removes_the_error_of_first_order(shifts):
 
 
 @pytest.mark.parametrize(("largest", "cut"), [(3.0, None), (6.0, 4)])
-def test_pairs_may_have_moved_far(largest, cut):
-    # First order finds something else altogether: what the signals lose by turning away.
+def test_large_transformations(largest, cut):
+    # First order finds a different generator, a contraction of the signals.
     data = translations(largest=largest, cut=cut)
-    P = np.linalg.pinv(data.X) @ data.X  # the frequencies there are
+    P = np.linalg.pinv(data.X) @ data.X  # projection onto the frequencies present
     D = P @ data.generator @ P
     model = LieTransform().fit(data.X, data.Y)
     assert cosine(LieTransform(refine=False).fit(data.X, data.Y).generators_[0], D) < 0.5
@@ -65,7 +65,7 @@ def test_pairs_may_have_moved_far(largest, cut):
     assert abs(np.corrcoef(model.amounts_[:, 0], data.amounts[:, 0])[0, 1]) > 0.999
 
 
-def test_shifts_far_beyond_the_training_pairs(shifts):
+def test_extrapolation_beyond_the_training_pairs(shifts):
     model = LieTransform().fit(shifts.X, shifts.Y)
     new = band_limited(10, 20, np.random.default_rng(7))
     pixel = model.estimate(new, np.roll(new, -1, axis=1), largest=50.0)
@@ -87,7 +87,7 @@ def test_few_pairs():
 def test_noise():
     data = translations(noise=0.02)
     model = LieTransform().fit(data.X, data.Y)
-    P = np.linalg.svd(data.X)[2][:19]  # without Nyquist's frequency, which is nothing but noise
+    P = np.linalg.svd(data.X)[2][:19]  # without the Nyquist frequency, which is pure noise
     found = P @ model.generators_[0] @ P.T
     assert cosine(found, P @ data.generator @ P.T) > 0.99
 
@@ -105,7 +105,7 @@ def test_rotation_of_the_plane():
     np.testing.assert_allclose(found, [[-1.0, 0.0]], atol=0.01)
 
 
-def test_growth():
+def test_scaling():
     X = np.random.default_rng(0).normal(size=(40, 3))
     Y = X * np.exp(np.random.default_rng(1).uniform(-0.5, 0.5, (40, 1)))
     model = LieTransform(reg=1e-5).fit(X, Y)
@@ -133,7 +133,7 @@ def test_rotations_that_do_not_commute():
     axes = np.zeros((3, 3, 3))
     for i, (j, k) in enumerate([(1, 2), (2, 0), (0, 1)]):
         axes[i, k, j], axes[i, j, k] = 1.0, -1.0
-    # Two copies, for a single vector of space is taken anywhere by two rotations.
+    # Two vectors per row, since two rotations can take a single vector anywhere.
     true = np.stack([np.kron(np.eye(2), axis) for axis in axes[:2]])
     rng = np.random.default_rng(0)
     X, amounts = rng.normal(size=(150, 6)), rng.uniform(-0.7, 0.7, (150, 2))
@@ -179,7 +179,7 @@ def test_estimate_inverts_apply(rotation):
     assert left.max() < 1e-9
 
 
-def test_residual_is_what_the_transformation_does_not_explain(rotation):
+def test_residual(rotation):
     found, left = rotation.estimate([[1.0, 0.0]], [[3.0, 0.0]], return_residual=True)
     assert found[0, 0] == pytest.approx(0, abs=1e-3)
     assert left[0] == pytest.approx(2, rel=1e-3)
@@ -188,11 +188,11 @@ def test_residual_is_what_the_transformation_does_not_explain(rotation):
 def test_score(rotation):
     X, Y, _ = rotated_pairs(seed=5)
     assert rotation.score(X, Y) > 0.9999
-    assert rotation.score(X, 1.1 * X) < 0.01  # growth is no turn
+    assert rotation.score(X, 1.1 * X) < 0.01  # scaling is not a rotation
     assert rotation.score(X, X) == 1.0
 
 
-def test_what_lies_outside_the_basis_stays():
+def test_complement_of_the_basis_is_unchanged():
     X, Y, _ = rotated_pairs()
     wide = [np.column_stack([rows, np.zeros(60)]) for rows in (X, Y)]
     model = LieTransform().fit(*wide)
@@ -202,7 +202,7 @@ def test_what_lies_outside_the_basis_stays():
     assert not model.generators_[:, 2].any()
 
 
-def test_a_smaller_basis_says_what_it_leaves_out(shifts):
+def test_basis_energy_of_a_smaller_basis(shifts):
     model = LieTransform(n_components=10).fit(shifts.X, shifts.Y)
     assert model.components_.shape == (10, 20)
     S = np.linalg.svd(np.vstack([shifts.X, shifts.Y]), compute_uv=False)
@@ -220,15 +220,15 @@ def test_float32_in_float32_out(shifts):
 
 
 class OfItsOwnRows(LieTransform):
-    """Pairs every row with the next, so that scikit-learn's checks can fit with any target.
+    """Pairs each row with the next, so that scikit-learn's checks can fit with any target.
 
-    They fit with a target of one column, or one class per row, which cannot be rows after a
-    transformation; everything else in them applies.
+    The checks fit with a target of one column, or one class per row, which cannot be transformed
+    rows; all else in them applies.
     """
 
     def fit(self, X, y=None):
         if sparse.issparse(X) or np.ndim(X) != 2:
-            return super().fit(X, X)  # which refuses it
+            return super().fit(X, X)  # which raises
         return super().fit(X, np.roll(X, 1, axis=0) if len(X) > 1 else 2.0 * X)
 
     def score(self, X, y=None):
@@ -287,10 +287,10 @@ def test_units_do_not_matter():
         assert model.score(unit * X, unit * Y) == pytest.approx(plain.score(X, Y))
 
 
-# ---------------------------------------------------------------- odd and bad input
+# ---------------------------------------------------------------- unusual and invalid input
 
 
-def test_fewer_pairs_than_features_are_told_and_stay_finite():
+def test_fewer_pairs_than_features_warn_and_stay_finite():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5, 30))
     with pytest.warns(RankWarning, match="5 pairs are too few"):
@@ -308,7 +308,7 @@ def test_one_pair():
 
 
 @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
-def test_one_feature_is_growth():
+def test_one_feature_is_scaling():
     X = np.array([[1.0], [2.0], [-1.0]])
     model = LieTransform().fit(X, 2 * X)
     np.testing.assert_allclose(model.generators_, [[[1.0]]])
@@ -316,7 +316,7 @@ def test_one_feature_is_growth():
 
 
 @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
-def test_some_pairs_may_stay_or_be_zero_or_repeat():
+def test_pairs_that_are_equal_or_zero_or_repeated():
     X, Y, _ = rotated_pairs()
     X[:5], Y[:5] = 0.0, 0.0
     Y[5:10] = X[5:10]
@@ -331,16 +331,16 @@ def test_some_pairs_may_stay_or_be_zero_or_repeat():
 @pytest.mark.parametrize(
     ("change", "explained"),
     [
-        (lambda X: -X, 0.6),  # half a turn does it in a plane; in space a line stays as it is
+        (lambda X: -X, 0.6),  # a half rotation in a plane; in space one axis remains
         (lambda X: 0 * X, 0.99),
         (lambda X: 1e6 * X, 0.99),
         (lambda X: X + 1e-12 * X @ np.diag([1.0, -1.0, 2.0]), 0.99),
         (lambda X: np.where(np.arange(50)[:, None] < 45, X, 1.1 * X), 0.99),
         (lambda X: np.random.default_rng(1).normal(size=X.shape), 0.0),
     ],
-    ids=["opposite", "nothing", "huge growth", "tiny move", "most stay", "unrelated"],
+    ids=["opposite", "nothing", "large scaling", "tiny move", "most stay", "unrelated"],
 )
-def test_odd_changes(change, explained):
+def test_unusual_changes(change, explained):
     X = np.random.default_rng(0).normal(size=(50, 3))
     Y = change(X)
     model = LieTransform().fit(X, Y)
@@ -349,7 +349,7 @@ def test_odd_changes(change, explained):
     assert np.isfinite(model.apply(X, model.amounts_)).all()
 
 
-def test_too_few_iterations_are_told(shifts):
+def test_too_few_iterations_warn(shifts):
     with pytest.warns(ConvergenceWarning, match="max_iter=1 "):
         model = LieTransform(max_iter=1, tol=0.0).fit(shifts.X, shifts.Y)
     assert not model.converged_
@@ -365,7 +365,7 @@ BAD_PAIRS = {
     "none after": (PLAIN, None, "Y is None"),
     "unequal length": (PLAIN, PLAIN[:1], r"shape \(2, 2\) and Y has shape \(1, 2\)"),
     "unequal width": (PLAIN, PLAIN[:, :1], r"shape \(2, 2\) and Y has shape \(2, 1\)"),
-    "equal": (PLAIN, PLAIN, "nothing moves"),
+    "equal": (PLAIN, PLAIN, "no transformation to learn"),
     "zero": (0 * PLAIN, PLAIN, "all rows of X are zero"),
     "empty": (PLAIN[:0], PLAIN[:0], "0 sample"),
     "masked": (np.ma.masked_greater(PLAIN, 1.5), PLAIN, "masked"),
@@ -375,13 +375,13 @@ BAD_PAIRS = {
 
 
 @pytest.mark.parametrize("case", BAD_PAIRS.values(), ids=BAD_PAIRS.keys())
-def test_bad_pairs_are_refused(case):
+def test_invalid_pairs(case):
     X, Y, message = case
     with pytest.raises(ValueError, match=message):
         LieTransform().fit(X, Y)
 
 
-def test_sparse_pairs_are_refused():
+def test_sparse_pairs():
     with pytest.raises(TypeError, match="dense data is required"):
         LieTransform().fit(sparse.csr_array(PLAIN), PLAIN)
     with pytest.raises(TypeError, match="dense data is required"):
@@ -401,12 +401,12 @@ def test_sparse_pairs_are_refused():
         ({"max_iter": 0}, "max_iter=0"),
     ],
 )
-def test_bad_parameters_are_refused(params, message):
+def test_invalid_parameters(params, message):
     with pytest.raises(ValueError, match=message):
         LieTransform(**params).fit(*rotated_pairs()[:2])
 
 
-def test_bad_amounts_are_refused(rotation):
+def test_invalid_amounts(rotation):
     X = np.eye(2)
     for amount, message in [
         ([1.0, 2.0, 3.0], r"amount has shape \(3,\)"),
@@ -418,11 +418,11 @@ def test_bad_amounts_are_refused(rotation):
 
 
 @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ManifoldryWarning")
-def test_amounts_that_overflow_are_refused():
+def test_amounts_that_overflow():
     X = np.random.default_rng(0).normal(size=(20, 2))
-    growth = LieTransform().fit(X, 2 * X)
-    with pytest.raises(ValueError, match="beyond the range of floating point"):
-        growth.apply(X, 1e4)
+    scaling = LieTransform().fit(X, 2 * X)
+    with pytest.raises(ValueError, match="overflow floating point"):
+        scaling.apply(X, 1e4)
 
 
 def test_not_fitted():
@@ -433,10 +433,10 @@ def test_not_fitted():
     assert not hasattr(model, "generators_")
 
 
-def test_wrong_width_is_refused(rotation):
+def test_wrong_number_of_features(rotation):
     with pytest.raises(ValueError, match="3 features"):
         rotation.apply(np.eye(3), 1.0)
 
 
-def test_warnings_have_one_parent():
+def test_warnings_have_one_base_class():
     assert issubclass(RankWarning, ManifoldryWarning)

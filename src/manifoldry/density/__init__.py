@@ -1,4 +1,4 @@
-"""Densities of data near a manifold."""
+"""Density estimators for data near a manifold."""
 
 from manifoldry.density.manifold_parzen import ManifoldParzen
 from manifoldry.density.mixture_of_factor_analyzers import MixtureOfFactorAnalyzers

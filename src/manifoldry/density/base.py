@@ -1,4 +1,4 @@
-"""What density estimators share: a mixture in a frame of its own, the way there and back."""
+"""Base class of the density estimators: validation, scaling and scoring."""
 
 from abc import abstractmethod
 from typing import Any, Self
@@ -16,24 +16,24 @@ _PRIVATE = ("_mixture", "_frame", "_dtype")
 
 
 class DensityEstimator(DensityMixin, BaseEstimator):
-    """Base of the densities: a subclass learns ``_mixture`` in coordinates of modest size."""
+    """Base class of density estimators; a subclass fits ``_mixture`` in scaled coordinates."""
 
     _mixture: Any
     _frame: Frame
     _dtype: Any
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the density of the rows of `X`.
+        """Fit the density to the rows of `X`.
 
         Parameters
         ----------
         X : array or frame of shape (n_samples, n_features)
             The data.
         y : ignored
-            Present for scikit-learn's sake.
+            Present for compatibility with scikit-learn.
         """
         for name in [name for name in vars(self) if name.endswith("_") or name in _PRIVATE]:
-            delattr(self, name)  # what an earlier fit left
+            delattr(self, name)  # attributes of an earlier fit
         data = check_data(self, X, reset=True, ensure_min_samples=2, accept_sparse=False)
         self._frame, self._dtype = Frame.of(data), data.dtype
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -42,10 +42,10 @@ class DensityEstimator(DensityMixin, BaseEstimator):
 
     @abstractmethod
     def _learn(self, data: Array) -> Any:
-        """Set what was learned, in the units of the data, and return the mixture."""
+        """Set the fitted attributes, in the units of the data, and return the mixture."""
 
     def score_samples(self, X: Any) -> Array:
-        """Log density at every row of `X`, (n_samples,).
+        """Log density at each row of `X`, (n_samples,).
 
         Parameters
         ----------
@@ -59,8 +59,8 @@ class DensityEstimator(DensityMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log density of the rows of `X`.
 
-        The mean, as in :class:`sklearn.mixture.GaussianMixture`, so that folds of different size
-        compare; :class:`sklearn.neighbors.KernelDensity` returns the sum.
+        The mean, as in :class:`sklearn.mixture.GaussianMixture`, so that scores of folds of
+        different size are comparable; :class:`sklearn.neighbors.KernelDensity` returns the sum.
         """
         return float(self.score_samples(X).mean())
 
@@ -77,7 +77,7 @@ class DensityEstimator(DensityMixin, BaseEstimator):
 
     @property
     def _log_unit(self) -> float:
-        """What the unit of length adds to log densities."""
+        """Log density in the units of the data minus that in scaled coordinates."""
         return float(-self.n_features_in_ * np.log(self._frame.unit))
 
     def __sklearn_is_fitted__(self) -> bool:

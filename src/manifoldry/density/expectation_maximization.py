@@ -1,4 +1,4 @@
-"""Fit a mixture of factor analyzers by expectation and maximization."""
+"""Expectation-maximization for mixtures of factor analyzers."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Sums over the data, weighted by responsibilities h, of y − μⱼ and of z̃ = [E[z], 1]."""
+    """Sums over the data of y − μⱼ and of z̃ = [E[z], 1], weighted by responsibilities h."""
 
     hzz: Array  # (M, L+1, L+1), Σ h E[z̃z̃ᵀ]
     hyz: Array  # (M, D, L+1), Σ h (y − μ) E[z̃]ᵀ
@@ -24,13 +24,13 @@ class Moments:
 
     @property
     def counts(self) -> Array:
-        """Σ h of every component."""
+        """Σ h of each component."""
         return self.hzz[:, -1, -1]
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted mixture, and the log-likelihood after every step since the last component left."""
+    """A fitted mixture, and its log-likelihood after each step since the last removal."""
 
     mixture: FactorMixture
     trace: Array
@@ -40,16 +40,16 @@ class Fit:
 
 @dataclass(frozen=True)
 class ExpectationMaximization:
-    """Rules of the iteration.
+    """Parameters and steps of the EM algorithm.
 
     Parameters
     ----------
     tied : bool
-        Whether all components share one noise Ψ.
+        Whether all components share one noise covariance Ψ.
     floor : array of shape (n_features,)
-        The least noise of every feature.
+        Lower bound on the noise variance of each feature.
     max_iter, tol : int, float
-        Most steps, and the gain in log-likelihood per row at which to stop.
+        Largest number of steps, and the increase of the log-likelihood per row below which to stop.
     """
 
     tied: bool
@@ -58,7 +58,7 @@ class ExpectationMaximization:
     tol: float
 
     def run(self, X: Array, mixture: FactorMixture) -> Fit:
-        """Improve a mixture until the likelihood no longer grows."""
+        """Iterate from `mixture` until the likelihood converges."""
         trace: list[float] = []
         for step in range(self.max_iter):
             moments = expect(X, mixture)
@@ -74,10 +74,10 @@ class ExpectationMaximization:
         return Fit(mixture, np.array(trace), self.max_iter, False)
 
     def maximize(self, mixture: FactorMixture, moments: Moments) -> FactorMixture:
-        """The mixture of highest expected likelihood: a regression of y on the factors.
+        """The M step: a regression of y on the factors.
 
-        Ψ at its floor is the best there is above the floor, since its likelihood has one maximum;
-        so the floor keeps the likelihood from falling, too.
+        The expected likelihood is unimodal in each entry of Ψ, so clipping at the floor gives the
+        constrained maximum, and the likelihood does not decrease.
         """
         coefficients = np.linalg.solve(moments.hzz, moments.hyz.transpose(0, 2, 1))  # (M, L+1, D)
         residual = moments.hyy - np.einsum("mdl,mld->md", moments.hyz, coefficients)
@@ -90,7 +90,7 @@ class ExpectationMaximization:
 
 
 def expect(X: Array, mixture: FactorMixture) -> Moments:
-    """Moments of the factors and the data under the mixture, in one pass over blocks of rows."""
+    """The E step: moments of the factors and the data, in one pass over blocks of rows."""
     M, D, L = mixture.loadings.shape
     hzz, hyz = np.zeros((M, L + 1, L + 1)), np.zeros((M, D, L + 1))
     hyy, total = np.zeros((M, D)), 0.0
@@ -113,15 +113,15 @@ def expect(X: Array, mixture: FactorMixture) -> Moments:
 
 
 def _too_small(moments: Moments, mixture: FactorMixture) -> Any:
-    """Which components have too few points to have factors; never the largest."""
+    """Mask of components with too few points for their factors; never the largest component."""
     minimum = mixture.loadings.shape[2] + 2
     removed = moments.counts < minimum
     removed[np.argmax(moments.counts)] = False
     if removed.any():
         warn(
-            f"{removed.sum()} of {mixture.n} components kept fewer than n_factors + 2 = {minimum} "
-            f"points and were removed; pass n_components={mixture.n - removed.sum()} or fewer, or a "
-            "smaller n_factors",
+            f"{removed.sum()} of {mixture.n} components had fewer than n_factors + 2 = {minimum} "
+            f"points and were removed; pass n_components={mixture.n - removed.sum()} or fewer, or "
+            "a smaller n_factors",
             RankWarning,
         )
     return removed
@@ -130,7 +130,7 @@ def _too_small(moments: Moments, mixture: FactorMixture) -> Any:
 def initial_mixture(
     X: Array, n_components: int, n_factors: int, floor: Array, tied: bool, rng: np.random.Generator
 ) -> FactorMixture:
-    """Clusters of k-means, each with the principal axes of its points."""
+    """Clusters by k-means, each with the principal axes of its points."""
     from sklearn.cluster import KMeans
 
     seed = int(rng.integers(2**31 - 1))
@@ -145,16 +145,16 @@ def initial_mixture(
 def _local_pca(
     X: Array, mask: Any, n_factors: int, floor: Array, seed: int
 ) -> tuple[Array, Array, Array]:
-    """Mean, scaled principal axes and variances left beside them of the points of one cluster.
+    """Mean, scaled principal axes and residual variances of the points of one cluster.
 
-    Of standardized features: factors are what features share, and one feature of large variance
-    would take a factor for itself, from which the iteration does not come back.
+    Features are standardized: otherwise a single feature of large variance would take up a factor,
+    a local maximum that EM does not leave.
     """
     from sklearn.utils.extmath import randomized_svd
 
     rows = np.flatnonzero(mask)
     mean = X[rows].mean(axis=0)
-    # Too few points for so many axes: those of all data, until the first step corrects them.
+    # With too few points in the cluster, start from the axes of all data.
     local = (X[rows] if len(rows) > n_factors else X) - mean
     scale = np.sqrt(np.maximum((local**2).mean(axis=0), floor))
     local = local / scale

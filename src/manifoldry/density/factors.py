@@ -1,4 +1,4 @@
-"""Factor analyzers: Gaussians N(μ, ΛΛᵀ + Ψ) with few factors and diagonal noise, and mixtures."""
+"""Mixtures of factor analyzers: Gaussians N(μ, ΛΛᵀ + Ψ) with few factors and diagonal noise Ψ."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class FactorMixture:
-    """Mixture of M Gaussians y = μⱼ + Λⱼz + noise, with z of L independent normal factors.
+    """Mixture of M Gaussians y = μⱼ + Λⱼz + noise, with L independent standard normal factors z.
 
-    All is computed with the L × L matrix I + ΛᵀΨ⁻¹Λ (Woodbury), never with D × D ones.
+    Computations use the L × L matrix I + ΛᵀΨ⁻¹Λ (Woodbury identity), never a D × D matrix.
     """
 
     weights: Array  # (M,)
     means: Array  # (M, D)
     loadings: Array  # (M, D, L), Λ
-    noise: Array  # (M, D), the diagonals of Ψ; equal rows where it is tied
+    noise: Array  # (M, D), the diagonals of Ψ; equal rows if tied
 
     @property
     def n(self) -> int:
@@ -30,8 +30,8 @@ class FactorMixture:
     def latent(self, X: Array, j: int) -> tuple[Array, Array]:
         """E[z | y, j], (n, L), and the log density of component j, (n,), at the rows of `X`.
 
-        E[z] minimizes |Ψ^(-½)(y − μ − Λz)|² + |z|², and the minimum is the Mahalanobis distance:
-        a sum of squares, where the usual difference would cancel for little noise.
+        E[z] minimizes |Ψ^(-½)(y − μ − Λz)|² + |z|², and the minimum is the squared Mahalanobis
+        distance. This sum of squares avoids the cancellation of the usual difference.
         """
         scale = np.sqrt(self.noise[j])
         A = self.loadings[j] / scale[:, None]
@@ -49,7 +49,7 @@ class FactorMixture:
         return np.linalg.inv(np.eye(A.shape[1]) + A.T @ A)
 
     def log_joint(self, X: Array) -> Array:
-        """Logarithms of πⱼ pⱼ(y) for every row and component, (n, M)."""
+        """Logarithms of πⱼ pⱼ(y) for each row and component, (n, M)."""
         found = np.empty((len(X), self.n))
         for block in row_blocks(len(X), 3 * X.shape[1]):
             for j in range(self.n):
@@ -57,11 +57,11 @@ class FactorMixture:
         return found
 
     def log_density(self, X: Array) -> Array:
-        """Log density at every row, (n,)."""
+        """Log density at each row, (n,)."""
         return log_sum(self.log_joint(X))
 
     def local_coordinates(self, X: Array, labels: IntArray) -> Array:
-        """E[z | y, j] of every row in its own component, (n, L)."""
+        """E[z | y, j] of each row, for the component j given by `labels`, (n, L)."""
         Z = np.empty((len(X), self.loadings.shape[2]))
         for j in range(self.n):
             rows = np.flatnonzero(labels == j)
@@ -69,7 +69,7 @@ class FactorMixture:
         return Z
 
     def positions(self, Z: Array, labels: IntArray) -> Array:
-        """μⱼ + Λⱼz for every row in its own component, (n, D)."""
+        """μⱼ + Λⱼz of each row, for the component j given by `labels`, (n, D)."""
         X = np.empty((len(Z), self.means.shape[1]))
         for j in range(self.n):
             rows = np.flatnonzero(labels == j)
@@ -77,23 +77,23 @@ class FactorMixture:
         return X
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Array, IntArray]:
-        """Points from the mixture and the components that they are from, in their order."""
+        """Random points from the mixture, sorted by component, and their components."""
         labels = np.repeat(np.arange(self.n), rng.multinomial(count, self.weights))
         Z = rng.standard_normal((count, self.loadings.shape[2]))
         noise = rng.standard_normal((count, self.means.shape[1])) * np.sqrt(self.noise[labels])
         return self.positions(Z, labels) + noise, labels
 
     def without(self, removed: NDArray[np.bool_]) -> "FactorMixture":
-        """Without the components where `lost` is true; the others share their weight."""
+        """Remove the components where `removed` is true, and renormalize the weights."""
         weights = self.weights[~removed]
         kept = (self.means[~removed], self.loadings[~removed], self.noise[~removed])
         return FactorMixture(weights / weights.sum(), *kept)
 
     def rotated(self) -> "FactorMixture":
-        """The same density with factors in a definite order and sign.
+        """The same density with factors in a unique order and sign.
 
-        Any rotation of the factors gives the same density. In this one they stay independent
-        given the data, that with most to say about the data first; its largest loading is positive.
+        Any rotation of the factors gives the same density. Here they are independent given the
+        data, most informative first, with a positive largest loading.
         """
         loadings = np.empty_like(self.loadings)
         for j in range(self.n):
@@ -105,7 +105,7 @@ class FactorMixture:
         return FactorMixture(self.weights, self.means, loadings, self.noise)
 
     def n_parameters(self, tied: bool) -> int:
-        """Free parameters: rotations of the factors do not count."""
+        """Number of free parameters, not counting rotations of the factors."""
         M, D, L = self.loadings.shape
         noise = D if tied else M * D
         return int(M - 1 + M * D + M * (D * L - L * (L - 1) // 2) + noise)

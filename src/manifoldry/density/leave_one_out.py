@@ -1,4 +1,4 @@
-"""Leave-one-out likelihood of manifold Parzen windows, and the parameters that it is best for."""
+"""Leave-one-out likelihood of manifold Parzen windows, and the parameters that maximize it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from manifoldry.util.validation import spread_rows
 
 
 class Trial(NamedTuple):
-    """Parameters that were tried, and the leave-one-out log-likelihood per point they gave."""
+    """Parameters and their leave-one-out log-likelihood per point."""
 
     n_components: int
     n_neighbors: int
@@ -32,19 +32,19 @@ class Trial(NamedTuple):
     loglikelihood: Estimate
 
     def scaled(self, unit: float, log_unit: float) -> "Trial":
-        """In other units of length, which add to every log density."""
+        """The same trial in other units of length, which shift log densities."""
         shifted = self.loglikelihood.shifted(log_unit)
         return self._replace(noise=self.noise * unit, loglikelihood=shifted)
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPoints:
-    """Distinct points, how often each occurs, and an index to find their neighbors."""
+    """Distinct points, their multiplicities, and a neighbor index."""
 
     X: Array
     counts: IntArray
     index: NeighborIndex
-    max_neighbors: int = 0  # neighbors that are searched for, once
+    max_neighbors: int = 0  # number of neighbors that are searched
     options: ParzenOptions = DEFAULT_OPTIONS
 
     @property
@@ -53,7 +53,7 @@ class WeightedPoints:
         return len(self.X)
 
     def neighbors(self, k: int) -> IntArray:
-        """The k nearest other points of every point, (n, k), no more than the widest; may be 0."""
+        """The k nearest other points of each point, (n, k); k is at most `max_neighbors`."""
         return self._nearest[:, :k]
 
     @cached_property
@@ -64,7 +64,7 @@ class WeightedPoints:
 
     @cached_property
     def left_out(self) -> tuple[IntArray, IntArray]:
-        """Points to leave out, and the others around each, the nearest if they are many."""
+        """Points to leave out, and the nearest others of each, limited by the options."""
         rows = spread_rows(self.n, self.options.max_left_out)
         m = min(self.n - 1, self.options.max_windows)
         return rows, self.index.nearest_but(self.X[rows], m, rows)[0]
@@ -72,23 +72,23 @@ class WeightedPoints:
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """Points left out one at a time, beside the windows that the other points then have.
+    """Points left out one at a time, and the windows of the other points without them.
 
-    A point that is left out is nobody's neighbor either: windows that were stretched towards it
-    are made again without it. Otherwise windows along as many axes as they have neighbors would
-    contain it exactly, and the likelihood would be best without any noise. All copies of a point
-    are left out together, for the same reason.
+    A point that is left out is also removed from the neighbors of the other points, whose windows
+    are recomputed. Otherwise windows with as many axes as neighbors would contain it exactly, and
+    the likelihood would be largest without noise. For the same reason, all duplicates of a point
+    are left out together.
     """
 
     distances: SquaredDistances
     log_weights: Array  # (n_left_out, m), of the windows
-    counts: IntArray  # (n_left_out,), how often each point occurs
+    counts: IntArray  # (n_left_out,), multiplicity of each point
     population: int
-    noise_tolerance: float  # of its logarithm, when it is refined
+    noise_tolerance: float  # of the logarithm of the noise
 
     @classmethod
     def of(cls, points: WeightedPoints, neighbors: IntArray, d: int) -> "LeaveOneOut":
-        """Leave out some of the points (all, if they are few) from windows with `d` axes."""
+        """Leave out some points (all, if they are few) from windows with `d` axes."""
         rows, others = points.left_out
         rest = points.counts.sum() - points.counts[rows, None]
         log_weights = np.log(points.counts[others] / rest)
@@ -102,7 +102,7 @@ class LeaveOneOut:
         return cls(distances, log_weights, points.counts[rows], points.n, tolerance)
 
     def loglikelihood(self, d: int, noise: float) -> Estimate:
-        """Mean log density of the points that were left out."""
+        """Mean log density of the points left out."""
         found = log_sum(self.distances.log_densities(d, noise) + self.log_weights)
         if not np.isfinite(found).all():
             return Estimate(-np.inf)
@@ -110,7 +110,7 @@ class LeaveOneOut:
         return Estimate.of_mean(weighted, self.population)
 
     def best(self, d: int, k: int, noises: Array) -> Trial:
-        """The noise of highest likelihood: the best of several, refined between its neighbors."""
+        """The best of several noise values, refined between its two neighbors."""
         scores = [self.loglikelihood(d, noise) for noise in noises]
         i = int(np.argmax(scores))
         best = Trial(d, k, float(noises[i]), scores[i])
@@ -133,7 +133,7 @@ class LeaveOneOut:
 
 
 def search(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
-    """The best noise for every number of neighbors and the numbers of axes to try with it."""
+    """The best noise for each number of neighbors and of axes in the grid."""
     trials = []
     for k, dimensions in grid.items():
         left_out = LeaveOneOut.of(points, points.neighbors(k), max(dimensions))
@@ -142,17 +142,17 @@ def search(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) ->
 
 
 def candidate_noises(lowest: float, highest: float, steps: int) -> Array:
-    """Values of the noise to try, evenly spaced in their logarithm."""
+    """Noise values to try, evenly spaced on a logarithmic scale."""
     return np.geomspace(lowest, max(highest, 2 * lowest), steps)
 
 
 def _exclude_left_out(
     rows: IntArray, others: IntArray, neighbors: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Windows for every row, new ones in place of those stretched towards it.
+    """Windows for each left-out row, where those with the row as a neighbor are replaced.
 
-    Returns the windows' numbers, those from n on being new; whose they are; and the place of the
-    neighbor that each of those is made without.
+    Returns the window indices, those from n on being replacements, and for each replacement its
+    point and the position of the neighbor that it omits.
     """
     n = len(neighbors)
     position = np.full(n, -1)

@@ -18,73 +18,77 @@ from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import plan_memory
 from manifoldry.util.warn import warn
 
-_RANGE = 1e100  # of the noise relative to the data; its square must be a number
+_RANGE = 1e100  # largest ratio of noise and data scale; its square must not overflow
 
 
 class ManifoldParzen(DensityEstimator):
-    """A density that follows the data: a Gaussian on every point, stretched along its neighbors.
+    """Parzen density estimate with Gaussians elongated along the data.
 
-    Maximizes no likelihood but averages n Gaussians, N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I), whose axes V and
-    variances λ are those of the steps from xᵢ to its nearest neighbors (Vincent & Bengio 2003).
-    Where data lie near a curved sheet this needs far fewer points than round windows do. Use it to
-    draw new points like the data, to tell outliers, or in :class:`FromDensity` to smooth an
-    embedding; for a few plain clusters a :class:`MixtureOfFactorAnalyzers` is smaller and faster.
+    The density is the mean of n Gaussians N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I), called windows, whose axes
+    V and variances λ are those of the differences between xᵢ and its nearest neighbors (Vincent &
+    Bengio 2003). For data near a curved manifold this needs far fewer points than isotropic
+    windows. Use it to sample new points, to detect outliers, or in :class:`FromDensity` to smooth
+    an embedding. For a few Gaussian clusters, a :class:`MixtureOfFactorAnalyzers` is smaller and
+    faster.
+
+    Those of `n_components`, `n_neighbors` and `noise` that are not given maximize the leave-one-out
+    likelihood, where a point that is left out is also removed from the neighbors of other points.
 
     Parameters
     ----------
     n_components : int, default=None
-        Axes of every window: 0 for round ones, else about the dimension of the data.
+        Number of axes of each window: 0 for isotropic windows, else about the dimension of the
+        data.
     n_neighbors : int, default=None
-        Neighbors towards which windows are stretched, at least ``n_components``.
+        Number of neighbors that determine the axes, at least ``n_components``.
     noise : float, default=None
-        Standard deviation σ across the axes, in the units of the data; with ``n_components=0``
-        the bandwidth of :class:`sklearn.neighbors.KernelDensity`.
-        Of these three, what is not given is chosen by the likelihood of points left out: those
-        that are left out are neither windows nor anybody's neighbors.
+        Standard deviation σ of the isotropic part, in the units of the data; with
+        ``n_components=0`` the bandwidth of :class:`sklearn.neighbors.KernelDensity`.
     n_nearest : int, default=None
-        Windows, the nearest ones, that are summed for the density at a point. By default all of up
-        to 2000; of more, as many as miss 0.001 of the log density on average, measured on draws.
+        Number of nearest windows that are summed for the density at a point. By default all of up
+        to 2000; with more, as many as give a mean truncation error of the log density of at most
+        0.001.
     n_jobs : int, default=None
-        Threads of the neighbor search, by default one per core.
+        Number of threads of the neighbor search, by default one per core.
     options : ParzenOptions, default=None
-        What is tried and on how many points it is measured; by default as it says.
+        Parameter values to try, and sample sizes of the likelihood.
 
     Attributes
     ----------
     n_components_, n_neighbors_ : int
-        Axes and neighbors in use; no axes have no neighbors.
+        Numbers of axes and of neighbors; without axes, no neighbors.
     noise_ : float
-        The noise in use.
+        The noise.
     n_nearest_ : int
-        Windows that are summed for the density at a point.
+        Number of nearest windows that are summed for the density at a point.
     truncation_ : float
-        How much of the log density the others would add, on average over draws.
+        Mean truncation error of the log density, estimated on samples from the density.
     loglikelihood_ : Estimate
-        Mean log density of points left out, with its confidence interval if not all were.
+        Mean leave-one-out log density, with a confidence interval if not all points were left out.
     trials_ : list of Trial
-        What was tried: axes, neighbors, the best noise for them, and its log-likelihood.
+        All combinations of axes and neighbors tried, each with its best noise and log-likelihood.
 
     Notes
     -----
-    Rows that occur several times are one window of that many times the weight. Fitting takes
-    O(n·k·D·min(k, D)) operations and keeps n·d·D numbers; the density at a point takes
-    O(n_nearest·d·D). To choose parameters, at most 300 points are left out, each beside its 2000
-    nearest windows, so that very wide windows are put at a slight disadvantage. Draws have the mean
-    of the data, and their variance plus that of the windows: for few points in many dimensions
-    twice as much, or more.
+    Duplicate rows form one window whose weight is their number. Fitting takes O(n·k·D·min(k, D))
+    operations and stores n·d·D numbers; the density at a point takes O(n_nearest·d·D). To choose
+    parameters, at most 300 points are left out, each with its 2000 nearest windows only, which
+    slightly underestimates the likelihood of very wide windows. The mean of samples is that of the
+    data, and their variance that of the data plus that of the windows, which can double it for few
+    points in many dimensions.
 
     Examples
     --------
     >>> from manifoldry.datasets import make_helix
     >>> from manifoldry.density import ManifoldParzen
     >>> X, _ = make_helix(300, noise=0.02, random_state=0)
-    >>> round_windows = ManifoldParzen(n_components=0).fit(X[:200])
-    >>> stretched = ManifoldParzen().fit(X[:200])
-    >>> stretched.n_components_
+    >>> isotropic = ManifoldParzen(n_components=0).fit(X[:200])
+    >>> elongated = ManifoldParzen().fit(X[:200])
+    >>> elongated.n_components_
     1
-    >>> stretched.score(X[200:]) > round_windows.score(X[200:])
+    >>> elongated.score(X[200:]) > isotropic.score(X[200:])
     True
-    >>> stretched.sample(2, random_state=0).shape
+    >>> elongated.sample(2, random_state=0).shape
     (2, 3)
     """
 
@@ -106,14 +110,14 @@ class ManifoldParzen(DensityEstimator):
         self.options = options
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
-        """Draw points from the density, (n_samples, n_features), of the training data's type.
+        """Draw random points from the density, (n_samples, n_features), with the dtype of the data.
 
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of points.
         random_state : int, RandomState, Generator or None, default=None
-            Seed; ``None`` draws others every time.
+            Seed; with ``None``, each call draws different points.
         """
         check_is_fitted(self)
         count = check_count("n_samples", n_samples)
@@ -133,13 +137,13 @@ class ManifoldParzen(DensityEstimator):
         return mixture
 
     def _distinct(self, data: Array) -> WeightedPoints:
-        """The distinct rows, in a frame in which squares neither cancel nor overflow."""
+        """The distinct rows, scaled so that squares neither cancel nor overflow."""
         first, counts = np.unique(RowLookup.of(data).identical(data), return_counts=True)
         X = self._points(data[first])
         return WeightedPoints(X, counts, choose_index(X), options=self.options or DEFAULT_OPTIONS)
 
     def _grid(self, points: WeightedPoints) -> dict[int, list[int]]:
-        """Numbers of axes to try for every number of neighbors."""
+        """Numbers of axes to try for each number of neighbors."""
         n_features = points.X.shape[1]
         d = None if self.n_components is None else self._given_components(points)
         if d == 0:
@@ -158,7 +162,8 @@ class ManifoldParzen(DensityEstimator):
         limit, bound = min(bounds.items(), key=lambda item: item[1])
         if d > bound:
             raise ValueError(
-                f"n_components={d} must be at most {limit}={bound}; pass n_components={bound} or less"
+                f"n_components={d} must be at most {limit}={bound}; pass n_components={bound} or "
+                "less"
             )
         return d
 
@@ -177,25 +182,25 @@ class ManifoldParzen(DensityEstimator):
         return [k]
 
     def _candidate_noises(self, points: WeightedPoints) -> Array:
-        """What to try for the noise, in the frame of the points."""
+        """Noise values to try, in scaled coordinates."""
         unit = self._frame.unit
         if self.noise is not None:
             noise = check_positive("noise", self.noise) / unit
             if not 1 / _RANGE < noise < _RANGE:
                 raise ValueError(
-                    f"noise={self.noise} is out of proportion to data that extend over about "
-                    f"{unit:.0e}; pass a noise nearer to that, or None"
+                    f"noise={self.noise} is too small or too large for data of scale {unit:.0e}; "
+                    "pass a noise closer to that scale, or None"
                 )
             return np.array([noise])
         if points.n == 1:
             raise ValueError(
-                "all rows of X coincide, so that no noise can be learned; pass a positive noise"
+                "all rows of X coincide, so the noise cannot be estimated; pass a positive noise"
             )
         largest = float(np.sqrt(points.X.var(axis=0).mean()))
         return candidate_noises(_min_noise(points), largest, points.options.noise_steps)
 
     def _nearest(self, mixture: WindowMixture) -> tuple[WindowMixture, float]:
-        """The mixture that sums no more windows than needed, and what that loses."""
+        """The truncated mixture, and its mean truncation error."""
         if self.n_nearest is None:
             return mixture.truncated()
         count = min(check_count("n_nearest", self.n_nearest), mixture.n)
@@ -204,7 +209,7 @@ class ManifoldParzen(DensityEstimator):
         return replace(mixture, n_nearest=count), error
 
     def _store(self, trials: list[Trial], best: Trial) -> None:
-        """Evidence, in the units of the data."""
+        """Set the fitted attributes, in the units of the data."""
         unit, log_unit = self._frame.unit, self._log_unit
         self.trials_ = [trial.scaled(unit, log_unit) for trial in trials]
         best = best.scaled(unit, log_unit)
@@ -213,7 +218,7 @@ class ManifoldParzen(DensityEstimator):
 
 
 def _trials(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
-    if points.n == 1:  # nobody is left to predict it
+    if points.n == 1:  # no other point is left
         return [Trial(0, 0, float(noises[0]), Estimate(-np.inf))]
     return search(points, grid, noises)
 
@@ -228,7 +233,7 @@ def _build_mixture(points: WeightedPoints, best: Trial) -> WindowMixture:
 
 
 def _min_noise(points: WeightedPoints) -> float:
-    """The smallest noise to try: far below what separates neighbors."""
+    """The smallest noise to try, far below the distance between neighbors."""
     gaps = points.index.others(points.X, 1).distances
     return float(points.options.min_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
 
@@ -237,8 +242,8 @@ def _warn_degenerate(d: int, n_features: int) -> None:
     if d == n_features:
         return
     warn(
-        f"the data seem to lie exactly on a surface of {d} dimensions, on which the density is "
-        "infinite: the noise stopped at a thousandth of the distance between neighbors; pass "
-        "noise= to set it, or drop features that are functions of others",
+        f"the data seem to lie exactly on a {d}-dimensional surface, where the density is "
+        "infinite, so the noise is at its lower bound, a thousandth of the distance between "
+        "neighbors; pass a noise, or remove features that are functions of others",
         RankWarning,
     )

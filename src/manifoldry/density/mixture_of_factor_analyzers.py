@@ -21,60 +21,60 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.warn import warn
 
-_TINY = float(np.finfo(float).eps)  # variance of a feature that counts as none, beside the largest
+_TINY = float(np.finfo(float).eps)  # smallest variance of a feature, relative to the largest
 
 
 class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin, DensityEstimator):
-    """Flat pieces with noise: a mixture of Gaussians of few directions each.
+    """Mixture of Gaussians with low-rank plus diagonal covariances.
 
-    Maximizes the likelihood of y = μⱼ + Λⱼz + noise, with component j of probability πⱼ, z a few
-    normal factors and noise independent in every feature, by expectation and maximization
-    (Ghahramani & Hinton 1996). A curved sheet is tiled by tangent planes, which give local
-    coordinates (`transform`) and a way back. Use it where features have noise of their own, or
-    where a density with few parameters is wanted; :class:`ManifoldParzen` follows data more
-    closely.
+    Maximizes the likelihood of y = μⱼ + Λⱼz + noise, with component j of probability πⱼ, a few
+    standard normal factors z, and independent noise in each feature, by expectation-maximization
+    (Ghahramani & Hinton 1996). The components approximate a curved manifold by tangent planes, with
+    local coordinates (`transform`) and their inverse. Use it if features have different noise
+    variances, or for a density with few parameters; :class:`ManifoldParzen` is more flexible.
 
     Parameters
     ----------
     n_components : int, default=1
         Number of Gaussians, as in :class:`sklearn.mixture.GaussianMixture`.
     n_factors : int, default=None
-        Factors of each, the dimension of the pieces; by default two, or what the data allow.
+        Number of factors of each Gaussian, its dimension without noise; by default two, or fewer if
+        the data have fewer features or rows.
     tied_noise : bool, default=True
-        Whether all components share one noise; otherwise each has its own.
+        Whether all components share the noise variances; otherwise each has its own.
     reg : float, default=1e-6
-        The least noise of every feature, as a fraction of its variance.
+        Lower bound on the noise variance of each feature, as a fraction of its variance.
     n_init : int, default=1
-        Starts (k-means from several seeds), of which the likeliest result is kept.
+        Number of k-means initializations; the fit with the highest likelihood is kept.
     max_iter : int, default=500
-        Most steps of each.
+        Largest number of EM steps for each initialization.
     tol : float, default=1e-4
-        Stop where a step adds less than this to the log-likelihood per row.
+        EM stops if a step increases the log-likelihood per row by less than this.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the starts; ``None`` is a fixed seed.
+        Seed of the initializations; ``None`` is a fixed seed.
 
     Attributes
     ----------
     n_components_ : int
-        Components that are left: those that lose their points are removed, with a warning.
+        Number of components; components with too few points are removed, with a warning.
     n_factors_ : int
-        Factors in use.
+        Number of factors.
     weights_ : array of shape (n_components,)
-        Probability of every component.
+        Probability of each component.
     means_ : array of shape (n_components, n_features)
-        Their middle.
+        Mean of each component.
     loadings_ : array of shape (n_components, n_features, n_factors)
-        Λ: what one unit of a factor adds. The factors of a component are turned so that they are
-        independent given the data, that with most to say about the data first.
+        Factor loadings Λ. The factors of a component are rotated so that they are independent given
+        the data, most informative first.
     noise_ : array of shape (n_components, n_features)
-        Standard deviation of the noise of every feature.
+        Standard deviation of the noise of each feature.
     trace_ : array
-        Log-likelihood per row before every step, since the last component was removed; it never
-        falls.
+        Log-likelihood per row before each step, since a component was last removed; it never
+        decreases.
     n_iter_ : int
-        Number of steps.
+        Number of EM steps.
     converged_ : bool
-        Whether the last step added less than `tol`.
+        Whether the last step increased the log-likelihood by less than `tol`.
 
     Examples
     --------
@@ -126,12 +126,12 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return mixture
 
     def _counts(self, data: Array, default_factors: int = 2) -> tuple[int, int]:
-        """Numbers of components and factors, as the data allow."""
+        """Numbers of components and factors, checked against the data."""
         n_components = check_count("n_components", self.n_components)
         distinct = len(np.unique(RowLookup.of(data).identical(data)))
         if distinct == 1:
             raise ValueError(
-                "all rows of X coincide, so that they have no density; pass rows that differ"
+                "all rows of X coincide, so that they have no density; pass distinct rows"
             )
         if n_components > distinct:
             raise ValueError(
@@ -156,7 +156,7 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return ExpectationMaximization(bool(self.tied_noise), floor, max_iter, tol)
 
     def _store(self, fit: Fit, mixture: FactorMixture) -> None:
-        """What was found, in the units of the data."""
+        """Set the fitted attributes, in the units of the data."""
         unit = self._frame.unit
         self.n_components_, self.n_factors_ = mixture.n, mixture.loadings.shape[2]
         self.weights_ = mixture.weights
@@ -167,74 +167,73 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         self.n_iter_, self.converged_ = fit.n_iter, fit.converged
         if not fit.converged:
             warn(
-                f"the likelihood still grew after max_iter={self.max_iter} steps; "
-                "pass a larger max_iter or tol",
+                f"EM did not converge in max_iter={self.max_iter} steps; increase max_iter or tol",
                 ConvergenceWarning,
             )
 
     def bic(self, X: Any) -> float:
-        """Bayesian information criterion on `X`: the lower, the better."""
+        """Bayesian information criterion on `X`; lower is better."""
         density = self.score_samples(X)
         n_parameters = self._mixture.n_parameters(bool(self.tied_noise))
         return float(-2 * density.sum() + n_parameters * np.log(len(density)))
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of every component given each row, (n_samples, n_components)."""
+        """Posterior probability of each component for each row, (n_samples, n_components)."""
         points = self._points(self._read(X))
         log_joint = self._mixture.log_joint(points)
         return np.exp(log_joint - log_sum(log_joint)[:, None])
 
     def predict(self, X: Any) -> IntArray:
-        """The most responsible component of every row, (n_samples,)."""
+        """The most probable component of each row, (n_samples,)."""
         return self._assigned(self._read(X))[0]
 
     def local_coordinates(self, X: Any) -> tuple[IntArray, Array]:
-        """The most responsible component of every row, and E[z | y] in that component's factors."""
+        """The most probable component of each row, and E[z | y] in that component."""
         return self._assigned(self._read(X))
 
     def transform(self, X: Any) -> Array:
-        """E[z | y] of every row in its most responsible component, (n_samples, n_factors).
+        """E[z | y] of each row in its most probable component, (n_samples, n_factors).
 
-        Coordinates of rows in different components cannot be compared; `local_coordinates` tells
-        which component is whose.
+        Coordinates of rows in different components are not comparable; `local_coordinates` also
+        returns the components.
         """
         return self._assigned(self._read(X))[1]
 
     def inverse_transform(self, X: Any, labels: Any = None) -> Array:
-        """Turn local coordinates into data: μⱼ + Λⱼz.
+        """Map local coordinates to data: μⱼ + Λⱼz.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_factors)
             Local coordinates.
         labels : array of int of shape (n_samples,), default=None
-            Component of every row, as `predict` gives them; needed if there are several.
+            Component of each row, as returned by `predict`; required with several components.
         """
         check_is_fitted(self)
         Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         if Z.shape[1] != self.n_factors_:
             raise ValueError(
-                f"X has {Z.shape[1]} columns; the pieces have {self.n_factors_} factors"
+                f"X has {Z.shape[1]} columns; pass n_factors_={self.n_factors_} local coordinates"
             )
         points = self._mixture.positions(Z.astype(np.float64), self._check_labels(labels, len(Z)))
         return self._data(points, Z.dtype)
 
     def reconstruct(self, X: Any) -> Array:
-        """Project every row onto the plane of its most responsible component."""
+        """Map each row to local coordinates in its most probable component and back."""
         labels, Z = self.local_coordinates(X)
         return self.inverse_transform(Z, labels)
 
     def sample(
         self, n_samples: int = 1, random_state: RandomState = None
     ) -> tuple[Array, IntArray]:
-        """Draw points from the density, and the component of each, as GaussianMixture does.
+        """Draw random points from the density, and their components, as GaussianMixture does.
 
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of points.
         random_state : int, RandomState, Generator or None, default=None
-            Seed; ``None`` draws others every time.
+            Seed; with ``None``, each call draws different points.
         """
         check_is_fitted(self)
         count = check_count("n_samples", n_samples)
@@ -251,16 +250,16 @@ class MixtureOfFactorAnalyzers(ClassNamePrefixFeaturesOutMixin, TransformerMixin
         if labels is None:
             if self.n_components_ > 1:
                 raise ValueError(
-                    f"local coordinates of {self.n_components_} components need labels that say "
-                    "which is whose; pass those of predict"
+                    f"labels are required with {self.n_components_} components; pass the result "
+                    "of predict"
                 )
             return np.zeros(count, dtype=np.intp)
         found = np.asarray(labels)
         if found.shape != (count,) or not np.issubdtype(found.dtype, np.integer):
-            raise ValueError(f"labels must be {count} whole numbers, one for every row")
+            raise ValueError(f"labels must be {count} integers, one for each row of X")
         if count and not 0 <= found.min() <= found.max() < self.n_components_:
             raise ValueError(
-                f"labels must be from 0 to {self.n_components_ - 1}, the number of components - 1"
+                f"labels must be between 0 and n_components_ - 1 = {self.n_components_ - 1}"
             )
         return found
 

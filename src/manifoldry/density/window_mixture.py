@@ -1,4 +1,4 @@
-"""The mixture of all windows: its log density, draws from it, and how many windows it takes."""
+"""The mixture of all windows: log density, sampling, and truncation to the nearest windows."""
 
 from dataclasses import dataclass, replace
 
@@ -12,30 +12,31 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True)
 class ParzenOptions:
-    """Rarer choices of :class:`ManifoldParzen`.
+    """Advanced options of :class:`ManifoldParzen`.
 
     Parameters
     ----------
     dimensions, neighbors : tuple of int
-        Numbers of axes and of neighbors that are tried unless given.
-    left_out : int
-        Points that are left out, at most, to measure the likelihood.
-    windows : int
-        Windows around each of those that are looked at, at most.
-    least_noise : float
-        The smallest noise that is tried, in units of a typical distance between neighbors.
+        Numbers of axes and of neighbors to try unless given.
+    max_left_out : int
+        Largest number of points left out to estimate the likelihood.
+    max_windows : int
+        Largest number of windows used for each of those points.
+    min_noise : float
+        Smallest noise to try, relative to a typical distance between neighbors.
     noise_steps : int
-        Values of the noise that are tried before the best is refined.
+        Number of noise values to try before the best is refined.
     noise_tolerance : float
-        Of the logarithm of the noise, when it is refined.
-    sum_all : int
-        Windows up to which the density is the sum of all of them.
+        Tolerance of the refinement, on the logarithm of the noise.
+    max_exact : int
+        Largest number of windows that are all summed.
     first_nearest : int
-        Of more windows, the first number of nearest ones to try; it is doubled until it does.
-    lost : float
-        What those may miss of the log density, on average over draws.
-    draws : int
-        Points on which that is measured.
+        With more windows, the first number of nearest windows to try; it is doubled until the
+        truncation error is small enough.
+    max_truncation : float
+        Largest mean truncation error of the log density.
+    n_draws : int
+        Number of random points on which the truncation error is estimated.
     """
 
     dimensions: tuple[int, ...] = (1, 2, 3, 5, 8, 12)
@@ -56,7 +57,7 @@ DEFAULT_OPTIONS = ParzenOptions()
 
 @dataclass(frozen=True, eq=False)
 class WindowMixture:
-    """Weighted windows with their noise, of which the nearest ones are summed at every point."""
+    """Weighted windows and their noise; the density at a point sums the nearest windows."""
 
     windows: Windows
     weights: Array  # (n,)
@@ -71,7 +72,7 @@ class WindowMixture:
         return len(self.weights)
 
     def log_density(self, X: Array) -> Array:
-        """Log density at every row, (n_query,)."""
+        """Log density at each row, (n_query,)."""
         d = self.windows.variances.shape[1]
         found = np.empty(len(X))
         for block in row_blocks(len(X), self.n_nearest * (d + 4), budget=2**22):
@@ -87,7 +88,7 @@ class WindowMixture:
         return self.index.nearest(X, self.n_nearest)[0]
 
     def draw(self, count: int, rng: np.random.Generator) -> Array:
-        """Points from the mixture: a window, a place along its axes, and noise all around."""
+        """Random points from the mixture."""
         chosen = rng.choice(self.n, size=count, p=self.weights)
         lengths = np.sqrt(self.windows.variances[chosen])
         along = rng.standard_normal(lengths.shape) * lengths
@@ -98,7 +99,7 @@ class WindowMixture:
         return drawn + self.windows.centers[chosen]
 
     def truncated(self) -> tuple["WindowMixture", float]:
-        """With as few of the nearest windows as do, and what of the log density those miss."""
+        """The mixture with as few windows as the options allow, and its truncation error."""
         if self.n <= self.options.max_exact:
             return replace(self, n_nearest=self.n), 0.0
         first = self.options.first_nearest
@@ -111,9 +112,9 @@ class WindowMixture:
         return replace(self, n_nearest=int(counts[i])), float(errors[i])
 
     def truncation_errors(self, counts: IntArray) -> Array:
-        """What of the log density is missed on draws if so many of the nearest windows are summed.
+        """Mean error of the log density if only the given numbers of nearest windows are summed.
 
-        All windows are looked at once, in the order of their distance: Σ over the first of them.
+        It is estimated on random points from the mixture, with windows sorted by distance.
         """
         n_draws = self.options.n_draws
         points = self.draw(n_draws, np.random.default_rng(0))

@@ -1,4 +1,4 @@
-"""Gaussian windows that are stretched along the data, and the log density of their mixture."""
+"""Gaussian windows elongated along the data, and the log density of their mixture."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Gaussians N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I); the noise σ is given where it is needed.
+    """Gaussians N(xᵢ, Vᵢ diag(λᵢ) Vᵢᵀ + σ²I); the noise σ is passed to the methods that need it.
 
-    Directions in which the neighbors of a point do not extend have a zero axis and variance.
+    If the neighbors of a point span fewer than d directions, the other axes and variances are zero.
     """
 
     centers: Array  # (n, n_features)
     axes: Array  # (n, d, n_features), orthonormal rows
     variances: Array  # (n, d)
-    batch: int = 2**17  # numbers that points of a batch of windows have, few enough for the cache
+    batch: int = 2**17  # numbers per batch, which should fit into the cache
 
     @classmethod
     def join(cls, blocks: Iterable[tuple[slice, "Windows"]]) -> "Windows":
-        """All windows of pieces that come in order."""
+        """Concatenate blocks of windows, which must be in order."""
         parts = [windows for _, windows in blocks]
         return cls(
             np.concatenate([part.centers for part in parts]),
@@ -33,7 +33,7 @@ class Windows:
         )
 
     def squared_distances(self, X: Array, members: IntArray | None = None) -> "SquaredDistances":
-        """What the density at `X` needs, for all windows or some for every row, (n_query, m)."""
+        """Squared distances of `X` to all windows, or to the windows `members`, (n_query, m)."""
         n, d = self.variances.shape
         if members is not None:
             return measure_blocks(X, members, [(slice(0, n), self)], (n, d))
@@ -44,19 +44,19 @@ class Windows:
         return SquaredDistances(across, along, self.variances.T, None, X.shape[1])
 
     def squares(self, some: slice | IntArray, points: Array) -> tuple[Array, Array]:
-        """Squared distances from the planes of some windows, (w, r), and along axes, (w, r, d).
+        """Squared distances to the planes of some windows, (w, r), and along their axes, (w, r, d).
 
-        `points` are (w, r, n_features), r for every window, or (r, n_features), the same for all.
+        `points` are (w, r, n_features), r for each window, or (r, n_features), the same for all.
         """
         axes = self.axes[some]
         delta = points - self.centers[some][:, None]
         projected = delta @ axes.transpose(0, 2, 1)
-        delta -= projected @ axes  # a difference of squares would cancel near the plane
+        delta -= projected @ axes  # avoids the cancellation of a difference of squares
         return np.einsum("wrf,wrf->wr", delta, delta), projected**2
 
 
 def windows_around(X: Array, neighbors: IntArray, d: int) -> Iterator[tuple[slice, Windows]]:
-    """Windows along the `d` leading directions from points to their neighbors, block by block."""
+    """Windows along the `d` leading directions from points to their neighbors, in blocks."""
     n, k = neighbors.shape
     for block in row_blocks(n, max(k, d) * X.shape[1], budget=2**21):
         steps = X[neighbors[block]] - X[block, None]
@@ -66,7 +66,7 @@ def windows_around(X: Array, neighbors: IntArray, d: int) -> Iterator[tuple[slic
 def windows_without(
     X: Array, neighbors: IntArray, owners: IntArray, dropped: IntArray, d: int
 ) -> Iterator[tuple[slice, Windows]]:
-    """Windows of some points, each without the neighbor in place ``dropped[i]`` of its list."""
+    """Windows of the points `owners`, each without its neighbor at position ``dropped[i]``."""
     k = neighbors.shape[1]
     for block in row_blocks(len(owners), max(k, d) * X.shape[1], budget=2**21):
         steps = X[neighbors[owners[block]]] - X[owners[block], None]
@@ -78,9 +78,9 @@ def windows_without(
 def principal_axes(steps: Array, d: int, no_extent: float = NO_EXTENT) -> tuple[Array, Array]:
     """Leading directions (n, d, n_features) of steps (n, k, n_features), and their mean squares.
 
-    Not centered: the plane goes through the point itself, not through the mean of its neighbors.
-    By way of the smaller of the two Gram matrices. Variance below the fraction `no_extent` of the
-    largest is rounding.
+    Steps are not centered: the plane passes through the point, not the mean of its neighbors. The
+    smaller of the two Gram matrices is decomposed. Variances below the fraction `no_extent` of the
+    largest are rounding errors and set to zero.
     """
     k, n_features = steps.shape[1:]
     transposed = steps.transpose(0, 2, 1)
@@ -96,22 +96,22 @@ def principal_axes(steps: Array, d: int, no_extent: float = NO_EXTENT) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class SquaredDistances:
-    """Squared distances of points from the planes of windows, and squares along their axes."""
+    """Squared distances of points to the planes of windows, and along the axes."""
 
-    across: Array  # (n_query, m), from the plane of all axes
+    across: Array  # (n_query, m), to the plane of all axes
     along: Array  # (d, n_query, m)
     variances: Array  # (d, n_windows)
     members: IntArray | None  # (n_query, m), or None for all windows
     n_features: int
 
     def log_densities(self, d: int, noise: float) -> Array:
-        """Log density of every window with its `d` first axes at every point, (n_query, m)."""
+        """Log density of each window with its first `d` axes at each point, (n_query, m)."""
         total = self.variances[:d] + noise**2
         log_volume = np.log(total).sum(axis=0) + 2 * (self.n_features - d) * np.log(noise)
         squares = self.across.copy()
         for along in self.along[d:]:
             squares += along
-        with np.errstate(over="ignore"):  # infinitely many deviations away: no density at all
+        with np.errstate(over="ignore"):  # overflow means a density of zero
             squares /= noise**2
             for along, inverse in zip(self.along[:d], 1 / total, strict=True):
                 squares += along * self._of_members(inverse)
@@ -129,7 +129,7 @@ def measure_blocks(
     blocks: Iterable[tuple[slice, Windows]],
     shape: tuple[int, int],
 ) -> SquaredDistances:
-    """Terms of `X` for windows that come in pieces, (n_windows, d) in all, so that few are kept."""
+    """Squared distances of `X` to (n_windows, d) windows that are computed block by block."""
     n, d = shape
     across, along = np.empty(members.shape), np.empty((d, *members.shape))
     variances, occurrences = np.empty((d, n)), Occurrences.of(members, n)
@@ -144,15 +144,15 @@ def measure_blocks(
 
 @dataclass(frozen=True, eq=False)
 class Occurrences:
-    """Rows and columns of a table of windows, (n_query, m), at which every window stands."""
+    """Rows and columns of each window in a table of window indices, (n_query, m)."""
 
-    rows: IntArray  # by window
+    rows: IntArray  # sorted by window
     columns: IntArray
-    starts: IntArray  # (n + 1,), of every window in these
+    starts: IntArray  # (n + 1,), offset of each window in rows and columns
 
     @classmethod
     def of(cls, members: IntArray, n: int) -> "Occurrences":
-        """Places of n windows."""
+        """Positions of n windows in the table `members`."""
         order = np.argsort(members, axis=None, kind="stable")
         starts = np.append(0, np.cumsum(np.bincount(members.ravel(), minlength=n)))
         return cls(*np.divmod(order, members.shape[1]), starts)
@@ -160,10 +160,10 @@ class Occurrences:
     def batches(
         self, block: slice, n_features: int, budget: int
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Windows of the block that occur, as counted from its start, with their places, (w, r).
+        """Batches of windows of a block, indexed from its start, with rows and columns, (w, r).
 
-        Those that stand at up to r places, a power of two, come together; where one has fewer, its
-        last is repeated. Points of a batch have about so many `numbers`.
+        Windows with up to r positions, r a power of two, form a batch; shorter lists repeat their
+        last position. Points of a batch contain about `budget` numbers.
         """
         starts = self.starts[block.start : block.stop + 1]
         counts = np.diff(starts)
@@ -178,7 +178,7 @@ class Occurrences:
 
 
 def log_sum(log_terms: Array) -> Array:
-    """Logarithm of Σ exp over the last axis; -inf where no term has any weight."""
+    """Logarithm of Σ exp over the last axis; -inf if all terms are -inf."""
     largest = log_terms.max(axis=-1, keepdims=True)
     shift = np.where(np.isfinite(largest), largest, 0.0)
     with np.errstate(divide="ignore"):

@@ -97,7 +97,7 @@ class DimensionReport:
 
 _FOOTNOTE = (
     "Intervals cover sampling error, not the bias due to boundaries, curvature, noise or too few "
-    "points. report.per_point holds the local dimension at each point."
+    "points. The attribute per_point holds the local dimension at each point."
 )
 
 
@@ -237,7 +237,7 @@ def _variation(consensus: Consensus) -> str:
     low, high = consensus.local_range
     return (
         f"The dimension varies from {low:.2g} to {high:.2g} over the data, so no single "
-        "number describes them. Color a plot by report.per_point to see where; the correlation "
+        "number describes them. Color a plot by per_point to see where; the correlation "
         "dimension mostly describes the densest region."
     )
 

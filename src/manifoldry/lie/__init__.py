@@ -1,3 +1,3 @@
-"""Continuous transformations learned from pairs, such as translation, rotation and scaling."""
+"""Continuous transformations, such as translation, rotation and scaling, learned from pairs."""
 
 from manifoldry.lie.transform import LieTransform as LieTransform

@@ -1,4 +1,4 @@
-"""How much of a known transformation lies between the rows of pairs."""
+"""Search for the amounts (coefficients of the generators) of each pair, with generators fixed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class AmountSearch:
-    """Minimize ‖y − exp(Σᵢ αᵢGᵢ)x‖² + λ‖Σᵢ αᵢGᵢ‖² over the amounts α of every pair.
+    """Minimize ‖y − exp(Σᵢ αᵢGᵢ)x‖² + λ‖Σᵢ αᵢGᵢ‖² over the amounts α of each pair.
 
-    There are several minima, as where a pattern repeats. Rays of amounts are followed outwards, in
-    steps short enough not to jump over a minimum, and from the best place found damped
-    Gauss–Newton steps lead to the bottom.
+    The objective can have several minima, for example for periodic patterns. It is evaluated on a
+    grid along rays from zero, with steps short enough not to skip a minimum; damped Gauss–Newton
+    steps then start from the best grid points.
 
     Parameters
     ----------
@@ -30,21 +30,22 @@ class AmountSearch:
     penalty : float
         The λ of the objective.
     ray_steps : int
-        Steps of a ray, at most.
-    signed_up_to : int
-        Generators up to which all combinations of signs are rays; beyond, axes only.
-    lowest : int
-        Minima on the rays from which the bottom is looked for, besides the nearest to zero.
-    equal, nothing : float
-        Minima count as equal if they differ by the fraction `equal`, or `nothing` of the change.
-    good : float
-        Fraction of the change left unexplained at which no better minimum is looked for.
-    table : int
-        Numbers per pair that are reckoned with when pairs are searched in blocks.
+        Largest number of grid points on a ray.
+    max_signed : int
+        Up to this many generators, rays cover all combinations of signs; with more, only the axes.
+    n_lowest : int
+        Number of lowest minima on the rays to refine, besides the one nearest to zero.
+    equal_fraction, equal_change : float
+        Minima count as equal if their values differ by less than the fraction `equal_fraction` plus
+        `equal_change` times ‖y − x‖².
+    good_fit : float
+        Fraction of ‖y − x‖² left unexplained below which no better minimum is searched.
+    values_per_pair : int
+        Assumed memory per pair, in numbers, which determines the size of blocks of pairs.
     newton_steps : int
-        Damped steps, at most.
-    accurate : float
-        Relative step at which a pair has arrived.
+        Largest number of Gauss–Newton steps.
+    step_tol : float
+        Relative step at which the iteration of a pair stops.
     """
 
     G: Array
@@ -61,15 +62,15 @@ class AmountSearch:
 
     @cached_property
     def flow(self) -> Flow:
-        """What moves rows."""
+        """The exponential of the generators."""
         return flow_of(self.G)
 
-    @np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are tried, and not taken
+    @np.errstate(over="ignore", invalid="ignore")  # rejected if they overflow
     def find(self, X: Array, Y: Array, max_amounts: Array) -> Array:
-        """Amounts up to about `reach`, (n_generators,), of every pair.
+        """Best amounts of each pair, up to about `max_amounts`, (n_generators,).
 
-        Of minima that are about equally good, as for a pattern that has turned full circle, the
-        one closest to zero is taken.
+        Of minima with about equal values, as after a full rotation, the one closest to zero is
+        returned.
         """
         found, values = self._minima(X, Y, max_amounts)
         change = ((Y - X) ** 2).sum(axis=1)
@@ -79,7 +80,7 @@ class AmountSearch:
         return np.asarray(found[chosen, np.arange(len(X))])
 
     def improve(self, X: Array, Y: Array, max_amounts: Array, amounts: Array) -> Array:
-        """The best amounts known or found, so that no pair is worse off than with `amounts`."""
+        """The best of `amounts`, refined, and the minima found; no pair gets worse."""
         found, values = self._minima(X, Y, max_amounts)
         known = self.gauss_newton(X, Y, amounts)
         found = np.concatenate([found, known[None]])
@@ -87,11 +88,11 @@ class AmountSearch:
         return np.asarray(found[values.argmin(axis=0), np.arange(len(X))])
 
     def values(self, X: Array, Y: Array, amounts: Array) -> Array:
-        """The objective of every pair."""
+        """The objective of each pair."""
         return self._values(Y, self.flow.move(X, amounts), amounts)
 
     def gauss_newton(self, X: Array, Y: Array, amounts: Array) -> Array:
-        """Damped Gauss–Newton steps, each pair by itself, none of which makes a pair worse."""
+        """Damped Gauss–Newton iteration of each pair; no step increases the objective."""
         amounts, damping, active = amounts.copy(), np.full(len(X), 1e-4), np.arange(len(X))
         value, gradient, curvature = self._derivatives(X, Y, amounts)
         for _ in range(self.newton_steps):
@@ -115,12 +116,12 @@ class AmountSearch:
         return amounts
 
     def _limited(self, step: Array) -> Array:
-        """Steps cut to a length within which a row turns no further than to the next minimum."""
+        """Steps scaled down to a norm of at most one, too short to skip a minimum."""
         length = np.abs(step) @ self.flow.norms
         return step / np.maximum(1.0, length)[:, None]
 
     def _derivatives(self, X: Array, Y: Array, amounts: Array) -> tuple[Array, Array, Array]:
-        """Of every pair the objective, half its slope and half its Gauss–Newton curvature."""
+        """The objective of each pair, half its gradient and half its Gauss–Newton Hessian."""
         Z, derivatives = self.flow.tangents(X, amounts)
         K = self.penalty * gram_matrix(self.G)
         gradient = np.einsum("inr,nr->ni", derivatives, Z - Y) + amounts @ K
@@ -132,7 +133,7 @@ class AmountSearch:
         return ((Z - Y) ** 2).sum(axis=1) + self.penalty * size
 
     def _minima(self, X: Array, Y: Array, max_amounts: Array) -> tuple[Array, Array]:
-        """Amounts at a few promising minima of every pair, and the objective there."""
+        """Amounts at a few candidate minima of each pair, and the objective there."""
         blocks = [
             self._minima_of(X[b], Y[b], max_amounts)
             for b in row_blocks(len(X), self.values_per_pair)
@@ -149,7 +150,7 @@ class AmountSearch:
         found = grid[chosen]  # (n_minima, n_pairs, n_generators)
         values = np.full(known.shape, np.inf)
         for k in range(len(found)):
-            # Once a pair is well explained, only smaller amounts are of interest.
+            # If the first minimum fits well, only smaller amounts are refined.
             smaller = np.linalg.norm(found[k], axis=1) < np.linalg.norm(found[0], axis=1)
             rows = np.flatnonzero(
                 known[k] & ((values[0] > self.good_fit * value_at_zero) | smaller)
@@ -159,9 +160,9 @@ class AmountSearch:
         return found, values
 
     def _minima_on_rays(self, X: Array, Y: Array, max_amounts: Array) -> tuple[Array, Array]:
-        """The objective of every pair where it is lowest on rays from zero, infinite elsewhere.
+        """The objective of each pair at its minima on rays from zero, infinite elsewhere.
 
-        Returns a table (n_places, n_pairs) and the amounts of its places, zero being the first.
+        Returns a table (n_grid, n_pairs) and the amounts (n_grid, n_generators), zero first.
         """
         value_at_zero = ((Y - X) ** 2).sum(axis=1)
         tables: list[Array] = [value_at_zero[None].copy()]
@@ -176,7 +177,7 @@ class AmountSearch:
         return np.vstack(tables), np.vstack(grid)
 
     def _values_along(self, X: Array, Y: Array, end: Array) -> tuple[Array, Array]:
-        """Amounts on the way from zero to `end`, and the objective of all pairs at each."""
+        """Grid of amounts from zero to `end`, and the objective of all pairs at each."""
         A = np.tensordot(end, self.G, axes=1)
         steps = int(min(self.ray_steps, np.ceil(np.linalg.norm(A, 2)) + 1))
         ray = np.arange(1, steps + 1)[:, None] / steps * end
@@ -194,10 +195,10 @@ def _directions(q: int, max_signed: int) -> Array:
 
 
 def _candidates(table: Array, distances: Array, value_at_zero: Array, count: int) -> IntArray:
-    """Of every pair the lowest places of the table, and the nearest that explains half as much.
+    """Indices of the lowest grid points of each pair, and of the nearest to zero half as good.
 
-    Where minima are equally low, how near a place of the grid happens to be decides which look
-    lowest; the nearest to zero has to be among those that are looked at closely.
+    If minima are equally low, the position of the grid decides which looks lowest, so the minimum
+    nearest to zero has to be among the candidates.
     """
     lowest = np.argsort(table, axis=0, kind="stable")[:count]
     best = table.min(axis=0)
@@ -207,7 +208,7 @@ def _candidates(table: Array, distances: Array, value_at_zero: Array, count: int
 
 
 def _damped_steps(gradient: Array, curvature: Array, damping: Array) -> Array:
-    """Steps of all pairs; one that nothing moves, such as x = 0, stays where it is."""
+    """Damped Gauss–Newton steps; zero where the curvature is zero, as for x = 0."""
     size = np.einsum("nii->ni", curvature).max(axis=1)
     ridge = np.where(size > 0, (damping + 1e-14) * size, 1.0)
     damped = curvature + ridge[:, None, None] * np.eye(gradient.shape[1])

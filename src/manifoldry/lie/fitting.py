@@ -1,4 +1,4 @@
-"""Generators and amounts to first order, y − x ≈ Σᵢ αᵢGᵢx: least squares for each in turn."""
+"""Least-squares fit of generators and amounts: to first order, then with the exponential."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Generators, the amounts of all pairs, and how the objective came down."""
+    """Generators, amounts of all pairs, and the objective after each iteration."""
 
     G: Array
     amounts: Array
@@ -27,7 +27,7 @@ class Solution:
 def alternate(
     pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
 ) -> Solution:
-    """Minimize over amounts and over generators in turn; the objective never rises."""
+    """Minimize the first-order objective over amounts and generators in turn, monotonically."""
     amounts = annealed_amounts(pairs, initial_amounts(pairs, n_generators, rng))
     G, amounts = normalized(best_generators(pairs, amounts), amounts)
     trace = [pairs.first_order(G, amounts)]
@@ -41,7 +41,7 @@ def alternate(
 
 
 def best_amounts(pairs: Pairs, G: Array) -> Array:
-    """The exact minimizer over amounts, a small least squares problem for every pair."""
+    """Exact minimizer over amounts: a small least-squares problem for each pair."""
     directions = np.stack([pairs.X @ each.T for each in G])  # (n_generators, n_pairs, r)
     normal = np.einsum("inr,jnr->nij", directions, directions) + pairs.penalty * gram_matrix(G)
     right = np.einsum("inr,nr->ni", directions, pairs.Y - pairs.X)
@@ -49,16 +49,15 @@ def best_amounts(pairs: Pairs, G: Array) -> Array:
 
 
 def best_generators(pairs: Pairs, amounts: Array, rounding: float = 1e-13) -> Array:
-    """The exact minimizer over generators: ridge regression of y − x on all αᵢx together."""
+    """Exact minimizer over generators: ridge regression of y − x on all αᵢx jointly."""
     n, q = amounts.shape
     r = pairs.X.shape[1]
     Z = (amounts[:, :, None] * pairs.X[:, None, :]).reshape(n, q * r)
     normal = Z.T @ Z + np.kron(pairs.penalty * (amounts.T @ amounts), np.eye(r))
-    # Where no pair has any amount of a generator, rounding's fraction of the whole keeps it at
-    # zero.
+    # Keeps the matrix definite if all amounts of a generator are zero; it then stays zero.
     normal[np.diag_indices_from(normal)] += rounding * np.trace(normal) or 1.0
     factor = cho_factor(normal, overwrite_a=True)
-    stacked = cho_solve(factor, Z.T @ (pairs.Y - pairs.X))  # (q·r, r): Gᵢᵀ below each other
+    stacked = cho_solve(factor, Z.T @ (pairs.Y - pairs.X))  # (q·r, r): the Gᵢᵀ, stacked
     return np.ascontiguousarray(stacked.reshape(q, r, r).transpose(0, 2, 1))
 
 
@@ -70,10 +69,10 @@ def initial_amounts(
     power_steps: int = 15,
     oversampling: int = 4,
 ) -> Array:
-    """Leading left singular vectors of the rows (y − x)xᵀ, x whitened: a start by moments.
+    """Leading left singular vectors of the rows (y − x)xᵀ with whitened x (method of moments).
 
-    With x white the rows are αₙG plus terms that average out, so G is their leading direction.
-    A few `spare` directions beyond those wanted make subspace iteration converge sooner.
+    With white x, the rows are αₙG plus terms that average out, so G is their leading direction.
+    Subspace iteration with `oversampling` additional vectors converges faster.
     """
     change, X = pairs.Y - pairs.X, whitened(pairs)
     r = X.shape[1]
@@ -92,11 +91,12 @@ def annealed_amounts(
     penalties: tuple[float, ...] = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001),
     sweeps: int = 10,
 ) -> Array:
-    """Amounts after some sweeps with each of several penalties, relative to the rows, that fall.
+    """Amounts after `sweeps` alternations at each of a decreasing sequence of relative penalties.
 
-    With few pairs the start by moments is poor, and from there a generator that explains a single
-    pair is a trap. A strong penalty keeps to what many pairs share: translation of 20 pixels was
-    found from 40 pairs in 20 of 20 samples, with penalties from 1 down in 16, without in 4 of 8.
+    With few pairs, the method of moments is inaccurate, and the alternation can converge to a
+    generator that explains a single pair. A strong penalty favors what many pairs share. Starting
+    from penalty 30, translation of 20 pixels was found from 40 pairs in 20 of 20 samples, starting
+    from 1 in 16 of 20, without annealing in 4 of 8.
     """
     unit = float((pairs.X**2).mean())
     for fraction in penalties:
@@ -108,18 +108,18 @@ def annealed_amounts(
 
 
 def whitened(pairs: Pairs) -> Array:
-    """First rows of the pairs with a covariance near the identity; faint directions stay faint."""
+    """First rows of the pairs, whitened; the penalty limits the scaling of small variances."""
     values, V = eigh(pairs.X.T @ pairs.X / len(pairs.X))
     return pairs.X @ (V / np.sqrt(np.maximum(values, 0) + pairs.penalty))
 
 
-_OVERFLOW_VALUE = 1e30  # value of operators whose exponential overflows
+_OVERFLOW_VALUE = 1e30  # objective if the exponential overflows
 
 
 Start: TypeAlias = tuple[Array, Array]
 
 
-@np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are tried, and not taken
+@np.errstate(over="ignore", invalid="ignore")  # amounts that overflow are rejected
 def refine(
     pairs: Pairs,
     starts: list[Start],
@@ -129,9 +129,9 @@ def refine(
     rounds: int = 10,
     margin: float = 1.25,
 ) -> Solution:
-    """Search all amounts, then descend in generators and amounts together; repeat.
+    """Search all amounts, then minimize over generators and amounts jointly by L-BFGS; repeat.
 
-    When all pairs have found their amounts, others are looked for `margin` times as far out.
+    After each minimization, amounts up to `margin` times the largest are searched again.
     """
     G, amounts = min(
         (_search_amounts(pairs, *each) for each in starts), key=lambda s: pairs.value(*s)
@@ -151,10 +151,10 @@ def refine(
 def _search_amounts(
     pairs: Pairs, G: Array, amounts: Array, factor: float = 2.0, quantile: float = 0.9
 ) -> tuple[Array, Array]:
-    """The same generators with amounts of all pairs looked for anew, farther out than so far.
+    """The same generators, with new amounts up to `factor` times a quantile of the given ones.
 
-    That is this many times as far as the fraction `most` of them is: first-order amounts of single
-    pairs can be far too large, and beyond the true ones lie those that turn full circle.
+    The quantile is used since first-order amounts of single pairs can be far too large, and larger
+    amounts include full rotations.
     """
     max_amounts = factor * np.quantile(np.abs(amounts), quantile, axis=0)
     return G, AmountSearch(G, pairs.penalty).find(pairs.X, pairs.Y, max_amounts)
@@ -170,11 +170,11 @@ def midpoint_start(
     fraction: float = 0.25,
     per_feature: int = 3,
 ) -> tuple[Array, Array]:
-    """Generators from y − x ≈ A(x + y)/2, learned on the pairs that moved, but least.
+    """Generators from y − x ≈ A(x + y)/2, fitted to the pairs that moved least.
 
-    That is 2·tanh(A/2) in place of A: right to second order, and what turns does not look like
-    what shrinks, as it does from x, where large turns make first-order fits settle on −G². Those
-    are a fraction of all pairs, and at least so many per feature.
+    This gives 2·tanh(A/2) in place of A, correct to second order. In contrast to a fit from x,
+    large rotations do not look like contractions, which make first-order fits converge to −G². The
+    pairs used are a fraction of all, but at least `per_feature` per feature.
     """
     length = np.linalg.norm(pairs.X + pairs.Y, axis=1)
     size = np.linalg.norm(pairs.Y - pairs.X, axis=1) / np.where(length > 0, length, 1.0)
@@ -187,7 +187,7 @@ def midpoint_start(
 
 
 def midpoints(pairs: Pairs) -> Pairs:
-    """The same changes, seen from the middle of each pair."""
+    """The same differences y − x, with x replaced by the midpoint of each pair."""
     middle = (pairs.X + pairs.Y) / 2
     return Pairs(middle, middle + (pairs.Y - pairs.X), pairs.penalty)
 
@@ -195,7 +195,7 @@ def midpoints(pairs: Pairs) -> Pairs:
 def descend(
     pairs: Pairs, G: Array, amounts: Array, max_iter: int, tol: float
 ) -> tuple[Array, Array, bool]:
-    """L-BFGS in generators and amounts, in units in which all of them matter alike."""
+    """Minimize over generators and amounts jointly by preconditioned L-BFGS."""
     preconditioner, unit = Preconditioner.of(pairs, G, amounts), pairs.value(G, amounts) or 1.0
 
     def objective(packed: Array) -> tuple[float, Array]:
@@ -213,10 +213,10 @@ def descend(
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
-    """A change of variables after which the curvature is near the identity to first order.
+    """Change of variables after which the Hessian is close to the identity, to first order.
 
-    Generators act on rows: Gᵢ is multiplied by the root of the second moment of αᵢx; an amount is
-    multiplied by how far its generator moves its row.
+    Gᵢ is multiplied by the root of the second moment of αᵢx, and an amount by the distance that its
+    generator moves its row.
     """
 
     roots: Array  # (n_generators, r, r)
@@ -225,14 +225,14 @@ class Preconditioner:
 
     @classmethod
     def of(cls, pairs: Pairs, G: Array, amounts: Array) -> Preconditioner:
-        """Units for descending from here."""
+        """Preconditioner at the given generators and amounts."""
         middle = (pairs.X + pairs.Y) / 2
         roots, inverse = [], []
         for column in amounts.T:
             Z = column[:, None] * middle
             values, V = eigh(Z.T @ Z + pairs.penalty * (column @ column) * np.eye(Z.shape[1]))
             size = np.sqrt(np.maximum(values, 1e-12 * values[-1]) / pairs.total_change)
-            size[size == 0] = 1.0  # no pair has any amount of this generator
+            size[size == 0] = 1.0  # all amounts of this generator are zero
             roots.append((V * size) @ V.T)
             inverse.append((V / size) @ V.T)
         moves = [np.linalg.norm(middle @ each.T, axis=1) for each in G]

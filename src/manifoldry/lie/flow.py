@@ -1,4 +1,4 @@
-"""exp(Σᵢ αᵢGᵢ)x for many rows x with amounts α of their own, and its derivatives."""
+"""exp(Σᵢ αᵢGᵢ)x for many rows x, each with its own amounts α, and its derivatives."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Flow(ABC):
-    """Moves rows along a transformation with generators G, (n_generators, r, r)."""
+    """The action exp(Σᵢ αᵢGᵢ)x of generators G, (n_generators, r, r), on rows x."""
 
     G: Array
 
     @abstractmethod
     def move(self, X: Array, amounts: Array) -> Array:
-        """exp(Σᵢ αᵢGᵢ)x for every row x, with amounts (n_rows, n_generators)."""
+        """exp(Σᵢ αᵢGᵢ)x for each row x, with amounts (n_rows, n_generators)."""
 
     @abstractmethod
     def tangents(self, X: Array, amounts: Array) -> tuple[Array, Array]:
-        """Moved rows, and their derivatives by each amount, (n_generators, n_rows, r)."""
+        """Transformed rows, and their derivatives by each amount, (n_generators, n_rows, r)."""
 
     @abstractmethod
     def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
-        """Gradient of Σ ⟨weights, moved rows⟩ with respect to G."""
+        """Gradient of Σ ⟨weights, transformed rows⟩ with respect to G."""
 
     @cached_property
     def norms(self) -> Array:
@@ -37,14 +37,15 @@ class Flow(ABC):
         return np.array([np.linalg.norm(G, 2) for G in self.G])
 
     def move_by(self, X: Array, amount: Array) -> Array:
-        """The same amount, (n_generators,), for all rows: one exponential serves them."""
+        """Transform all rows by the same amounts, (n_generators,), with one matrix exponential."""
         return X @ expm(np.tensordot(amount, self.G, axes=1)).T
 
 
 def flow_of(G: Array, condition: float = 1e4) -> Flow:
-    """The cheapest exact way: eigenvectors of one generator that has good ones, else series.
+    """The fastest accurate implementation: an eigendecomposition for one generator, else a series.
 
-    They are good up to this condition number; errors of gradients grow with its square.
+    The eigendecomposition is used up to the given condition number of the eigenvectors; errors of
+    gradients grow with its square.
     """
     if len(G) == 1:
         eigen = EigenFlow(G)
@@ -55,9 +56,9 @@ def flow_of(G: Array, condition: float = 1e4) -> Flow:
 
 @dataclass(frozen=True, eq=False)
 class EigenFlow(Flow):
-    """One generator G = VΛV⁻¹: exp(αG)x = V·(e^{αλ} ∘ V⁻¹x), two products for all rows together."""
+    """One generator G = VΛV⁻¹: exp(αG)x = V·(e^{αλ} ∘ V⁻¹x), two matrix products for all rows."""
 
-    equal_tol: float = 1e-5  # eigenvalues times amounts that differ by less are equal in quotients
+    equal_tol: float = 1e-5  # products αλ that differ by less count as equal
 
     @cached_property
     def eigen(self) -> tuple[Array, Array]:
@@ -67,7 +68,7 @@ class EigenFlow(Flow):
 
     @cached_property
     def condition(self) -> float:
-        """Condition number of the eigenvectors; infinite where there are not enough of them."""
+        """Condition number of the eigenvectors; infinite if they do not form a basis."""
         with np.errstate(all="ignore"):
             condition = float(np.linalg.cond(self.eigen[1]))
         return condition if np.isfinite(condition) else np.inf
@@ -79,28 +80,28 @@ class EigenFlow(Flow):
 
     @cached_property
     def kept(self) -> Any:
-        """One of each conjugate pair, which stands for both as rows are real."""
+        """Mask that keeps one eigenvalue of each conjugate pair; sufficient since rows are real."""
         return self.eigen[0].imag >= 0
 
     @cached_property
     def multiplicity(self) -> Array:
-        """How many eigenvalues each of the kept ones stands for."""
+        """Number of eigenvalues that each kept one represents."""
         return np.where(self.eigen[0][self.kept].imag > 0, 2.0, 1.0)
 
     @cached_property
     def to_eigenbasis(self) -> Array:
-        """Rows of V⁻¹ kept, transposed: real parts, then imaginary parts."""
+        """Transposed kept rows of V⁻¹: real parts, then imaginary parts."""
         kept = self.inverse[self.kept]
         return np.hstack([kept.real.T, kept.imag.T])
 
     @cached_property
     def from_eigenbasis(self) -> Array:
-        """Columns of V kept, transposed: what turns real and imaginary parts into rows."""
+        """Transposed kept columns of V, for real parts, then imaginary parts."""
         kept = self.eigen[1][:, self.kept] * self.multiplicity
         return np.vstack([kept.real.T, -kept.imag.T])
 
     def coordinates(self, X: Array) -> Array:
-        """V⁻¹x for every row, the kept entries."""
+        """V⁻¹x for each row, kept entries only."""
         real, imaginary = np.split(X @ self.to_eigenbasis, 2, axis=1)
         return real + 1j * imaginary
 
@@ -114,7 +115,7 @@ class EigenFlow(Flow):
 
     def pullback(self, X: Array, amounts: Array, weights: Array) -> Array:
         # Daletskii–Krein: V⁻ᵀ S Vᵀ with Sᵢⱼ = Σₙ wₙᵢ uₙⱼ (e^{αₙλᵢ} − e^{αₙλⱼ})/(λᵢ − λⱼ), two
-        # products for all pairs together. Equal eigenvalues: αₙe^{αₙλ} in place of the quotient.
+        # matrix products for all rows. For equal eigenvalues the quotient is αₙe^{αₙλ}.
         (values, V), kept = self.eigen, self.kept
         U, W = self.coordinates(X), weights @ V.real + 1j * (weights @ V.imag)
         half = np.exp(amounts * values / 2)
@@ -130,9 +131,9 @@ class EigenFlow(Flow):
 
 @dataclass(frozen=True, eq=False)
 class SeriesFlow(Flow):
-    """Any generators: the power series of the exponential, in steps short enough for its digits."""
+    """Any generators: power series of the exponential, in steps short enough to be accurate."""
 
-    max_step_norm: float = 4.0  # norm of an operator whose series loses no more than two digits
+    max_step_norm: float = 4.0  # the series then loses at most two digits
 
     def move(self, X: Array, amounts: Array) -> Array:
         steps, degree, amounts = self._plan(amounts)
@@ -152,7 +153,7 @@ class SeriesFlow(Flow):
         starts = [X]
         for _ in range(steps - 1):
             starts.append(np.sum(self._terms(starts[-1], amounts, degree), axis=0))
-        gradient = np.zeros_like(self._stacked)  # (q·r, r): of Gᵢᵀ below those of Gⱼᵀ
+        gradient = np.zeros_like(self._stacked)  # (q·r, r), gradients by the Gᵢᵀ, stacked
         for start in reversed(starts):
             terms, adjoint = self._terms(start, amounts, degree), weights
             for k in range(degree, 0, -1):  # term k is A/k times term k − 1
@@ -163,7 +164,7 @@ class SeriesFlow(Flow):
 
     @cached_property
     def _stacked(self) -> Array:
-        """All Gᵢᵀ below each other: what rows are multiplied with from the right."""
+        """The Gᵢᵀ stacked vertically, (n_generators · r, r)."""
         return self.G.transpose(0, 2, 1).reshape(-1, self.G.shape[1])
 
     @cached_property
@@ -171,7 +172,7 @@ class SeriesFlow(Flow):
         return self.G.reshape(-1, self.G.shape[1])
 
     def _plan(self, amounts: Array) -> tuple[int, int, Array]:
-        """Number of steps, degree of the series, and the amounts of one step."""
+        """Number of steps, degree of the series, and amounts per step."""
         norm = float((np.abs(amounts) @ self.norms).max(initial=0.0))
         steps = max(1, int(np.ceil(norm / self.max_step_norm)))
         term, degree = 1.0, 0
@@ -188,7 +189,7 @@ class SeriesFlow(Flow):
         return terms
 
     def _step_with_derivatives(self, rows: Array, amounts: Array, degree: int) -> Array:
-        """One step of rows and of their derivatives, (1 + q, n_rows, r), by the step's amounts."""
+        """One step of the rows and their derivatives by amounts, (1 + q, n_rows, r)."""
         term, out = rows, rows.copy()
         for k in range(1, degree + 1):
             derivatives = np.stack([term[0] @ each.T for each in self.G]) / k
@@ -199,6 +200,6 @@ class SeriesFlow(Flow):
 
 
 def _row_kron(X: Array, amounts: Array) -> Array:
-    """Rows times each of their amounts, side by side: (…, n_rows, n_generators · r)."""
+    """Row-wise Kronecker product of amounts and rows, (…, n_rows, n_generators · r)."""
     products = amounts[:, :, None] * X[..., None, :]
     return products.reshape(*X.shape[:-1], amounts.shape[1] * X.shape[-1])

@@ -1,4 +1,4 @@
-"""Pairs of rows and what is minimized over generators and amounts."""
+"""Pairs of rows, the basis they are represented in, and the objective."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from manifoldry.util.validation import power_of_two_scale
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Orthonormal directions, (r, n_features), about the origin: a linear map keeps that fixed."""
+    """Orthonormal directions, (r, n_features), through the origin, which linear maps keep fixed."""
 
     directions: Array
-    energy: float  # fraction of the sum of squares they hold
+    energy: float  # fraction of the sum of squares in these directions
 
     @classmethod
     def of(
@@ -30,9 +30,9 @@ class Basis:
         rng: np.random.Generator,
         exact_up_to: int = 4096,
     ) -> Basis:
-        """The leading directions of both sides of the pairs, `most` at most.
+        """At most `max_directions` leading directions of X and Y together (uncentered PCA).
 
-        The decomposition is exact up to this smaller side of the data, beyond it randomized.
+        The SVD is exact if the smaller side of the data is at most `exact_up_to`, else randomized.
         """
         rows = np.vstack([X, Y])
         if min(rows.shape) <= exact_up_to:
@@ -49,17 +49,16 @@ class Basis:
         return X @ self.directions.T
 
     def move(self, X: Array, before: Array, after: Array) -> Array:
-        """Rows `X` whose coordinates move; whatever of them lies outside the basis stays."""
+        """Rows `X` with coordinates changed from `before` to `after`, the rest unchanged."""
         return X + (after - before) @ self.directions
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Minimize Σₙ ‖yₙ − exp(Aₙ)xₙ‖² + λ‖Aₙ‖², Aₙ = Σᵢ αₙᵢGᵢ, relative to Σ‖yₙ − xₙ‖².
+    """The objective Σₙ ‖yₙ − exp(Aₙ)xₙ‖² + λ‖Aₙ‖², Aₙ = Σᵢ αₙᵢGᵢ, relative to Σ‖yₙ − xₙ‖².
 
-    The penalty is what noise of variance λ in every entry of x would add to first order. It
-    depends on the operators Aₙ alone: neither the scale of generators nor, with several, their
-    mixture matters, so these can be fixed at any time without changing the objective.
+    The penalty is what noise of variance λ in each entry of x would add, to first order. It depends
+    only on the operators Aₙ, so that rescaling or mixing generators does not change the objective.
     """
 
     X: Array
@@ -72,17 +71,17 @@ class Pairs:
         return float(((self.Y - self.X) ** 2).sum())
 
     def value(self, G: Array, amounts: Array) -> float:
-        """The objective with the true exponential."""
+        """The objective."""
         residual = flow_of(G).move(self.X, amounts) - self.Y
         return self._total(residual, G, amounts)
 
     def first_order(self, G: Array, amounts: Array) -> float:
-        """The objective with 1 + A in place of exp(A)."""
+        """The objective with I + A in place of exp(A)."""
         change = sum(amounts[:, i, None] * (self.X @ G[i].T) for i in range(len(G)))
         return self._total(self.X + change - self.Y, G, amounts)
 
     def gradient(self, G: Array, amounts: Array) -> tuple[float, Array, Array]:
-        """The objective with the true exponential, and its gradients by `G` and the amounts."""
+        """The objective, and its gradients by `G` and the amounts."""
         flow, unit = flow_of(G), 2 / self.total_change
         Z, derivatives = flow.tangents(self.X, amounts)
         residual = Z - self.Y
@@ -98,17 +97,16 @@ class Pairs:
 
 
 def gram_matrix(G: Array) -> Array:
-    """Inner products of generators, as vectors of their entries."""
+    """Frobenius inner products of the generators."""
     flat = G.reshape(len(G), -1)
     return flat @ flat.T
 
 
 def normalized(G: Array, amounts: Array) -> tuple[Array, Array]:
-    """The same operators Σᵢ αₙᵢGᵢ from orthonormal generators and uncorrelated amounts.
+    """The same operators Σᵢ αₙᵢGᵢ with orthonormal generators and uncorrelated amounts.
 
-    This is the singular value decomposition of all operators, strongest generator first: it fixes
-    the scale of generators and, where there are several, their mixture. The largest amount of
-    each is positive.
+    This is the singular value decomposition of all operators, largest singular value first, which
+    determines the scale and mixture of generators. The largest amount of each is positive.
     """
     Q, R = qr(G.reshape(len(G), -1).T, mode="economic")
     U, S, Wt = np.linalg.svd(amounts @ R.T, full_matrices=False)
@@ -119,25 +117,25 @@ def normalized(G: Array, amounts: Array) -> tuple[Array, Array]:
 
 
 def common_unit(X: Array, Y: Array) -> float:
-    """A power of two of the size of the entries, so that squares neither overflow nor vanish."""
+    """A power of two near the largest entry, so that squares neither overflow nor underflow."""
     return max(power_of_two_scale(X), power_of_two_scale(Y))
 
 
 def check_moving(X: Array, Y: Array) -> None:
-    """Refuse pairs from which nothing can be learned."""
+    """Raise if the pairs contain nothing to learn."""
     if not X.any():
         raise ValueError(
-            "all rows of X are zero, which no linear transformation moves; pass others"
+            "all rows of X are zero, which no linear transformation changes; pass nonzero rows"
         )
     if not ((Y - X) ** 2).any():
         raise ValueError(
-            "X and Y are equal: nothing moves, so there is nothing to learn; pass as Y the rows of "
-            "X after some of the transformation"
+            "X and Y are equal, so there is no transformation to learn; pass as Y the transformed "
+            "rows of X"
         )
 
 
 def explained_fraction(X: Array, Y: Array, transformed: Array) -> float:
-    """Fraction of Σ‖y − x‖² that moving the rows accounts for."""
+    """Fraction of Σ‖y − x‖² that the transformation explains."""
     change = float(((Y - X) ** 2).sum())
     left = float(((Y - transformed) ** 2).sum())
     return 1.0 - left / change if change else 1.0
@@ -149,10 +147,10 @@ def as_amounts(amount: Any, n: int, q: int) -> Array:
     if not np.isfinite(given).all():
         raise ValueError("amount contains NaN or infinity; pass finite numbers")
     if q == 1 and given.ndim == 1 and len(given) == n:
-        given = given[:, None]  # of one generator, a list has one number per row
+        given = given[:, None]  # one number per row for one generator
     if given.shape in ((q,), (1, q), (n, q)) or (q == 1 and given.size == 1):
         return np.broadcast_to(given, (n, q))
     raise ValueError(
         f"amount has shape {given.shape}; pass one number per generator ({q}), or shape ({n}, {q}) "
-        "with one row of amounts for every row of X"
+        "with one row of amounts for each row of X"
     )

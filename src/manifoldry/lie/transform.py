@@ -40,68 +40,71 @@ from manifoldry.util.warn import warn
 
 
 class LieTransform(BaseEstimator):
-    """Learn a continuous transformation from pairs of rows before and after a bit of it.
+    """Learn a continuous transformation from pairs of rows before and after it.
 
-    Minimizes Σₙ ‖yₙ − exp(Σᵢ αₙᵢGᵢ)xₙ‖² over generators Gᵢ, which all pairs share, and amounts
-    αₙᵢ, which nobody has to know. One matrix then describes, say, translation wherever it happens:
-    unlike methods that learn a manifold from neighbors, it extrapolates far beyond the pairs, to
-    images that were not among them. Use it where rows come in pairs, or as a film, and what
-    happens between them is linear in the row: translated, rotated or scaled images and signals,
-    systems of linear differential equations observed at unknown times.
+    Minimizes Σₙ ‖yₙ − exp(Σᵢ αₙᵢGᵢ)xₙ‖² over generators Gᵢ, which all pairs share, and the unknown
+    amounts αₙᵢ, the coefficients of the generators for each pair. A single matrix describes, for
+    example, translation of any image by any distance. In contrast to manifold learning from
+    neighbors, it therefore extrapolates far beyond the training pairs. Use it for pairs or
+    sequences of rows related by a linear transformation: translated, rotated or scaled images and
+    signals, or systems of linear differential equations observed at unknown times.
 
-    First y − x ≈ Σᵢ αᵢGᵢx is solved by least squares for amounts and generators in turn (Rao &
-    Ruderman 1999); then, with `refine`, both are fitted with the true exponential, which pairs
-    that moved far need.
+    A first stage solves y − x ≈ Σᵢ αᵢGᵢx by least squares for amounts and generators in turn (Rao &
+    Ruderman 1999). With `refine`, a second stage fits both with the exponential, which is needed
+    for large transformations.
 
-    The scale of a generator, and the mixture of several, are not determined by pairs: generators
-    are orthonormal as vectors of their entries, amounts are uncorrelated over the training pairs,
-    and the strongest comes first; the largest amount of each is positive.
+    The scale of a generator, and the mixture of several, are not determined by the pairs. By
+    convention, generators are orthonormal as vectors of their entries, amounts are uncorrelated
+    over the training pairs, the generator with the largest amounts comes first, and the largest
+    amount of each is positive.
 
     Parameters
     ----------
     n_generators : int, default=1
-        Number of transformations that act at once.
+        Number of generators.
     n_components : int, default=None
-        Learn within this many leading directions of the rows (uncentered PCA of both sides of the
-        pairs); what lies outside stays as it is. By default all that the pairs have, 256 at most:
-        a generator of images of 32 × 32 pixels would have a million entries otherwise.
+        Number of leading directions of the rows (uncentered PCA of `X` and `Y`) in which the
+        transformation acts; the orthogonal complement is unchanged. By default all directions of
+        the pairs, at most 256, since a generator of images of 32 × 32 pixels would have a million
+        entries.
     reg : float, default=1e-3
-        Penalty on the size of the operators, relative to the mean square of X along a direction
-        of the basis: what noise of that fraction in X would do. Raise it for noisy or few pairs.
+        Penalty on the squared norm of the operators, relative to the mean square of X along a
+        direction of the basis. It acts like noise of that relative variance in X. Increase it for
+        noisy or few pairs.
     refine : bool, default=True
-        Whether to fit the true exponential after the first-order solution.
+        Whether to fit the exponential after the first-order solution.
     max_iter : int, default=300
-        Most sweeps of the first stage, and most steps of a descent of the second.
+        Largest number of iterations of the first stage, and of each L-BFGS run of the second.
     tol : float, default=1e-6
-        Relative decrease of the objective below which a stage ends.
+        A stage stops if the relative decrease of its objective is below this.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of the start; ``None`` is a fixed seed.
+        Seed of the initialization; ``None`` is a fixed seed.
 
     Attributes
     ----------
     generators_ : array of shape (n_generators, n_features, n_features)
-        The generators G, put together from the basis when asked for.
+        The generators G, computed from the basis on access.
     amounts_ : array of shape (n_pairs, n_generators)
         Amounts α of the training pairs.
     loss_ : float
-        Fraction of the training pairs' Σ‖y − x‖² that is left between y and exp(Σᵢ αᵢGᵢ)x.
+        Σ‖y − exp(Σᵢ αᵢGᵢ)x‖² / Σ‖y − x‖² over the training pairs.
     trace_ : array of shape (n_iter + 1,)
-        The first-order objective after every sweep, penalty included, relative to Σ‖y − x‖²; it
-        never rises.
+        The first-order objective after each iteration, with its penalty, relative to Σ‖y − x‖²; it
+        never increases.
     refinement_trace_ : array
-        The objective with the exponential after every descent; empty without `refine`.
+        The objective with the exponential after each L-BFGS run; empty without `refine`.
     n_iter_ : int
-        Sweeps of the first stage.
+        Number of iterations of the first stage.
     converged_ : bool
-        Whether the last stage ended because nothing changed any more.
+        Whether the last stage converged.
     components_ : array of shape (n_directions, n_features)
         Directions of the basis.
     basis_energy_ : float
-        Fraction of the rows' sum of squares that the basis holds.
+        Fraction of the sum of squares of the rows that the basis explains.
 
     Examples
     --------
-    Points of the plane, turned by unknown angles:
+    Points of the plane, rotated by unknown angles:
 
     >>> import numpy as np
     >>> from manifoldry.lie import LieTransform
@@ -112,7 +115,7 @@ class LieTransform(BaseEstimator):
     ...     np.cos(angle) * X[:, 0] - np.sin(angle) * X[:, 1],
     ...     np.sin(angle) * X[:, 0] + np.cos(angle) * X[:, 1]])
     >>> model = LieTransform().fit(X, Y)
-    >>> radian = np.sqrt(2)  # the amount that turns by one, a generator having unit norm
+    >>> radian = np.sqrt(2)  # amount of a rotation by one radian: the generator has unit norm
     >>> np.allclose(model.generators_ * radian, [[0, -1], [1, 0]], atol=1e-3)
     True
     >>> model.apply([[1.0, 0.0]], np.pi / 2 * radian).round(2)
@@ -141,14 +144,14 @@ class LieTransform(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, Y: Any) -> Self:
-        """Learn generators from pairs.
+        """Fit generators to pairs of rows.
 
         Parameters
         ----------
         X : array of shape (n_pairs, n_features)
-            Rows before.
+            Rows before the transformation.
         Y : array of shape (n_pairs, n_features)
-            The same rows after an unknown amount of the transformation.
+            The same rows after transformation by unknown amounts.
         """
         self._check_parameters()
         rng = as_generator(self.random_state, unset=0)
@@ -163,16 +166,16 @@ class LieTransform(BaseEstimator):
         return self
 
     def apply(self, X: Any, amount: Any) -> Array:
-        """Rows of `X` transformed: exp(Σᵢ αᵢGᵢ)x.
+        """Transform the rows of `X`: exp(Σᵢ αᵢGᵢ)x.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_features)
-            Rows to transform, among the training pairs or not.
+            Rows to transform, which need not be training rows.
         amount : float or array
-            How much of it: one number, or one per row, for a single generator; for several one
-            number per generator, the same for all rows, or (n_samples, n_generators). Negative
-            amounts undo positive ones.
+            Coefficients α of the generators: for one generator a number, or one per row; for
+            several one per generator, or an array of shape (n_samples, n_generators). Negative
+            amounts invert the transformation.
         """
         check_is_fitted(self)
         X = self._read_one(X)
@@ -182,33 +185,35 @@ class LieTransform(BaseEstimator):
             transformed = unit * self._transformed(X / unit, amounts)
         if not np.isfinite(transformed).all():
             raise ValueError(
-                f"amounts up to {np.abs(amounts).max():.3g} take the rows beyond the range of "
-                "floating point; pass smaller amounts (those of training are in amounts_)"
+                f"amounts up to {np.abs(amounts).max():.3g} overflow floating point; pass smaller "
+                "amounts (amounts_ holds those of the training pairs)"
             )
         return transformed.astype(X.dtype, copy=False)
 
     def estimate(
         self, X: Any, Y: Any, *, largest: float | None = None, return_residual: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Amounts of the transformation that lead from rows of `X` to rows of `Y`.
+        """Estimate the amounts that transform rows of `X` to rows of `Y`.
 
-        Every pair is searched for its best minimum; of equally good ones, as where a pattern
-        repeats, the amount closest to zero is returned.
+        The best minimum of each pair is searched. Of equally good minima, as for periodic patterns,
+        the amounts closest to zero are returned.
 
         Parameters
         ----------
         X, Y : arrays of shape (n_pairs, n_features)
-            Rows before and after.
+            Rows before and after the transformation.
         largest : float, default=None
-            Look for amounts about as large as this, of every generator; by default twice the
-            largest of the training pairs.
+            Approximate largest amount of each generator to search; by default twice the largest of
+            the training pairs.
         return_residual : bool, default=False
-            Also return, for every pair, the length of what the transformation leaves between the
-            rows, ‖y − exp(Σᵢ αᵢGᵢ)x‖: compare it with ‖y − x‖.
+            Also return ‖y − exp(Σᵢ αᵢGᵢ)x‖ of each pair, to be compared with ‖y − x‖.
 
         Returns
         -------
-        array of shape (n_pairs, n_generators), or that and an array of shape (n_pairs,)
+        amounts : array of shape (n_pairs, n_generators)
+            The amounts.
+        residual : array of shape (n_pairs,)
+            Only if `return_residual` is true.
         """
         check_is_fitted(self)
         X, Y = self._read(X, Y, reset=False)
@@ -220,11 +225,11 @@ class LieTransform(BaseEstimator):
         return amounts, unit * np.linalg.norm(Y - self._transformed(X, amounts), axis=1)
 
     def score(self, X: Any, Y: Any) -> float:
-        """Fraction of the change from `X` to `Y` that the best amounts explain.
+        """Fraction of the change from `X` to `Y` explained by the best amounts.
 
-        1 − Σ‖y − exp(Σᵢ αᵢGᵢ)x‖² / Σ‖y − x‖²: 1 is perfect, 0 no better than leaving the rows as
-        they are. The usual R² compares with the mean of `Y` instead, and would be near 1 for rows
-        that hardly move, whatever was learned.
+        1 − Σ‖y − exp(Σᵢ αᵢGᵢ)x‖² / Σ‖y − x‖²: 1 is perfect, 0 is no better than the identity. The
+        usual R² compares with the mean of `Y` instead, and would be near 1 for rows that hardly
+        change, whatever was learned.
         """
         check_is_fitted(self)
         X, Y = self._read(X, Y, reset=False)
@@ -236,7 +241,7 @@ class LieTransform(BaseEstimator):
     def generators_(self) -> Array:
         """The generators, (n_generators, n_features, n_features)."""
         if not hasattr(self, "_flow"):
-            raise AttributeError(f"{type(self).__name__} has no generators before it is fitted")
+            raise AttributeError(f"{type(self).__name__} is not fitted; call fit first")
         B, G = self._basis.directions, self._flow.G
         plan_memory(8.0 * len(G) * B.shape[1] ** 2, "generators_", "use apply and estimate instead")
         return np.asarray(B.T @ G @ B)
@@ -249,14 +254,14 @@ class LieTransform(BaseEstimator):
 
     def _read(self, X: Any, Y: Any, *, reset: bool) -> tuple[Array, Array]:
         if Y is None:
-            raise ValueError("Y is None: pass the rows of X after the transformation as Y")
+            raise ValueError("Y is None; pass the transformed rows of X as Y")
         X = check_data(self, X, reset=reset, accept_sparse=False)
         refuse_masked(Y)
         Y = check_array(Y, dtype=[np.float64, np.float32], input_name="Y")
         if X.shape != Y.shape:
             raise ValueError(
-                f"X has shape {X.shape} and Y has shape {Y.shape}; row n of Y must be row n of X "
-                "after the transformation, so pass arrays of the same shape"
+                f"X has shape {X.shape} and Y has shape {Y.shape}; pass arrays of the same "
+                "shape, where row n of Y is row n of X after the transformation"
             )
         return X.astype(np.float64), Y.astype(np.float64)
 
@@ -272,12 +277,13 @@ class LieTransform(BaseEstimator):
     def _pairs(self, X: Array, Y: Array) -> Pairs:
         n, r = X.shape
         bound = min(n, r * r)
-        check_at_most("n_generators", self.n_generators, bound, "pairs, or entries of a generator")
+        check_at_most(
+            "n_generators", self.n_generators, bound, "number of pairs or of entries of a generator"
+        )
         if n < self.n_generators * r:
             warn(
                 f"{n} pairs are too few to determine {self.n_generators} generator(s) in {r} "
-                "directions: the penalty decides where they do not; pass more pairs, or a smaller "
-                "n_components",
+                "directions without the penalty; pass more pairs or a smaller n_components",
                 RankWarning,
             )
         return Pairs(X, Y, self.reg * float((X**2).mean()))
@@ -300,7 +306,7 @@ class LieTransform(BaseEstimator):
         self.converged_ = solution.converged
         if not solution.converged:
             warn(
-                f"the objective still falls after max_iter={self.max_iter} iterations; raise "
+                f"the fit did not converge in max_iter={self.max_iter} iterations; increase "
                 "max_iter, or tol if this is accurate enough",
                 ConvergenceWarning,
             )
@@ -308,7 +314,7 @@ class LieTransform(BaseEstimator):
     def _estimate_amounts(
         self, X: Array, Y: Array, largest: float | None, factor: float = 2.0
     ) -> Array:
-        """Amounts as large as asked for, or `beyond` times the training pairs'."""
+        """Amounts up to `largest`, or up to `factor` times those of the training pairs."""
         if largest is None:
             max_amounts = factor * np.abs(self.amounts_).max(axis=0)
         else:
@@ -317,7 +323,7 @@ class LieTransform(BaseEstimator):
         return AmountSearch(self._flow.G).find(X, Y, max_amounts)
 
     def _transformed(self, X: Array, amounts: Array) -> Array:
-        """Rows moved by amounts of their own; by one exponential if they are all the same."""
+        """Rows transformed by their own amounts; one exponential if these are all equal."""
         before = self._basis.coordinates(X.astype(np.float64))
         if len(X) and not np.ptp(amounts, axis=0).any():
             after = self._flow.move_by(before, amounts[0])
