@@ -49,7 +49,7 @@ def _proof(X, options):
     proofs, prove = [], VarianceBound.of
     with patch.object(VarianceBound, "of", lambda *of: proofs.append(prove(*of)) or proofs[-1]):
         model = whole(gap_tol=1e-4, **options).fit(X)  # so small that there are several proofs
-    best = min(proofs, key=lambda proof: proof.value).tension
+    best = min(proofs, key=lambda proof: proof.value).multipliers
     least = 0.0 if options.get("constraint") == "at_most" else -np.inf
     return model.edges_, np.maximum(best, least) / model.problem_.edges.scales
 

@@ -30,7 +30,7 @@ from manifoldry.objectives import (
     tsne,
 )
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
-from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Unfolding
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingLagrangian
 
 N = 14
 RNG = np.random.default_rng(0)
@@ -53,11 +53,11 @@ FAR = sparse.csr_array(np.where(SQUARES > 8, SQUARES, 0.0))
 FAST = Exact(compile_pairs=0, compile_edges=0)
 
 
-def unfolding(band, slack=0.0):
+def unfolding(interval, slack=0.0):
     ends = np.argwhere(np.triu(RNG.uniform(size=(N, N)) < 0.4, 1))
     edges = EdgeLengths(ends, RNG.uniform(0.5, 2.0, len(ends)) ** 2, N)
-    problem = FreeUnfolding(edges, band, slack, np.ones(N), np.zeros(N, dtype=int))
-    return Unfolding(problem, RNG.normal(1.0, 1.0, len(ends)), 30.0, 2.5)
+    problem = FreeUnfolding(edges, interval, slack, np.ones(N), np.zeros(N, dtype=int))
+    return UnfoldingLagrangian(problem, RNG.normal(1.0, 1.0, len(ends)), 30.0, 2.5)
 
 
 @dataclass(frozen=True)

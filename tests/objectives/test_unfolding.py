@@ -6,41 +6,43 @@ from scipy.optimize import approx_fprime
 
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.landmarks import LandmarkUnfolding
-from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Unfolding
+from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingLagrangian
 
 N = 14
 RNG = np.random.default_rng(0)
 ENDS = np.argwhere(np.triu(RNG.uniform(size=(N, N)) < 0.4, 1))
-BANDS = {"equal": (0.0, 0.0), "band": (-0.05, 0.04), "at_most": (-np.inf, 0.02)}
+INTERVALS = {"equal": (0.0, 0.0), "interval": (-0.05, 0.04), "at_most": (-np.inf, 0.02)}
 
 
-def posed(band=(0.0, 0.0), slack=0.0, pieces=1, mass=None, landmarks=False):
+def posed(interval=(0.0, 0.0), slack=0.0, pieces=1, multiplicity=None, landmarks=False):
     piece = np.arange(N) % pieces
     within = piece[ENDS[:, 0]] == piece[ENDS[:, 1]]
     ends = ENDS[within]
     lengths = np.random.default_rng(1).uniform(0.5, 2.0, len(ends))
     edges = EdgeLengths(ends, lengths**2, N)
-    whole = FreeUnfolding(edges, band, slack, np.ones(N) if mass is None else mass, piece)
+    whole = FreeUnfolding(
+        edges, interval, slack, np.ones(N) if multiplicity is None else multiplicity, piece
+    )
     if not landmarks:
         return whole
     Q = np.random.default_rng(2).standard_normal((N, 6))
     return LandmarkUnfolding.of(whole, Q, np.arange(0, edges.count, 2))
 
 
-def objective(problem, stiffness=30.0):
-    tension = np.random.default_rng(3).normal(1.0, 1.0, problem.edges.count)
-    return Unfolding(problem, tension, stiffness, 2.5)
+def objective(problem, penalty=30.0):
+    multipliers = np.random.default_rng(3).normal(1.0, 1.0, problem.edges.count)
+    return UnfoldingLagrangian(problem, multipliers, penalty, 2.5)
 
 
-@pytest.mark.parametrize("band", BANDS)
+@pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("slack", [0.0, 0.1])
 @pytest.mark.parametrize(
     "more",
-    [{}, {"mass": RNG.integers(1, 4, N) * 1.0}, {"pieces": 2}, {"landmarks": True}],
+    [{}, {"multiplicity": RNG.integers(1, 4, N) * 1.0}, {"pieces": 2}, {"landmarks": True}],
     ids=["plain", "masses", "pieces", "landmarks"],
 )
-def test_gradient(band, slack, more):
-    problem = posed(BANDS[band], slack, **more)
+def test_gradient(interval, slack, more):
+    problem = posed(INTERVALS[interval], slack, **more)
     f = objective(problem)
     R = np.random.default_rng(4).standard_normal((problem.n, 3))
     value, G = f.value_and_gradient(R)
@@ -52,26 +54,28 @@ def test_gradient(band, slack, more):
     assert slope == pytest.approx((G * V).sum(), rel=1e-8)
 
 
-@pytest.mark.parametrize("band", BANDS)
+@pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("slack", [0.0, 0.1])
-def test_a_spring_maximizes_over_its_tension(band, slack):
-    """The formula in the documentation, by search over a grid of tensions."""
-    problem = posed(BANDS[band], slack)
-    low, high = problem.band
+def test_a_updated_multiplier_maximizes_its_term(interval, slack):
+    """The formula in the documentation, by search over a grid of multipliers."""
+    problem = posed(INTERVALS[interval], slack)
+    low, high = problem.interval
     f = objective(problem)
     c = np.random.default_rng(6).uniform(-0.3, 0.3, problem.edges.count)
     u = np.linspace(-30.0, 30.0, 600_001)[:, None]
     for chosen in np.array_split(np.arange(len(c)), len(c)):
         h = np.where(u > 0, u * high, 0.0)
         h[u[:, 0] < 0] = u[u[:, 0] < 0] * low if np.isfinite(low) else np.inf
-        t = f.tension[chosen]
-        cost = u * c[chosen] - h - slack / 2 * u**2 - (u - t) ** 2 / (2 * f.stiffness)
-        assert f.pull(c)[chosen] == pytest.approx(u[cost.argmax()], abs=1e-3)
+        t = f.multipliers[chosen]
+        cost = u * c[chosen] - h - slack / 2 * u**2 - (u - t) ** 2 / (2 * f.penalty)
+        assert f.updated_multipliers(c)[chosen] == pytest.approx(u[cost.argmax()], abs=1e-3)
 
 
 def test_edges_that_may_shrink_never_push():
-    f = objective(posed(BANDS["at_most"]))
-    assert (f.pull(np.random.default_rng(7).uniform(-1, 1, len(f.tension))) >= 0).all()
+    f = objective(posed(INTERVALS["at_most"]))
+    assert (
+        f.updated_multipliers(np.random.default_rng(7).uniform(-1, 1, len(f.multipliers))) >= 0
+    ).all()
 
 
 def test_constants_do_not_matter():
@@ -84,15 +88,19 @@ def test_constants_do_not_matter():
 
 def test_diagonal_curvature_is_that_of_springs_that_pull():
     """The diagonal of the Hessian without the terms that would lower it."""
-    problem = posed(BANDS["band"], 0.1)
+    problem = posed(INTERVALS["interval"], 0.1)
     f = objective(problem)
     R = np.random.default_rng(9).standard_normal((N, 2))
 
     def springs(r):  # without the variance, whose curvature is negative
         r = r.reshape(R.shape)
         c = problem.changes(r)
-        u = f.pull(c)
-        cost = u * c - problem.support(u, problem.band) - (u - f.tension) ** 2 / (2 * f.stiffness)
+        u = f.updated_multipliers(c)
+        cost = (
+            u * c
+            - problem.support(u, problem.interval)
+            - (u - f.multipliers) ** 2 / (2 * f.penalty)
+        )
         return cost.sum()
 
     def slope(r, i):
@@ -100,8 +108,8 @@ def test_diagonal_curvature_is_that_of_springs_that_pull():
         step[i] = 1e-4
         return (springs(r.ravel() + step) - springs(r.ravel() - step)) / 2e-4
 
-    steps = problem.steps(R)
-    u = f.pull(problem.changes(R))
+    steps = problem.edge_vectors(R)
+    u = f.updated_multipliers(problem.changes(R))
     pushed = (np.minimum(u, 0.0) / problem.edges.scales)[:, None] * np.ones_like(steps)
     expected = np.array([approx_fprime(R.ravel(), slope, 1e-4, i)[i] for i in range(R.size)])
     expected = expected.reshape(R.shape) - 2 * (abs(problem.edges.incidence).T @ pushed)

@@ -6,15 +6,15 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from manifoldry import NeighborGraph
-from manifoldry.semidefinite.edge_lengths import EdgeLengths, Places, knows_cliques
+from manifoldry.semidefinite.edge_lengths import DistinctPoints, EdgeLengths, has_clique_distances
 
 X = np.random.default_rng(0).standard_normal((40, 3))
 
 
 def edges_of(X, k=4, cliques=True, **options):
     graph = NeighborGraph.build(X, k, **options)
-    places = Places.of(graph, np.ones(len(X), dtype=bool))
-    return graph, places, EdgeLengths.of(graph, places, cliques)
+    points = DistinctPoints.of(graph, np.ones(len(X), dtype=bool))
+    return graph, points, EdgeLengths.of(graph, points, cliques)
 
 
 def pairs(ends):
@@ -44,8 +44,8 @@ class TestPairs:
     def test_lengths_from_distances(self):
         D = cdist(X, X)
         graph = NeighborGraph.build(D, 4, metric="precomputed")
-        places = Places.of(graph, np.ones(40, dtype=bool))
-        given = EdgeLengths.of(graph, places, True, D)
+        points = DistinctPoints.of(graph, np.ones(40, dtype=bool))
+        given = EdgeLengths.of(graph, points, True, D)
         _, _, expected = edges_of(X)
         assert np.array_equal(given.ends, expected.ends)
         np.testing.assert_allclose(given.squares, expected.squares, rtol=1e-12)
@@ -53,10 +53,10 @@ class TestPairs:
     def test_a_sparse_graph_knows_no_cliques(self):
         D = sparse.csr_array(NeighborGraph.build(X, 4).matrix())
         graph = NeighborGraph.build(D, 4, metric="precomputed")
-        assert not knows_cliques(graph, None)
-        assert knows_cliques(NeighborGraph.build(X, 4), None)
+        assert not has_clique_distances(graph, None)
+        assert has_clique_distances(NeighborGraph.build(X, 4), None)
         with pytest.raises(ValueError, match=r"pass the data or dense distances, or cliques=False"):
-            EdgeLengths.of(graph, Places.of(graph, np.ones(40, dtype=bool)), True)
+            EdgeLengths.of(graph, DistinctPoints.of(graph, np.ones(40, dtype=bool)), True)
 
     @pytest.mark.parametrize("scale", [1e-140, 1e140])
     def test_extreme_units(self, scale):
@@ -66,27 +66,27 @@ class TestPairs:
         np.testing.assert_allclose(ratio, 1.0, rtol=1e-12)
 
 
-class TestPlaces:
+class TestDistinctPoints:
     TWICE = np.vstack([X, X[:5], X[:2]])
 
     def test_copies_share_one(self):
-        _, places, edges = edges_of(self.TWICE, k=6)
-        assert len(places.mass) == edges.n == 40
-        assert np.array_equal(places.first, np.arange(40))
-        assert np.array_equal(places.of_point, np.r_[np.arange(40), np.arange(5), :2])
-        assert np.array_equal(places.mass[:6], [3, 3, 2, 2, 2, 1])
+        _, points, edges = edges_of(self.TWICE, k=6)
+        assert len(points.multiplicity) == edges.n == 40
+        assert np.array_equal(points.first, np.arange(40))
+        assert np.array_equal(points.index_of_point, np.r_[np.arange(40), np.arange(5), :2])
+        assert np.array_equal(points.multiplicity[:6], [3, 3, 2, 2, 2, 1])
         assert (edges.squares > 0).all()
 
     def test_points_off_the_map(self):
         graph = NeighborGraph.build(self.TWICE, 6)
         on_map = np.ones(len(self.TWICE), dtype=bool)
         on_map[[7, 3, 43]] = False
-        places = Places.of(graph, on_map)
-        assert len(places.mass) == 38
-        spread = places.spread(np.arange(38.0)[:, None])
+        points = DistinctPoints.of(graph, on_map)
+        assert len(points.multiplicity) == 38
+        spread = points.expand(np.arange(38.0)[:, None])
         assert np.array_equal(np.isnan(spread[:, 0]), ~on_map)
-        edges = EdgeLengths.of(graph, places, True)
-        expected = cdist(X, X)[tuple(places.first[edges.ends].T)]
+        edges = EdgeLengths.of(graph, points, True)
+        expected = cdist(X, X)[tuple(points.first[edges.ends].T)]
         np.testing.assert_allclose(np.sqrt(edges.squares) * edges.unit, expected, rtol=1e-12)
 
 
@@ -96,25 +96,28 @@ class TestSums:
 
     def test_steps(self):
         i, j = self.edges.ends.T
-        np.testing.assert_allclose(self.edges.steps(self.R), self.R[i] - self.R[j])
+        np.testing.assert_allclose(self.edges.edge_vectors(self.R), self.R[i] - self.R[j])
 
     def test_gathering_is_the_transpose(self):
         S = np.random.default_rng(2).standard_normal((self.edges.count, 2))
-        left, right = (self.edges.steps(self.R) * S).sum(), (self.R * self.edges.gather(S)).sum()
+        left, right = (
+            (self.edges.edge_vectors(self.R) * S).sum(),
+            (self.R * self.edges.gather(S)).sum(),
+        )
         assert left == pytest.approx(right, rel=1e-12)
 
     def test_laplacian(self):
         w = np.random.default_rng(3).standard_normal(self.edges.count)
-        steps = self.edges.steps(self.R)
+        steps = self.edges.edge_vectors(self.R)
         form = np.trace(self.R.T @ (self.edges.laplacian(w) @ self.R))
         assert form == pytest.approx((w * (steps**2).sum(axis=1)).sum(), rel=1e-10)
         assert np.abs(self.edges.laplacian(w) @ np.ones(40)).max() < 1e-13
 
     def test_changes_and_errors(self):
-        places = X / self.edges.unit
-        assert np.abs(self.edges.changes(self.edges.steps(places))).max() < 1e-13
-        stretched = 1.1 * places
-        np.testing.assert_allclose(self.edges.changes(self.edges.steps(stretched)), 0.21)
+        points = X / self.edges.unit
+        assert np.abs(self.edges.changes(self.edges.edge_vectors(points))).max() < 1e-13
+        stretched = 1.1 * points
+        np.testing.assert_allclose(self.edges.changes(self.edges.edge_vectors(stretched)), 0.21)
         np.testing.assert_allclose(self.edges.errors(stretched), 0.1)
 
     def test_tiny_edges_are_measured_by_others(self):
@@ -123,6 +126,6 @@ class TestSums:
 
     def test_some_keep_their_measure(self):
         edges = EdgeLengths(np.array([[0, 1], [1, 2], [2, 3]]), np.array([1e-12, 1.0, 4.0]), 4)
-        some = edges.some(np.array([0]))
+        some = edges.subset(np.array([0]))
         assert np.array_equal(some.scales, [1e-4])
         assert np.array_equal(some.ends, [[0, 1]])

@@ -8,17 +8,17 @@ from manifoldry import MVU, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
 from manifoldry.metrics import procrustes
-from manifoldry.semidefinite.edge_lengths import EdgeLengths, Places
-from manifoldry.semidefinite.landmarks import LandmarkUnfolding, landmark_means
+from manifoldry.semidefinite.edge_lengths import DistinctPoints, EdgeLengths
+from manifoldry.semidefinite.landmarks import LandmarkUnfolding, landmark_interpolation
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 
 
 def posed(X, k=8, slack=0.0):
     graph = NeighborGraph.build(X, k)
     component = graph.components()[1]
-    places = Places.of(graph, np.ones(len(X), dtype=bool))
-    edges = EdgeLengths.of(graph, places, True)
-    return FreeUnfolding(edges, (-0.01, 0.01), slack, places.mass, component)
+    points = DistinctPoints.of(graph, np.ones(len(X), dtype=bool))
+    edges = EdgeLengths.of(graph, points, True)
+    return FreeUnfolding(edges, (-0.01, 0.01), slack, points.multiplicity, component)
 
 
 FLAT = np.random.default_rng(0).uniform(size=(90, 2))
@@ -26,12 +26,12 @@ FLAT = np.random.default_rng(0).uniform(size=(90, 2))
 
 class TestMeans:
     def test_weights_sum_to_one(self):
-        Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
+        Q = landmark_interpolation(FLAT, posed(FLAT), 12, np.random.default_rng(0))
         assert Q.shape == (90, 12)
         np.testing.assert_allclose(Q.sum(axis=1), 1.0, atol=1e-6)
 
     def test_landmarks_are_themselves(self):
-        Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
+        Q = landmark_interpolation(FLAT, posed(FLAT), 12, np.random.default_rng(0))
         own = [np.flatnonzero((np.eye(12)[i] == Q).all(axis=1)) for i in range(12)]
         assert all(len(rows) == 1 for rows in own)
         landmarks = FLAT[np.concatenate(own)]
@@ -39,18 +39,18 @@ class TestMeans:
 
     def test_a_flat_sheet_is_a_mean_of_its_landmarks(self):
         """Affine functions cost LLE nothing but its ridge."""
-        Q = landmark_means(FLAT, posed(FLAT), 12, np.random.default_rng(0))
+        Q = landmark_interpolation(FLAT, posed(FLAT), 12, np.random.default_rng(0))
         best = np.linalg.lstsq(Q, FLAT, rcond=None)[0]
         assert np.abs(Q @ best - FLAT).max() < 0.02
 
     def test_all_points_may_be_landmarks(self):
-        Q = landmark_means(FLAT, posed(FLAT), 90, np.random.default_rng(0))
+        Q = landmark_interpolation(FLAT, posed(FLAT), 90, np.random.default_rng(0))
         assert np.array_equal(np.sort(Q, axis=1)[:, -1], np.ones(90))
         assert np.array_equal(Q.sum(axis=0), np.ones(90))
 
     def test_every_component_has_some(self):
         X = np.vstack([FLAT, FLAT[:8] + 50.0])
-        Q = landmark_means(X, posed(X, k=5), 20, np.random.default_rng(0))
+        Q = landmark_interpolation(X, posed(X, k=5), 20, np.random.default_rng(0))
         elsewhere = np.abs(Q[:90]).max(axis=0) == 0
         assert 1 <= elsewhere.sum() < 5
         assert np.abs(Q[90:][:, ~elsewhere]).max() == 0
@@ -61,7 +61,7 @@ def parts(request):
     """The whole problem, some of its edges, and the problem in landmarks that keeps those."""
     cls = request.cls
     cls.whole = posed(FLAT)
-    Q = landmark_means(FLAT, cls.whole, 15, np.random.default_rng(0))
+    Q = landmark_interpolation(FLAT, cls.whole, 15, np.random.default_rng(0))
     cls.rows = np.arange(0, cls.whole.edges.count, 3)
     cls.problem = LandmarkUnfolding.of(cls.whole, Q, cls.rows)
     cls.R = np.random.default_rng(1).standard_normal((cls.problem.n, 2))
@@ -80,8 +80,8 @@ class TestProblem:
     def test_moving_edges_is_equally_hard_everywhere(self):
         edges = self.whole.edges
         F = self.problem.functions
-        stiffness = F.T @ (edges.laplacian(1 / edges.scales) @ F)
-        np.testing.assert_allclose(stiffness, np.eye(self.problem.n), atol=1e-6)
+        energy = F.T @ (edges.laplacian(1 / edges.scales) @ F)
+        np.testing.assert_allclose(energy, np.eye(self.problem.n), atol=1e-6)
 
     def test_nearest_mixture(self):
         Y = self.problem.map(self.R)
@@ -90,7 +90,7 @@ class TestProblem:
     def test_lowest_eigenvalues(self):
         """Of the Laplacian, over mixtures only: none is below that of the whole."""
         w = np.random.default_rng(2).uniform(size=self.problem.edges.count)
-        found = self.problem.lowest(w, 4, np.random.default_rng(0))
+        found = self.problem.smallest_eigenpairs(w, 4, np.random.default_rng(0))
         L = self.problem.edges.laplacian(w)
         for value, vector in zip(found.values, found.vectors.T, strict=True):
             y = self.problem.map(vector[:, None])[:, 0]

@@ -91,18 +91,22 @@ class TestOptimum:
         assert procrustes(model.embedding_, expected, "rigid").error < 0.02
 
     def test_copies_weigh_more(self):
-        """As the solution for places of their mass; by a conic solver on all rows."""
+        """As the solution for places of their multiplicity; by a conic solver on all rows."""
         X = np.vstack([cloud(18), cloud(18)[:5]])
         model = MVU(n_neighbors=8).fit(X)
         assert np.array_equal(model.embedding_[:5], model.embedding_[18:])
         i, j = model.edges_.T
         assert model.edges_.max() < 18
         K = cvxpy.Variable((18, 18), PSD=True)
-        mass = np.r_[np.full(5, 2.0), np.ones(13)]
+        multiplicity = np.r_[np.full(5, 2.0), np.ones(13)]
         squares = cdist(X, X)[i, j] ** 2
         found = cvxpy.diag(K)[i] + cvxpy.diag(K)[j] - 2 * K[i, j]
-        kept = [found <= 1.005**2 * squares, found >= 0.995**2 * squares, mass @ K @ mass == 0]
-        problem = cvxpy.Problem(cvxpy.Maximize(mass @ cvxpy.diag(K)), kept)
+        kept = [
+            found <= 1.005**2 * squares,
+            found >= 0.995**2 * squares,
+            multiplicity @ K @ multiplicity == 0,
+        ]
+        problem = cvxpy.Problem(cvxpy.Maximize(multiplicity @ cvxpy.diag(K)), kept)
         assert model.variance_ == pytest.approx(problem.solve(solver="CLARABEL"), rel=0.01)
 
     @pytest.mark.parametrize("constraint", ["equal", "at_most"])
@@ -158,7 +162,7 @@ class TestKnownMaps:
         assert model.variance_ == pytest.approx(n * radius**2, rel=2e-3)
         np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), radius, rtol=0.02)
 
-    def test_tensions_of_a_chain(self):
+    def test_multipliers_of_a_chain(self):
         """What an edge holds together is all on its one side, times all on the other."""
         n = 12
         X = np.column_stack([np.arange(n) * 1.0, np.zeros(n)])
@@ -193,7 +197,7 @@ class TestKnownMaps:
     def test_short_circuits(self):
         """A point half-way between two layers of a roll joins them.
 
-        That shows in the tensions of the edges between layers, and they give way to slack.
+        That shows in the multipliers of the edges between layers, and they give way to slack.
         """
         X, coordinates = make_swiss_roll(250, height=8, random_state=0)
         inner = np.argmin(np.hypot(X[:, 0], X[:, 2]) + np.abs(X[:, 1] - np.median(X[:, 1])))

@@ -17,10 +17,10 @@ ENDS = np.unique(np.sort([(i, j) for i in range(N) for j in NEAR[i]], axis=1), a
 SQUARES = ((POINTS[ENDS[:, 0]] - POINTS[ENDS[:, 1]]) ** 2).sum(axis=1)
 
 
-def problem(band=(-0.01, 0.01), slack=0.0, mass=None, squares=SQUARES):
-    mass = np.ones(N) if mass is None else mass
+def problem(interval=(-0.01, 0.01), slack=0.0, multiplicity=None, squares=SQUARES):
+    multiplicity = np.ones(N) if multiplicity is None else multiplicity
     return FreeUnfolding(
-        EdgeLengths(ENDS, squares, N), band, slack, mass, np.zeros(N, dtype=np.intp)
+        EdgeLengths(ENDS, squares, N), interval, slack, multiplicity, np.zeros(N, dtype=np.intp)
     )
 
 
@@ -35,26 +35,26 @@ def solved(posed, method=None, start=POINTS, **options):
         problem(),
         problem((-np.inf, 0.0)),
         problem(slack=0.05),
-        problem(mass=RNG.integers(1, 4, N) * 1.0),
+        problem(multiplicity=RNG.integers(1, 4, N) * 1.0),
     ],
-    ids=["band", "at most", "slack", "masses"],
+    ids=["interval", "at most", "slack", "masses"],
 )
 def test_optimality(posed):
     """The conditions of Karush, Kuhn and Tucker, each to a stated tolerance."""
     found = solved(posed, tol=1e-4, gap_tol=1e-3)
     assert found.converged
     edges = posed.edges
-    changes, u = posed.changes(found.R), found.tension
-    low, high = posed.band
-    # primal: lengths are kept, but for what slack and tension grant
+    changes, u = posed.changes(found.R), found.multipliers
+    low, high = posed.interval
+    # primal: lengths are kept, but for what slack and multipliers grant
     assert posed.excess(changes, u).max() <= 1e-3
-    # complementary: tension only at an end of the band
+    # complementary: multipliers only at an end of the interval
     assert (u[changes < high - 1e-3] <= 1e-2).all()
     assert (u[changes > low + 1e-3] >= -1e-2).all()
     # stationary: forces at every point balance the spread of the variance
-    fraction = found.variance / edges.count
-    forces = fraction * (edges.laplacian(u / edges.scales) @ found.map)
-    spread = posed.mass[:, None] * found.map
+    variance_per_edge = found.variance / edges.count
+    forces = variance_per_edge * (edges.laplacian(u / edges.scales) @ found.map)
+    spread = posed.multiplicity[:, None] * found.map
     assert np.linalg.norm(forces - spread) <= 0.05 * np.linalg.norm(spread)
     # dual: no variance beyond what is proved
     assert -1e-3 <= found.gap <= 1e-3
@@ -80,7 +80,7 @@ def test_starts(start):
 
 
 def test_it_goes_on():
-    """From tensions and rounds of a search before, on another set of edges."""
+    """From multipliers and rounds of a search before, on another set of edges."""
     first = solved(problem(), max_iter=150)
     assert not first.converged
     assert first.steps == 150
@@ -99,9 +99,9 @@ def test_rounds_are_announced():
         POINTS,
         np.random.default_rng(0),
         watch=lambda iterate: steps.append(iterate.step.iteration),
-        begin=lambda *what: told.append(what),
+        on_round=lambda *what: told.append(what),
     )
-    assert [stiffness for _, _, stiffness in told] == [r.stiffness for r in found.rounds]
+    assert [penalty for _, _, penalty in told] == [r.penalty for r in found.rounds]
     assert [last for _, last, _ in told] == [None, *found.rounds[:-1]]
     assert all(which is posed for which, _, _ in told)
     assert steps.count(0) == len(found.rounds)
@@ -128,7 +128,7 @@ def test_lengths_that_contradict_each_other():
     squares[0] = 10_000.0
     found = solved(problem(squares=squares))
     assert not found.converged
-    assert found.status == "tensions prove that no map keeps these lengths"
+    assert found.status == "multipliers prove that no map keeps these lengths"
     assert found.steps < 2000
     soft = solved(problem(slack=0.01, squares=squares))
     assert soft.converged

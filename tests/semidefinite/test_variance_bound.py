@@ -1,4 +1,4 @@
-"""What no map can exceed: weak duality for any tensions, and none to spare at the optimum."""
+"""What no map can exceed: weak duality for any multipliers, and none to spare at the optimum."""
 
 import numpy as np
 import pytest
@@ -13,11 +13,11 @@ POINTS = RNG.standard_normal((N, 3))
 ENDS = np.argwhere(np.triu(RNG.uniform(size=(N, N)) < 0.5, 1))
 
 
-def problem(band=(0.0, 0.0), slack=0.0, mass=None, points=POINTS):
+def problem(interval=(0.0, 0.0), slack=0.0, multiplicity=None, points=POINTS):
     squares = ((points[ENDS[:, 0]] - points[ENDS[:, 1]]) ** 2).sum(axis=1)
     edges = EdgeLengths(ENDS, squares, N)
-    mass = np.ones(N) if mass is None else mass
-    return FreeUnfolding(edges, band, slack, mass, np.zeros(N, dtype=np.intp))
+    multiplicity = np.ones(N) if multiplicity is None else multiplicity
+    return FreeUnfolding(edges, interval, slack, multiplicity, np.zeros(N, dtype=np.intp))
 
 
 def cycle(n, length=1.0):
@@ -28,24 +28,24 @@ def cycle(n, length=1.0):
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("masses", [False, True])
-@pytest.mark.parametrize("band", [(0.0, 0.0), (-0.1, 0.1), (-np.inf, 0.05)])
-def test_it_holds_for_any_tensions(seed, masses, band):
+@pytest.mark.parametrize("interval", [(0.0, 0.0), (-0.1, 0.1), (-np.inf, 0.05)])
+def test_it_holds_for_any_multipliers(seed, masses, interval):
     """The points themselves keep all lengths."""
     rng = np.random.default_rng(seed)
-    posed = problem(band, mass=rng.integers(1, 5, N) * 1.0 if masses else None)
-    pull = rng.uniform(0, 1, len(ENDS)) if band[0] < -1 else rng.normal(1, 0.5, len(ENDS))
+    posed = problem(interval, multiplicity=rng.integers(1, 5, N) * 1.0 if masses else None)
+    pull = rng.uniform(0, 1, len(ENDS)) if interval[0] < -1 else rng.normal(1, 0.5, len(ENDS))
     found = VarianceBound.of(posed, pull, 1.0, rng)
     assert np.isfinite(found.value)
     assert found.value >= posed.variance(POINTS)
-    # and it is what the tensions it returns prove, by all eigenvalues
-    L = posed.edges.laplacian(found.tension / posed.edges.scales).toarray()
-    root = np.sqrt(posed.mass)
+    # and it is what the multipliers it returns prove, by all eigenvalues
+    L = posed.edges.laplacian(found.multipliers / posed.edges.scales).toarray()
+    root = np.sqrt(posed.multiplicity)
     values, vectors = np.linalg.eigh(L / np.outer(root, root))
     others = np.abs(vectors.T @ root) < 1e-8 * np.linalg.norm(root)
     assert values[others].min() >= 1 - 1e-9
-    assert found.value == pytest.approx(dual_value(posed, found.tension))
-    if band[0] < -1:
-        assert (found.tension >= 0).all()
+    assert found.value == pytest.approx(dual_value(posed, found.multipliers))
+    if interval[0] < -1:
+        assert (found.multipliers >= 0).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -53,17 +53,17 @@ def test_with_slack_it_bounds_the_variance_less_its_price(seed):
     """Of any map at all."""
     rng = np.random.default_rng(seed)
     posed = problem((-0.01, 0.01), slack=0.1)
-    fraction = 3.0
-    bound = VarianceBound.of(posed, rng.normal(1, 0.5, len(ENDS)), fraction, rng).value
+    variance_per_edge = 3.0
+    bound = VarianceBound.of(posed, rng.normal(1, 0.5, len(ENDS)), variance_per_edge, rng).value
     for size in (0.5, 1.0, 1.1, 2.0):
         R = size * (POINTS + 0.1 * rng.standard_normal(POINTS.shape))
-        price = fraction * posed.price(posed.changes(R))
+        price = variance_per_edge * posed.slack_cost(posed.changes(R))
         assert posed.variance(R) - price <= bound
 
 
 @pytest.mark.parametrize("n", [5, 12, 31])
 def test_it_is_tight_for_a_ring(n):
-    """Equal tensions hold a regular polygon."""
+    """Equal multipliers hold a regular polygon."""
     posed = cycle(n)
     angle = 2 * np.pi * np.arange(n) / n
     R = np.column_stack([np.cos(angle), np.sin(angle)]) / (2 * np.sin(np.pi / n))
@@ -79,14 +79,14 @@ def test_it_scales_out():
     assert one.value == pytest.approx(ten.value, rel=1e-9)
 
 
-def test_missing_tension_is_added():
+def test_missing_multipliers_are_added():
     """An edge that pushes too hard makes an eigenvalue negative, which proves nothing."""
     posed, rng = problem(), np.random.default_rng(0)
-    tension = np.ones(len(ENDS))
-    tension[3] = -40.0
-    L = posed.edges.laplacian(tension / posed.edges.scales).toarray()
+    multipliers = np.ones(len(ENDS))
+    multipliers[3] = -40.0
+    L = posed.edges.laplacian(multipliers / posed.edges.scales).toarray()
     assert np.linalg.eigvalsh(L)[0] < -1
-    found = VarianceBound.of(posed, tension, 1.0, rng)
+    found = VarianceBound.of(posed, multipliers, 1.0, rng)
     assert posed.variance(POINTS) <= found.value < np.inf
 
 
@@ -95,5 +95,5 @@ def test_lengths_that_contradict_each_other_have_a_negative_bound():
     edges = EdgeLengths(np.array([[0, 1], [1, 2], [0, 2]]), np.array([1.0, 1.0, 9.0]), 3)
     posed = FreeUnfolding(edges, (0.0, 0.0), 0.0, np.ones(3), np.zeros(3, dtype=np.intp))
     # Weights 2, 2, −1 hold a path stiff: their Laplacian has a null vector beside constants.
-    tension = np.array([2.1, 2.1, -1.0]) * posed.edges.scales * 1e3
-    assert VarianceBound.of(posed, tension, 1.0, np.random.default_rng(0)).value < 0
+    multipliers = np.array([2.1, 2.1, -1.0]) * posed.edges.scales * 1e3
+    assert VarianceBound.of(posed, multipliers, 1.0, np.random.default_rng(0)).value < 0

@@ -15,7 +15,7 @@ from manifoldry.extension.layout import Layout, component_rows
 from manifoldry.extension.regression import regression
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import with_itself
-from manifoldry.semidefinite.conformal_map import Conformal, NeighborhoodPairs, conformal_map
+from manifoldry.semidefinite.conformal_map import ConformalMap, NeighborhoodPairs, conformal_map
 from manifoldry.spectral.base import SpectralEmbedder, eigengap
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.lle import LLE
@@ -205,7 +205,7 @@ class ConformalEigenmaps(Embedder):
         )
         return basis.fit(graph)
 
-    def _maps(self, graph: NeighborGraph, labels: IntArray) -> list[Conformal]:
+    def _maps(self, graph: NeighborGraph, labels: IntArray) -> list[ConformalMap]:
         """The map of every component, from the pairs of points within it."""
         points: Any = graph.index.points
         members = with_itself(graph)
@@ -221,7 +221,7 @@ class ConformalEigenmaps(Embedder):
             maps.append(conformal_map(Y, pairs, self.n_components_, self.refine))
         return maps
 
-    def _store(self, data: Input, maps: list[Conformal]) -> Layout:
+    def _store(self, data: Input, maps: list[ConformalMap]) -> Layout:
         """Keep the map and what is known of it; where its components lie is returned."""
         labels, L = self.component_labels_, self.n_components_
         Y = np.full((len(labels), L), np.nan)
@@ -242,7 +242,7 @@ class ConformalEigenmaps(Embedder):
         self._warn_of(maps[0])
         return layout
 
-    def _warn_of(self, largest: Conformal) -> None:
+    def _warn_of(self, largest: ConformalMap) -> None:
         rank = int(largest.axes.any(axis=0).sum())
         if rank < self.n_components_:
             warn(

@@ -20,7 +20,7 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
-class Conformal:
+class ConformalMap:
     """A linear map of the given functions, and how well it keeps angles.
 
     Parameters
@@ -84,9 +84,9 @@ class NeighborhoodPairs:
             local -= local[:, :1].copy()
             unit = np.abs(local).max(axis=(1, 2))
             local /= np.where(unit > 0, unit, 1.0)[:, None, None]
-            yield block, _square_lengths(local, *self._ends) * self._inside(block), unit
+            yield block, _squared_lengths(local, *self._ends) * self._inside(block), unit
 
-    def steps(self, Y: Array, block: slice) -> Array:
+    def differences(self, Y: Array, block: slice) -> Array:
         """Steps on a map along all pairs, (n_block, n_pairs, n_functions)."""
         local = Y[self._filled[block]]
         a, b = self._ends
@@ -116,7 +116,7 @@ def conformal_map(
     refine: bool,
     *,
     least_spread: float = 1e-6,
-) -> Conformal:
+) -> ConformalMap:
     """Minimize Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
 
     The functions `Y` are made orthonormal first, so that only their span matters, and the trace
@@ -180,7 +180,7 @@ def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
     numbers = Y.shape[1] * (Y.shape[1] + 1) // 2
     Q = np.zeros((numbers, numbers))
     for block, lengths, _ in pairs.blocks(numbers):
-        U = svec_outer(pairs.steps(Y, block))  # (n_block, n_pairs, numbers)
+        U = svec_outer(pairs.differences(Y, block))  # (n_block, n_pairs, numbers)
         norm = np.sqrt((lengths**2).sum(axis=1))
         B = (lengths[:, None, :] @ U)[:, 0] / np.where(norm > 0, norm, np.inf)[:, None]
         U = U.reshape(-1, numbers)
@@ -197,7 +197,7 @@ def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
     root = np.full(len(pairs.members), np.nan)
     mixed = own = 0.0
     for block, lengths, unit in pairs.blocks(Z.shape[1]):
-        found = (pairs.steps(Z, block) ** 2).sum(axis=2)
+        found = (pairs.differences(Z, block) ** 2).sum(axis=2)
         norm = (lengths**2).sum(axis=1)
         known = norm > 0
         best = (lengths * found).sum(axis=1)[known] / norm[known]
@@ -208,7 +208,7 @@ def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
     return root * size, float(size * pairs.frame.unit)
 
 
-def _square_lengths(local: Array, a: IntArray, b: IntArray) -> Array:
+def _squared_lengths(local: Array, a: IntArray, b: IntArray) -> Array:
     """Squared distances of all pairs (n_block, n_pairs) in neighborhoods about their own point."""
     if local.shape[2] <= local.shape[1]:
         return np.asarray(((local[:, a] - local[:, b]) ** 2).sum(axis=2))

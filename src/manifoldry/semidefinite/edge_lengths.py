@@ -14,42 +14,42 @@ from manifoldry.util.validation import canonical, power_of_two_scale
 
 
 @dataclass(frozen=True, eq=False)
-class Places:
-    """Places on a map, numbered from zero, and who is there.
+class DistinctPoints:
+    """DistinctPoints on a map, numbered from zero, and who is there.
 
     Parameters
     ----------
-    of_point : array of shape (n_points,)
+    index_of_point : array of shape (n_points,)
         Place of every point; -1 where it is not on the map.
     """
 
-    of_point: IntArray
+    index_of_point: IntArray
 
     @classmethod
-    def of(cls, graph: NeighborGraph, on_map: NDArray[np.bool_]) -> "Places":
+    def of(cls, graph: NeighborGraph, on_map: NDArray[np.bool_]) -> "DistinctPoints":
         """Points joined by edges of no length share a place; `on_map` says which points count."""
         joined = graph.matrix((graph.distances == 0).astype(float))
         joined.eliminate_zeros()
         labels = connected_components(joined, directed=False)[1].astype(np.intp)
-        place = np.full(len(labels), -1, dtype=np.intp)
-        place[on_map] = np.unique(labels[on_map], return_inverse=True)[1]
-        return cls(place)
+        index = np.full(len(labels), -1, dtype=np.intp)
+        index[on_map] = np.unique(labels[on_map], return_inverse=True)[1]
+        return cls(index)
 
     @cached_property
     def first(self) -> IntArray:
         """First point at every place."""
-        places, first = np.unique(self.of_point, return_index=True)
-        return np.asarray(first[places >= 0])
+        indices, first = np.unique(self.index_of_point, return_index=True)
+        return np.asarray(first[indices >= 0])
 
     @cached_property
-    def mass(self) -> Array:
+    def multiplicity(self) -> Array:
         """Number of points at every place."""
-        return np.bincount(self.of_point[self.of_point >= 0]).astype(np.float64)
+        return np.bincount(self.index_of_point[self.index_of_point >= 0]).astype(np.float64)
 
-    def spread(self, Y: Array) -> Array:
+    def expand(self, Y: Array) -> Array:
         """A map of all points from one of the places; NaN where a point is not on it."""
-        out = Y[self.of_point]
-        out[self.of_point < 0] = np.nan
+        out = Y[self.index_of_point]
+        out[self.index_of_point < 0] = np.nan
         return out
 
 
@@ -76,7 +76,7 @@ class EdgeLengths:
     --------
     >>> import numpy as np
     >>> edges = EdgeLengths(np.array([[0, 1], [1, 2]]), np.array([1.0, 4.0]), 3)
-    >>> edges.changes(edges.steps(np.array([[0.0], [1.0], [4.0]])))
+    >>> edges.changes(edges.edge_vectors(np.array([[0.0], [1.0], [4.0]])))
     array([0.  , 1.25])
     """
 
@@ -90,7 +90,7 @@ class EdgeLengths:
     def of(
         cls,
         graph: NeighborGraph,
-        places: Places,
+        points: DistinctPoints,
         cliques: bool,
         distances: Array | None = None,
     ) -> "EdgeLengths":
@@ -101,9 +101,9 @@ class EdgeLengths:
         """
         W = sparse.csr_array(graph.matrix(), dtype=np.float64)
         i, j = _pairs(W, cliques)
-        lengths = _lengths(graph, i, j, distances) if cliques else _stored(W, i, j)
-        ends = np.sort(places.of_point[np.column_stack([i, j])], axis=1)
-        n = len(places.mass)
+        lengths = _clique_lengths(graph, i, j, distances) if cliques else _stored_lengths(W, i, j)
+        ends = np.sort(points.index_of_point[np.column_stack([i, j])], axis=1)
+        n = len(points.multiplicity)
         apart = np.flatnonzero((ends[:, 0] != ends[:, 1]) & (ends[:, 0] >= 0))
         first = apart[np.unique(ends[apart] @ [n, 1], return_index=True)[1]]
         unit = power_of_two_scale(lengths[first])
@@ -149,13 +149,13 @@ class EdgeLengths:
         members[rows[near], 1 + rank[near]] = lengths.indices[order][near]
         return members
 
-    def some(self, rows: IntArray) -> "EdgeLengths":
+    def subset(self, rows: IntArray) -> "EdgeLengths":
         """Some of the edges, changes of which are measured as before."""
         few = replace(self, ends=self.ends[rows], squares=self.squares[rows])
         few.__dict__["scales"] = self.scales[rows]
         return few
 
-    def steps(self, R: Array) -> Array:
+    def edge_vectors(self, R: Array) -> Array:
         """What leads from the second end of every edge to the first, (n_edges, d)."""
         return np.asarray(self.incidence @ R)
 
@@ -169,7 +169,7 @@ class EdgeLengths:
 
     def errors(self, R: Array) -> Array:
         """Errors of lengths on a map, as fractions of them."""
-        return np.abs(np.sqrt(np.maximum(1 + self.changes(self.steps(R)), 0.0)) - 1)
+        return np.abs(np.sqrt(np.maximum(1 + self.changes(self.edge_vectors(R)), 0.0)) - 1)
 
     def weights(self, values: Array) -> sparse.csr_array:
         """Symmetric matrix with a value for every edge."""
@@ -184,7 +184,7 @@ class EdgeLengths:
         return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
 
 
-def knows_cliques(graph: NeighborGraph, distances: Array | None) -> bool:
+def has_clique_distances(graph: NeighborGraph, distances: Array | None) -> bool:
     """Whether distances between the neighbors of a point can be had."""
     none = np.empty(0, dtype=np.intp)
     return distances is not None or graph.index.between(none, none) is not None
@@ -203,13 +203,15 @@ def _pairs(W: sparse.csr_array, cliques: bool) -> tuple[IntArray, IntArray]:
     return upper.row.astype(np.intp), upper.col.astype(np.intp)
 
 
-def _stored(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:
+def _stored_lengths(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:
     """Lengths of edges, whichever end stores them."""
     both = sparse.csr_array(W.maximum(sparse.csr_array(W.T)))
     return np.asarray(both[i, j]).ravel()
 
 
-def _lengths(graph: NeighborGraph, i: IntArray, j: IntArray, distances: Array | None) -> Array:
+def _clique_lengths(
+    graph: NeighborGraph, i: IntArray, j: IntArray, distances: Array | None
+) -> Array:
     if distances is not None:
         return np.asarray(distances[i, j], dtype=np.float64)
     found = graph.index.between(i, j)

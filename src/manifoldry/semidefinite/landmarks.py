@@ -15,19 +15,23 @@ from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
 from manifoldry.optimize.optimizer import Callback
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
-from manifoldry.semidefinite.multipliers import Begin, MethodOfMultipliers, Unfolded
-from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, Lowest, UnfoldingProblem
+from manifoldry.semidefinite.multipliers import MethodOfMultipliers, RoundCallback, UnfoldingResult
+from manifoldry.semidefinite.unfolding_problem import (
+    FreeUnfolding,
+    SmallestEigenpairs,
+    UnfoldingProblem,
+)
 from manifoldry.spectral.lle import residual_weights
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 
 
-def landmark_means(
+def landmark_interpolation(
     X: Matrix,
-    whole: FreeUnfolding,
+    full: FreeUnfolding,
     count: int,
     rng: np.random.Generator,
-    least: int = 1,
+    min_per_component: int = 1,
     *,
     n_neighbors: int = 12,
     reg: float = 1e-3,
@@ -43,9 +47,9 @@ def landmark_means(
     LLE's weights, and `ridge` that of the smoothest map, relative to the largest entry of its
     matrix, since flat data leave it open.
     """
-    n = whole.n
-    landmarks = _spread(whole.edges.lengths, whole.component, count, least, rng)
-    cost = Neighborhoods(X, whole.edges.nearest(n_neighbors)).rows(
+    n = full.n
+    landmarks = _evenly_spread(full.edges.lengths, full.component, count, min_per_component, rng)
+    cost = Neighborhoods(X, full.edges.nearest(n_neighbors)).rows(
         partial(residual_weights, reg=reg)
     )
     columns, rest = sparse.csc_array(cost), np.setdiff1d(np.arange(n), landmarks)
@@ -59,12 +63,16 @@ def landmark_means(
     return Q
 
 
-def _spread(
-    lengths: sparse.csr_array, component: IntArray, count: int, least: int, rng: np.random.Generator
+def _evenly_spread(
+    lengths: sparse.csr_array,
+    component: IntArray,
+    count: int,
+    min_per_component: int,
+    rng: np.random.Generator,
 ) -> IntArray:
     found = []
     for rows in component_rows(component):
-        few = min(max(least, round(count * len(rows) / len(component))), len(rows))
+        few = min(max(min_per_component, round(count * len(rows) / len(component))), len(rows))
         found.append(farthest_points(lengths, rows, few, int(rng.choice(rows)))[0])
     return np.concatenate(found)
 
@@ -81,46 +89,46 @@ class LandmarkUnfolding(UnfoldingProblem):
     differences : array of shape (n_edges, n)
         What they differ by between the ends of every edge.
     covariance : array of shape (n, n)
-        Their inner products, weighted by mass.
-    guess : float
+        Their inner products, weighted by multiplicity.
+    variance_guess : float
         Of the largest variance.
     """
 
     functions: Array
     differences: Array
     covariance: Array
-    guess: float
+    variance_guess: float
 
     filter: ClassVar[Filter] = Identity()
     steps_per_round: ClassVar[int] = 50
-    maps: ClassVar[str] = "map that so few landmarks can express"
+    map_description: ClassVar[str] = "map that so few landmarks can express"
 
     @classmethod
     def of(
-        cls, whole: FreeUnfolding, Q: Array, rows: IntArray, least_stiffness: float = 1e-9
+        cls, full: FreeUnfolding, Q: Array, rows: IntArray, rank_tol: float = 1e-9
     ) -> "LandmarkUnfolding":
         """Mixtures of the columns of `Q` that keep the lengths of the edges `rows`.
 
-        A mixture below `least_stiffness` of the stiffest moves no edge, and is left out.
+        A mixture below `rank_tol` of the stiffest moves no edge, and is left out.
         """
-        edges = whole.edges
-        stiffness = Q.T @ (edges.laplacian(1 / edges.scales) @ Q)
-        values, vectors = np.linalg.eigh((stiffness + stiffness.T) / 2)
-        kept = values > least_stiffness * values[-1]
-        F = whole.centered(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
-        return cls._with(whole, F, rows)
+        edges = full.edges
+        energy = Q.T @ (edges.laplacian(1 / edges.scales) @ Q)
+        values, vectors = np.linalg.eigh((energy + energy.T) / 2)
+        kept = values > rank_tol * values[-1]
+        F = full.centered(Q @ (vectors[:, kept] / np.sqrt(values[kept])))
+        return cls._with(full, F, rows)
 
     @classmethod
-    def _with(cls, whole: FreeUnfolding, F: Array, rows: IntArray) -> "LandmarkUnfolding":
-        edges: EdgeLengths = whole.edges.some(rows)
+    def _with(cls, full: FreeUnfolding, F: Array, rows: IntArray) -> "LandmarkUnfolding":
+        edges: EdgeLengths = full.edges.subset(rows)
         i, j = edges.ends.T
-        covariance = F.T @ whole.spread(F)
-        D, guess = F[i] - F[j], whole.expected_variance
-        return cls(edges, whole.band, whole.slack, F, D, covariance, guess, margin=whole.margin)
+        covariance = F.T @ full.spread(F)
+        D, guess = F[i] - F[j], full.expected_variance
+        return cls(edges, full.interval, full.slack, F, D, covariance, guess, margin=full.margin)
 
-    def keeping(self, whole: FreeUnfolding, rows: IntArray) -> "LandmarkUnfolding":
+    def with_edges(self, full: FreeUnfolding, rows: IntArray) -> "LandmarkUnfolding":
         """The same functions, keeping the lengths of other edges."""
-        return self._with(whole, self.functions, rows)
+        return self._with(full, self.functions, rows)
 
     def variables(self, Y: Array) -> Array:
         """Coefficients of the mixture nearest to a map."""
@@ -132,7 +140,7 @@ class LandmarkUnfolding(UnfoldingProblem):
 
     @property
     def expected_variance(self) -> float:
-        return self.guess
+        return self.variance_guess
 
     def map(self, R: Array) -> Array:
         return self.functions @ R
@@ -140,7 +148,7 @@ class LandmarkUnfolding(UnfoldingProblem):
     def centered(self, R: Array) -> Array:
         return R
 
-    def steps(self, R: Array) -> Array:
+    def edge_vectors(self, R: Array) -> Array:
         return self.differences @ R
 
     def gather(self, steps: Array) -> Array:
@@ -149,25 +157,27 @@ class LandmarkUnfolding(UnfoldingProblem):
     def spread(self, R: Array) -> Array:
         return self.covariance @ R
 
-    def lowest(self, weights: Array, k: int, rng: np.random.Generator) -> Lowest:
+    def smallest_eigenpairs(
+        self, weights: Array, k: int, rng: np.random.Generator
+    ) -> SmallestEigenpairs:
         L = self.differences.T @ (weights[:, None] * self.differences)
         values, vectors = eigh((L + L.T) / 2, self.covariance)
         k = max(k, int((values < 1).sum()))  # they are there anyway
-        return Lowest(values[:k], vectors[:, :k], 0.0)
+        return SmallestEigenpairs(values[:k], vectors[:, :k], 0.0)
 
 
 def unfold_by_landmarks(
     method: MethodOfMultipliers,
-    whole: FreeUnfolding,
+    full: FreeUnfolding,
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
     watch: Callback | None = None,
-    begin: Begin | None = None,
+    on_round: RoundCallback | None = None,
     *,
-    kept: int = 30,
-    added: int = 10,
-) -> Unfolded:
+    edges_per_landmark: int = 30,
+    added_per_landmark: int = 10,
+) -> UnfoldingResult:
     """Unfold mixtures of the columns of `Q` from the one nearest to the map `Y`.
 
     A sample of the edges is kept at length, `kept` for every landmark; the others follow. Without
@@ -176,44 +186,48 @@ def unfold_by_landmarks(
     """
     m = Q.shape[1]
     with one_blas_thread():  # products are too small for threads, which wait for each other
-        return _unfolded(method, whole, Q, Y, rng, watch, begin, kept * m, added * m)
+        return _solve_with_more_edges(
+            method, full, Q, Y, rng, watch, on_round, edges_per_landmark * m, added_per_landmark * m
+        )
 
 
-def _unfolded(
+def _solve_with_more_edges(
     method: MethodOfMultipliers,
-    whole: FreeUnfolding,
+    full: FreeUnfolding,
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
     watch: Callback | None,
-    begin: Begin | None,
-    kept: int,
-    added: int,
-) -> Unfolded:
-    count = whole.edges.count
-    rows = np.sort(rng.choice(count, min(kept, count), replace=False))
-    problem = LandmarkUnfolding.of(whole, Q, rows)
-    found = method.solve(problem, problem.variables(Y), rng, watch, begin)
-    worst = _forgotten(whole, found, rows, method.tol)
+    on_round: RoundCallback | None,
+    n_edges: int,
+    n_added: int,
+) -> UnfoldingResult:
+    count = full.edges.count
+    rows = np.sort(rng.choice(count, min(n_edges, count), replace=False))
+    problem = LandmarkUnfolding.of(full, Q, rows)
+    found = method.solve(problem, problem.variables(Y), rng, watch, on_round)
+    worst = _violated_edges(full, found, rows, method.tol)
     while len(worst) > 0 and found.steps < method.max_iter and not found.interrupted:
-        rows = np.concatenate([rows, worst[:added]])
-        tension = np.concatenate([found.tension, np.zeros(len(worst[:added]))])
-        problem, before = problem.keeping(whole, rows), replace(found, tension=tension)
-        found = method.solve(problem, found.R, rng, watch, begin, before)
-        worst = _forgotten(whole, found, rows, method.tol)
+        rows = np.concatenate([rows, worst[:n_added]])
+        multipliers = np.concatenate([found.multipliers, np.zeros(len(worst[:n_added]))])
+        problem, before = problem.with_edges(full, rows), replace(found, multipliers=multipliers)
+        found = method.solve(problem, found.R, rng, watch, on_round, before)
+        worst = _violated_edges(full, found, rows, method.tol)
     if found.converged and len(worst) > 0:
         status = f"max_iter={method.max_iter} steps were taken, and {len(worst)} edges are off"
         found = replace(found, converged=False, status=status)
-    tension = np.zeros(count)
-    tension[rows] = found.tension
-    return replace(found, tension=tension)
+    multipliers = np.zeros(count)
+    multipliers[rows] = found.multipliers
+    return replace(found, multipliers=multipliers)
 
 
-def _forgotten(whole: FreeUnfolding, found: Unfolded, rows: IntArray, tol: float) -> IntArray:
+def _violated_edges(
+    full: FreeUnfolding, found: UnfoldingResult, rows: IntArray, tol: float
+) -> IntArray:
     """Edges beside `rows` that are off their length, the worst first; with slack all may be."""
-    if whole.slack > 0:
+    if full.slack > 0:
         return np.empty(0, dtype=np.intp)
-    excess = whole.excess(whole.changes(found.map))
+    excess = full.excess(full.changes(found.map))
     excess[rows] = 0.0
     worst = np.argsort(-excess)
     return worst[excess[worst] > tol]

@@ -19,9 +19,9 @@ from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.optimize.optimizer import Solution
-from manifoldry.semidefinite.edge_lengths import EdgeLengths, Places, knows_cliques
-from manifoldry.semidefinite.landmarks import landmark_means, unfold_by_landmarks
-from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, Unfolded
+from manifoldry.semidefinite.edge_lengths import DistinctPoints, EdgeLengths, has_clique_distances
+from manifoldry.semidefinite.landmarks import landmark_interpolation, unfold_by_landmarks
+from manifoldry.semidefinite.multipliers import MethodOfMultipliers, Round, UnfoldingResult
 from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
 from manifoldry.spectral.base import store_spectrum
@@ -252,14 +252,14 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
 
     def _check_search(self) -> None:
         super()._check_search()
-        self._band()
+        self._interval()
         self._slack()
         self._method()
         self._policy()
         if not (self.cliques is None or isinstance(self.cliques, bool | np.bool_)):
             raise TypeError(f"cliques={self.cliques!r} must be True, False or None; pass one")
 
-    def _band(self) -> tuple[float, float]:
+    def _interval(self) -> tuple[float, float]:
         """Changes of squared lengths, as fractions, that cost nothing."""
         check_option("constraint", self.constraint, ("equal", "at_most"))
         t = check_nonnegative("tolerance", self.tolerance)
@@ -271,7 +271,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         """How far inside the band the search aims: what it may be off, if there is room."""
         if self._slack() > 0:
             return 0.0  # lengths that are off have their price
-        return min(self._method().tol, self._band()[1] / 2)
+        return min(self._method().tol, self._interval()[1] / 2)
 
     def _method(self) -> MethodOfMultipliers:
         tol = 2 * check_positive("tol", self.tol)  # a fraction of squared lengths
@@ -284,23 +284,27 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         components = self._policy().components(graph.components()[1])
         labels = component_labels(components, graph.n_query)
         warn_of_short_circuits(graph)
-        places = Places.of(graph, labels >= 0)
-        problem = self._problem(data, graph, places, labels[places.first])
+        distinct = DistinctPoints.of(graph, labels >= 0)
+        problem = self._problem(data, graph, distinct, labels[distinct.first])
         rng = as_generator(self.random_state, unset=0)
-        return PosedUnfolding(data, graph, problem, rng, places, labels)
+        return PosedUnfolding(data, graph, problem, rng, distinct, labels)
 
     def _problem(
-        self, data: Input, graph: NeighborGraph, places: Places, component: IntArray
+        self, data: Input, graph: NeighborGraph, distinct: DistinctPoints, component: IntArray
     ) -> FreeUnfolding:
-        cliques = knows_cliques(graph, data.distances) if self.cliques is None else self.cliques
-        edges = EdgeLengths.of(graph, places, bool(cliques), data.distances)
+        cliques = (
+            has_clique_distances(graph, data.distances) if self.cliques is None else self.cliques
+        )
+        edges = EdgeLengths.of(graph, distinct, bool(cliques), data.distances)
         if edges.count == 0:
-            raise ValueError(all_coincide(int(places.mass.sum())))
+            raise ValueError(all_coincide(int(distinct.multiplicity.sum())))
         for length in (edges.unit, edges.unit * edges.n):  # the map may be a straight line
             check_range(length)
         self._check_landmarks(edges.n, graph.index.points)
-        mass, margin = places.mass, self._margin()
-        return FreeUnfolding(edges, self._band(), self._slack(), mass, component, margin=margin)
+        multiplicity, margin = distinct.multiplicity, self._margin()
+        return FreeUnfolding(
+            edges, self._interval(), self._slack(), multiplicity, component, margin=margin
+        )
 
     def _default_neighbors(self, n: int) -> int:
         # Few enough not to bridge layers; cliques make up for rigidity.
@@ -318,12 +322,12 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             posed.graph,
             self.n_components_,
             posed.objective,
-            posed.places.first,
+            posed.distinct.first,
             posed.rng,
         )
 
     def _resume(self, posed: "PosedUnfolding", former: dict[str, Any], monitor: Monitor) -> Found:
-        previous = former["embedding_"].astype(np.float64)[posed.places.first]
+        previous = former["embedding_"].astype(np.float64)[posed.distinct.first]
         start = np.nan_to_num(previous)  # some may not have been on the map
         return self._search(posed, start / posed.objective.edges.unit, monitor)
 
@@ -331,8 +335,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         problem, method, rng = posed.objective, self._method(), posed.rng
         unit, k = problem.edges.unit, self.n_components_
 
-        def begin(posing: UnfoldingProblem, last: Round | None, stiffness: float) -> None:
-            monitor.begin(stiffness)
+        def begin(posing: UnfoldingProblem, last: Round | None, penalty: float) -> None:
+            monitor.begin(penalty)
             monitor.view = lambda R: posed.flattened(posing.map(R), k)
             if last is not None:
                 variance = last.variance * unit**2
@@ -341,13 +345,13 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         if self.n_landmarks is None:
             found = method.solve(problem, start, rng, monitor, begin)
         else:
-            Q = self._means(posed)
+            Q = self._interpolation(posed)
             found = unfold_by_landmarks(method, problem, Q, start, rng, monitor, begin)
         Y, value = posed.flattened(found.map, k), -found.variance * unit**2
         solution = Solution(Y, value, found.converged, found.status, interrupted=found.interrupted)
         return FoundUnfolding(solution, problem, unfolded=found)
 
-    def _check_landmarks(self, n_places: int, points: Matrix | None) -> None:
+    def _check_landmarks(self, n_distinct: int, points: Matrix | None) -> None:
         if self.n_landmarks is None:
             return
         if points is None:
@@ -356,13 +360,15 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
                 "other points between landmarks; pass the data, or n_landmarks=None"
             )
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
-        check_at_most("n_landmarks", count, n_places, "the number of different points")
+        check_at_most("n_landmarks", count, n_distinct, "the number of different points")
 
-    def _means(self, posed: "PosedUnfolding") -> Array:
+    def _interpolation(self, posed: "PosedUnfolding") -> Array:
         """The means of landmarks that stand for all places."""
         X: Any = posed.graph.index.points
         count, least = check_count("n_landmarks", self.n_landmarks), self.n_components_ + 1
-        return landmark_means(X[posed.places.first], posed.objective, count, posed.rng, least)
+        return landmark_interpolation(
+            X[posed.distinct.first], posed.objective, count, posed.rng, least
+        )
 
     def _store(self, posed: "PosedUnfolding", found: Any, monitor: Monitor) -> None:
         Y = posed.laid_out(found.solution.embedding)
@@ -386,16 +392,16 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
             super()._warn_of(solution)
 
     def _store_evidence(
-        self, posed: "PosedUnfolding", found: Unfolded, noticeable: float = 0.01
+        self, posed: "PosedUnfolding", found: UnfoldingResult, noticeable: float = 0.01
     ) -> None:
         """Figures of the unfolding; a `noticeable` fraction of the variance makes a dimension."""
-        problem, places = posed.objective, posed.places
+        problem, distinct = posed.objective, posed.distinct
         edges, squared = problem.edges, problem.edges.unit**2
         self.variance_, self.variance_bound_ = found.variance * squared, found.bound * squared
         self.gap_ = found.gap
         errors = edges.errors(found.map)
         self.mean_edge_error_, self.max_edge_error_ = float(errors.mean()), float(errors.max())
-        shown = self.embedding_[places.first].astype(np.float64) / edges.unit
+        shown = self.embedding_[distinct.first].astype(np.float64) / edges.unit
         self.map_edge_error_ = float(edges.errors(shown).mean())
         largest = np.bincount(problem.component).argmax()  # by places, of which copies share one
         values, _ = principal(problem, found.map, np.flatnonzero(problem.component == largest))
@@ -404,7 +410,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         self.rank_ = len(values)
         self.unfolded_ = posed.laid_out(posed.flattened(found.map, self.rank_))
         self.dimension_hint_ = int((self.explained_variance_ratio_ > noticeable).sum())
-        self.edges_, self.multipliers_ = places.first[edges.ends], found.tension
+        self.edges_, self.multipliers_ = distinct.first[edges.ends], found.multipliers
         kinds = [(name, int if name in ("steps", "rank") else float) for name in Round._fields]
         self.rounds_ = np.array(found.rounds, dtype=kinds)
         self.rounds_["variance"] *= squared
@@ -444,7 +450,7 @@ class PosedUnfolding(PosedSearch):
     """Lengths to be kept on a map of places, at which one point or several lie."""
 
     objective: FreeUnfolding
-    places: Places
+    distinct: DistinctPoints
     labels: IntArray  # component of every point, -1 where it is left out
 
     def flattened(self, R: Array, n_components: int) -> Array:
@@ -454,7 +460,7 @@ class PosedUnfolding(PosedSearch):
             _, turned = principal(self.objective, R, rows)
             kept = turned[:, :n_components]
             Y[rows, : kept.shape[1]] = kept
-        return self.places.spread(Y) * self.objective.edges.unit
+        return self.distinct.expand(Y) * self.objective.edges.unit
 
     def laid_out(self, Y: Array) -> Array:
         """The map with its components where they lie in the data."""
@@ -466,7 +472,7 @@ class PosedUnfolding(PosedSearch):
 class FoundUnfolding(Found):
     """What an unfolding came to."""
 
-    unfolded: Unfolded | None = None
+    unfolded: UnfoldingResult | None = None
 
 
 def principal(
@@ -474,7 +480,7 @@ def principal(
 ) -> tuple[Array, Array]:
     """Variance along every principal axis of a component, and its coordinates along them."""
     centered = problem.centered(R)[rows]
-    values, axes = np.linalg.eigh(centered.T @ (problem.mass[rows, None] * centered))
+    values, axes = np.linalg.eigh(centered.T @ (problem.multiplicity[rows, None] * centered))
     values, axes = np.maximum(values[::-1], 0.0), axes[:, ::-1]
     kept = values > nothing * values[0] if len(values) else []
     return values[kept], fixed_signs(centered @ axes[:, kept])

@@ -74,13 +74,17 @@ def _mixture(
         k = min(n_eigenvectors, graph.n_query - 1)
         Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
     functions, edges = problem.centered(np.nan_to_num(Q[rows])), problem.edges
-    U = svec_outer(edges.steps(functions)) / edges.scales[:, None]
+    U = svec_outer(edges.edge_vectors(functions)) / edges.scales[:, None]
     target = edges.squares / edges.scales
     spread = svec(functions.T @ problem.spread(functions))
     P = SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P  # lengths alone, for the scale
-    fraction = float(spread @ svec(P)) / edges.count
-    if fraction > 0:
-        P = SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / fraction * spread).solve().P
+    variance_per_edge = float(spread @ svec(P)) / edges.count
+    if variance_per_edge > 0:
+        P = (
+            SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / variance_per_edge * spread)
+            .solve()
+            .P
+        )
     values, vectors = np.linalg.eigh(P)
     A = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :n_components]
     full = np.zeros((graph.n_query, n_components))

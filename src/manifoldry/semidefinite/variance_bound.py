@@ -10,94 +10,107 @@ from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.util.typing import Array, IntArray
 
 if TYPE_CHECKING:
-    from manifoldry.semidefinite.unfolding_problem import Lowest, UnfoldingProblem
+    from manifoldry.semidefinite.unfolding_problem import SmallestEigenpairs, UnfoldingProblem
 
 
 @dataclass(frozen=True, eq=False)
 class VarianceBound:
-    """A number that the variance of no map can exceed, and the tensions that prove it.
+    """A number that the variance of no map can exceed, and the multipliers that prove it.
 
-    Let L be the Laplacian of tension/scale, times `fraction`, and λ its smallest eigenvalue beside
-    the constants, relative to the masses. Then variance ≤ share·Σ(tension·square/scale + h)/λ for
-    every map that meets the constraints, if λ > 0 and, where edges may only shrink, no tension is
+    Let L be the Laplacian of multipliers/scale, times `variance_per_edge`, and λ its smallest eigenvalue beside
+    the constants, relative to the masses. Then variance ≤ share·Σ(multipliers·square/scale + h)/λ for
+    every map that meets the constraints, if λ > 0 and, where edges may only shrink, no multipliers is
     negative. With slack it is a bound of the variance less the price of what edges give way.
     """
 
     value: float
-    tension: Array
+    multipliers: Array
 
     @classmethod
     def of(
         cls,
         problem: "UnfoldingProblem",
-        tension: Array,
-        fraction: float,
+        multipliers: Array,
+        variance_per_edge: float,
         rng: np.random.Generator,
         *,
-        pairs: int = 12,
+        n_eigenpairs: int = 12,
         rounds: int = 60,
         enough: float = 0.999,
     ) -> "VarianceBound":
-        """The best bound near given tensions.
+        """The best bound near given multipliers.
 
         Tensions of an unfinished search leave some directions, most of them around few points,
-        in which λ is below one or negative. There tension is added, in proportion to how much
-        every edge does about it, until none is left: for at most so many `rounds`, with `pairs`
+        in which λ is below one or negative. There multipliers is added, in proportion to how much
+        every edge does about it, until none is left: for at most so many `rounds`, with `n_eigenpairs`
         eigenvectors in each, until λ is `enough`, from which more hardly lowers the bound.
         """
-        best = cls(np.inf, tension)
+        best = cls(np.inf, multipliers)
         scales = problem.edges.scales
-        tension = problem.held(fraction * tension / scales) * scales / fraction
+        multipliers = (
+            problem.raise_weights(variance_per_edge * multipliers / scales)
+            * scales
+            / variance_per_edge
+        )
         for _ in range(rounds):
-            lowest = problem.lowest(fraction * tension / scales, pairs, rng)
+            lowest = problem.smallest_eigenpairs(
+                variance_per_edge * multipliers / scales, n_eigenpairs, rng
+            )
             smallest = float(lowest.values[0]) - lowest.error
             if smallest > 0:
-                value = fraction * dual_value(problem, tension / smallest)
-                best = min(best, cls(value, tension / smallest), key=lambda bound: bound.value)
+                value = variance_per_edge * dual_value(problem, multipliers / smallest)
+                best = min(best, cls(value, multipliers / smallest), key=lambda bound: bound.value)
             if smallest >= enough:
                 break
-            tension = tension + _missing(problem, lowest, fraction)
+            multipliers = multipliers + _missing_multipliers(problem, lowest, variance_per_edge)
         return best
 
 
-def dual_value(problem: "UnfoldingProblem", tension: Array) -> float:
-    """Bound of the variance, as a multiple of `fraction`, if tensions have λ = 1."""
+def dual_value(problem: "UnfoldingProblem", multipliers: Array) -> float:
+    """Bound of the variance, as a multiple of `variance_per_edge`, if multipliers have λ = 1."""
     edges = problem.edges
     return float(
-        (tension * edges.squares / edges.scales + problem.support(tension, problem.band)).sum()
+        (
+            multipliers * edges.squares / edges.scales
+            + problem.support(multipliers, problem.interval)
+        ).sum()
     )
 
 
-def _missing(problem: "UnfoldingProblem", lowest: "Lowest", fraction: float) -> Array:
+def _missing_multipliers(
+    problem: "UnfoldingProblem", lowest: "SmallestEigenpairs", variance_per_edge: float
+) -> Array:
     """Tension that lifts eigenvalues below one to one, spread by what every edge does about it."""
     low = lowest.values < 1
-    steps = problem.steps(lowest.vectors[:, low])
-    effects = (fraction / problem.edges.scales)[:, None] * steps**2
+    steps = problem.edge_vectors(lowest.vectors[:, low])
+    effects = (variance_per_edge / problem.edges.scales)[:, None] * steps**2
     return np.asarray(effects @ ((1 - lowest.values[low]) / (effects**2).sum(axis=0)))
 
 
-def held_locally(
+def raise_weights_locally(
     edges: EdgeLengths,
-    mass: Array,
+    multiplicity: Array,
     weights: Array,
     *,
     n_neighbors: int = 12,
     sweeps: int = 8,
-    too_low: float = -0.1,
+    threshold: float = -0.1,
 ) -> Array:
     """Edge weights whose Laplacian is not negative on functions around single points.
 
     Cheap, and all over the map at once: in a few `sweeps` weights are raised along the lowest
     eigenvector of the Laplacian in the neighborhood of every point, with `n_neighbors` others, if
-    its eigenvalue, relative to the masses, is `too_low` (constants, which no weight lifts, have
+    its eigenvalue, relative to the masses, is `threshold` (constants, which no weight lifts, have
     zero) and below those nearby.
     """
     members = edges.nearest(n_neighbors)
-    root = 1 / np.sqrt(mass)
+    root = 1 / np.sqrt(multiplicity)
     for _ in range(sweeps):
         L = sparse.diags_array(root) @ edges.laplacian(weights) @ sparse.diags_array(root)
-        pushed = _pushed(edges, weights)
-        rows, values, vectors = _lowest(sparse.csr_array(L), members, pushed, too_low)
+        candidates = _ends_of_negative_edges(edges, weights)
+        rows, values, vectors = _lowest_neighborhoods(
+            sparse.csr_array(L), members, candidates, threshold
+        )
         if len(rows) == 0:
             break
         V = _columns(vectors * root[members[rows]], members[rows], edges.n)
@@ -107,13 +120,13 @@ def held_locally(
     return weights
 
 
-def _pushed(edges: EdgeLengths, weights: Array) -> IntArray:
+def _ends_of_negative_edges(edges: EdgeLengths, weights: Array) -> IntArray:
     """Points with an edge of negative weight: around others there is nothing to mend."""
     return np.unique(edges.ends[weights < 0])
 
 
-def _lowest(
-    L: sparse.csr_array, members: IntArray, rows: IntArray, too_low: float
+def _lowest_neighborhoods(
+    L: sparse.csr_array, members: IntArray, rows: IntArray, threshold: float
 ) -> tuple[IntArray, Array, Array]:
     """Those of some points whose surroundings are too low, and lower than those of neighbors.
 
@@ -132,7 +145,7 @@ def _lowest(
     values, vectors = np.linalg.eigh(blocks)
     everywhere = np.full(len(members), np.inf)
     everywhere[rows] = values[:, 0]
-    chosen = (values[:, 0] < too_low) & (values[:, 0] <= everywhere[near].min(axis=1))
+    chosen = (values[:, 0] < threshold) & (values[:, 0] <= everywhere[near].min(axis=1))
     return rows[chosen], values[chosen, 0], vectors[chosen, :, 0]
 
 
