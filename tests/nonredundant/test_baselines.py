@@ -172,9 +172,9 @@ def test_a_high_price_of_roughness_keeps_the_smoothest():
 def test_one_at_a_time_finds_the_same_on_a_strip():
     model = LaplacianEigenmaps(12).fit(strip(2.5, 1)[0])
     given = model.embedding_, model.affinity_
-    assert select_independent(*given, 2, most_sets=0).tolist() == [0, 2]
-    assert select_independent(*given, 2, most_sets=0, n_rows=100).tolist() == [0, 2]
-    three = select_independent(*given, 3, dimension=2, most_sets=0)
+    assert select_independent(*given, 2, max_sets=0).tolist() == [0, 2]
+    assert select_independent(*given, 2, max_sets=0, n_rows=100).tolist() == [0, 2]
+    three = select_independent(*given, 3, dimension=2, max_sets=0)
     assert {0, 2} < set(three)
     assert np.array_equal(three, np.sort(three))
 
@@ -291,7 +291,7 @@ def test_points_that_do_not_arrive_are_counted():
         (lambda: regression_errors(FEW, n_rows=0), ValueError, "n_rows=0 must be at least 1"),
         (lambda: regression_errors(FEW, n_distances=1), ValueError, "n_distances=1 must be at"),
         (lambda: select_independent(FEW, WEIGHTS, 2, n_rows=0), ValueError, "n_rows=0 must be"),
-        (lambda: select_independent(FEW, WEIGHTS, 2, most_sets=-1), ValueError, "most_sets=-1"),
+        (lambda: select_independent(FEW, WEIGHTS, 2, max_sets=-1), ValueError, "max_sets=-1"),
         (lambda: advection(FEW, 2, max_steps=0), ValueError, "max_steps=0 must be at least 1"),
         (lambda: select_independent(FEW, WEIGHTS, 5), ValueError, "n_components=5 must be at most"),
         (

@@ -5,7 +5,12 @@ import pytest
 from scipy import sparse
 
 from manifoldry.eigen import Dense, SpectralProblem
-from manifoldry.nonredundant.criteria import Gradient, Landscape, Prediction, penalized
+from manifoldry.nonredundant.criteria import (
+    GradientCriterion,
+    GraphProblem,
+    PredictionCriterion,
+    penalized,
+)
 
 N = 40
 
@@ -14,7 +19,9 @@ def first(problem):
     return Dense().solve(problem, 1, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("criterion", [Prediction(0.3), Gradient()], ids=["prediction", "gradient"])
+@pytest.mark.parametrize(
+    "criterion", [PredictionCriterion(0.3), GradientCriterion()], ids=["prediction", "gradient"]
+)
 def test_what_a_problem_excludes_stays_excluded(criterion):
     rng = np.random.default_rng(0)
     L = 2 * np.eye(N) - np.eye(N, k=1) - np.eye(N, k=-1)  # a path
@@ -22,7 +29,7 @@ def test_what_a_problem_excludes_stays_excluded(criterion):
     mass, given = rng.uniform(0.5, 1.5, N), rng.normal(size=(N, 2))
     problem = SpectralProblem(L, "smallest", mass=mass, deflate=np.ones(N), constraint=given)
     F = first(problem).vectors
-    f = criterion.next(Landscape(problem), F, first).f
+    f = criterion.next(GraphProblem(problem), F, first).f
     excluded = np.column_stack([np.ones(N), given, F])
     np.testing.assert_allclose((mass * f) @ excluded, 0, atol=1e-9)
 

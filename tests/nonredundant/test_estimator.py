@@ -28,7 +28,7 @@ from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import redundancy
 from manifoldry.nonredundant import criteria
-from manifoldry.nonredundant.criteria import Landscape, Prediction, mass_of
+from manifoldry.nonredundant.criteria import GraphProblem, PredictionCriterion, mass_of
 from manifoldry.nonredundant.smoother import FactorOptions, smoother_functions
 
 LE = LaplacianEigenmaps(n_neighbors=12)
@@ -303,8 +303,8 @@ def test_criteria_can_be_used_alone():
     (problem,) = clone(LE).pose(X).problems
     from manifoldry.eigen import Auto
 
-    found = Prediction(0.3).next(
-        Landscape(problem),
+    found = PredictionCriterion(0.3).next(
+        GraphProblem(problem),
         model.embedding_,
         lambda p: Auto().solve(p, 1, np.random.default_rng(0)),
     )
@@ -414,7 +414,7 @@ def test_heavy_tails_do_not_break_the_units():
             assert np.isfinite(NonRedundant(DiffusionMaps()).fit(X).embedding_).all()
 
 
-def test_copies_of_the_data_change_nothing_in_the_verdict():
+def test_copies_of_the_data_change_nothing_in_the_redundancy():
     X, _ = make_strip(300, aspect=3, random_state=0)
     Y = NonRedundant(LE).fit_transform(X)
     np.testing.assert_allclose(redundancy(np.vstack([Y] * 3)), redundancy(Y))

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_strip
-from manifoldry.nonredundant.gradients import OldGradients, quadratic
+from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 
 
 @pytest.fixture
@@ -32,10 +32,10 @@ def test_penalty_of_one_coordinate(W, rng):
     d = W.sum(axis=1)
     own = gamma(W, h, h)
     unit = (d @ own) / d.sum()
-    expected = (d * gamma(W, f, h) ** 2 / (own + OldGradients.floor * unit)).sum()
-    old = OldGradients(W, h[:, None])
-    assert f @ (old.penalty @ f) == pytest.approx(expected)
-    assert (old.components(f) ** 2).sum() == pytest.approx(expected)
+    expected = (d * gamma(W, f, h) ** 2 / (own + EarlierGradients.floor * unit)).sum()
+    earlier = EarlierGradients(W, h[:, None])
+    assert f @ (earlier.penalty @ f) == pytest.approx(expected)
+    assert (earlier.components(f) ** 2).sum() == pytest.approx(expected)
 
 
 def test_penalty_of_several_is_that_of_the_projection(W, rng):
@@ -44,25 +44,25 @@ def test_penalty_of_several_is_that_of_the_projection(W, rng):
     F /= np.sqrt([(d @ gamma(W, h, h)) / d.sum() for h in F.T])
     H = np.array([[gamma(W, a, b) for a in F.T] for b in F.T]).transpose(2, 0, 1)
     g = np.array([gamma(W, f, a) for a in F.T]).T
-    regular = np.linalg.solve(H + OldGradients.floor * np.eye(3), g[:, :, None])[:, :, 0]
+    regular = np.linalg.solve(H + EarlierGradients.floor * np.eye(3), g[:, :, None])[:, :, 0]
     expected = (d * (g * regular).sum(axis=1)).sum()
-    assert f @ (OldGradients(W, F).penalty @ f) == pytest.approx(expected)
+    assert f @ (EarlierGradients(W, F).penalty @ f) == pytest.approx(expected)
 
 
 def test_constants_have_no_gradient(W, rng):
-    old = OldGradients(W, rng.normal(size=(25, 2)))
-    assert np.abs(old.penalty @ np.ones(25)).max() < 1e-12
+    earlier = EarlierGradients(W, rng.normal(size=(25, 2)))
+    assert np.abs(earlier.penalty @ np.ones(25)).max() < 1e-12
 
 
-def test_shares_tell_directions_apart():
+def test_energy_fractions_separate_directions():
     X, coordinates = make_strip(800, aspect=1.5, random_state=0)
     W = LaplacianEigenmaps(n_neighbors=12).fit(X).affinity_
     along, across = coordinates.T
-    old = OldGradients(W, along[:, None])
-    assert old.fraction(along) > 0.9
-    assert old.fraction(along**3) > 0.7
-    assert old.fraction(across) < 0.1
-    assert 0.2 < old.fraction(along + across) < 0.8
+    earlier = EarlierGradients(W, along[:, None])
+    assert earlier.fraction(along) > 0.9
+    assert earlier.fraction(along**3) > 0.7
+    assert earlier.fraction(across) < 0.1
+    assert 0.2 < earlier.fraction(along + across) < 0.8
 
 
 def test_quadratics(rng):

@@ -16,19 +16,19 @@ from manifoldry.affinity.gaussian import local_weights
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
 from manifoldry.extension.regression import unpredictable
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.nonredundant.gradients import OldGradients, quadratic
-from manifoldry.nonredundant.smoother import Functions, Smoother, smoother_functions
+from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
+from manifoldry.nonredundant.smoother import Smoother, SmootherFunctions, smoother_functions
 from manifoldry.util.typing import Array, Matrix
 
 # Leave-one-out error, relative to the spread, of a coordinate that is new, and the margin by which
 # another try has to be better.
-NEW, MARGIN = 0.9, 0.02
+MIN_ERROR, ERROR_MARGIN = 0.9, 0.02
 
 Solve = Callable[[SpectralProblem], Spectrum]
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratics:
+class QuadraticFunctions:
     """The coordinates, their squares and products, as functions of the coordinates."""
 
     factors: Array  # (q,)
@@ -39,10 +39,10 @@ class Quadratics:
 
 
 @dataclass(frozen=True, eq=False)
-class Penalty:
+class GradientPenalty:
     """A weight on gradients along the old ones, and the eigenvalue of the problem with it."""
 
-    old: OldGradients
+    earlier: EarlierGradients
     weight: float
     value: float
 
@@ -52,15 +52,15 @@ class Coordinate:
     """One coordinate, what it was kept apart from, and the evidence that it is new."""
 
     spectrum: Spectrum
-    functions: Functions | Quadratics | None
+    functions: SmootherFunctions | QuadraticFunctions | None
     """What it is orthogonal to besides the coordinates before it."""
     error: float
     """Of predicting it from those before it, relative to its spread."""
-    how: str
+    description: str
     """Which rule found it, in words."""
-    penalty: Penalty | None = None
+    penalty: GradientPenalty | None = None
     """What was counted against it, if anything."""
-    fraction: float | None = None
+    earlier_fraction: float | None = None
     """Of its energy along the gradients of those before it, where that says something."""
 
     @property
@@ -70,7 +70,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True, eq=False)
-class Landscape:
+class GraphProblem:
     """A problem, and the graph on which its functions have gradients."""
 
     problem: SpectralProblem
@@ -85,12 +85,12 @@ class Criterion(ABC):
     """What it means for a function to be new, given the coordinates so far."""
 
     @abstractmethod
-    def next(self, landscape: Landscape, F: Array, solve: Solve) -> Coordinate:
+    def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
         """The best function of the problem that is new beside the columns of `F`."""
 
 
 @dataclass(frozen=True)
-class Prediction(Criterion):
+class PredictionCriterion(Criterion):
     """A smoother on the earlier coordinates must predict nothing (Blau & Michaeli 2017).
 
     Parameters
@@ -108,20 +108,26 @@ class Prediction(Criterion):
     # as they do not overlook a fold.
     widths: ClassVar[tuple[float, ...]] = (0.6, 0.45, 0.3, 0.2, 0.15)
 
-    def next(self, landscape: Landscape, F: Array, solve: Solve) -> Coordinate:
+    def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
         widths = self.widths if self.bandwidth == "auto" else (float(self.bandwidth),)
-        return first_new(self._with(landscape.problem, F, solve, width) for width in widths)
+        return first_unpredictable(
+            self._with_bandwidth(graph_problem.problem, F, solve, width) for width in widths
+        )
 
-    def _with(self, problem: SpectralProblem, F: Array, solve: Solve, width: float) -> Coordinate:
-        room = max(0, room_left(problem, F) - 1)
-        functions = smoother_functions(F, mass_of(problem), width, self.smoother, most=room)
-        spectrum = solve(apart_from(problem, np.hstack([F, functions(F)])))
-        how = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
-        return Coordinate(spectrum, functions, unpredictable(F, spectrum.vectors[:, 0]), how)
+    def _with_bandwidth(
+        self, problem: SpectralProblem, F: Array, solve: Solve, width: float
+    ) -> Coordinate:
+        most = max(0, dimensions_left(problem, F) - 1)
+        functions = smoother_functions(F, mass_of(problem), width, self.smoother, most=most)
+        spectrum = solve(constrained(problem, np.hstack([F, functions(F)])))
+        description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
+        return Coordinate(
+            spectrum, functions, unpredictable(F, spectrum.vectors[:, 0]), description
+        )
 
 
 @dataclass(frozen=True)
-class Gradient(Criterion):
+class GradientCriterion(Criterion):
     """The gradient of the next coordinate must be orthogonal to those of the earlier ones.
 
     The next coordinate minimizes its own energy and a weight times that of its gradient's part
@@ -137,74 +143,76 @@ class Gradient(Criterion):
     weights_of_largest: tuple[float, ...] = (1.0, 4.0)  # where large eigenvalues are wanted
     # Fractions of a function's energy along old gradients: so little is a new direction, so much an
     # old one.
-    pure: float = 0.12
-    branch: float = 0.6
+    new_fraction: float = 0.12
+    branch_fraction: float = 0.6
     # How many times as rough the best new direction is if the old one had to branch.
-    rougher: float = 3.0
+    branch_roughness: float = 3.0
 
-    def next(self, landscape: Landscape, F: Array, solve: Solve) -> Coordinate:
-        problem = landscape.problem
-        spectrum = solve(apart_from(problem, F))
+    def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
+        problem = graph_problem.problem
+        spectrum = solve(constrained(problem, F))
         f = spectrum.vectors[:, 0]
         plain = Coordinate(spectrum, None, unpredictable(F, f), "the next eigenvector")
-        old = OldGradients(landscape.weights, F)
-        fraction = old.fraction(f)
+        earlier = EarlierGradients(graph_problem.weights, F)
+        fraction = earlier.fraction(f)
         # Gradients tell purity where the method's energy is that of gradients, on a graph.
-        if plain.error >= NEW and (not is_laplacian(problem) or fraction < self.pure):
-            return replace(plain, fraction=fraction if is_laplacian(problem) else None)
-        if room_left(problem, quadratic(F)) < 1:
+        if plain.error >= MIN_ERROR and (not is_laplacian(problem) or fraction < self.new_fraction):
+            return replace(plain, earlier_fraction=fraction if is_laplacian(problem) else None)
+        if dimensions_left(problem, quadratic(F)) < 1:
             return plain
-        found = list(self._ladder(landscape, F, solve, old))
-        if plain.error >= NEW and fraction > self.branch:
-            rough = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
-            rougher = 1 / rough if problem.largest else rough
-            if rougher >= self.rougher:
-                return replace(plain, how="the next eigenvector, another branch")
-        best = first_new(iter(found))
-        if best.error < NEW and not is_laplacian(problem):
+        found = list(self._with_growing_weights(graph_problem, F, solve, earlier))
+        if plain.error >= MIN_ERROR and fraction > self.branch_fraction:
+            ratio = rayleigh_quotient(problem, found[0].f) / rayleigh_quotient(problem, f)
+            rougher = 1 / ratio if problem.largest else ratio
+            if rougher >= self.branch_roughness:
+                return replace(plain, description="the next eigenvector, another branch")
+        best = first_unpredictable(iter(found))
+        if best.error < MIN_ERROR and not is_laplacian(problem):
             # Where the method's energy is not that of gradients they may fail to lead anywhere.
-            other = Prediction("auto").next(landscape, F, solve)
-            best = other if other.error > best.error + MARGIN else best
+            other = PredictionCriterion("auto").next(graph_problem, F, solve)
+            best = other if other.error > best.error + ERROR_MARGIN else best
         return best
 
-    def _ladder(
-        self, landscape: Landscape, F: Array, solve: Solve, old: OldGradients
+    def _with_growing_weights(
+        self, graph_problem: GraphProblem, F: Array, solve: Solve, earlier: EarlierGradients
     ) -> Iterator[Coordinate]:
         """With growing weights, up to the first that is new, or as long as more weight helps."""
-        problem = landscape.problem
-        functions = Quadratics(np.sqrt((F**2).mean(axis=0)))
-        kept = apart_from(problem, functions(F))
-        unit, R, before = self._unit(landscape, F, old, solve), old.penalty, -np.inf
+        problem = graph_problem.problem
+        functions = QuadraticFunctions(np.sqrt((F**2).mean(axis=0)))
+        kept = constrained(problem, functions(F))
+        unit, R, before = self._unit(graph_problem, F, earlier, solve), earlier.penalty, -np.inf
         for weight in self.weights_of_largest if problem.largest else self.weights:
             spectrum = solve(penalized(kept, weight * unit * R))
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
-            how = f"gradients orthogonal with weight {weight:g}"
-            penalty = Penalty(old, weight * unit, float(spectrum.values[0]))
+            description = f"gradients orthogonal with weight {weight:g}"
+            penalty = GradientPenalty(earlier, weight * unit, float(spectrum.values[0]))
             error = unpredictable(F, f)
-            yield Coordinate(own, functions, error, how, penalty, old.fraction(f))
-            if error >= NEW or error <= before + MARGIN:
+            yield Coordinate(own, functions, error, description, penalty, earlier.fraction(f))
+            if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return
             before = error
 
-    def _unit(self, landscape: Landscape, F: Array, old: OldGradients, solve: Solve) -> float:
+    def _unit(
+        self, graph_problem: GraphProblem, F: Array, earlier: EarlierGradients, solve: Solve
+    ) -> float:
         """Energy of the method's own kind per energy on the graph."""
-        problem = landscape.problem
+        problem = graph_problem.problem
         if is_laplacian(problem):
             return 1.0
         f = F[:, 0]
         if problem.largest:
             # The first coordinate has by far the largest value; the one to come counts here.
-            f = Prediction(Prediction.widths[0]).next(landscape, F, solve).f
-        energy = float(f @ (old.laplacian @ f))
+            f = PredictionCriterion(PredictionCriterion.widths[0]).next(graph_problem, F, solve).f
+        energy = float(f @ (earlier.laplacian @ f))
         return abs(float(f @ (problem.operator @ f))) / max(energy, np.finfo(float).tiny)
 
 
-def first_new(tries: Iterator[Coordinate]) -> Coordinate:
+def first_unpredictable(candidates: Iterator[Coordinate]) -> Coordinate:
     """The first that is new, or else the one that is most so."""
-    best = next(tries)
-    while best.error < NEW and (coordinate := next(tries, None)) is not None:
-        if coordinate.error >= NEW or coordinate.error > best.error + MARGIN:
+    best = next(candidates)
+    while best.error < MIN_ERROR and (coordinate := next(candidates, None)) is not None:
+        if coordinate.error >= MIN_ERROR or coordinate.error > best.error + ERROR_MARGIN:
             best = coordinate
     return best
 
@@ -214,13 +222,13 @@ def mass_of(problem: SpectralProblem) -> Array:
     return np.ones(problem.n) if problem.mass is None else problem.mass
 
 
-def apart_from(problem: SpectralProblem, columns: Array) -> SpectralProblem:
+def constrained(problem: SpectralProblem, columns: Array) -> SpectralProblem:
     """The problem with more columns to be orthogonal to."""
     given: Sequence[Array] = () if problem.constraint is None else (problem.constraint,)
     return replace(problem, constraint=np.hstack([*given, columns]))
 
 
-def room_left(problem: SpectralProblem, columns: Array) -> int:
+def dimensions_left(problem: SpectralProblem, columns: Array) -> int:
     """Dimension of what is orthogonal to the columns and to all that the problem excludes."""
     blocks = (columns, problem.deflate, problem.constraint)
     return problem.n - sum(C.shape[1] for C in blocks if C is not None)

@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldry.base.score import score
 from manifoldry.eigen import EigenSolver, resolve_solver
 from manifoldry.exceptions import RankWarning
-from manifoldry.nonredundant.criteria import Criterion, Gradient, Prediction
-from manifoldry.nonredundant.posed import PosedInSequence
-from manifoldry.nonredundant.sequence import Run, Sequence
+from manifoldry.nonredundant.criteria import Criterion, GradientCriterion, PredictionCriterion
+from manifoldry.nonredundant.posed import PosedNonRedundant
+from manifoldry.nonredundant.sequence import CoordinateSequence, SequentialSolver
 from manifoldry.nonredundant.smoother import SMOOTHERS, Smoother
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
@@ -144,38 +144,40 @@ class NonRedundant(
             Present for scikit-learn's sake.
         """
         base = self._prepared()
-        sequence = self._sequence(base)
+        solver = self._solver(base)
         with threads_allowed(getattr(base, "n_jobs", None)):
             posed = base.pose(X)
-            runs = self._runs(sequence, base, posed)
-            found = PosedInSequence(posed.data, posed, runs)
+            sequences = self._sequences(solver, base, posed)
+            found = PosedNonRedundant(posed.data, posed, sequences)
             base.adopt(found, found.spectra(base.n_components_))
         self.estimator_ = base
         self.n_components_ = base.n_components_
-        coordinates = runs[0].coordinates if runs[0] else ()
+        coordinates = sequences[0].coordinates if sequences[0] else ()
         missing = self.n_components_ - len(coordinates)  # which a small component does not have
         self.redundancy_ = np.array([c.error for c in coordinates] + [0.0] * missing)
-        self.steps_ = [c.how for c in coordinates] + ["none"] * missing
+        self.steps_ = [c.description for c in coordinates] + ["none"] * missing
         return self
 
-    def _sequence(self, base: Any) -> Sequence:
+    def _solver(self, base: Any) -> SequentialSolver:
         """What finds the coordinates; wrong options are told before the work on the data."""
-        solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
-        resolve_solver(solver)  # or say what there is
-        return Sequence(self._criterion(), solver)
+        eigen_solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
+        resolve_solver(eigen_solver)  # or say what there is
+        return SequentialSolver(self._criterion(), eigen_solver)
 
-    def _runs(self, sequence: Sequence, base: Any, posed: Posed) -> list[Run | None]:
+    def _sequences(
+        self, solver: SequentialSolver, base: Any, posed: Posed
+    ) -> list[CoordinateSequence | None]:
         """The coordinates of every component; ``"auto"`` finds their number on the largest."""
         rng = as_generator(getattr(base, "random_state", self.random_state), unset=0)
         largest, *others = posed.problems
         if self.n_components == "auto":
-            needed = sequence.as_needed(largest, self._most, rng)
+            needed = solver.solve_until_redundant(largest, self._max_auto, rng)
             base.n_components_ = len(needed.coordinates)
-            first: Run | None = needed
+            first: CoordinateSequence | None = needed
         else:
-            first = sequence.run(largest, base.n_components_, rng)
-        _warn_if_empty(sequence, first)
-        return [first, *(sequence.run(problem, base.n_components_, rng) for problem in others)]
+            first = solver.solve(largest, base.n_components_, rng)
+        _warn_if_redundant(solver, first)
+        return [first, *(solver.solve(problem, base.n_components_, rng) for problem in others)]
 
     def _prepared(self) -> Any:
         """A copy of the estimator, without what would mix coordinates again."""
@@ -189,7 +191,7 @@ class NonRedundant(
         base = clone(given)
         if hasattr(base, "set_output"):
             base.set_output(transform="default")
-        base.set_params(n_components=self._asked(base))
+        base.set_params(n_components=self._inner_components(base))
         if self.random_state is not None and "random_state" in base.get_params(deep=False):
             base.set_params(random_state=self.random_state)
         if getattr(base, "normalization", "rw") != "rw":
@@ -202,9 +204,9 @@ class NonRedundant(
         return base
 
     # Coordinates that "auto" looks at.
-    _most = 10
+    _max_auto = 10
 
-    def _asked(self, base: Any) -> int | None:
+    def _inner_components(self, base: Any) -> int | None:
         if not isinstance(self.n_components, str):
             return self.n_components  # which the estimator checks
         if self.n_components != "auto":
@@ -227,8 +229,8 @@ class NonRedundant(
         else:
             check_positive("bandwidth", self.bandwidth)
         if self.criterion == "gradient":
-            return Gradient()
-        return Prediction(self.bandwidth, self.smoother)
+            return GradientCriterion()
+        return PredictionCriterion(self.bandwidth, self.smoother)
 
     score = score
 
@@ -291,14 +293,14 @@ def _can_be_posed(estimator: Any) -> bool:
     return counted and hasattr(estimator, "pose") and hasattr(estimator, "adopt")
 
 
-def _warn_if_empty(sequence: Sequence, run: Run | None) -> None:
+def _warn_if_redundant(solver: SequentialSolver, sequence: CoordinateSequence | None) -> None:
     """Tell which coordinates say nothing: nobody sees that from their regression errors alone."""
-    count = len(run.coordinates) if run else 0
-    empty = [i for i in range(1, count) if run and not sequence.says_something(run, i)]
-    if empty:
+    count = len(sequence.coordinates) if sequence else 0
+    redundant = [i for i in range(1, count) if sequence and not solver.is_informative(sequence, i)]
+    if redundant:
         warn(
-            f"coordinates {', '.join(map(str, empty))} (counted from 0) say nothing new, or change "
+            f"coordinates {', '.join(map(str, redundant))} (counted from 0) say nothing new, or change "
             "from neighbor to neighbor: the data seem to have no more directions. "
-            f"n_components={min(empty)} leaves them out, n_components='auto' finds that number",
+            f"n_components={min(redundant)} leaves them out, n_components='auto' finds that number",
             RankWarning,
         )

@@ -18,48 +18,48 @@ from scipy.linalg import cho_factor, cho_solve
 from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import SMALLEST_DIVISOR
 from manifoldry.extension.regression import LocalRegression
-from manifoldry.nonredundant.criteria import Penalty, Quadratics
-from manifoldry.nonredundant.gradients import Steps
-from manifoldry.nonredundant.smoother import Functions
+from manifoldry.nonredundant.criteria import GradientPenalty, QuadraticFunctions
+from manifoldry.nonredundant.gradients import EdgeDifferences
+from manifoldry.nonredundant.smoother import SmootherFunctions
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
-class Multipliers:
+class MultiplierTerm:
     """A combination of a constant, the earlier coordinates, and functions of them."""
 
-    functions: Functions | Quadratics | None
+    functions: SmootherFunctions | QuadraticFunctions | None
     coefficients: Array
     low: Array  # (q,): where the training points lie; beyond, nothing is extrapolated
     high: Array
 
     @classmethod
     def fitted(
-        cls, functions: Functions | Quadratics | None, before: Array, values: Array
-    ) -> tuple[Multipliers, Array]:
+        cls, functions: SmootherFunctions | QuadraticFunctions | None, earlier: Array, values: Array
+    ) -> tuple[MultiplierTerm, Array]:
         """The combination nearest to `values` at the training points, and what it leaves."""
-        columns = _columns(functions, before)
+        columns = _columns(functions, earlier)
         size = np.linalg.norm(columns, axis=0)
         size[size == 0] = 1.0
         coefficients = _least_squares(columns / size, values) / size
-        low, high = before.min(axis=0), before.max(axis=0)
+        low, high = earlier.min(axis=0), earlier.max(axis=0)
         return cls(functions, coefficients, low, high), values - columns @ coefficients
 
-    def is_tame(self, before: Array, size: float, wild: float = 3.0) -> bool:
-        """Whether it is between the training points at most `wild` times its `size` at them.
+    def is_bounded_between(self, earlier: Array, size: float, max_ratio: float = 3.0) -> bool:
+        """Whether it is between the training points at most `max_ratio` times its `size` at them.
 
         On a few points, functions that nearly contain each other are told apart by rounding, and
         their combination swings wildly in between.
         """
-        order = np.argsort(before[:, 0], kind="stable")
-        between = (before[order[1:]] + before[order[:-1]]) / 2
-        return bool(np.abs(self(between)).max(initial=0.0) <= wild * size)
+        order = np.argsort(earlier[:, 0], kind="stable")
+        between = (earlier[order[1:]] + earlier[order[:-1]]) / 2
+        return bool(np.abs(self(between)).max(initial=0.0) <= max_ratio * size)
 
-    def __call__(self, before: Array) -> Array:
+    def __call__(self, earlier: Array) -> Array:
         """Its values at earlier coordinates (n, q)."""
-        before = np.clip(before, self.low, self.high)
-        return np.asarray(_columns(self.functions, before) @ self.coefficients)
+        earlier = np.clip(earlier, self.low, self.high)
+        return np.asarray(_columns(self.functions, earlier) @ self.coefficients)
 
 
 def _least_squares(A: Array, b: Array, ill_conditioned: float = 1e-9) -> Array:
@@ -76,9 +76,9 @@ def _least_squares(A: Array, b: Array, ill_conditioned: float = 1e-9) -> Array:
     return np.asarray(x + cho_solve(factor, A.T @ (b - A @ x)))
 
 
-def _columns(functions: Functions | Quadratics | None, before: Array) -> Array:
-    extra = [] if functions is None else [functions(before)]
-    return np.column_stack([np.ones(len(before)), before, *extra])
+def _columns(functions: SmootherFunctions | QuadraticFunctions | None, earlier: Array) -> Array:
+    extra = [] if functions is None else [functions(earlier)]
+    return np.column_stack([np.ones(len(earlier)), earlier, *extra])
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,81 +89,87 @@ class Correction:
     gives.
     """
 
-    multipliers: Multipliers | None
-    rest: LocalRegression | None
+    multiplier_term: MultiplierTerm | None
+    residual: LocalRegression | None
 
     @classmethod
     def of(
         cls,
-        functions: Functions | Quadratics | None,
+        functions: SmootherFunctions | QuadraticFunctions | None,
         missing: Array,
-        bare: Array,
-        before: Array,
+        uncorrected: Array,
+        earlier: Array,
         rounding: float = 1e-8,
     ) -> Correction:
-        """From what is `missing` at the training points, where the formula gives `bare`.
+        """From what is `missing` at the training points, where the formula gives `uncorrected`.
 
         What the excluded functions leave is none below the fraction `rounding` of the coordinate.
         """
-        multipliers, rest = Multipliers.fitted(functions, before, missing)
-        Z = np.column_stack([before, bare])
-        if not multipliers.is_tame(before, np.abs(missing).max()):
+        term, residual = MultiplierTerm.fitted(functions, earlier, missing)
+        Z = np.column_stack([earlier, uncorrected])
+        if not term.is_bounded_between(earlier, np.abs(missing).max()):
             return cls(None, LocalRegression(Z, missing[:, None]))
-        if np.abs(rest).max() <= rounding * np.abs(bare + missing).max():
-            return cls(multipliers, None)
-        return cls(multipliers, LocalRegression(Z, rest[:, None]))
+        if np.abs(residual).max() <= rounding * np.abs(uncorrected + missing).max():
+            return cls(term, None)
+        return cls(term, LocalRegression(Z, residual[:, None]))
 
-    def at(self, before: Array, bare: Array) -> Array:
+    def at(self, earlier: Array, uncorrected: Array) -> Array:
         """What is missing at new points."""
-        missing = np.zeros(len(before)) if self.multipliers is None else self.multipliers(before)
-        if self.rest is None:
+        missing = (
+            np.zeros(len(earlier))
+            if self.multiplier_term is None
+            else self.multiplier_term(earlier)
+        )
+        if self.residual is None:
             return missing
-        return np.asarray(missing + self.rest.predict(np.column_stack([before, bare]))[:, 0])
+        return np.asarray(
+            missing + self.residual.predict(np.column_stack([earlier, uncorrected]))[:, 0]
+        )
 
 
-def over(Y: Array, size: Array) -> Array:
+def divided_by(Y: Array, scale: Array) -> Array:
     """Functions of coordinates of that size; a coordinate that is zero is one of size zero."""
-    return Y / np.where(size > 0, size, 1.0)
+    return Y / np.where(scale > 0, scale, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class GradientRow:
+class GradientEquation:
     """The equation of a coordinate kept apart by its gradient, at a new point.
 
-    (A + mR) f = λ B f + B C a, with R of :class:`~manifoldry.nonredundant.gradients.OldGradients`.
+    (A + mR) f = λ B f + B C a, with R of :class:`~manifoldry.nonredundant.gradients.EarlierGradients`.
     The row of a new point has the point's own value as its only unknown: all else, the gradients at
     the training points included, stays as it is.
     """
 
-    penalty: Penalty
+    penalty: GradientPenalty
     f: Array  # (n,): the coordinate at the training points
     components: Array  # (n, q): of its gradient along the old ones, there
-    multipliers: Multipliers
+    multiplier_term: MultiplierTerm
 
     @classmethod
     def of(
         cls,
-        penalty: Penalty,
+        penalty: GradientPenalty,
         f: Array,
         mass: Array,
         energy: Array,
-        functions: Functions | Quadratics | None,
-    ) -> GradientRow:
+        functions: SmootherFunctions | QuadraticFunctions | None,
+    ) -> GradientEquation:
         """From the training points' own equations; `energy` is A f."""
-        old = penalty.old
-        beyond = (energy + penalty.weight * (old.penalty @ f)) / mass - penalty.value * f
-        multipliers, _ = Multipliers.fitted(functions, old.F, beyond)
-        return cls(penalty, f, old.components(f), multipliers)
+        gradients = penalty.earlier
+        beyond = (energy + penalty.weight * (gradients.penalty @ f)) / mass - penalty.value * f
+        term, _ = MultiplierTerm.fitted(functions, gradients.F, beyond)
+        return cls(penalty, f, gradients.components(f), term)
 
-    def solve(self, W: sparse.csr_array, mass: Array, here: Array) -> Array:
-        """Values at points with weights `W` to training points, at earlier coordinates `here`."""
-        old, m = self.penalty.old, self.penalty.weight
-        edges = Steps.of(W, old.F, here, old.unit)
-        n, q = here.shape
-        out = edges.along(edges.frames(old.floor), edges.rows)
+    def solve(self, W: sparse.csr_array, mass: Array, coordinates: Array) -> Array:
+        """Values at points with weights `W` to training points, at earlier coordinates `coordinates`."""
+        gradients, m = self.penalty.earlier, self.penalty.weight
+        edges = EdgeDifferences.of(W, gradients.F, coordinates, gradients.unit)
+        n, q = coordinates.shape
+        out = edges.along(edges.frames(gradients.floor), edges.rows)
         out *= (np.sqrt(edges.degree)[edges.rows] * edges.fraction)[:, None]
-        back = -edges.along(old.frames, edges.columns)
-        back *= (edges.weights / np.sqrt(old.edges.degree)[edges.columns])[:, None]
+        back = -edges.along(gradients.frames, edges.columns)
+        back *= (edges.weights / np.sqrt(gradients.edges.degree)[edges.columns])[:, None]
 
         def per_row(values: Array) -> Array:
             return np.bincount(edges.rows, values, n).astype(np.float64, copy=False)
@@ -174,7 +180,7 @@ class GradientRow:
         from_others = per_row((back * self.components[edges.columns]).sum(axis=1))
         left = edges.degree - self.penalty.value * mass + m * (own**2).sum(axis=1)
         right = per_row(edges.weights * f) + m * ((own * theirs).sum(axis=1) - from_others)
-        right += mass * self.multipliers(here)
+        right += mass * self.multiplier_term(coordinates)
         with np.errstate(invalid="ignore"):  # nobody on the map is near: nowhere
             mean = per_row(edges.weights * f) / edges.degree
             value = np.where(left < SMALLEST_DIVISOR * edges.degree, mean, right / left)
@@ -191,25 +197,25 @@ def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ComponentSteps:
+class ComponentCorrections:
     """How coordinates of one component follow from the method's own formula, one after the other."""
 
     sites: IntArray  # training points of the component's problem
-    size: Array  # (k,): coordinates over functions of unit norm
-    steps: list[Correction | GradientRow]  # of the coordinates after the first
+    scale: Array  # (k,): coordinates over functions of unit norm
+    corrections: list[Correction | GradientEquation]  # of the coordinates after the first
 
-    def corrected(self, Y: Array, weights: tuple[sparse.csr_array, Array] | None) -> Array:
+    def apply(self, Y: Array, weights: tuple[sparse.csr_array, Array] | None) -> Array:
         """Coordinates from what the formula gives; gradients need the points' weights too."""
-        F = over(Y, self.size)
-        for i, step in enumerate(self.steps, start=1):
-            if isinstance(step, GradientRow):
+        F = divided_by(Y, self.scale)
+        for i, correction in enumerate(self.corrections, start=1):
+            if isinstance(correction, GradientEquation):
                 assert weights is not None  # such a step is made only where there are weights
                 W, mass = weights
                 W = W if len(self.sites) == W.shape[1] else W[:, self.sites]
-                F[:, i] = step.solve(W, mass, F[:, :i])
+                F[:, i] = correction.solve(W, mass, F[:, :i])
             else:
-                F[:, i] += step.at(F[:, :i], F[:, i])
-        return F * self.size
+                F[:, i] += correction.at(F[:, :i], F[:, i])
+        return F * self.scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +223,12 @@ class CorrectedExtension(Extension):
     """A method's own extension, each coordinate corrected for its constraints in turn."""
 
     base: Extension
-    components: list[ComponentSteps]
+    components: list[ComponentCorrections]
 
     def transform(self, X: Matrix) -> Array:
         numbers = getattr(self.base, "numbers_per_row", X.shape[1])
         blocks = [self.place(*self.within(X[block])) for block in row_blocks(X.shape[0], numbers)]
-        return np.concatenate([np.empty((0, len(self.components[0].size))), *blocks])
+        return np.concatenate([np.empty((0, len(self.components[0].scale))), *blocks])
 
     def place(self, Y: Array, component: IntArray) -> Array:
         return self.base.place(Y, component)
@@ -230,11 +236,11 @@ class CorrectedExtension(Extension):
     def within(self, X: Matrix) -> tuple[Array, IntArray]:
         Y, component = self.base.within(X)
         weights = self.base.weights(X) if isinstance(self.base, HasWeights) else None
-        for number, steps in enumerate(self.components):
+        for number, corrections in enumerate(self.components):
             rows = np.flatnonzero(component == number)
             if len(rows):
                 own = None if weights is None else (weights[0][rows], weights[1][rows])
-                Y[rows] = steps.corrected(Y[rows], own)
+                Y[rows] = corrections.apply(Y[rows], own)
         return Y, component
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:

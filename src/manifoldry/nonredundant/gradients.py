@@ -18,22 +18,24 @@ _TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class EdgeDifferences:
     """Edges from some points to training points, with the steps that coordinates take on them."""
 
     rows: IntArray  # (n_edges,)
     columns: IntArray  # (n_edges,)
     weights: Array  # (n_edges,)
     degree: Array  # (n_rows,)
-    steps: Array  # (n_edges, q)
+    differences: Array  # (n_edges, q)
 
     @classmethod
-    def of(cls, W: sparse.csr_array, F: Array, here: Array, unit: Array | float = 1.0) -> Steps:
-        """Steps of the coordinates `F` of training points from those `here`, over `unit`."""
+    def of(
+        cls, W: sparse.csr_array, F: Array, origin: Array, unit: Array | float = 1.0
+    ) -> EdgeDifferences:
+        """Differences of the coordinates `F` of training points from those `origin`, over `unit`."""
         edges = W.tocoo()
         degree = np.asarray(W.sum(axis=1)).ravel()
-        steps = (F[edges.col] - here[edges.row]) / unit
-        return cls(edges.row, edges.col, edges.data, degree, steps)
+        differences = (F[edges.col] - origin[edges.row]) / unit
+        return cls(edges.row, edges.col, edges.data, degree, differences)
 
     @property
     def fraction(self) -> Array:
@@ -42,22 +44,22 @@ class Steps:
 
     def frames(self, floor: float) -> Array:
         """Matrices (n_rows, q, q) that make the gradients at every row orthonormal."""
-        n, q = len(self.degree), self.steps.shape[1]
+        n, q = len(self.degree), self.differences.shape[1]
         H = np.empty((n, q, q))
         for j in range(q):
             for k in range(j, q):
-                products = self.fraction * self.steps[:, j] * self.steps[:, k]
+                products = self.fraction * self.differences[:, j] * self.differences[:, k]
                 H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
         values, U = np.linalg.eigh(H)
         return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
 
     def along(self, frames: Array, at: IntArray) -> Array:
-        """Steps (n_edges, q) in the frames of the given end of every edge."""
-        return np.einsum("ej,ejk->ek", self.steps, frames[at])
+        """Differences (n_edges, q) in the frames of the given end of every edge."""
+        return np.einsum("ej,ejk->ek", self.differences, frames[at])
 
 
 @dataclass(frozen=True, eq=False)
-class OldGradients:
+class EarlierGradients:
     """The part of a function's gradient that lies along those of earlier coordinates.
 
     Parameters
@@ -77,14 +79,14 @@ class OldGradients:
     @cached_property
     def unit(self) -> Array:
         """Root mean squared gradient of every coordinate, in which steps are measured."""
-        steps = Steps.of(self.W, self.F, self.F)
-        size = (steps.weights[:, None] * steps.steps**2).sum(axis=0) / steps.degree.sum()
+        edges = EdgeDifferences.of(self.W, self.F, self.F)
+        size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
         return np.sqrt(np.maximum(size, _TINY))
 
     @cached_property
-    def edges(self) -> Steps:
+    def edges(self) -> EdgeDifferences:
         """The edges of the graph."""
-        return Steps.of(self.W, self.F, self.F, self.unit)
+        return EdgeDifferences.of(self.W, self.F, self.F, self.unit)
 
     @cached_property
     def frames(self) -> Array:

@@ -15,24 +15,24 @@ from manifoldry.extension.layout import Layout
 from manifoldry.extension.regression import regression
 from manifoldry.nonredundant.criteria import Coordinate
 from manifoldry.nonredundant.extension import (
-    ComponentSteps,
+    ComponentCorrections,
     CorrectedExtension,
     Correction,
-    GradientRow,
+    GradientEquation,
     HasWeights,
-    over,
+    divided_by,
 )
-from manifoldry.nonredundant.sequence import Run, tall_products
+from manifoldry.nonredundant.sequence import CoordinateSequence, blas_threads_for
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class PosedInSequence(Posed):
-    """Another posed method, whose coordinates are those of runs, one for every component."""
+class PosedNonRedundant(Posed):
+    """Another posed method, whose coordinates are those of sequences, one for every component."""
 
     inner: Posed
-    runs: list[Run | None]
+    sequences: list[CoordinateSequence | None]
 
     @property
     def problems(self) -> list[SpectralProblem]:
@@ -52,7 +52,9 @@ class PosedInSequence(Posed):
 
     def spectra(self, k: int) -> Spectra:
         """The coordinates as spectra, of k pairs each."""
-        return Spectra([None if run is None else run.spectrum for run in self.runs], k)
+        return Spectra(
+            [None if sequence is None else sequence.spectrum for sequence in self.sequences], k
+        )
 
     def coordinates(self, spectra: Spectra) -> Array:
         Y = self.inner.coordinates(spectra)
@@ -63,7 +65,7 @@ class PosedInSequence(Posed):
             if len(sites) == len(rows):
                 Y[rows] = own
             else:  # beside landmarks the others are placed as new points are
-                Y[rows] = self._steps(spectra, part, own, Y[sites], None).corrected(Y[rows], None)
+                Y[rows] = self._corrections(spectra, part, own, Y[sites], None).apply(Y[rows], None)
         return Y
 
     @property
@@ -81,35 +83,44 @@ class PosedInSequence(Posed):
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
         extension = self.inner.extend(spectra, layout, embedding)
-        with tall_products(self.problems[0]):
-            bare = self.inner.formula(spectra, extension)
-            if bare is None:  # new points follow their neighbors, whatever the coordinates are
+        with blas_threads_for(self.problems[0]):
+            uncorrected = self.inner.formula(spectra, extension)
+            if (
+                uncorrected is None
+            ):  # new points follow their neighbors, whatever the coordinates are
                 return extension
             parts = [
-                self._steps(spectra, part, own, bare[self.inner.sites[part]], extension)
+                self._corrections(
+                    spectra, part, own, uncorrected[self.inner.sites[part]], extension
+                )
                 for part, own in enumerate(self._at_sites(spectra))
             ]
         return CorrectedExtension(extension, parts)
 
-    def _steps(
-        self, spectra: Spectra, part: int, Y: Array, bare: Array, extension: Extension | None
-    ) -> ComponentSteps:
+    def _corrections(
+        self, spectra: Spectra, part: int, Y: Array, uncorrected: Array, extension: Extension | None
+    ) -> ComponentCorrections:
         """What leads from the formula's values at the sites of a component to its coordinates `Y`."""
-        run, sites = self.runs[part], self.inner.sites[part]
-        if run is None:
-            return ComponentSteps(sites, np.ones(spectra.k), [])
+        sequence, sites = self.sequences[part], self.inner.sites[part]
+        if sequence is None:
+            return ComponentCorrections(sites, np.ones(spectra.k), [])
         F = spectra.padded[part].vectors
         norm = np.linalg.norm(F, axis=0)
-        size = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
-        F, bare = np.where(size > 0, F, 0.0), np.where(size > 0, over(bare, size), 0.0)
-        gradients = run.problem.mass is not None and isinstance(extension, HasWeights)
-        steps = [
-            _gradient_row(run, c)
+        scale = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
+        F, uncorrected = (
+            np.where(scale > 0, F, 0.0),
+            np.where(scale > 0, divided_by(uncorrected, scale), 0.0),
+        )
+        gradients = sequence.problem.mass is not None and isinstance(extension, HasWeights)
+        corrections = [
+            _gradient_equation(sequence, c)
             if gradients and c.penalty is not None
-            else Correction.of(c.functions, F[:, i] - bare[:, i], bare[:, i], F[:, :i])
-            for i, c in enumerate(run.coordinates[1:], start=1)
+            else Correction.of(
+                c.functions, F[:, i] - uncorrected[:, i], uncorrected[:, i], F[:, :i]
+            )
+            for i, c in enumerate(sequence.coordinates[1:], start=1)
         ]
-        return ComponentSteps(sites, size, steps)
+        return ComponentCorrections(sites, scale, corrections)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         if isinstance(extension, CorrectedExtension):
@@ -131,10 +142,10 @@ class PosedInSequence(Posed):
         return self.inner.evidence(spectra, Y, getattr(extension, "base", extension))
 
 
-def _gradient_row(run: Run, coordinate: Coordinate) -> GradientRow:
+def _gradient_equation(sequence: CoordinateSequence, coordinate: Coordinate) -> GradientEquation:
     """The equation of a coordinate that was kept apart by its gradient."""
-    mass, penalty = run.problem.mass, coordinate.penalty
+    mass, penalty = sequence.problem.mass, coordinate.penalty
     assert mass is not None  # the caller saw to both
     assert penalty is not None
-    energy = run.problem.operator @ coordinate.f
-    return GradientRow.of(penalty, coordinate.f, mass, energy, coordinate.functions)
+    energy = sequence.problem.operator @ coordinate.f
+    return GradientEquation.of(penalty, coordinate.f, mass, energy, coordinate.functions)

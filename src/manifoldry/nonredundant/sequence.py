@@ -13,7 +13,7 @@ from manifoldry.eigen.components import plan_pairs
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,
-    Landscape,
+    GraphProblem,
     rayleigh_quotient,
 )
 from manifoldry.util.threads import one_blas_thread
@@ -21,16 +21,16 @@ from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class CoordinateSequence:
     """The coordinates of one problem, so far."""
 
-    landscape: Landscape
+    graph_problem: GraphProblem
     coordinates: tuple[Coordinate, ...] = ()
 
     @property
     def problem(self) -> SpectralProblem:
         """What is solved."""
-        return self.landscape.problem
+        return self.graph_problem.problem
 
     @property
     def functions(self) -> Array:
@@ -49,12 +49,12 @@ class Run:
             next_value=float("nan"),
             norm=max(s.norm for s in spectra),
             solver=", ".join(dict.fromkeys(s.solver for s in spectra)),
-            reason=f"one coordinate at a time ({self.coordinates[-1].how})",
+            reason=f"one coordinate at a time ({self.coordinates[-1].description})",
         )
 
 
 @dataclass(frozen=True)
-class Sequence:
+class SequentialSolver:
     """Solves a spectral problem for one coordinate at a time, each new beside those before it.
 
     Parameters
@@ -63,7 +63,7 @@ class Sequence:
         What new means.
     solver : str or EigenSolver
         Solver for each coordinate.
-    old, rough, mixed, small : float
+    min_error, max_roughness, max_earlier_fraction, min_variance : float
         A coordinate says nothing new if it can be predicted to this error, is this rough (a
         Rayleigh quotient on the graph), has this fraction of its energy along old directions, or is
         this small a fraction of the first where coordinates are lengths.
@@ -71,61 +71,76 @@ class Sequence:
 
     criterion: Criterion
     solver: str | EigenSolver
-    old: float = 0.5
-    rough: float = 0.5
-    mixed: float = 0.1
-    small: float = 0.005
-    basis: int = 40  # vectors that iterative solvers keep at least
+    min_error: float = 0.5
+    max_roughness: float = 0.5
+    max_earlier_fraction: float = 0.1
+    min_variance: float = 0.005
+    min_basis: int = 40  # vectors that iterative solvers keep at least
 
-    def run(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Run | None:
+    def solve(
+        self, problem: SpectralProblem, k: int, rng: np.random.Generator
+    ) -> CoordinateSequence | None:
         """At most k coordinates; None for a problem of a single point, which has none."""
         if problem.n == 1:
             return None
-        return self.extended(Run(Landscape(problem)), min(k, problem.n - 1), rng)
+        return self.extended(CoordinateSequence(GraphProblem(problem)), min(k, problem.n - 1), rng)
 
-    def extended(self, run: Run, k: int, rng: np.random.Generator) -> Run:
+    def extended(
+        self, sequence: CoordinateSequence, k: int, rng: np.random.Generator
+    ) -> CoordinateSequence:
         """The run with as many coordinates, or more if it had them."""
-        while len(run.coordinates) < k:
-            run = replace(run, coordinates=(*run.coordinates, self._next(run, rng)))
-        return run
+        while len(sequence.coordinates) < k:
+            sequence = replace(
+                sequence, coordinates=(*sequence.coordinates, self._next(sequence, rng))
+            )
+        return sequence
 
-    def as_needed(self, problem: SpectralProblem, most: int, rng: np.random.Generator) -> Run:
+    def solve_until_redundant(
+        self, problem: SpectralProblem, max_coordinates: int, rng: np.random.Generator
+    ) -> CoordinateSequence:
         """As many coordinates as say something new, one at least."""
-        run = Run(Landscape(problem))
-        for k in range(1, min(most, problem.n - 1) + 1):
-            longer = self.extended(run, k, rng)
-            if k > 1 and not self.says_something(longer, k - 1):
+        sequence = CoordinateSequence(GraphProblem(problem))
+        for k in range(1, min(max_coordinates, problem.n - 1) + 1):
+            longer = self.extended(sequence, k, rng)
+            if k > 1 and not self.is_informative(longer, k - 1):
                 break
-            run = longer
-        return run
+            sequence = longer
+        return sequence
 
-    def _next(self, run: Run, rng: np.random.Generator) -> Coordinate:
-        plan_pairs(run.problem, len(run.coordinates) + 1, self.basis)
-        solver = resolve_solver(self.solver, end=run.problem.end)
+    def _next(self, sequence: CoordinateSequence, rng: np.random.Generator) -> Coordinate:
+        plan_pairs(sequence.problem, len(sequence.coordinates) + 1, self.min_basis)
+        solver = resolve_solver(self.solver, end=sequence.problem.end)
         if isinstance(solver, Auto):
             solver = replace(solver, copies=False)  # any vector of an eigenspace will do
 
         def solve(problem: SpectralProblem) -> Spectrum:
             return solver.solve(problem, 1, rng)
 
-        if not run.coordinates:
-            return Coordinate(solve(run.problem), None, 1.0, "the first")
-        with tall_products(run.problem):
-            return self.criterion.next(run.landscape, run.functions, solve)
+        if not sequence.coordinates:
+            return Coordinate(solve(sequence.problem), None, 1.0, "the first")
+        with blas_threads_for(sequence.problem):
+            return self.criterion.next(sequence.graph_problem, sequence.functions, solve)
 
-    def says_something(self, run: Run, i: int) -> bool:
+    def is_informative(self, sequence: CoordinateSequence, i: int) -> bool:
         """Whether coordinate i, after the first, says anything new, and says it smoothly."""
-        problem, first, coordinate = run.problem, run.coordinates[0], run.coordinates[i]
-        if coordinate.error < self.old or (coordinate.fraction or 0.0) > self.mixed:
+        problem, first, coordinate = (
+            sequence.problem,
+            sequence.coordinates[0],
+            sequence.coordinates[i],
+        )
+        if (
+            coordinate.error < self.min_error
+            or (coordinate.earlier_fraction or 0.0) > self.max_earlier_fraction
+        ):
             return False
         if problem.largest:
-            least = self.small * rayleigh_quotient(problem, first.f)
+            least = self.min_variance * rayleigh_quotient(problem, first.f)
             if rayleigh_quotient(problem, coordinate.f) <= max(least, 0.0):
                 return False
-        return roughness(run.landscape.weights, coordinate.f) <= self.rough
+        return roughness(sequence.graph_problem.weights, coordinate.f) <= self.max_roughness
 
 
-def tall_products(problem: SpectralProblem) -> AbstractContextManager[None]:
+def blas_threads_for(problem: SpectralProblem) -> AbstractContextManager[None]:
     """Return the BLAS threads for products of tall, narrow matrices: one, beside sparse operators.
 
     More mostly wait for each other (15 000 digits: 17 s instead of 13).

@@ -50,7 +50,7 @@ DEFAULT_FACTOR = FactorOptions()
 
 
 @dataclass(frozen=True, eq=False)
-class Functions:
+class SmootherFunctions:
     """Functions of some coordinates: a smoother's, which can be evaluated anywhere.
 
     Each is a sum of Gaussians around `pivots`, for a local linear smoother times 1, z₁, z₂, ...
@@ -81,7 +81,7 @@ def smoother_functions(
     cut: float = 0.03,
     most: int | None = None,
     factor: FactorOptions = DEFAULT_FACTOR,
-) -> Functions:
+) -> SmootherFunctions:
     """Functions spanning what a smoother on the columns of `F` can predict.
 
     The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·mass_k, where z are the coordinates over
@@ -113,12 +113,12 @@ def smoother_functions(
         solve_triangular(L[pivots], part, lower=True, trans="T", check_finite=False)
         for part in np.split(kept, kept.shape[0] // L.shape[1])
     ]
-    return Functions(width, Z[pivots], np.vstack(blocks), sigma[::-1])
+    return SmootherFunctions(width, Z[pivots], np.vstack(blocks), sigma[::-1])
 
 
 def _exact(
     Z: Array, mass: Array, width: Array, linear: bool, cut: float, most: int | None
-) -> Functions:
+) -> SmootherFunctions:
     """The same from the matrix itself, as sums of Gaussians around all points."""
     K = _kernel(Z, Z)
     constant, slope = _fit(lambda values: K @ (mass * values.T).T, Z, linear)
@@ -127,7 +127,7 @@ def _exact(
     few = len(sigma) if most is None else most
     kept = (U / np.maximum(sigma, _TINY))[:, sigma > cut * sigma[0]][:, :few]
     blocks = [constant[:, None] * kept, *(b[:, None] * kept for b in slope.T)]
-    return Functions(width, Z, np.vstack(blocks), sigma)
+    return SmootherFunctions(width, Z, np.vstack(blocks), sigma)
 
 
 def _kernel(Z: Array, pivots: Array) -> Array:

@@ -133,7 +133,7 @@ def conformal_map(
     p = svec(R @ R.T)
     R = R * _signs(U @ R)
     scales, size = _scales(U @ R, pairs)
-    return Conformal(
+    return ConformalMap(
         center,
         np.pad(whiten @ R * size, ((0, 0), (0, n_components - R.shape[1]))),
         np.pad(fractions, (0, Y.shape[1] - len(fractions))),

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 from sklearn.utils import check_array
 
-from manifoldry.nonredundant.baselines.weights import degrees, kernel_rows
 from manifoldry.util.checks import check_count, check_nonnegative
-from manifoldry.util.typing import Array, IntArray
+from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     check_non_negative,
     check_square,
@@ -59,7 +58,7 @@ def regression_errors(embedding: Any, *, n_rows: int = 2000, n_distances: int = 
         if not Y[:, k].any():
             errors[k] = 0.0
         elif before.shape[1]:
-            errors[k] = _left_out_error(before, Y[:, k], n_rows, n_distances)
+            errors[k] = _leave_one_out_error(before, Y[:, k], n_rows, n_distances)
     return errors
 
 
@@ -123,7 +122,7 @@ def select_independent(
     *,
     dimension: int | None = None,
     zeta: float = 0.01,
-    most_sets: int = 1000,
+    max_sets: int = 1000,
     n_rows: int = 2000,
 ) -> IntArray:
     """Choose coordinates whose gradients span the tangent spaces (Chen and Meilă 2019).
@@ -152,7 +151,7 @@ def select_independent(
         Dimension of the manifold, by default `n_components`, which has to be at least that.
     zeta : float, default=0.01
         Price of roughness.
-    most_sets : int, default=1000
+    max_sets : int, default=1000
         All sets are tried where they are at most so many; otherwise coordinates are added one at a
         time.
     n_rows : int, default=2000
@@ -190,7 +189,7 @@ def select_independent(
     Y = standardized(Y)
     cost = zeta * _roughness(Y, W)
     bases = _tangents(Y, W, dimension, check_count("n_rows", n_rows))
-    if comb(Y.shape[1] - 1, count - 1) <= check_count("most_sets", most_sets, minimum=0):
+    if comb(Y.shape[1] - 1, count - 1) <= check_count("max_sets", max_sets, minimum=0):
         sets = [[0, *rest] for rest in combinations(range(1, Y.shape[1]), count - 1)]
         return np.array(_best(sets, bases, cost))
     chosen = [0]
@@ -224,10 +223,25 @@ def standardized(Y: Array) -> Array:
     return (Y - Y.mean(axis=0)) / spread
 
 
+def kernel_rows(Z: Array, rows: Any, width: float, without_self: bool = False) -> Array:
+    """Weights exp(−d²/width²) of all points at Z[rows], each row summing to one."""
+    D2 = cdist(Z[rows], Z, "sqeuclidean")
+    if without_self:
+        D2[np.arange(len(D2)), rows] = np.inf
+    D2 -= D2.min(axis=1, keepdims=True)  # the nearest gets 1: never 0/0, however far it is
+    w = np.exp(-D2 / width**2)
+    return np.asarray(w / w.sum(axis=1, keepdims=True))
+
+
+def degrees(W: Matrix) -> Array:
+    """Sum of every row."""
+    return np.asarray(W.sum(axis=1)).ravel()
+
+
 # Regression on earlier coordinates
 
 
-def _left_out_error(Z: Array, f: Array, n_rows: int, n_distances: int) -> float:
+def _leave_one_out_error(Z: Array, f: Array, n_rows: int, n_distances: int) -> float:
     """Root mean squared error of a local linear regression of f on Z, every point left out."""
     rows = spread_rows(len(Z), check_count("n_rows", n_rows))
     width = _median_distance(Z, n_distances) / 3

@@ -6,8 +6,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array
 
-from manifoldry.nonredundant.baselines.selection import standardized
-from manifoldry.nonredundant.baselines.weights import kernel_rows
+from manifoldry.nonredundant.baselines.selection import kernel_rows, standardized
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks

@@ -5,17 +5,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils import check_array
 
+from manifoldry.affinity.gaussian import local_weights
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.extension.regression import gaussian_weights
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.neighbors.graph import resolve_neighbors
+from manifoldry.neighbors.graph import NeighborGraph, resolve_neighbors
 from manifoldry.neighbors.neighborhoods import gathered
-from manifoldry.nonredundant.baselines.selection import standardized
-from manifoldry.nonredundant.baselines.weights import graph_weights
+from manifoldry.nonredundant.baselines.selection import degrees, standardized
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
+from manifoldry.spectral.posed import coupled_components
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
@@ -108,7 +110,7 @@ def advection(
         )
     F = np.empty((len(X), 0))
     while True:
-        W, n_components = graph_weights(X, k)
+        W, n_components = _graph_weights(X, k)
         if n_components > 1:
             return Advection(F, X, n_components)
         f = LaplacianEigenmaps(1, affinity="precomputed").fit_transform(W)[:, 0]
@@ -129,14 +131,20 @@ def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
     return dimension
 
 
+def _graph_weights(X: Array, k: int) -> tuple[sparse.csr_array, int]:
+    """Weights of the neighbor graph, and the number of components they leave."""
+    W = local_weights(NeighborGraph.build(X, k))
+    return W, int(coupled_components(sparse.diags_array(degrees(W)) - W).max()) + 1
+
+
 def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Array:
     """Move all points along the manifold to where f is zero."""
-    field = _Field(X, f, choose_index(X), min(2 * k, len(X)), dimension)
-    longest = float(np.median(field.index.nearest(X, 2)[1][:, 1])) / 2
+    function = _Function(X, f, choose_index(X), min(2 * k, len(X)), dimension)
+    max_length = float(np.median(function.index.nearest(X, 2)[1][:, 1])) / 2
     Y, moving = X.copy(), np.arange(len(X))
     for _ in range(max_steps):
-        blocks = row_blocks(len(moving), 3 * field.k * X.shape[1])
-        parts = [field.step(Y[moving[block]], longest) for block in blocks]
+        blocks = row_blocks(len(moving), 3 * function.k * X.shape[1])
+        parts = [function.step(Y[moving[block]], max_length) for block in blocks]
         Y[moving] = np.concatenate([moved for moved, _ in parts])
         moving = moving[~np.concatenate([arrived for _, arrived in parts])]
         if len(moving) == 0:
@@ -149,17 +157,17 @@ def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Arr
     return Y
 
 
-class _Chart(NamedTuple):
+class _TangentPlanes(NamedTuple):
     """Tangent planes at some points, and a linear function on each."""
 
     middle: Array  # (n, n_features)
     axes: Array  # (n, dimension, n_features), orthonormal
-    level: Array  # (n,), the function in the middle
+    value: Array  # (n,), the function in the middle
     gradient: Array  # (n, dimension), along the axes
 
 
 @dataclass(frozen=True, eq=False)
-class _Field:
+class _Function:
     """A function on the original points, continued between them by local linear regression."""
 
     X: Array
@@ -170,19 +178,20 @@ class _Field:
     arrived: float = 0.02  # standard deviations of f that count as none
     flat: float = 1e-6  # fraction of the largest extent below which neighbors have none
 
-    def step(self, Y: Array, longest: float) -> tuple[Array, NDArray[np.bool_]]:
-        """Points after a step towards f = 0, cut to `longest`, and which of them need no other."""
-        chart = self.chart(Y)
-        place = np.einsum("ndj,nj->nd", chart.axes, Y - chart.middle)  # off the plane is forgotten
-        value = chart.level + (place * chart.gradient).sum(axis=1)
-        slope = np.linalg.norm(chart.gradient, axis=1)
-        steep = np.where(slope > 0, slope, np.inf)
-        length = np.clip(-value / steep, -longest, longest)
-        place += chart.gradient * (length / steep)[:, None]
-        arrived = (np.abs(value) <= self.arrived) | (slope == 0)
-        return chart.middle + np.einsum("ndj,nd->nj", chart.axes, place), arrived
+    def step(self, Y: Array, max_length: float) -> tuple[Array, NDArray[np.bool_]]:
+        """Points after a step towards f = 0, cut to `max_length`, and which of them need no other."""
+        planes = self.planes(Y)
+        # Projected onto the tangent plane.
+        position = np.einsum("ndj,nj->nd", planes.axes, Y - planes.middle)
+        value = planes.value + (position * planes.gradient).sum(axis=1)
+        norm = np.linalg.norm(planes.gradient, axis=1)
+        divisor = np.where(norm > 0, norm, np.inf)
+        length = np.clip(-value / divisor, -max_length, max_length)
+        position += planes.gradient * (length / divisor)[:, None]
+        arrived = (np.abs(value) <= self.arrived) | (norm == 0)
+        return planes.middle + np.einsum("ndj,nd->nj", planes.axes, position), arrived
 
-    def chart(self, Y: Array) -> _Chart:
+    def planes(self, Y: Array) -> _TangentPlanes:
         """The manifold and the function around Y, by weighted principal axes and least squares.
 
         Weights fade with the distance: in sharp neighborhoods the gradient jumps, paths merge, and
@@ -191,9 +200,11 @@ class _Field:
         members, distances = self.index.nearest(Y, self.k)
         w = gaussian_weights(distances, distances[:, -1] / 2)
         X, f = gathered(self.X, members), self.f[members]
-        middle, level = np.einsum("nk,nkj->nj", w, X), (w * f).sum(axis=1)
+        middle, value = np.einsum("nk,nkj->nj", w, X), (w * f).sum(axis=1)
         root = np.sqrt(w)
         U, S, axes = np.linalg.svd(root[:, :, None] * (X - middle[:, None]), full_matrices=False)
         extent = np.where(self.flat * S[:, :1] < S, S, np.inf)  # no slope where there is no extent
-        gradient = np.einsum("nkd,nk->nd", U, root * (f - level[:, None])) / extent
-        return _Chart(middle, axes[:, : self.dimension], level, gradient[:, : self.dimension])
+        gradient = np.einsum("nkd,nk->nd", U, root * (f - value[:, None])) / extent
+        return _TangentPlanes(
+            middle, axes[:, : self.dimension], value, gradient[:, : self.dimension]
+        )
