@@ -18,28 +18,28 @@ FLOORS = ("violation <= 0.01", "net >= 0.99")
 def program(n, **options):
     """A roll with its edges, a bound of the variance, and what the violation of edges can earn.
 
-    The bound holds whoever found the tensions behind it: an eigenvalue, taken here, proves it.
+    The bound holds for any multipliers: an eigenvalue, computed here, proves it.
     """
     import numpy as np
 
     from manifoldry.datasets import make_swiss_roll
 
     X, _ = make_swiss_roll(n, turns=TURNS, random_state=0)
-    ends, tension = _proof(X, options)
+    ends, u = _proof(X, options)
     squares = ((X[ends[:, 0]] - X[ends[:, 1]]) ** 2).sum(axis=1)
     low, high = limits(options)
     L = np.zeros((n, n))
-    np.add.at(L, (ends[:, [0, 1, 0, 1]], ends[:, [0, 1, 1, 0]]), np.outer(tension, [1, 1, -1, -1]))
-    tension = tension / np.linalg.eigvalsh(L + tension.sum() / n)[0]  # constants put out of the way
-    most = np.where(tension > 0, high, low if np.isfinite(low) else 0.0)
-    bound = (tension * squares * most).sum()
-    price = np.abs(tension) * squares / bound
+    np.add.at(L, (ends[:, [0, 1, 0, 1]], ends[:, [0, 1, 1, 0]]), np.outer(u, [1, 1, -1, -1]))
+    u = u / np.linalg.eigvalsh(L + u.sum() / n)[0]  # constants shifted
+    most = np.where(u > 0, high, low if np.isfinite(low) else 0.0)
+    bound = (u * squares * most).sum()
+    price = np.abs(u) * squares / bound
     return {"X": X, "ends": ends, "squares": squares, "_bound": [bound], "_price": price,
             "_limits": [low, high]}  # fmt: skip
 
 
 def _proof(X, options):
-    """Edges, and the tensions that prove best how little more variance is possible."""
+    """Edges, and the multipliers with the lowest bound on the variance."""
     from unittest.mock import patch
 
     import numpy as np

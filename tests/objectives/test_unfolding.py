@@ -1,4 +1,4 @@
-"""The augmented Lagrangian of unfolding: its gradient, its springs, its curvature."""
+"""The augmented Lagrangian of unfolding: its gradient, its multipliers, its curvature."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ ENDS = np.argwhere(np.triu(RNG.uniform(size=(N, N)) < 0.4, 1))
 INTERVALS = {"equal": (0.0, 0.0), "interval": (-0.05, 0.04), "at_most": (-np.inf, 0.02)}
 
 
-def posed(interval=(0.0, 0.0), slack=0.0, pieces=1, multiplicity=None, landmarks=False):
-    piece = np.arange(N) % pieces
-    within = piece[ENDS[:, 0]] == piece[ENDS[:, 1]]
+def posed(interval=(0.0, 0.0), slack=0.0, components=1, multiplicity=None, landmarks=False):
+    component = np.arange(N) % components
+    within = component[ENDS[:, 0]] == component[ENDS[:, 1]]
     ends = ENDS[within]
     lengths = np.random.default_rng(1).uniform(0.5, 2.0, len(ends))
     edges = EdgeLengths(ends, lengths**2, N)
     whole = FreeUnfolding(
-        edges, interval, slack, np.ones(N) if multiplicity is None else multiplicity, piece
+        edges, interval, slack, np.ones(N) if multiplicity is None else multiplicity, component
     )
     if not landmarks:
         return whole
@@ -38,8 +38,8 @@ def objective(problem, penalty=30.0):
 @pytest.mark.parametrize("slack", [0.0, 0.1])
 @pytest.mark.parametrize(
     "more",
-    [{}, {"multiplicity": RNG.integers(1, 4, N) * 1.0}, {"pieces": 2}, {"landmarks": True}],
-    ids=["plain", "masses", "pieces", "landmarks"],
+    [{}, {"multiplicity": RNG.integers(1, 4, N) * 1.0}, {"components": 2}, {"landmarks": True}],
+    ids=["plain", "multiplicities", "components", "landmarks"],
 )
 def test_gradient(interval, slack, more):
     problem = posed(INTERVALS[interval], slack, **more)
@@ -56,7 +56,7 @@ def test_gradient(interval, slack, more):
 
 @pytest.mark.parametrize("interval", INTERVALS)
 @pytest.mark.parametrize("slack", [0.0, 0.1])
-def test_a_updated_multiplier_maximizes_its_term(interval, slack):
+def test_an_updated_multiplier_maximizes_its_term(interval, slack):
     """The formula in the documentation, by search over a grid of multipliers."""
     problem = posed(INTERVALS[interval], slack)
     low, high = problem.interval
@@ -71,7 +71,7 @@ def test_a_updated_multiplier_maximizes_its_term(interval, slack):
         assert f.updated_multipliers(c)[chosen] == pytest.approx(u[cost.argmax()], abs=1e-3)
 
 
-def test_edges_that_may_shrink_never_push():
+def test_multipliers_of_edges_that_may_shrink_are_nonnegative():
     f = objective(posed(INTERVALS["at_most"]))
     assert (
         f.updated_multipliers(np.random.default_rng(7).uniform(-1, 1, len(f.multipliers))) >= 0
@@ -79,20 +79,20 @@ def test_edges_that_may_shrink_never_push():
 
 
 def test_constants_do_not_matter():
-    f = objective(posed(pieces=2))
+    f = objective(posed(components=2))
     R = np.random.default_rng(8).standard_normal((N, 2))
     moved = R + np.array([[1.0, -2.0], [3.0, 0.5]])[np.arange(N) % 2]
     assert f.value(moved) == pytest.approx(f.value(R), rel=1e-12)
     np.testing.assert_allclose(f.value_and_gradient(moved)[1], f.value_and_gradient(R)[1])
 
 
-def test_diagonal_curvature_is_that_of_springs_that_pull():
+def test_diagonal_curvature_is_that_of_positive_terms():
     """The diagonal of the Hessian without the terms that would lower it."""
     problem = posed(INTERVALS["interval"], 0.1)
     f = objective(problem)
     R = np.random.default_rng(9).standard_normal((N, 2))
 
-    def springs(r):  # without the variance, whose curvature is negative
+    def terms(r):  # of the edges, without the variance, whose curvature is negative
         r = r.reshape(R.shape)
         c = problem.changes(r)
         u = f.updated_multipliers(c)
@@ -106,11 +106,11 @@ def test_diagonal_curvature_is_that_of_springs_that_pull():
     def slope(r, i):
         step = np.zeros(r.size)
         step[i] = 1e-4
-        return (springs(r.ravel() + step) - springs(r.ravel() - step)) / 2e-4
+        return (terms(r.ravel() + step) - terms(r.ravel() - step)) / 2e-4
 
     steps = problem.edge_vectors(R)
     u = f.updated_multipliers(problem.changes(R))
-    pushed = (np.minimum(u, 0.0) / problem.edges.scales)[:, None] * np.ones_like(steps)
+    negative = (np.minimum(u, 0.0) / problem.edges.scales)[:, None] * np.ones_like(steps)
     expected = np.array([approx_fprime(R.ravel(), slope, 1e-4, i)[i] for i in range(R.size)])
-    expected = expected.reshape(R.shape) - 2 * (abs(problem.edges.incidence).T @ pushed)
+    expected = expected.reshape(R.shape) - 2 * (abs(problem.edges.incidence).T @ negative)
     np.testing.assert_allclose(f.diagonal_curvature(R), expected, rtol=1e-2)

@@ -1,4 +1,4 @@
-"""Which pairs keep their distance, places that points share, and sums along edges."""
+"""Constrained pairs, distinct points, and sums along edges."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ class TestPairs:
         assert np.array_equal(given.ends, expected.ends)
         np.testing.assert_allclose(given.squares, expected.squares, rtol=1e-12)
 
-    def test_a_sparse_graph_knows_no_cliques(self):
+    def test_a_sparse_graph_has_no_clique_distances(self):
         D = sparse.csr_array(NeighborGraph.build(X, 4).matrix())
         graph = NeighborGraph.build(D, 4, metric="precomputed")
         assert not has_clique_distances(graph, None)
@@ -69,7 +69,7 @@ class TestPairs:
 class TestDistinctPoints:
     TWICE = np.vstack([X, X[:5], X[:2]])
 
-    def test_copies_share_one(self):
+    def test_duplicates_are_merged(self):
         _, points, edges = edges_of(self.TWICE, k=6)
         assert len(points.multiplicity) == edges.n == 40
         assert np.array_equal(points.first, np.arange(40))

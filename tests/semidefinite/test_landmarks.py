@@ -1,4 +1,4 @@
-"""Unfolding by landmarks: what they can express, and how near to the whole they come."""
+"""Unfolding with landmarks: the maps they represent, and the agreement with the full problem."""
 
 import numpy as np
 import pytest
@@ -24,20 +24,20 @@ def posed(X, k=8, slack=0.0):
 FLAT = np.random.default_rng(0).uniform(size=(90, 2))
 
 
-class TestMeans:
+class TestInterpolation:
     def test_weights_sum_to_one(self):
         Q = landmark_interpolation(FLAT, posed(FLAT), 12, np.random.default_rng(0))
         assert Q.shape == (90, 12)
         np.testing.assert_allclose(Q.sum(axis=1), 1.0, atol=1e-6)
 
-    def test_landmarks_are_themselves(self):
+    def test_landmarks_are_interpolated_exactly(self):
         Q = landmark_interpolation(FLAT, posed(FLAT), 12, np.random.default_rng(0))
         own = [np.flatnonzero((np.eye(12)[i] == Q).all(axis=1)) for i in range(12)]
         assert all(len(rows) == 1 for rows in own)
         landmarks = FLAT[np.concatenate(own)]
         assert cdist(landmarks, landmarks)[np.triu_indices(12, 1)].min() > 0.1  # spread evenly
 
-    def test_a_flat_sheet_is_a_mean_of_its_landmarks(self):
+    def test_a_flat_sheet_is_interpolated(self):
         """Affine functions cost LLE nothing but its ridge."""
         Q = landmark_interpolation(FLAT, posed(FLAT), 12, np.random.default_rng(0))
         best = np.linalg.lstsq(Q, FLAT, rcond=None)[0]
@@ -48,7 +48,7 @@ class TestMeans:
         assert np.array_equal(np.sort(Q, axis=1)[:, -1], np.ones(90))
         assert np.array_equal(Q.sum(axis=0), np.ones(90))
 
-    def test_every_component_has_some(self):
+    def test_every_component_has_landmarks(self):
         X = np.vstack([FLAT, FLAT[:8] + 50.0])
         Q = landmark_interpolation(X, posed(X, k=5), 20, np.random.default_rng(0))
         elsewhere = np.abs(Q[:90]).max(axis=0) == 0
@@ -58,7 +58,7 @@ class TestMeans:
 
 @pytest.fixture(scope="class")
 def parts(request):
-    """The whole problem, some of its edges, and the problem in landmarks that keeps those."""
+    """The full problem, some of its edges, and the landmark problem with those constraints."""
     cls = request.cls
     cls.whole = posed(FLAT)
     Q = landmark_interpolation(FLAT, cls.whole, 15, np.random.default_rng(0))
@@ -69,7 +69,7 @@ def parts(request):
 
 @pytest.mark.usefixtures("parts")
 class TestProblem:
-    def test_it_is_the_whole_at_the_map_it_makes(self):
+    def test_it_agrees_with_the_full_problem(self):
         Y = self.problem.map(self.R)
         assert np.abs(Y.mean(axis=0)).max() < 1e-12
         assert self.problem.variance(self.R) == pytest.approx(self.whole.variance(Y))
@@ -77,18 +77,18 @@ class TestProblem:
             self.problem.changes(self.R), self.whole.changes(Y)[self.rows], atol=1e-9
         )
 
-    def test_moving_edges_is_equally_hard_everywhere(self):
+    def test_functions_are_orthonormal_in_laplacian_energy(self):
         edges = self.whole.edges
         F = self.problem.functions
         energy = F.T @ (edges.laplacian(1 / edges.scales) @ F)
         np.testing.assert_allclose(energy, np.eye(self.problem.n), atol=1e-6)
 
-    def test_nearest_mixture(self):
+    def test_nearest_combination(self):
         Y = self.problem.map(self.R)
         np.testing.assert_allclose(self.problem.variables(Y), self.R, atol=1e-8)
 
     def test_lowest_eigenvalues(self):
-        """Of the Laplacian, over mixtures only: none is below that of the whole."""
+        """Restricted to combinations, no eigenvalue is below that of the full Laplacian."""
         w = np.random.default_rng(2).uniform(size=self.problem.edges.count)
         found = self.problem.smallest_eigenpairs(w, 4, np.random.default_rng(0))
         L = self.problem.edges.laplacian(w)
@@ -101,7 +101,7 @@ class TestProblem:
 class TestEstimator:
     X, coordinates = make_swiss_roll(300, height=10, random_state=0)
 
-    def test_near_to_the_whole_solution(self):
+    def test_near_to_the_full_solution(self):
         full, few = MVU().fit(self.X), MVU(n_landmarks=40).fit(self.X)
         assert few.converged_
         assert few.gap_ <= 0.01
@@ -111,7 +111,7 @@ class TestEstimator:
         assert few.multipliers_.shape == (len(few.edges_),)
 
     def test_without_slack_all_edges_are_kept(self):
-        """Not only those that were sampled at first."""
+        """Including those that were not sampled at first."""
         model = MVU(n_landmarks=30, slack=0.0, constraint="at_most").fit(self.X)
         assert model.converged_
         full = MVU(constraint="at_most").fit(self.X)
@@ -129,7 +129,7 @@ class TestEstimator:
         assert np.array_equal(model.component_labels_, np.repeat([0, 1], [100, 60]))
         assert np.isfinite(model.embedding_).all()
 
-    def test_copies(self):
+    def test_duplicates(self):
         X = np.vstack([self.X[:100], self.X[:30]])
         model = MVU(n_landmarks=40).fit(X)
         assert np.array_equal(model.embedding_[:30], model.embedding_[100:])
@@ -144,8 +144,8 @@ class TestEstimator:
         assert not np.array_equal(one, two)
 
 
-def test_every_component_has_landmarks_enough():
-    """So that a small one is no point, and no line."""
+def test_every_component_has_enough_landmarks():
+    """So that a small component does not collapse to a point or a line."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 3)), rng.normal(size=(20, 3)) + 50])
     with pytest.warns(DisconnectedGraphWarning):
@@ -154,10 +154,10 @@ def test_every_component_has_landmarks_enough():
         assert np.ptp(model.embedding_[model.component_labels_ == component], axis=0).min() > 0.1
 
 
-def test_what_is_said_of_lengths():
+def test_status_of_lengths():
     X = make_swiss_roll(120, height=8, random_state=0).X
-    assert MVU(n_landmarks=30).fit(X).status_.startswith("lengths are within what slack grants")
-    assert MVU(constraint="at_most").fit(X).status_.startswith("no length is exceeded")
+    assert MVU(n_landmarks=30).fit(X).status_.startswith("lengths are within the slack")
+    assert MVU(constraint="at_most").fit(X).status_.startswith("no edge is too long")
     with pytest.warns(ConvergenceWarning):
         few = MVU(n_landmarks=3, slack=0).fit(X)
-    assert "landmarks can express" in few.status_
+    assert "landmarks can represent" in few.status_

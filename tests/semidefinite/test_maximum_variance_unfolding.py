@@ -23,7 +23,7 @@ def cloud(n=24, seed=0):
 
 
 def optimum(model, X):
-    """Largest variance, less what slack costs, by a conic solver; the matrix of inner products."""
+    """Largest variance minus the cost of slack, and the Gram matrix, by a conic solver."""
     n, (i, j) = len(X), model.edges_.T
     squares = cdist(X, X)[i, j] ** 2
     K = cvxpy.Variable((n, n), PSD=True)
@@ -90,8 +90,8 @@ class TestOptimum:
         expected = vectors[:, :-3:-1] * np.sqrt(values[:-3:-1])
         assert procrustes(model.embedding_, expected, "rigid").error < 0.02
 
-    def test_copies_weigh_more(self):
-        """As the solution for places of their multiplicity; by a conic solver on all rows."""
+    def test_duplicates_weigh_more(self):
+        """The solution is that of a conic solver with multiplicities as weights."""
         X = np.vstack([cloud(18), cloud(18)[:5]])
         model = MVU(n_neighbors=8).fit(X)
         assert np.array_equal(model.embedding_[:5], model.embedding_[18:])
@@ -163,7 +163,7 @@ class TestKnownMaps:
         np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), radius, rtol=0.02)
 
     def test_multipliers_of_a_chain(self):
-        """What an edge holds together is all on its one side, times all on the other."""
+        """The multiplier of an edge is the product of the numbers of points on its two sides."""
         n = 12
         X = np.column_stack([np.arange(n) * 1.0, np.zeros(n)])
         model = MVU(1, radius=1.1, cliques=False, tolerance=0.0, gap_tol=1e-4, tol=1e-5).fit(X)
@@ -197,7 +197,7 @@ class TestKnownMaps:
     def test_short_circuits(self):
         """A point half-way between two layers of a roll joins them.
 
-        That shows in the multipliers of the edges between layers, and they give way to slack.
+        The edges between layers have the largest multipliers, and lengthen under slack.
         """
         X, coordinates = make_swiss_roll(250, height=8, random_state=0)
         inner = np.argmin(np.hypot(X[:, 0], X[:, 2]) + np.abs(X[:, 1] - np.median(X[:, 1])))
@@ -243,7 +243,7 @@ class TestSearch:
         assert error < 0.01
 
     @pytest.mark.parametrize("steps", [1, 3, 40])
-    def test_too_few_steps_are_told(self, steps):
+    def test_too_few_steps_are_reported(self, steps):
         message = rf"did not converge: max_iter={steps} steps were taken.*raise .*max_iter"
         with pytest.warns(ConvergenceWarning, match=message):
             model = MVU(max_iter=steps).fit(self.X)
@@ -262,12 +262,12 @@ class TestSearch:
         assert (np.diff(model.rounds_["steps"]) > 0).all()
         assert model.rounds_["variance"][-1] == pytest.approx(model.variance_, rel=1e-9)
 
-    def test_a_gap_too_narrow_is_told(self):
+    def test_an_unreachable_gap_is_reported(self):
         with pytest.warns(ConvergenceWarning, match=r"proved only to be within .* not gap_tol=0"):
             model = MVU(gap_tol=1e-12, tolerance=0.01).fit(self.X)
         assert np.isfinite(model.gap_)
 
-    def test_lengths_that_no_map_keeps_are_told(self):
+    def test_lengths_that_no_map_keeps_are_reported(self):
         """A triangle with sides 1, 1 and 3; and paths along streets are no straight lines."""
         D = np.array([[0, 1, 3], [1, 0, 1], [3, 1, 0.0]])
         for options, data in (
@@ -366,7 +366,7 @@ class TestLayout:
         assert model.variance_ == pytest.approx(alone.variance_, rel=0.01)
         assert np.isfinite(model.transform(self.X[:5] + 0.1)).all()
 
-    def test_all_rows_of_the_largest_in_one_place(self):
+    def test_all_rows_of_the_largest_coincide(self):
         rng = np.random.default_rng(0)
         X = np.vstack([np.zeros((20, 3)), 100 + rng.standard_normal((10, 3))])
         with pytest.warns(DisconnectedGraphWarning):

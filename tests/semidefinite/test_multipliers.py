@@ -1,4 +1,4 @@
-"""The method of multipliers: optimality of what it ends with, rounds, interrupts, no solution."""
+"""The method of multipliers: optimality, rounds, interrupts, infeasible lengths."""
 
 from functools import cache
 
@@ -37,7 +37,7 @@ def solved(posed, method=None, start=POINTS, **options):
         problem(slack=0.05),
         problem(multiplicity=RNG.integers(1, 4, N) * 1.0),
     ],
-    ids=["interval", "at most", "slack", "masses"],
+    ids=["interval", "at most", "slack", "multiplicities"],
 )
 def test_optimality(posed):
     """The conditions of Karush, Kuhn and Tucker, each to a stated tolerance."""
@@ -46,9 +46,9 @@ def test_optimality(posed):
     edges = posed.edges
     changes, u = posed.changes(found.R), found.multipliers
     low, high = posed.interval
-    # primal: lengths are kept, but for what slack and multipliers grant
+    # primal: lengths are kept, up to slack·multiplier
     assert posed.excess(changes, u).max() <= 1e-3
-    # complementary: multipliers only at an end of the interval
+    # complementary: multipliers are nonzero only at an end of the interval
     assert (u[changes < high - 1e-3] <= 1e-2).all()
     assert (u[changes > low + 1e-3] >= -1e-2).all()
     # stationary: forces at every point balance the spread of the variance
@@ -56,7 +56,7 @@ def test_optimality(posed):
     forces = variance_per_edge * (edges.laplacian(u / edges.scales) @ found.map)
     spread = posed.multiplicity[:, None] * found.map
     assert np.linalg.norm(forces - spread) <= 0.05 * np.linalg.norm(spread)
-    # dual: no variance beyond what is proved
+    # dual: the gap is closed
     assert -1e-3 <= found.gap <= 1e-3
     assert found.variance == pytest.approx(posed.variance(found.R))
 
@@ -79,8 +79,8 @@ def test_starts(start):
     assert found.variance == pytest.approx(reference().variance, rel=0.01)
 
 
-def test_it_goes_on():
-    """From multipliers and rounds of a search before, on another set of edges."""
+def test_it_continues_from_a_result():
+    """With the multipliers and rounds of an earlier result."""
     first = solved(problem(), max_iter=150)
     assert not first.converged
     assert first.steps == 150
@@ -91,24 +91,24 @@ def test_it_goes_on():
     assert second.steps <= method.max_iter
 
 
-def test_rounds_are_announced():
-    told, steps = [], []
+def test_on_round_is_called_before_every_round():
+    calls, steps = [], []
     posed = problem()
     found = MethodOfMultipliers().solve(
         posed,
         POINTS,
         np.random.default_rng(0),
         watch=lambda iterate: steps.append(iterate.step.iteration),
-        on_round=lambda *what: told.append(what),
+        on_round=lambda *arguments: calls.append(arguments),
     )
-    assert [penalty for _, _, penalty in told] == [r.penalty for r in found.rounds]
-    assert [last for _, last, _ in told] == [None, *found.rounds[:-1]]
-    assert all(which is posed for which, _, _ in told)
+    assert [penalty for _, _, penalty in calls] == [r.penalty for r in found.rounds]
+    assert [last for _, last, _ in calls] == [None, *found.rounds[:-1]]
+    assert all(which is posed for which, _, _ in calls)
     assert steps.count(0) == len(found.rounds)
     assert sum(step > 0 for step in steps) == found.steps
 
 
-def test_interrupts_keep_what_there_is():
+def test_interrupts_keep_the_best_map():
     def watch(iterate):
         if iterate.step.iteration == 7:
             raise KeyboardInterrupt
@@ -123,12 +123,12 @@ def test_interrupts_keep_what_there_is():
 
 
 def test_lengths_that_contradict_each_other():
-    """One edge far longer than any way around it."""
+    """One edge is far longer than any path around it."""
     squares = SQUARES.copy()
     squares[0] = 10_000.0
     found = solved(problem(squares=squares))
     assert not found.converged
-    assert found.status == "multipliers prove that no map keeps these lengths"
+    assert found.status == "the Lagrange multipliers prove that no map keeps these lengths"
     assert found.steps < 2000
     soft = solved(problem(slack=0.01, squares=squares))
     assert soft.converged
@@ -136,8 +136,8 @@ def test_lengths_that_contradict_each_other():
     assert shrunk.converged
 
 
-def test_the_number_of_coordinates_follows():
-    """From a line to all that it takes, and no more than are in use."""
+def test_the_number_of_coordinates_adapts():
+    """From one to as many as are needed, and no more than are in use."""
     found = solved(problem(), start=np.arange(N)[:, None] * 1.0)
     ranks = [r.rank for r in found.rounds]
     spectrum = np.linalg.eigvalsh(found.map @ found.map.T)[::-1]

@@ -68,7 +68,7 @@ class TestOptimality:
         assert lowest - (along if trace_one else 0.0) >= -1e-8 * size
         assert trace_one or abs(along) <= 1e-8 * size * max(np.trace(P), 1e-3)
 
-    def test_nobody_is_lower(self, kind, m, trace_one):
+    def test_no_feasible_point_is_lower(self, kind, m, trace_one):
         H, c = problem(kind, m, trace_one)
         solution = SemidefiniteQuadratic(H, c, trace_one).solve()
         rng = np.random.default_rng(2)
@@ -142,13 +142,13 @@ class TestOddCases:
 
     @pytest.mark.parametrize("m", [2, 4, 7])
     def test_unbounded(self, m):
-        """A direction that H does not see and c rewards: there is no optimum, and it says so."""
-        U = svec_outer(np.random.default_rng(m).standard_normal((m - 1, m)))
+        """Along a null vector of H that c rewards there is no optimum, which is reported."""
+        U = squares(np.random.default_rng(m).standard_normal((m - 1, m)))
         assert not SemidefiniteQuadratic(U.T @ U, svec(np.eye(m))).solve().converged
         assert SemidefiniteQuadratic(U.T @ U, U.sum(axis=0)).solve().converged
 
     def test_many_optima_give_the_middle(self):
-        """Directions that cost nothing share alike, whatever their number."""
+        """Directions that cost nothing get equal weight, whatever their number."""
         H = np.diag([1.0, 0, 0, 0, 0, 0])  # only the first diagonal entry of three costs
         P = SemidefiniteQuadratic(H, trace_one=True).solve().P
         np.testing.assert_allclose(P, np.diag([0, 0.5, 0.5]), atol=1e-4)
@@ -199,7 +199,7 @@ class TestOddCases:
 
 
 class TestFixedRank:
-    def test_slope(self):
+    def test_jacobian(self):
         H, _ = problem("well", 4, True)
         face = FaceRefinement(H, np.zeros(10), trace_one=True)
         R = np.random.default_rng(6).standard_normal((4, 2))

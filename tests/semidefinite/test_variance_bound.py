@@ -1,4 +1,4 @@
-"""What no map can exceed: weak duality for any multipliers, and none to spare at the optimum."""
+"""Bounds on the variance: weak duality for any multipliers, and tightness at the optimum."""
 
 import numpy as np
 import pytest
@@ -27,17 +27,17 @@ def cycle(n, length=1.0):
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("masses", [False, True])
+@pytest.mark.parametrize("duplicates", [False, True])
 @pytest.mark.parametrize("interval", [(0.0, 0.0), (-0.1, 0.1), (-np.inf, 0.05)])
-def test_it_holds_for_any_multipliers(seed, masses, interval):
+def test_it_holds_for_any_multipliers(seed, duplicates, interval):
     """The points themselves keep all lengths."""
     rng = np.random.default_rng(seed)
-    posed = problem(interval, multiplicity=rng.integers(1, 5, N) * 1.0 if masses else None)
+    posed = problem(interval, multiplicity=rng.integers(1, 5, N) * 1.0 if duplicates else None)
     pull = rng.uniform(0, 1, len(ENDS)) if interval[0] < -1 else rng.normal(1, 0.5, len(ENDS))
     found = VarianceBound.of(posed, pull, 1.0, rng)
     assert np.isfinite(found.value)
     assert found.value >= posed.variance(POINTS)
-    # and it is what the multipliers it returns prove, by all eigenvalues
+    # the returned multipliers prove the bound, by all eigenvalues
     L = posed.edges.laplacian(found.multipliers / posed.edges.scales).toarray()
     root = np.sqrt(posed.multiplicity)
     values, vectors = np.linalg.eigh(L / np.outer(root, root))
@@ -49,21 +49,21 @@ def test_it_holds_for_any_multipliers(seed, masses, interval):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_with_slack_it_bounds_the_variance_less_its_price(seed):
-    """Of any map at all."""
+def test_with_slack_it_bounds_the_variance_minus_its_cost(seed):
+    """For any map."""
     rng = np.random.default_rng(seed)
     posed = problem((-0.01, 0.01), slack=0.1)
     variance_per_edge = 3.0
     bound = VarianceBound.of(posed, rng.normal(1, 0.5, len(ENDS)), variance_per_edge, rng).value
     for size in (0.5, 1.0, 1.1, 2.0):
         R = size * (POINTS + 0.1 * rng.standard_normal(POINTS.shape))
-        price = variance_per_edge * posed.slack_cost(posed.changes(R))
-        assert posed.variance(R) - price <= bound
+        cost = variance_per_edge * posed.slack_cost(posed.changes(R))
+        assert posed.variance(R) - cost <= bound
 
 
 @pytest.mark.parametrize("n", [5, 12, 31])
 def test_it_is_tight_for_a_ring(n):
-    """Equal multipliers hold a regular polygon."""
+    """Equal multipliers are optimal for a regular polygon."""
     posed = cycle(n)
     angle = 2 * np.pi * np.arange(n) / n
     R = np.column_stack([np.cos(angle), np.sin(angle)]) / (2 * np.sin(np.pi / n))
@@ -72,15 +72,15 @@ def test_it_is_tight_for_a_ring(n):
     assert found.value == pytest.approx(posed.variance(R), rel=1e-9)
 
 
-def test_it_scales_out():
-    """Tensions count by their proportions."""
+def test_the_scale_of_multipliers_does_not_matter():
+    """Only ratios of multipliers count."""
     posed, rng = problem(), np.random.default_rng(0)
     one, ten = (VarianceBound.of(posed, np.full(len(ENDS), t), 1.0, rng) for t in (2.0, 20.0))
     assert one.value == pytest.approx(ten.value, rel=1e-9)
 
 
 def test_missing_multipliers_are_added():
-    """An edge that pushes too hard makes an eigenvalue negative, which proves nothing."""
+    """A large negative multiplier makes an eigenvalue negative, so that there is no bound."""
     posed, rng = problem(), np.random.default_rng(0)
     multipliers = np.ones(len(ENDS))
     multipliers[3] = -40.0
@@ -94,6 +94,6 @@ def test_lengths_that_contradict_each_other_have_a_negative_bound():
     """A triangle with sides 1, 1 and 3."""
     edges = EdgeLengths(np.array([[0, 1], [1, 2], [0, 2]]), np.array([1.0, 1.0, 9.0]), 3)
     posed = FreeUnfolding(edges, (0.0, 0.0), 0.0, np.ones(3), np.zeros(3, dtype=np.intp))
-    # Weights 2, 2, −1 hold a path stiff: their Laplacian has a null vector beside constants.
+    # With weights 2, 2, −1 the Laplacian has a null vector that is not constant.
     multipliers = np.array([2.1, 2.1, -1.0]) * posed.edges.scales * 1e3
     assert VarianceBound.of(posed, multipliers, 1.0, np.random.default_rng(0)).value < 0

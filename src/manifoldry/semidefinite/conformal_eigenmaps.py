@@ -31,16 +31,16 @@ _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 
 @shared_docs
 class ConformalEigenmaps(Embedder):
-    """Mix smooth functions of the data into the map that best preserves angles.
+    """Combine smooth functions of the data linearly into the map that best preserves angles.
 
     Minimizes Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighborhood of every
-    point i, itself included: near each point the map z should be similar to the data, at a scale
-    sᵢ ≥ 0 of its own (Sha & Saul 2005). z is linear in ``n_basis`` eigenvectors of another
-    method, and its variance is held. Over maps of any dimension this is a convex problem, whose
-    optimum is found with a proof; the map in ``n_components`` coordinates starts from there. The
-    scales tell where the map shrinks and stretches, the eigenvalues how many coordinates it
-    needs. Use it where LLE or Laplacian eigenmaps show the right shape with distorted angles, and
-    for surfaces that cannot be flattened without stretching, such as a half of a sphere.
+    point i, itself included: near each point the map z should be similar to the data, at a local
+    scale sᵢ ≥ 0 (Sha & Saul 2005). z is a linear function of ``n_basis`` eigenvectors of another
+    method, and its variance is fixed. Over maps of any dimension this is a convex problem, whose
+    optimum is certified; the map in ``n_components`` coordinates starts from there. The scales
+    show where the map shrinks and stretches, the eigenvalues how many coordinates it needs. Use it
+    where LLE or Laplacian eigenmaps show the right shape with distorted angles, and for surfaces
+    that cannot be flattened without stretching, such as a hemisphere.
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class ConformalEigenmaps(Embedder):
 
     radius = None
     _takes_graphs = True
-    # A bridge is no neighborhood, so there is no "join".
+    # "join" is not offered: an edge between components is not a neighborhood.
     _policies: tuple[str, ...] = ("separate", "largest", "error")
-    # Eigenvectors by default.
+    # Default of n_basis.
     _default_basis = 10
 
     def __init__(
@@ -184,7 +184,7 @@ class ConformalEigenmaps(Embedder):
         self._map_points(data, graph, formula, lambda: regression(self.embedding_, data.points))
 
     def _graph(self, data: Input) -> NeighborGraph:
-        if isinstance(data, Points):  # else the basis has single precision
+        if isinstance(data, Points):  # so that the basis is computed in double precision
             data = Points(data.rows.astype(np.float64, copy=False))
         graph = check_even(type(self).__name__, self._neighbor_graph(data))
         self.neighbor_search_ = graph.search
@@ -209,7 +209,7 @@ class ConformalEigenmaps(Embedder):
         """The map of every component, from the pairs of points within it."""
         points: Any = graph.index.points
         members = with_itself(graph)
-        place = np.empty(graph.n_query, dtype=np.intp)  # of points in their component
+        place = np.empty(graph.n_query, dtype=np.intp)  # index of every point in its component
         maps = []
         for number, rows in enumerate(component_rows(labels)):
             place[rows] = np.arange(len(rows))
@@ -222,7 +222,7 @@ class ConformalEigenmaps(Embedder):
         return maps
 
     def _store(self, data: Input, maps: list[ConformalMap]) -> Layout:
-        """Keep the map and what is known of it; where its components lie is returned."""
+        """Store the fitted attributes and return the layout of the components."""
         labels, L = self.component_labels_, self.n_components_
         Y = np.full((len(labels), L), np.nan)
         self.scales_ = np.full(len(Y), np.nan)
@@ -247,13 +247,13 @@ class ConformalEigenmaps(Embedder):
         if rank < self.n_components_:
             warn(
                 f"{self.n_components_ - rank} of n_components={self.n_components_} coordinates are "
-                "zero: angles are preserved best without them. Pass fewer components",
+                "zero, because angles are preserved best without them; pass fewer components",
                 RankWarning,
             )
         if not self.converged_:
             warn(
-                f"the semidefinite problem was solved up to {self.certificate_:.0e} of its "
-                "gradient only; a smaller n_basis may do better",
+                "the semidefinite problem was not solved to full accuracy: its optimality "
+                f"conditions hold up to {self.certificate_:.0e} of the gradient; lower n_basis",
                 ConvergenceWarning,
             )
 
@@ -264,7 +264,7 @@ class ConformalEigenmaps(Embedder):
         return self.n_basis, "n_basis"
 
     def _resolve_basis(self, data: Input) -> int:
-        """How many eigenvectors there are to be."""
+        """The number of eigenvectors to compute."""
         self._check_basis()
         bound = data.n_samples - 1
         wanted = max(self._default_basis, self.n_components_)
@@ -293,12 +293,12 @@ class ConformalEigenmaps(Embedder):
         if basis.needs_dimension or "n_components" not in basis.get_params(deep=False):
             raise TypeError(
                 f"basis={basis!r} has no eigenvectors beyond its n_components; pass 'lle', "
-                "'laplacian' or, say, DiffusionMaps()"
+                "'laplacian' or another spectral estimator, such as DiffusionMaps()"
             )
 
 
 def _labels(basis: Any, n: int) -> IntArray:
-    """The basis's components; methods without a graph have one."""
+    """Component labels of the basis; a method without a graph has one component."""
     if hasattr(basis, "component_labels_"):
         return np.asarray(basis.component_labels_)
     return np.zeros(n, dtype=np.intp)

@@ -1,4 +1,4 @@
-"""The most angle-preserving mixture of given functions on the points of neighborhoods."""
+"""The linear map of given functions that best preserves angles in neighborhoods."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,23 +21,23 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 @dataclass(frozen=True, eq=False)
 class ConformalMap:
-    """A linear map of the given functions, and how well it keeps angles.
+    """A linear map of given functions, and how well it preserves angles.
 
     Parameters
     ----------
     center : array of shape (m,)
         Mean of the functions.
     axes : array of shape (m, n_components)
-        Coordinates are (y − center)·axes, longest first, in units of the data.
+        Coordinates are (y − center)·axes, by decreasing variance, in units of the data.
     fractions : array of shape (m,)
-        Eigenvalues of the optimal P: fractions of coordinates in the variance of its map.
+        Eigenvalues of the optimal P: fractions of the variance along its principal axes.
     scales : array of shape (n,)
-        Length on the map over length in the data near every point; NaN where all neighbors are
-        in one place.
+        Ratio of lengths on the map to lengths in the data near every point; NaN where all neighbors
+        coincide.
     loss : float
-        The objective, for functions that are orthonormal and AᵀA of trace one.
+        The objective, for orthonormal functions and AᵀA of trace one.
     solution : SemidefiniteSolution
-        The optimum over maps of any dimension.
+        Solution of the convex problem, over maps of any dimension.
     """
 
     center: Array
@@ -50,17 +50,16 @@ class ConformalMap:
 
 @dataclass(frozen=True, eq=False)
 class NeighborhoodPairs:
-    """All pairs of points that share a neighborhood, with the squares of their lengths.
+    """All pairs of points in a common neighborhood, with their squared distances.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     members : array of shape (n_samples, k + 1)
-        Who belongs to each neighborhood, the point itself first; negative for those who do not
-        count.
+        Members of each neighborhood, the point itself first; negative entries are ignored.
     budget : int, default=2**20
-        Numbers that are worked on at a time: they stay in the processor's cache.
+        Number of values per block, chosen to fit into the processor's cache.
     """
 
     X: Matrix
@@ -69,13 +68,14 @@ class NeighborhoodPairs:
 
     @cached_property
     def frame(self) -> Frame:
-        """Origin and unit of lengths."""
+        """Origin and unit of the data."""
         return Frame.of(self.X)
 
     def blocks(self, numbers: int) -> Iterator[tuple[slice, Array, Array]]:
-        """Some neighborhoods at a time, their squared lengths (n_block, n_pairs), and units.
+        """Iterate over blocks of neighborhoods: slice, squared lengths (n_block, n_pairs), units.
 
-        Lengths are in units of their own neighborhood; `numbers` are kept of every pair.
+        Lengths are in the unit of their neighborhood. `numbers` is how many values the caller
+        stores per pair, from which the block size follows.
         """
         k = self.members.shape[1]
         per_row = max(k * (k - 1) // 2 * numbers, k * self.X.shape[1])
@@ -87,21 +87,21 @@ class NeighborhoodPairs:
             yield block, _squared_lengths(local, *self._ends) * self._inside(block), unit
 
     def differences(self, Y: Array, block: slice) -> Array:
-        """Steps on a map along all pairs, (n_block, n_pairs, n_functions)."""
+        """Differences of `Y` between the points of every pair, (n_block, n_pairs, n_functions)."""
         local = Y[self._filled[block]]
         a, b = self._ends
-        steps = local[:, a]
-        steps -= local[:, b]
-        return np.asarray(steps * self._inside(block)[:, :, None])
+        differences = local[:, a]
+        differences -= local[:, b]
+        return np.asarray(differences * self._inside(block)[:, :, None])
 
     def _inside(self, block: slice) -> Array:
-        """One for pairs that count, else zero."""
+        """1.0 for pairs of valid members, else 0.0."""
         here, (a, b) = self.members[block] >= 0, self._ends
         return np.asarray((here[:, a] & here[:, b]).astype(float))
 
     @cached_property
     def _filled(self) -> IntArray:
-        """Members, the point itself in the place of those who do not count."""
+        """Members, with ignored entries replaced by the point itself."""
         return np.where(self.members < 0, self.members[:, :1], self.members)
 
     @cached_property
@@ -119,10 +119,10 @@ def conformal_map(
 ) -> ConformalMap:
     """Minimize Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over linear maps z of `Y` and scales s.
 
-    The functions `Y` are made orthonormal first, so that only their span matters, and the trace
-    of P = AᵀA, which is one, is the map's variance. To `refine` is to go on from the leading axes
-    of the optimum among the maps of no more coordinates. A function that spreads less than
-    `least_spread` of another one is left out.
+    The functions `Y` are made orthonormal first, so that only their span matters, and the variance
+    of the map is the trace of P = AᵀA, which is fixed to one. With `refine`, the search continues
+    from the leading axes of the convex optimum among maps of `n_components` coordinates. Singular
+    values of `Y` below `least_spread` times the largest are dropped.
     """
     U, center, whiten = _orthonormal(Y, least_spread)
     Q = conformal_form(U, pairs)
@@ -138,28 +138,28 @@ def conformal_map(
         np.pad(whiten @ R * size, ((0, 0), (0, n_components - R.shape[1]))),
         np.pad(fractions, (0, Y.shape[1] - len(fractions))),
         scales,
-        max(float(p @ Q @ p), 0.0),  # a sum of squares, but for rounding
+        max(float(p @ Q @ p), 0.0),  # nonnegative up to rounding
         solution,
     )
 
 
 def _orthonormal(Y: Array, least_spread: float) -> tuple[Array, Array, Array]:
-    """Orthonormal functions with the span of `Y`, its mean, and the map between them.
+    """Orthonormal functions with the span of centered `Y`, its mean, and the transformation.
 
-    Where a function says nothing beside the others there is one less; one is always left.
+    There are fewer functions if `Y` is rank-deficient, but always at least one.
     """
     center = Y.mean(axis=0)
     unit = power_of_two_scale(Y - center)
     U, size, Vt = np.linalg.svd((Y - center) / unit, full_matrices=False)
     rank = max(int((size > least_spread * size[0]).sum()), 1)
-    size = np.where(size > 0, size, np.inf)[:rank]  # all in one place: the map is a point, too
+    size = np.where(size > 0, size, np.inf)[:rank]  # constant data: all coordinates are zero
     return U[:, :rank] * np.isfinite(size), center, Vt[:rank].T / (size * unit)
 
 
 def _leading(P: Array, k: int, rounding: float = 1e-12) -> tuple[Array, Array]:
-    """Eigenvalues of `P`, and its first k principal axes, their squares summing to one.
+    """Eigenvalues of `P`, and its first k principal axes scaled to Frobenius norm one.
 
-    Eigenvalues sum to one; of those below `rounding` nothing is known, and they are zero.
+    Eigenvalues below `rounding` are set to zero.
     """
     fractions, vectors = np.linalg.eigh(P)
     fractions, vectors = np.where(fractions > rounding, fractions, 0.0)[::-1], vectors[:, ::-1]
@@ -168,14 +168,15 @@ def _leading(P: Array, k: int, rounding: float = 1e-12) -> tuple[Array, Array]:
 
 
 def _signs(Z: Array) -> Array:
-    """Signs of coordinates, as eigenvectors have them."""
+    """Signs that make coordinates deterministic, by the convention for eigenvectors."""
     return np.where((fixed_signs(Z) * Z).sum(axis=0) < 0, -1.0, 1.0)
 
 
 def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
-    """Q with svec(P)ᵀ·Q·svec(P) = the objective at the best scales, P = AᵀA.
+    """Matrix Q with svec(P)ᵀ·Q·svec(P) equal to the objective at the best scales, P = AᵀA.
 
-    Where all neighbors are in one place no scale matters, but they should stay together.
+    Where all neighbors coincide in the data the scale has no effect, but their distances on the map
+    still count.
     """
     numbers = Y.shape[1] * (Y.shape[1] + 1) // 2
     Q = np.zeros((numbers, numbers))
@@ -189,10 +190,10 @@ def conformal_form(Y: Array, pairs: NeighborhoodPairs) -> Array:
 
 
 def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
-    """Lengths on the map over lengths in the data, and the size at which both agree best.
+    """Ratios of lengths on the map to lengths in the data, and the best factor for the map.
 
-    That size times the map minimizes Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs; the scales are
-    those of the map in that size.
+    The factor minimizes Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs; the ratios are those of the
+    map after multiplication by it.
     """
     root = np.full(len(pairs.members), np.nan)
     mixed = own = 0.0
@@ -209,7 +210,7 @@ def _scales(Z: Array, pairs: NeighborhoodPairs) -> tuple[Array, float]:
 
 
 def _squared_lengths(local: Array, a: IntArray, b: IntArray) -> Array:
-    """Squared distances of all pairs (n_block, n_pairs) in neighborhoods about their own point."""
+    """Squared distances (n_block, n_pairs) of all pairs in centered neighborhoods."""
     if local.shape[2] <= local.shape[1]:
         return np.asarray(((local[:, a] - local[:, b]) ** 2).sum(axis=2))
     gram = local @ local.transpose(0, 2, 1)

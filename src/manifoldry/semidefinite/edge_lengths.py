@@ -1,4 +1,4 @@
-"""The lengths that an unfolding has to keep: edges between the places where points are."""
+"""Distinct points, and the edge lengths that maximum variance unfolding keeps."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,19 +15,19 @@ from manifoldry.util.validation import canonical, power_of_two_scale
 
 @dataclass(frozen=True, eq=False)
 class DistinctPoints:
-    """DistinctPoints on a map, numbered from zero, and who is there.
+    """Points of a graph with duplicates merged; distinct points are numbered from zero.
 
     Parameters
     ----------
     index_of_point : array of shape (n_points,)
-        Place of every point; -1 where it is not on the map.
+        Index of the distinct point of every data point; -1 where it is left out.
     """
 
     index_of_point: IntArray
 
     @classmethod
     def of(cls, graph: NeighborGraph, on_map: NDArray[np.bool_]) -> "DistinctPoints":
-        """Points joined by edges of no length share a place; `on_map` says which points count."""
+        """Merge points that edges of length zero connect; points outside `on_map` are left out."""
         joined = graph.matrix((graph.distances == 0).astype(float))
         joined.eliminate_zeros()
         labels = connected_components(joined, directed=False)[1].astype(np.intp)
@@ -37,17 +37,17 @@ class DistinctPoints:
 
     @cached_property
     def first(self) -> IntArray:
-        """First point at every place."""
+        """First data point of every distinct point."""
         indices, first = np.unique(self.index_of_point, return_index=True)
         return np.asarray(first[indices >= 0])
 
     @cached_property
     def multiplicity(self) -> Array:
-        """Number of points at every place."""
+        """Number of data points of every distinct point."""
         return np.bincount(self.index_of_point[self.index_of_point >= 0]).astype(np.float64)
 
     def expand(self, Y: Array) -> Array:
-        """A map of all points from one of the places; NaN where a point is not on it."""
+        """Rows of `Y` repeated for all data points; NaN where a point is left out."""
         out = Y[self.index_of_point]
         out[self.index_of_point < 0] = np.nan
         return out
@@ -55,22 +55,21 @@ class DistinctPoints:
 
 @dataclass(frozen=True, eq=False)
 class EdgeLengths:
-    """Pairs of points, each once, with the distance that a map has to keep.
+    """Pairs of points, each listed once, and the distances that a map has to keep.
 
     Parameters
     ----------
     ends : array of shape (n_edges, 2)
-        The two points.
+        Indices of the two points of every edge.
     squares : array of shape (n_edges,)
-        Their squared distance, in squared units of `unit`.
+        Squared lengths, in units of `unit` squared.
     n : int
         Number of points.
     unit : float
-        Length in which everything here is measured.
+        Unit of length.
     shortest : float, default=0.01
-        Changes of edges shorter than this fraction of the median are counted as if they were that
-        long: nothing is gained from placing points that nearly coincide to a percent of the little
-        between them.
+        Edges shorter than this fraction of the median length are treated as that long when relative
+        changes are computed: the exact distance of points that nearly coincide hardly matters.
 
     Examples
     --------
@@ -94,10 +93,10 @@ class EdgeLengths:
         cliques: bool,
         distances: Array | None = None,
     ) -> "EdgeLengths":
-        """The edges between places of a graph.
+        """The edges of a graph between distinct points.
 
-        With `cliques` also those between any two neighbors of a point; `distances` are all
-        distances, of a graph that was read off them.
+        With `cliques`, also those between any two neighbors of a point. `distances` is the full
+        distance matrix, if the graph was built from one.
         """
         W = sparse.csr_array(graph.matrix(), dtype=np.float64)
         i, j = _pairs(W, cliques)
@@ -116,12 +115,12 @@ class EdgeLengths:
 
     @cached_property
     def scales(self) -> Array:
-        """What a change of a squared length is measured by: that square, if it is not tiny."""
+        """Denominators of relative changes: squared lengths, bounded below by `shortest`."""
         return np.maximum(self.squares, self.shortest**2 * np.median(self.squares))
 
     @cached_property
     def incidence(self) -> sparse.csr_array:
-        """The matrix whose product with a map are the steps along its edges."""
+        """Signed incidence matrix, (n_edges, n), which maps a map to its edge vectors."""
         signs = np.tile([1.0, -1.0], self.count)
         starts = np.arange(0, 2 * self.count + 1, 2)
         return sparse.csr_array((signs, self.ends.ravel(), starts), shape=(self.count, self.n))
@@ -132,13 +131,13 @@ class EdgeLengths:
 
     @cached_property
     def lengths(self) -> sparse.csr_array:
-        """Symmetric matrix of all lengths."""
+        """Symmetric sparse matrix of edge lengths."""
         return self.weights(np.sqrt(self.squares))
 
     def nearest(self, k: int) -> IntArray:
-        """Up to k nearest points along edges of every point, (n, 1 + k), its own self first.
+        """Every point and up to k nearest points along its edges, (n, 1 + k).
 
-        It also fills the places of those that are missing.
+        Rows with fewer than k neighbors are padded with the point itself.
         """
         lengths = self.lengths
         rows = np.repeat(np.arange(self.n), np.diff(lengths.indptr))
@@ -150,48 +149,48 @@ class EdgeLengths:
         return members
 
     def subset(self, rows: IntArray) -> "EdgeLengths":
-        """Some of the edges, changes of which are measured as before."""
+        """A subset of the edges with the same `scales`."""
         few = replace(self, ends=self.ends[rows], squares=self.squares[rows])
         few.__dict__["scales"] = self.scales[rows]
         return few
 
     def edge_vectors(self, R: Array) -> Array:
-        """What leads from the second end of every edge to the first, (n_edges, d)."""
+        """Difference of the first and the second end of every edge on a map, (n_edges, d)."""
         return np.asarray(self.incidence @ R)
 
-    def gather(self, steps: Array) -> Array:
-        """Sum of steps at every point, those that lead to it less those that lead away."""
-        return np.asarray(self._gathering @ steps)
+    def gather(self, vectors: Array) -> Array:
+        """Adjoint of `edge_vectors`: signed sum of edge vectors at every point, (n, d)."""
+        return np.asarray(self._gathering @ vectors)
 
-    def changes(self, steps: Array) -> Array:
-        """Changes of squared lengths, as fractions of them."""
-        return (np.einsum("ed,ed->e", steps, steps) - self.squares) / self.scales
+    def changes(self, vectors: Array) -> Array:
+        """Relative changes of squared lengths, given the edge vectors on a map."""
+        return (np.einsum("ed,ed->e", vectors, vectors) - self.squares) / self.scales
 
     def errors(self, R: Array) -> Array:
-        """Errors of lengths on a map, as fractions of them."""
+        """Relative errors of the lengths on a map."""
         return np.abs(np.sqrt(np.maximum(1 + self.changes(self.edge_vectors(R)), 0.0)) - 1)
 
     def weights(self, values: Array) -> sparse.csr_array:
-        """Symmetric matrix with a value for every edge."""
+        """Symmetric sparse matrix with one value per edge."""
         i, j = self.ends.T
         upper = sparse.coo_array((values, (i, j)), shape=(self.n, self.n))
-        # Short indices: older versions of scipy's graph routines take no others.
+        # 32-bit indices, as graph routines of older scipy versions require.
         return canonical(sparse.csr_array(upper + upper.T))
 
     def laplacian(self, values: Array) -> sparse.csr_array:
-        """Graph Laplacian of a value for every edge; values may be negative."""
+        """Graph Laplacian with edge weights `values`, which may be negative."""
         W = self.weights(values)
         return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
 
 
 def has_clique_distances(graph: NeighborGraph, distances: Array | None) -> bool:
-    """Whether distances between the neighbors of a point can be had."""
+    """Whether distances between any two neighbors of a point are available."""
     none = np.empty(0, dtype=np.intp)
     return distances is not None or graph.index.between(none, none) is not None
 
 
 def _pairs(W: sparse.csr_array, cliques: bool) -> tuple[IntArray, IntArray]:
-    """Joined points, the lower one first: neighbors, or members of a common neighborhood."""
+    """Pairs i < j of neighbors; with `cliques`, of points in a common neighborhood."""
     ones = np.ones(W.nnz, dtype=np.float32)
     A = sparse.csr_array((ones, W.indices, W.indptr), shape=W.shape)
     if cliques:
@@ -204,7 +203,7 @@ def _pairs(W: sparse.csr_array, cliques: bool) -> tuple[IntArray, IntArray]:
 
 
 def _stored_lengths(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:
-    """Lengths of edges, whichever end stores them."""
+    """Lengths of edges that are stored in either direction."""
     both = sparse.csr_array(W.maximum(sparse.csr_array(W.T)))
     return np.asarray(both[i, j]).ravel()
 
@@ -217,7 +216,7 @@ def _clique_lengths(
     found = graph.index.between(i, j)
     if found is None:
         raise ValueError(
-            "cliques=True needs the distances between all neighbors of a point, and this graph "
-            "does not know them; pass the data or dense distances, or cliques=False"
+            "cliques=True needs the distances between any two neighbors of a point, which this "
+            "graph does not contain; pass the data or dense distances, or cliques=False"
         )
     return found

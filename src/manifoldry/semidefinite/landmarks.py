@@ -1,4 +1,4 @@
-"""Unfolding in fewer unknowns: every point is a fixed mean of a few landmarks."""
+"""Maximum variance unfolding with landmarks: other points are interpolated between them."""
 
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,15 +37,15 @@ def landmark_interpolation(
     reg: float = 1e-3,
     ridge: float = 1e-12,
 ) -> Array:
-    """Q, (n, m), with which Q·Z is the smoothest map of the points `X` with landmarks at Z.
+    """Matrix Q, (n, m), that interpolates a map of the points `X` as Q·Z from landmarks at Z.
 
-    Landmarks are spread evenly, about `count` over all components in proportion to their size, and
-    in each at `least` so many. The map minimizes LLE's cost, with the edges for neighbors, given
-    its values at the landmarks.
+    Q·Z minimizes LLE's cost given its values at the landmarks, with the edges as neighbors.
+    Landmarks are chosen by farthest-point sampling, about `count` in total: every component gets a
+    number in proportion to its size, and at least `min_per_component`.
 
-    With fewer than `n_neighbors` of them maps between landmarks are rough; `reg` is the ridge of
-    LLE's weights, and `ridge` that of the smoothest map, relative to the largest entry of its
-    matrix, since flat data leave it open.
+    `n_neighbors` is the number of neighbors in LLE's weights (with fewer than 12 the interpolation
+    is rough) and `reg` their regularization. `ridge`, relative to the largest diagonal entry,
+    regularizes the interpolation, which flat data leave underdetermined.
     """
     n = full.n
     landmarks = _evenly_spread(full.edges.lengths, full.component, count, min_per_component, rng)
@@ -79,19 +79,19 @@ def _evenly_spread(
 
 @dataclass(frozen=True, eq=False)
 class LandmarkUnfolding(UnfoldingProblem):
-    """The map is a mixture of given functions: maximize its variance.
+    """The map is a linear combination of given functions, whose coefficients are the variables.
 
     Parameters
     ----------
     functions : array of shape (n_points, n)
-        Functions of the points, each component about its mean, such that moving edges along any of
-        them is equally hard: the search needs no preconditioner then.
+        Functions on the points, centered on every component and orthonormal with respect to the
+        edge Laplacian with weights 1/scale, so that the search needs no preconditioner.
     differences : array of shape (n_edges, n)
-        What they differ by between the ends of every edge.
+        Differences of the functions between the ends of every edge.
     covariance : array of shape (n, n)
-        Their inner products, weighted by multiplicity.
+        Inner products of the functions, weighted by multiplicity.
     variance_guess : float
-        Of the largest variance.
+        Estimate of the largest variance.
     """
 
     functions: Array
@@ -101,15 +101,16 @@ class LandmarkUnfolding(UnfoldingProblem):
 
     filter: ClassVar[Filter] = Identity()
     steps_per_round: ClassVar[int] = 50
-    map_description: ClassVar[str] = "map that so few landmarks can express"
+    map_description: ClassVar[str] = "map that these landmarks can represent"
 
     @classmethod
     def of(
         cls, full: FreeUnfolding, Q: Array, rows: IntArray, rank_tol: float = 1e-9
     ) -> "LandmarkUnfolding":
-        """Mixtures of the columns of `Q` that keep the lengths of the edges `rows`.
+        """Combinations of the columns of `Q` that keep the lengths of the edges `rows`.
 
-        A mixture below `rank_tol` of the stiffest moves no edge, and is left out.
+        Combinations with less than `rank_tol` of the largest Laplacian energy change no edge, and
+        are left out.
         """
         edges = full.edges
         energy = Q.T @ (edges.laplacian(1 / edges.scales) @ Q)
@@ -127,11 +128,11 @@ class LandmarkUnfolding(UnfoldingProblem):
         return cls(edges, full.interval, full.slack, F, D, covariance, guess, margin=full.margin)
 
     def with_edges(self, full: FreeUnfolding, rows: IntArray) -> "LandmarkUnfolding":
-        """The same functions, keeping the lengths of other edges."""
+        """The same problem with the constraints of other edges."""
         return self._with(full, self.functions, rows)
 
     def variables(self, Y: Array) -> Array:
-        """Coefficients of the mixture nearest to a map."""
+        """Coefficients of the least-squares approximation of a map."""
         return np.asarray(np.linalg.lstsq(self.functions, Y, rcond=None)[0])
 
     @property
@@ -151,8 +152,8 @@ class LandmarkUnfolding(UnfoldingProblem):
     def edge_vectors(self, R: Array) -> Array:
         return self.differences @ R
 
-    def gather(self, steps: Array) -> Array:
-        return self.differences.T @ steps
+    def gather(self, vectors: Array) -> Array:
+        return self.differences.T @ vectors
 
     def spread(self, R: Array) -> Array:
         return self.covariance @ R
@@ -162,7 +163,7 @@ class LandmarkUnfolding(UnfoldingProblem):
     ) -> SmallestEigenpairs:
         L = self.differences.T @ (weights[:, None] * self.differences)
         values, vectors = eigh((L + L.T) / 2, self.covariance)
-        k = max(k, int((values < 1).sum()))  # they are there anyway
+        k = max(k, int((values < 1).sum()))  # all are computed anyway
         return SmallestEigenpairs(values[:k], vectors[:, :k], 0.0)
 
 
@@ -178,14 +179,14 @@ def unfold_by_landmarks(
     edges_per_landmark: int = 30,
     added_per_landmark: int = 10,
 ) -> UnfoldingResult:
-    """Unfold mixtures of the columns of `Q` from the one nearest to the map `Y`.
+    """Maximize the variance over maps Q·Z, starting from the one nearest to the map `Y`.
 
-    A sample of the edges is kept at length, `kept` for every landmark; the others follow. Without
-    slack those that do not, because they come out too long or too short, join them until there
-    are none, `added` for every landmark at a time.
+    Only a random sample of the edges is constrained, `edges_per_landmark` times the number of
+    landmarks. Without slack, the edges that violate their constraint most are then added,
+    `added_per_landmark` times the number of landmarks at a time, until none does.
     """
     m = Q.shape[1]
-    with one_blas_thread():  # products are too small for threads, which wait for each other
+    with one_blas_thread():  # more threads slow down products this small
         return _solve_with_more_edges(
             method, full, Q, Y, rng, watch, on_round, edges_per_landmark * m, added_per_landmark * m
         )
@@ -214,7 +215,8 @@ def _solve_with_more_edges(
         found = method.solve(problem, found.R, rng, watch, on_round, before)
         worst = _violated_edges(full, found, rows, method.tol)
     if found.converged and len(worst) > 0:
-        status = f"max_iter={method.max_iter} steps were taken, and {len(worst)} edges are off"
+        steps = f"max_iter={method.max_iter} steps were taken"
+        status = f"{steps}, and {len(worst)} edges are too long or too short"
         found = replace(found, converged=False, status=status)
     multipliers = np.zeros(count)
     multipliers[rows] = found.multipliers
@@ -224,7 +226,7 @@ def _solve_with_more_edges(
 def _violated_edges(
     full: FreeUnfolding, found: UnfoldingResult, rows: IntArray, tol: float
 ) -> IntArray:
-    """Edges beside `rows` that are off their length, the worst first; with slack all may be."""
+    """Edges outside `rows` that violate their constraint, worst first; none with slack."""
     if full.slack > 0:
         return np.empty(0, dtype=np.intp)
     excess = full.excess(full.changes(found.map))

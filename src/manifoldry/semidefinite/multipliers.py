@@ -1,4 +1,7 @@
-"""The method of multipliers: rounds of search, after each of which edges pull harder."""
+"""The method of multipliers for maximum variance unfolding.
+
+Each round minimizes an augmented Lagrangian and then updates the Lagrange multipliers of the edges.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -17,45 +20,45 @@ from manifoldry.util.typing import Array
 
 
 class Round(NamedTuple):
-    """How matters stood after one round."""
+    """State of the search after one round."""
 
     steps: int
-    """Steps of all searches so far."""
+    """L-BFGS steps of all rounds so far."""
     penalty: float
     variance: float
     violation: float
-    """Largest change of a squared length beyond what is granted, as a fraction of it."""
+    """Largest relative change of a squared length beyond what the constraints allow."""
     rank: int
-    """Coordinates in use."""
+    """Number of coordinates in use."""
 
 
 class Candidate(NamedTuple):
-    """A map, with what belongs to it."""
+    """A map with its multipliers and its largest violation of a constraint."""
 
     R: Array
     multipliers: Array
     variance_per_edge: float
-    """Variance per edge."""
     violation: float
 
 
+# Called before every round with the problem, the previous round and the penalty of the next one.
 RoundCallback: TypeAlias = Callable[[UnfoldingProblem, Round | None, float], None]
 
 
 @dataclass(frozen=True, eq=False)
 class UnfoldingResult:
-    """A map of large variance, and the evidence."""
+    """The map found, its multipliers, and how close it is to the optimum."""
 
     R: Array
     """Variables of the problem, along principal axes."""
     map: Array
-    """The map they make."""
+    """The map that they describe."""
     variance: float
     multipliers: Array
     bound: float
-    """Variance that no map can exceed."""
+    """Upper bound on the variance of every feasible map (with slack, minus the cost of slack)."""
     gap: float
-    """Fraction of the variance by which it, less what slack costs, might be larger."""
+    """(bound − (variance − cost of slack)) / variance."""
     converged: bool
     status: str
     rounds: list[Round]
@@ -69,41 +72,42 @@ class UnfoldingResult:
 
 @dataclass(frozen=True)
 class MethodOfMultipliers:
-    """Unfold by rounds of search (Burer and Monteiro's method on relative lengths).
+    """Maximize the variance of a low-rank map by an augmented Lagrangian (Burer and Monteiro).
 
-    In each round the map minimizes an
-    :class:`~manifoldry.semidefinite.unfolding_problem.UnfoldingLagrangian`, and the multipliers it ends with
-    are those from which the next one's springs pull. Stiffness grows as long as lengths do not
-    come right by themselves. Once they are, calm rounds let multipliers settle, which proves how far
-    the variance is from the largest possible, and stiff ones restore the lengths. The number of
-    coordinates follows those in use.
+    Each round minimizes an
+    :class:`~manifoldry.semidefinite.unfolding_problem.UnfoldingLagrangian` over the map and then
+    updates the multipliers. The penalty grows until all lengths are kept. After that, each cycle
+    runs some rounds at a low penalty, in which the multipliers converge, computes a bound on the
+    variance from them, and raises the penalty again until the lengths are kept. The number of
+    coordinates is adapted after every round.
 
     Parameters
     ----------
     tol : float, default=1e-3
-        Largest change of a squared length, beyond what is granted, as a fraction of it.
+        Largest relative change of a squared length beyond what the constraints allow.
     gap_tol : float, default=0.01
-        Largest gap between variance and bound.
+        Largest relative gap between the variance and its bound.
     max_iter : int, default=20000
-        Most steps of all searches.
+        Maximum number of L-BFGS steps, over all rounds.
     penalty, max_penalty : float, default=100.0, 1e4
-        Of the first round, and of the max_penalty: the error of a multipliers is penalty times that of a
-        length.
+        Penalty of the first round, and the largest penalty. A relative change c of a squared length
+        adds penalty·c to the multiplier of its edge.
     penalty_growth : float, default=3.0
-        Factor from one round to the next where the violation has not been halved.
+        Factor by which the penalty grows after a round that did not halve the violation.
     low_penalty : float, default=100.0
-        Stiffness of rounds that let multipliers settle.
+        Penalty of the rounds in which the multipliers converge.
     low_penalty_rounds : int, default=4
-        Of those in the first cycle, twice as many in every next.
+        Number of such rounds in the first cycle; it doubles from cycle to cycle.
     cycles : int, default=4
-        Of calm rounds and stiff ones, as long as the bound is not met.
+        Maximum number of cycles; they end once the gap is at most `gap_tol`.
     extra_coordinates : int, default=3
-        Coordinates beyond those in use.
+        Number of coordinates that are added to those in use before every round.
     min_extent, extra_scale : float, default=0.01, 1e-3
-        Largest value from which a coordinate is in use, and spread of a fresh one, both in units of
-        the mean edge.
+        A coordinate is in use if its largest absolute value exceeds `min_extent`; added coordinates
+        are random with standard deviation `extra_scale`. Both in units of the root mean squared
+        edge length.
     stopping : Stopping
-        When the search of a round ends; its `max_iter` is the problem's.
+        Stopping rule of a round; its `max_iter` is replaced by the problem's `steps_per_round`.
     """
 
     tol: float = 1e-3
@@ -129,10 +133,11 @@ class MethodOfMultipliers:
         on_round: RoundCallback | None = None,
         before: UnfoldingResult | None = None,
     ) -> UnfoldingResult:
-        """Unfold from the map that `R` makes, and from multipliers of one.
+        """Maximize the variance, starting from the variables `R` and from multipliers of one.
 
-        `on_round` is told the problem, of the round before, and the penalty of the next. Where the
-        search goes on from one `before`, it begins from its multipliers, and its steps count.
+        `on_round` is called before every round with the problem, the previous round and the penalty
+        of the next one. If an earlier result is given as `before`, the search continues with its
+        multipliers, and its steps count toward `max_iter`.
         """
         R = _rescaled(problem, R, rng) if before is None else R
         search = _Search(self, problem, R, rng, watch, on_round)
@@ -146,21 +151,23 @@ class MethodOfMultipliers:
 
 
 def _rescaled(problem: UnfoldingProblem, R: Array, rng: np.random.Generator) -> Array:
-    """A map whose edges have about their length, random if the one given has none.
+    """`R` scaled to fit the edge lengths; a random map if all its edges have length zero.
 
-    Tensions are counted in units of the map's variance, which therefore has to be about right.
+    Multipliers are in units of the variance per edge, so that the size of the first map matters.
     """
     R = problem.centered(R)
     extent = float(np.abs(R).max())
     for start in (R / (extent or 1.0), problem.centered(rng.standard_normal(R.shape))):
         steps = problem.edge_vectors(start)
-        fractions = np.einsum("ed,ed->e", steps, steps) / problem.edges.scales
-        if fractions.any():
+        ratios = np.einsum("ed,ed->e", steps, steps) / problem.edges.scales
+        if ratios.any():
             break
-    return start * float(np.sqrt(fractions.sum() / (fractions**2).sum()))
+    return start * float(np.sqrt(ratios.sum() / (ratios**2).sum()))
 
 
 class _Search:
+    """State of one run of the method of multipliers."""
+
     def __init__(
         self,
         method: MethodOfMultipliers,
@@ -175,13 +182,15 @@ class _Search:
         self.R = self._with_extra_coordinates(R)
         self.multipliers: Array = np.ones(problem.edges.count)
         self.variance_per_edge = problem.expected_variance / problem.edges.count
-        self.bound_weights: Array | None = None  # weights of edges that prove the bound
-        self.feasible: Candidate | None = None  # what there is to return
+        self.bound_weights: Array | None = None  # edge weights from which the bound follows
+        self.candidate: Candidate | None = (
+            None  # the last map that keeps the lengths, else the first
+        )
         self.infeasible = False
         self.rounds: list[Round] = []
 
     def run(self) -> None:
-        """Search until lengths are kept and the variance is provably large enough."""
+        """Run rounds until the lengths are kept and the gap is at most `gap_tol`."""
         penalty = self._enforce_lengths(self.method.penalty)
         for cycle in range(self.method.cycles):
             for _ in range(self.method.low_penalty_rounds << cycle):
@@ -194,9 +203,9 @@ class _Search:
                 return
 
     def _enforce_lengths(self, penalty: float) -> float:
-        """Rounds, ever penalty_growth if need be, until lengths are kept, or proved not to be.
+        """Run rounds with a growing penalty until the lengths are kept or proved infeasible.
 
-        The map they end with is what there is to return, if its lengths are kept.
+        Stores the last map if its lengths are kept; returns the last penalty.
         """
         before = np.inf
         while not (self._exhausted or self.infeasible):
@@ -207,21 +216,22 @@ class _Search:
             if self.violation > before / 2:
                 penalty = min(self.method.penalty_growth * penalty, self.method.max_penalty)
             before = self.violation
-        if self.feasible is None or self.violation <= self.method.tol:
-            self.feasible = self._current
+        if self.candidate is None or self.violation <= self.method.tol:
+            self.candidate = self._current
         return penalty
 
     def _update_bound(self) -> None:
-        """See what variance the multipliers prove to be the largest."""
+        """Compute a bound on the variance from the multipliers; keep it if it is lower."""
         found = VarianceBound.of(self.problem, self.multipliers, self.variance_per_edge, self.rng)
         weights = self.variance_per_edge * found.multipliers
         if self._bound(weights) < self.bound:
             self.bound_weights = weights
 
     def _is_infeasible(self) -> bool:
-        """Whether multipliers, which grow without bound then, prove that no map keeps the lengths.
+        """Whether the multipliers prove that no map keeps the lengths.
 
-        A negative bound of the variance is a proof; with slack every map is granted, at a price.
+        The proof is a negative bound on the variance, at which multipliers arrive if they diverge.
+        With slack every map is feasible.
         """
         if self.problem.slack > 0 or not self._proves_infeasible(self.multipliers):
             return False
@@ -229,10 +239,9 @@ class _Search:
         return bool(np.isfinite(found.value)) and self._proves_infeasible(found.multipliers)
 
     def _proves_infeasible(self, multipliers: Array) -> bool:
-        """Whether a bound is negative, even of maps whose lengths are off by tol."""
-        return dual_value(self.problem, multipliers) < -self.method.tol * float(
-            np.abs(multipliers).sum()
-        )
+        """Whether the dual value is negative, even if lengths may be off by `tol`."""
+        allowance = self.method.tol * float(np.abs(multipliers).sum())
+        return dual_value(self.problem, multipliers) < -allowance
 
     def _round(self, penalty: float) -> None:
         if self.on_round is not None:
@@ -246,23 +255,19 @@ class _Search:
         multipliers = objective.updated_multipliers(changes)
         violation = float(self.problem.excess(changes, multipliers).max())
         former, self.variance_per_edge = self.variance_per_edge, self._variance_per_edge()
-        self.multipliers = multipliers * (
-            former / self.variance_per_edge
-        )  # that of the mean edge is one, always
-        variance, rank = (
-            self.variance_per_edge * self.problem.edges.count,
-            self._in_use(self.R).sum(),
-        )
-        steps = (
-            self.method.max_iter - self._steps_left + max(solution.n_iter, 1)
-        )  # or it might never end
+        # Multipliers are in units of the variance per edge, which has changed.
+        self.multipliers = multipliers * (former / self.variance_per_edge)
+        variance = self.variance_per_edge * self.problem.edges.count
+        rank = self._in_use(self.R).sum()
+        # A round counts as one step at least, so that the search ends.
+        steps = self.method.max_iter - self._steps_left + max(solution.n_iter, 1)
         self.rounds.append(Round(steps, penalty, variance, violation, int(rank)))
         if solution.interrupted:
             raise KeyboardInterrupt
 
     @property
     def _steps_left(self) -> int:
-        """Steps that may still be taken."""
+        """Steps left of `max_iter`."""
         return self.method.max_iter - (self.rounds[-1].steps if self.rounds else 0)
 
     @property
@@ -273,18 +278,18 @@ class _Search:
         return self.problem.variance(self.R) / self.problem.edges.count
 
     def _with_extra_coordinates(self, R: Array) -> Array:
-        """The map along its principal axes: those in use, and a few that are next to nothing."""
+        """The principal coordinates in use, and a few small random ones beside them."""
         R = self._along_principal_axes(R)
         extra = self.rng.standard_normal((len(R), self.method.extra_coordinates))
         extra *= self.method.extra_scale * self._rms_length / self.problem.map(extra).std(axis=0)
         return self.problem.centered(np.hstack([R[:, self._in_use(R)], extra]))
 
     def _along_principal_axes(self, R: Array) -> Array:
-        """The map along its principal axes."""
+        """The variables rotated to the principal axes of their map, largest variance first."""
         return R @ np.linalg.eigh(self.problem.gram(R))[1][:, ::-1]
 
     def _in_use(self, R: Array) -> NDArray[np.bool_]:
-        """Which coordinates of a map along its principal axes are more than next to nothing."""
+        """Mask of the coordinates whose largest absolute value exceeds `min_extent`."""
         return np.asarray(
             np.abs(self.problem.map(R)).max(axis=0) > self.method.min_extent * self._rms_length
         )
@@ -295,7 +300,7 @@ class _Search:
 
     @property
     def violation(self) -> float:
-        """Largest change of a squared length beyond what is granted."""
+        """Largest relative change of a squared length beyond what the constraints allow."""
         return self.rounds[-1].violation if self.rounds else np.inf
 
     @property
@@ -304,50 +309,47 @@ class _Search:
 
     @property
     def best(self) -> Candidate:
-        """What the search has to offer."""
-        return self.feasible or self._current
+        """The map to return: the last one that keeps the lengths, or else the current one."""
+        return self.candidate or self._current
 
     @property
     def bound(self) -> float:
-        """What the variance, less what slack costs, cannot exceed."""
+        """Upper bound on the variance minus the cost of slack; infinite if none is known."""
         return np.inf if self.bound_weights is None else self._bound(self.bound_weights)
 
     def _bound(self, weights: Array) -> float:
-        """The same by given weights of edges, at the share that the map has."""
+        """The bound that edge weights give, in units of the variance per edge of the best map."""
         unit = self.best.variance_per_edge
         return unit * dual_value(self.problem, weights / unit)
 
     @property
     def gap(self) -> float:
-        """Fraction of the variance by which it, less what slack costs, might be larger."""
+        """(bound − (variance − cost of slack)) / variance."""
         count, best = self.problem.edges.count, self.best
-        price = self.problem.slack_cost(self.problem.changes(best.R))
-        return self.bound / (best.variance_per_edge * count) - (1 - price / count)
+        cost = self.problem.slack_cost(self.problem.changes(best.R))
+        return self.bound / (best.variance_per_edge * count) - (1 - cost / count)
 
     def status(self) -> tuple[bool, str]:
-        """Whether all is well, and what there is to say."""
+        """Whether the search converged, and its status in words."""
         tol, gap_tol, lengths = self.method.tol, self.method.gap_tol, self.problem.feasible_status
         if self.infeasible:
-            return (
-                False,
-                f"multipliers prove that no {self.problem.map_description} keeps these lengths",
-            )
-        prefix = (
-            f"max_iter={self.method.max_iter} steps were taken, and " if self._exhausted else ""
-        )
+            kind = self.problem.map_description
+            return False, f"the Lagrange multipliers prove that no {kind} keeps these lengths"
+        steps = f"max_iter={self.method.max_iter} steps were taken, and "
+        prefix = steps if self._exhausted else ""
         if self.best.violation > tol:
             return False, (
-                f"{prefix}some squared length still changes by {self.best.violation:.1e} of it "
-                "beyond what is granted"
+                f"{prefix}a squared edge length is off by a fraction of {self.best.violation:.1e} "
+                "beyond the tolerance"
             )
         if self.gap == np.inf:
-            return False, f"{prefix}{lengths}, but nothing is proved about the variance"
+            return False, f"{prefix}{lengths}, but no bound on the variance was found"
         if self.gap > gap_tol:
             return False, (
                 f"{prefix}{lengths}, but the variance is proved only to be within "
                 f"{self.gap:.1%} of the largest possible, not gap_tol={gap_tol:.1%}"
             )
-        gap = max(self.gap, 0.0)  # lengths that are off by tol may let it be larger
+        gap = max(self.gap, 0.0)  # negative where lengths are off by up to tol
         return True, f"{lengths}, and the variance is within {gap:.2%} of the largest"
 
     def result(self, interrupted: bool = False) -> UnfoldingResult:

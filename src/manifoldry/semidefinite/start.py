@@ -1,4 +1,4 @@
-"""Maps from which an unfolding begins."""
+"""Initial maps of maximum variance unfolding."""
 
 import warnings
 from typing import Any
@@ -28,12 +28,12 @@ def unfolding_start(
     rows: IntArray,
     rng: np.random.Generator,
 ) -> Array:
-    """A map of the points `rows`, in any unit."""
+    """Initial map of the points `rows`, at any scale."""
     init = check_init(init, (graph.n_query, n_components), OPTIONS)
     if isinstance(init, str) and init == "isomap":
         Y = _isomap(graph, n_components)
     elif isinstance(init, str) and init == "laplacian":
-        Y = _mixture(graph, n_components, problem, rows)
+        Y = _laplacian_combination(graph, n_components, problem, rows)
     elif isinstance(init, np.ndarray):
         Y = init
     else:
@@ -42,42 +42,44 @@ def unfolding_start(
 
 
 class StartingIsomap(Isomap):
-    """Isomap as a start, of whose short circuits nobody would see the warning."""
+    """Isomap without the check for short circuits, which unfolding performs itself."""
 
     def _inspect(self, graph: NeighborGraph) -> None:
-        """Look for nothing."""
+        """Skip the check."""
 
 
 def _isomap(graph: NeighborGraph, n_components: int, n_landmarks: int = 50) -> Array:
     few = min(max(n_landmarks, n_components + 1), graph.n_query)
     model = StartingIsomap(n_components, n_landmarks=few, disconnected="separate")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
+        warnings.simplefilter("ignore", ManifoldryWarning)  # an initial map need not be good
         return np.asarray(model.fit(graph).embedding_, dtype=np.float64)
 
 
-def _mixture(
+def _laplacian_combination(
     graph: NeighborGraph,
     n_components: int,
     problem: FreeUnfolding,
     rows: IntArray,
-    n_eigenvectors: int = 10,  # twice as many take sixty times as long
-    slack: float = 0.01,  # in which they are unfolded: mixtures keep no length exactly
+    n_eigenvectors: int = 10,  # 20 take sixty times as long
+    slack: float = 0.01,  # combinations of few eigenvectors cannot keep all lengths
 ) -> Array:
-    """The widest mixture of a Laplacian's smoothest eigenvectors that keeps lengths softly.
+    """Combination of smooth Laplacian eigenvectors with large variance and soft edge lengths.
 
-    In P = AAᵀ, where A are the weights of the mixture, both lengths and variance are linear, so
-    that this is a small convex problem (graph-Laplacian-regularized unfolding).
+    With coefficients A, squared lengths and variance are linear in P = AAᵀ, so that this is a small
+    convex problem (graph-Laplacian-regularized unfolding).
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
+        warnings.simplefilter("ignore", ManifoldryWarning)  # an initial map need not be good
         k = min(n_eigenvectors, graph.n_query - 1)
         Q = np.asarray(LaplacianEigenmaps(k).fit(graph).embedding_, dtype=np.float64)
     functions, edges = problem.centered(np.nan_to_num(Q[rows])), problem.edges
     U = svec_outer(edges.edge_vectors(functions)) / edges.scales[:, None]
     target = edges.squares / edges.scales
     spread = svec(functions.T @ problem.spread(functions))
-    P = SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P  # lengths alone, for the scale
+    P = (
+        SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P
+    )  # fits lengths only, to set the scale
     variance_per_edge = float(spread @ svec(P)) / edges.count
     if variance_per_edge > 0:
         P = (

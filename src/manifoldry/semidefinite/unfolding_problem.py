@@ -1,22 +1,13 @@
-"""Maximum variance unfolding as a problem: edges, how far they may give, what is spread."""
+"""Maximum variance unfolding as an optimization problem, and its augmented Lagrangian."""
 
-from dataclasses import dataclass
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
-
-from manifoldry.objectives.base import Objective, check_map
-from manifoldry.util.typing import Array
-
-if TYPE_CHECKING:
-    from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
-import warnings
-from abc import ABC, abstractmethod
-from dataclasses import field
-from typing import ClassVar, NamedTuple
-
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.eigen import (
@@ -29,34 +20,35 @@ from manifoldry.eigen import (
 )
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.extension.layout import component_rows
+from manifoldry.objectives.base import Objective, check_map
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.variance_bound import raise_weights_locally
-from manifoldry.util.typing import IntArray
+from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
 
 
 @dataclass(frozen=True, eq=False)
 class UnfoldingLagrangian(Objective):
-    """−variance/share, and what the edges' springs cost: an augmented Lagrangian.
+    """The augmented Lagrangian that one round of the method of multipliers minimizes.
 
-    With c the change of an edge's squared length as a fraction of it, a spring costs
-    maxᵤ u·c − h(u) − slack·u²/2 − (u − multipliers)²/(2·penalty), where h is the support function
-    of the band in which c is free. The maximizer u is the spring's multipliers at the map, and the
-    gradient is that of the Laplacian Σ u/scale·‖rᵢ − rⱼ‖².
+    It is −variance/variance_per_edge plus, for every edge,
+    maxᵤ u·c − h(u) − slack·u²/2 − (u − multiplier)²/(2·penalty), where c is the relative change of
+    the squared length of the edge and h is the support function of the tolerance interval. The
+    maximizer u is the updated multiplier of the edge, and the gradient of the sum over edges is
+    that of Σ u/scale·‖rᵢ − rⱼ‖² at fixed u.
 
     Parameters
     ----------
     problem : UnfoldingProblem
-        Edges, interval, slack and masses.
+        Edges, tolerance interval, slack and multiplicities.
     multipliers : array of shape (n_edges,)
-        Tensions from which the springs pull; the last round's, positive where an edge is held
-        together.
+        Multipliers of the last round, positive where the constraint keeps an edge from growing.
     penalty : float
-        Tension that a change by all of a squared length adds.
+        A relative change c of a squared length adds penalty·c to its multiplier.
     variance_per_edge : float
-        Variance that counts as one.
+        Unit of the variance.
     """
 
     problem: "UnfoldingProblem"
@@ -85,7 +77,7 @@ class UnfoldingLagrangian(Objective):
         return value, G.astype(R.dtype, copy=False)
 
     def updated_multipliers(self, changes: Array) -> Array:
-        """Tensions of the springs at given changes of squared lengths."""
+        """Maximizers u of the terms of the edges, at relative changes of squared lengths."""
         low, high = self.problem.target_interval
         t = self.multipliers + self.penalty * changes
         free = np.clip(t, self.penalty * low, self.penalty * high)
@@ -106,33 +98,34 @@ class UnfoldingLagrangian(Objective):
 
 
 class SmallestEigenpairs(NamedTuple):
-    """Smallest eigenvalues of a Laplacian, relative to the masses, and their vectors."""
+    """Smallest eigenvalues of an edge Laplacian, relative to multiplicities, and eigenvectors."""
 
     values: Array
     vectors: Array
     error: float
-    """Bound of the error of the smallest."""
+    """Bound on the error of the smallest eigenvalue."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnfoldingProblem(ABC):
     """Maximize the variance of maps of any dimension that keep the lengths of edges.
 
-    As a problem in the inner products of all points it is a semidefinite program: all its maxima
-    are equally good, and multipliers prove how good (see
+    In terms of the Gram matrix this is a semidefinite program: every local maximum is global, and
+    multipliers give an upper bound on it (see
     :class:`~manifoldry.semidefinite.variance_bound.VarianceBound`). The variables, (n, d), are the
-    map or what a map is made of.
+    map itself or coefficients of basis functions.
 
     Parameters
     ----------
     edges : EdgeLengths
         The edges; they must connect all points of a component.
     interval : (float, float)
-        Changes of squared lengths, as fractions of them, within which edges are free.
+        Tolerance interval: relative changes of squared lengths that are allowed at no cost.
     slack : float
-        Change beyond the interval that an edge of mean multipliers is granted; 0 holds all edges.
+        Relative change beyond the interval of an edge with multiplier one, in proportion to which
+        other edges change; 0 for hard constraints.
     margin : float, default=0.0
-        How far inside the interval a search aims, so that it need not end there exactly.
+        Amount by which the search tightens the interval, to allow for its own inaccuracy.
     """
 
     edges: EdgeLengths
@@ -140,11 +133,11 @@ class UnfoldingProblem(ABC):
     slack: float
     margin: float = field(default=0.0, kw_only=True)
 
-    # What the gradient of a round is multiplied with.
+    # Preconditioner of the gradient.
     filter: ClassVar[Filter]
-    # More of them do less good than another round.
+    # Maximum number of steps in one round; beyond it, updating the multipliers helps more.
     steps_per_round: ClassVar[int] = 100
-    # The maps that the variables can make, in words.
+    # The maps that the variables can represent, for messages.
     map_description: ClassVar[str] = "map"
 
     @property
@@ -155,82 +148,82 @@ class UnfoldingProblem(ABC):
     @property
     @abstractmethod
     def expected_variance(self) -> float:
-        """A guess of the largest variance, good to a factor of two or so."""
+        """Estimate of the largest variance, to within a factor of about two."""
 
     @abstractmethod
     def map(self, R: Array) -> Array:
-        """The map that the variables make, every component about its mean."""
+        """The map that the variables represent, with every component centered."""
 
     @abstractmethod
     def centered(self, R: Array) -> Array:
-        """Variables of the same map, every component about its mean where they can express that."""
+        """Variables of the same map with every component centered, if they can represent it."""
 
     @abstractmethod
     def edge_vectors(self, R: Array) -> Array:
-        """What leads along every edge, (n_edges, d)."""
+        """Difference between the two ends of every edge on the map, (n_edges, d)."""
 
     @abstractmethod
-    def gather(self, steps: Array) -> Array:
-        """The transpose of `steps`."""
+    def gather(self, vectors: Array) -> Array:
+        """Adjoint of `edge_vectors`, (n, d)."""
 
     @abstractmethod
     def spread(self, R: Array) -> Array:
-        """Half the gradient of the variance by the variables."""
+        """Half the gradient of the variance with respect to the variables."""
 
     @abstractmethod
     def smallest_eigenpairs(
         self, weights: Array, k: int, rng: np.random.Generator
     ) -> SmallestEigenpairs:
-        """At most k smallest eigenvalues, beside constants', of the edges' Laplacian."""
+        """At most k smallest eigenpairs of the edge Laplacian, orthogonal to constants."""
 
     def raise_weights(self, weights: Array) -> Array:
-        """Edge weights near given ones whose Laplacian has fewer eigenvalues below one."""
+        """Raise edge weights where their Laplacian has eigenvalues below one."""
         return weights
 
     def lagrangian(
         self, multipliers: Array, penalty: float, variance_per_edge: float
     ) -> UnfoldingLagrangian:
-        """What a round of the method of multipliers minimizes."""
+        """The objective of one round of the method of multipliers."""
         return UnfoldingLagrangian(self, multipliers, penalty, variance_per_edge)
 
     def gram(self, R: Array) -> Array:
-        """Inner products of the map's coordinates, (d, d); its trace is the variance."""
+        """Inner products of the coordinates, (d, d), whose trace is the variance."""
         return R.T @ self.spread(R)
 
     def variance(self, R: Array) -> float:
-        """Sum over all points of multiplicity times squared distance from the mean."""
+        """Sum over points of multiplicity times squared distance from the mean."""
         return float(np.einsum("nd,nd->", R, self.spread(R)))
 
     def changes(self, R: Array) -> Array:
-        """Changes of squared lengths, as fractions of them."""
+        """Relative changes of squared lengths."""
         return self.edges.changes(self.edge_vectors(R))
 
     @property
     def feasible_status(self) -> str:
-        """What is true of lengths, in words, once nothing exceeds what is granted."""
+        """Status message about the lengths of a feasible map."""
         if self.slack > 0:
-            return "lengths are within what slack grants"
-        return "no length is exceeded" if np.isinf(self.interval[0]) else "lengths are kept"
+            return "lengths are within the slack"
+        return "no edge is too long" if np.isinf(self.interval[0]) else "lengths are kept"
 
     @property
     def target_interval(self) -> tuple[float, float]:
-        """The interval that a search aims at."""
+        """The tolerance interval, tightened by the margin at both ends."""
         low, high = self.interval
         return low + self.margin, high - self.margin
 
     def support(self, multipliers: Array, interval: tuple[float, float]) -> Array:
-        """What multipliers make of a interval and the slack in the dual: h(u) + slack·u²/2."""
+        """h(u) + slack·u²/2 for every multiplier u, with h the support function of the interval."""
         low, high = interval
-        pulled = np.where(multipliers > 0, high, 0.0) + np.where(multipliers < 0, low, 0.0)
-        return multipliers * pulled + self.slack / 2 * multipliers**2
+        end = np.where(multipliers > 0, high, 0.0) + np.where(multipliers < 0, low, 0.0)
+        return multipliers * end + self.slack / 2 * multipliers**2
 
     def excess(self, changes: Array, multipliers: Array | float = 0.0) -> Array:
-        """How far changes are beyond what aim, slack and multipliers grant them."""
+        """Violation: distance of changes from the target interval, shifted by slack·multiplier."""
         low, high = self.target_interval
         return np.abs(changes - np.clip(changes, low, high) - self.slack * multipliers)
 
     def slack_cost(self, changes: Array) -> float:
-        """What edges pay that give way beyond the interval, in units of the fraction of variance."""
+        """Cost of changes outside the interval, in units of the variance per edge."""
         if self.slack == 0:
             return 0.0
         return float((self.excess(changes) ** 2).sum() / (2 * self.slack))
@@ -238,20 +231,20 @@ class UnfoldingProblem(ABC):
 
 @dataclass(frozen=True, eq=False)
 class FreeUnfolding(UnfoldingProblem):
-    """Every point goes where it likes: maximize Σ mᵢ‖rᵢ − r̄‖².
+    """All points are variables: maximize Σ mᵢ‖rᵢ − r̄‖².
 
     Parameters
     ----------
     multiplicity : array of shape (n,)
-        Weight of every point.
+        Number of data points at every distinct point, mᵢ.
     component : array of shape (n,)
-        Component of every point; each is spread about its own mean.
+        Connected component of every point; r̄ is the mean of its component.
     dense_up_to : int, default=200
-        Points for which all eigenvectors cost next to nothing.
+        Number of points up to which the dense eigensolver is used.
     angle : float, default=1e-3
-        Error of eigenvectors: they say where multipliers is missing, no more.
+        Tolerance of the eigenvectors, which only show where to raise multipliers.
     sources : int, default=5
-        Of shortest paths, in every component, that tell how wide it might become.
+        Number of sources per component of the shortest paths that estimate the variance.
     """
 
     multiplicity: Array
@@ -276,8 +269,8 @@ class FreeUnfolding(UnfoldingProblem):
     def edge_vectors(self, R: Array) -> Array:
         return self.edges.edge_vectors(R)
 
-    def gather(self, steps: Array) -> Array:
-        return self.edges.gather(steps)
+    def gather(self, vectors: Array) -> Array:
+        return self.edges.gather(vectors)
 
     def spread(self, R: Array) -> Array:
         return self.multiplicity[:, None] * self.centered(R)
@@ -292,7 +285,7 @@ class FreeUnfolding(UnfoldingProblem):
         posed = SpectralProblem(L, "smallest", mass=self.multiplicity, deflate=constants)
         k = min(k, self.n - self.n_components)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ManifoldryWarning)  # the error is allowed for
+            warnings.simplefilter("ignore", ManifoldryWarning)  # the bound includes the error
             found = self._solved(posed, k, rng)
         return SmallestEigenpairs(found.values, found.vectors, float(found.residuals[0]))
 
@@ -301,12 +294,12 @@ class FreeUnfolding(UnfoldingProblem):
             return Dense().solve(posed, k, rng)
         try:
             return ShiftInvertLanczos(copies=False, angle=self.angle).solve(posed, k, rng)
-        except SolverFailed:  # entries of all magnitudes, where factors break down
+        except SolverFailed:  # the factorization fails if magnitudes differ too much
             return Auto(copies=False).solve(posed, k, rng)
 
     @cached_property
     def expected_variance(self) -> float:
-        """Half of what lengths of paths would have it, which are as long as maps can be wide."""
+        """Half the variance of shortest-path lengths, which bound distances on the map."""
         total = 0.0
         for rows in component_rows(self.component):
             sources = rows[spread_rows(len(rows), self.sources)]
@@ -316,12 +309,12 @@ class FreeUnfolding(UnfoldingProblem):
 
     @property
     def n_components(self) -> int:
-        """Number of components."""
+        """Number of connected components."""
         return int(self.component.max()) + 1
 
     @cached_property
     def _averaging(self) -> sparse.csr_array:
-        """From a map to the weighted means of its components."""
+        """Matrix that maps the variables to the weighted means of the components."""
         weight = self.multiplicity / np.bincount(self.component, self.multiplicity)[self.component]
         entries = (weight, (self.component, np.arange(len(self.component))))
         return sparse.csr_array(entries, shape=(self.n_components, len(self.component)))

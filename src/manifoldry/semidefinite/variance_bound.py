@@ -1,4 +1,4 @@
-"""How much variance a map could have at most: the dual of maximum variance unfolding."""
+"""Upper bounds on the variance, from the dual of maximum variance unfolding."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class VarianceBound:
-    """A number that the variance of no map can exceed, and the multipliers that prove it.
+    """An upper bound on the variance of all feasible maps, and the multipliers u that prove it.
 
-    Let L be the Laplacian of multipliers/scale, times `variance_per_edge`, and λ its smallest eigenvalue beside
-    the constants, relative to the masses. Then variance ≤ share·Σ(multipliers·square/scale + h)/λ for
-    every map that meets the constraints, if λ > 0 and, where edges may only shrink, no multipliers is
-    negative. With slack it is a bound of the variance less the price of what edges give way.
+    Let L be the graph Laplacian with edge weights v·u/scale, where v is `variance_per_edge`, and λ
+    its smallest eigenvalue orthogonal to constants, relative to the multiplicities. Every feasible
+    map has variance ≤ v·Σ(u·squared length/scale + h(u))/λ, if λ > 0 and, where edges may only
+    shrink, no multiplier is negative. With slack this bounds the variance minus the cost of slack.
     """
 
     value: float
@@ -38,12 +38,12 @@ class VarianceBound:
         rounds: int = 60,
         enough: float = 0.999,
     ) -> "VarianceBound":
-        """The best bound near given multipliers.
+        """The lowest bound found near given multipliers.
 
-        Tensions of an unfinished search leave some directions, most of them around few points,
-        in which λ is below one or negative. There multipliers is added, in proportion to how much
-        every edge does about it, until none is left: for at most so many `rounds`, with `n_eigenpairs`
-        eigenvectors in each, until λ is `enough`, from which more hardly lowers the bound.
+        Before the method of multipliers has converged, L has some eigenvalues below one, most of
+        them with eigenvectors around few points. Each of at most `rounds` rounds computes
+        `n_eigenpairs` of them and raises the multipliers of the edges in proportion to their effect
+        on these eigenvalues, until λ is at least `enough`; beyond that the bound hardly changes.
         """
         best = cls(np.inf, multipliers)
         scales = problem.edges.scales
@@ -67,7 +67,7 @@ class VarianceBound:
 
 
 def dual_value(problem: "UnfoldingProblem", multipliers: Array) -> float:
-    """Bound of the variance, as a multiple of `variance_per_edge`, if multipliers have λ = 1."""
+    """The bound in units of `variance_per_edge`, for multipliers scaled to λ = 1."""
     edges = problem.edges
     return float(
         (
@@ -80,7 +80,10 @@ def dual_value(problem: "UnfoldingProblem", multipliers: Array) -> float:
 def _missing_multipliers(
     problem: "UnfoldingProblem", lowest: "SmallestEigenpairs", variance_per_edge: float
 ) -> Array:
-    """Tension that lifts eigenvalues below one to one, spread by what every edge does about it."""
+    """Increase of the multipliers that lifts eigenvalues below one to about one.
+
+    It is distributed over the edges in proportion to their effect on the eigenvalue.
+    """
     low = lowest.values < 1
     steps = problem.edge_vectors(lowest.vectors[:, low])
     effects = (variance_per_edge / problem.edges.scales)[:, None] * steps**2
@@ -96,12 +99,12 @@ def raise_weights_locally(
     sweeps: int = 8,
     threshold: float = -0.1,
 ) -> Array:
-    """Edge weights whose Laplacian is not negative on functions around single points.
+    """Raise edge weights until their Laplacian is nearly nonnegative on small neighborhoods.
 
-    Cheap, and all over the map at once: in a few `sweeps` weights are raised along the lowest
-    eigenvector of the Laplacian in the neighborhood of every point, with `n_neighbors` others, if
-    its eigenvalue, relative to the masses, is `threshold` (constants, which no weight lifts, have
-    zero) and below those nearby.
+    Each sweep computes the smallest eigenvalue of the Laplacian, relative to the multiplicities,
+    restricted to every point and its `n_neighbors` nearest. Where it is below `threshold` and a
+    local minimum, the weights are raised along its eigenvector. The threshold is negative because
+    constants have eigenvalue zero whatever the weights are.
     """
     members = edges.nearest(n_neighbors)
     root = 1 / np.sqrt(multiplicity)
@@ -121,16 +124,16 @@ def raise_weights_locally(
 
 
 def _ends_of_negative_edges(edges: EdgeLengths, weights: Array) -> IntArray:
-    """Points with an edge of negative weight: around others there is nothing to mend."""
+    """Points with an edge of negative weight; elsewhere the Laplacian is nonnegative."""
     return np.unique(edges.ends[weights < 0])
 
 
 def _lowest_neighborhoods(
     L: sparse.csr_array, members: IntArray, rows: IntArray, threshold: float
 ) -> tuple[IntArray, Array, Array]:
-    """Those of some points whose surroundings are too low, and lower than those of neighbors.
+    """Points of `rows` whose neighborhood has an eigenvalue below `threshold`.
 
-    Also the eigenvalue and its vector on the neighborhood.
+    Only local minima are kept. Also returns the eigenvalues, and eigenvectors on the neighborhoods.
     """
     near = members[rows]
     if len(rows) == 0:
@@ -141,7 +144,7 @@ def _lowest_neighborhoods(
     empty = near == near[:, :1]
     empty[:, 0] = False
     blocks[empty[:, :, None] | empty[:, None, :]] = 0.0
-    blocks[*np.nonzero(empty), np.nonzero(empty)[1]] = 1e9  # far above: nobody takes that place
+    blocks[*np.nonzero(empty), np.nonzero(empty)[1]] = 1e9  # far above all other eigenvalues
     values, vectors = np.linalg.eigh(blocks)
     everywhere = np.full(len(members), np.inf)
     everywhere[rows] = values[:, 0]
