@@ -1,4 +1,4 @@
-"""The published alternatives: they do what their papers say, and fail where the papers say so."""
+"""The published baselines work, and fail, where their papers say so."""
 
 from itertools import combinations
 
@@ -78,7 +78,7 @@ def test_sampled_rows_give_nearly_the_same_errors():
 
 
 def test_constants_and_outliers():
-    """A constant is known; predictors without spread, or far from all others, do no harm."""
+    """A constant has error 0; constant predictors and outliers give finite errors."""
     x, y = RNG.uniform(size=(2, 50))
     flat = np.ones(50)
     np.testing.assert_array_equal(regression_errors(np.column_stack([flat, x, flat])), [1, 1, 0])
@@ -269,8 +269,10 @@ def test_one_coordinate_moves_nothing():
     assert found.embedding.shape == (200, 1)
 
 
-def test_points_that_do_not_arrive_are_counted():
-    with pytest.warns(ConvergenceWarning, match="of 200 points are still on their way after 3"):
+def test_points_that_do_not_converge_are_counted():
+    with pytest.warns(
+        ConvergenceWarning, match="of 200 points have not converged after max_steps=3"
+    ):
         advection(strip(2.5, 0, n=200)[0], 2, max_steps=3)
 
 

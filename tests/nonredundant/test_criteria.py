@@ -1,4 +1,4 @@
-"""What the criteria make of a problem: all that it excludes, and what counts against it."""
+"""Criteria: constraints of the problem are kept, and penalties have the right sign."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def first(problem):
 @pytest.mark.parametrize(
     "criterion", [PredictionCriterion(0.3), GradientCriterion()], ids=["prediction", "gradient"]
 )
-def test_what_a_problem_excludes_stays_excluded(criterion):
+def test_constraints_of_the_problem_are_kept(criterion):
     rng = np.random.default_rng(0)
     L = 2 * np.eye(N) - np.eye(N, k=1) - np.eye(N, k=-1)  # a path
     L[0, 0] = L[-1, -1] = 1
@@ -35,8 +35,8 @@ def test_what_a_problem_excludes_stays_excluded(criterion):
 
 
 @pytest.mark.parametrize(("end", "sign", "chosen"), [("largest", -1, -1), ("smallest", 1, 0)])
-def test_penalties_count_against_a_function(end, sign, chosen):
-    """Where much is wanted they are taken away, where little is they are added."""
+def test_signs_of_penalties(end, sign, chosen):
+    """They are subtracted if the problem maximizes, and added if it minimizes."""
     A, R = (M @ M.T for M in np.random.default_rng(0).normal(size=(2, 12, 12)))
     values, V = np.linalg.eigh(A + sign * R)
     found = first(penalized(SpectralProblem(A, end), sparse.csr_array(R)))

@@ -1,4 +1,4 @@
-"""The wrapper: what its coordinates say, and that new points and all estimators get them."""
+"""The wrapper: its coordinates, new points, and all estimators that it accepts."""
 
 import warnings
 from functools import partial
@@ -53,7 +53,7 @@ def explained(f, columns):
     return 1 - (rest**2).sum() / ((f - f.mean()) ** 2).sum()
 
 
-# --- what the coordinates say ---------------------------------------------------------------------
+# --- what the coordinates show --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("aspect", [2.5, 3.5])
@@ -101,14 +101,14 @@ def test_lle_shows_the_height_of_a_roll():
     assert correlation(model.embedding_[:, 1], height) > 0.85
 
 
-def test_where_gradients_lead_nowhere_prediction_takes_over():
+def test_prediction_takes_over_where_gradients_fail():
     X, _ = make_swiss_roll(2000, aspect=16, random_state=0)
     model = NonRedundant(LLE(n_neighbors=12)).fit(X)
     assert model.redundancy_[1] > 0.9
     assert "prediction" in model.steps_[1]
 
 
-def test_methods_without_redundancy_are_left_alone():
+def test_methods_without_redundancy_are_unchanged():
     X, _ = make_swiss_roll(600, aspect=2, random_state=0)
     plain = Isomap(2, n_neighbors=8).fit_transform(X)
     np.testing.assert_allclose(
@@ -121,7 +121,7 @@ def test_methods_without_redundancy_are_left_alone():
 
 @pytest.mark.parametrize("smoother", ["nadaraya_watson", "local_linear"])
 @pytest.mark.parametrize("bandwidth", [0.2, 0.45, "auto"])
-def test_a_smoother_predicts_next_to_nothing(smoother, bandwidth):
+def test_a_smoother_predicts_nearly_zero(smoother, bandwidth):
     """P f against ‖P‖‖f‖, with the matrix of the smoother written out."""
     X, _ = make_strip(400, aspect=3, random_state=0)
     model = NonRedundant(LE, 3, criterion="prediction", bandwidth=bandwidth, smoother=smoother).fit(
@@ -167,7 +167,7 @@ def test_rescaling_the_kernel_rescales_the_map(criterion):
     )
 
 
-def test_auto_takes_the_widest_kernel_that_leaves_something_new():
+def test_auto_takes_the_widest_kernel_with_an_unpredictable_coordinate():
     X, _ = make_strip(600, aspect=2.5, random_state=0)
     model = NonRedundant(LE, criterion="prediction", bandwidth="auto").fit(X)
     assert "bandwidth 0.6" in model.steps_[1]
@@ -290,14 +290,14 @@ def test_components_are_embedded_apart():
         ({"estimator": LTSA(), "n_components": "auto"}, ValueError, "depends on that number"),
     ],
 )
-def test_what_makes_no_sense_is_refused(parameters, error, message):
+def test_invalid_parameters(parameters, error, message):
     X, _ = make_strip(100, random_state=0)
     with pytest.raises(error, match=message):
         NonRedundant(**parameters).fit(X)
 
 
 def test_criteria_can_be_used_alone():
-    """A problem, the coordinates so far, and a solver are all they need."""
+    """They need only a problem, the earlier coordinates, and a solver."""
     X, _ = make_strip(300, aspect=3, random_state=0)
     model = clone(LE).set_params(n_components=1).fit(X)
     (problem,) = clone(LE).pose(X).problems
@@ -342,7 +342,7 @@ def test_unfolded_components_have_coordinates_apart():
         assert along[1, 1] > 0.9  # of a component of 50 points
 
 
-def test_what_the_method_warns_of_is_told():
+def test_warnings_of_the_method():
     with pytest.warns(RankWarning, match="modes have died out after t=1000000"):
         NonRedundant(DiffusionMaps(t=1e6)).fit(make_strip(100, aspect=3, random_state=0).X)
     flat = np.column_stack([np.arange(30.0), np.zeros(30)])
@@ -364,12 +364,12 @@ def test_new_points_of_small_data_stay_near_the_map(estimator, criterion, n):
     assert (np.abs(model.transform(new)) < 8 * size).all()
 
 
-def test_more_coordinates_than_directions_are_told():
+def test_more_coordinates_than_directions_warn():
     X, _ = make_strip(500, aspect=3.5, random_state=0)
-    with pytest.warns(RankWarning, match="n_components=2 leaves them out"):
+    with pytest.warns(RankWarning, match="pass n_components=2 to leave them out"):
         NonRedundant(LE, 4).fit(X)
     line = np.linspace(0, 1, 300)[:, None]
-    with pytest.warns(RankWarning, match="coordinates 1 .* say nothing new"):
+    with pytest.warns(RankWarning, match="coordinates 1 .* are redundant or noise"):
         NonRedundant(LE, 2).fit(line)
 
 
@@ -414,7 +414,7 @@ def test_heavy_tails_do_not_break_the_units():
             assert np.isfinite(NonRedundant(DiffusionMaps()).fit(X).embedding_).all()
 
 
-def test_copies_of_the_data_change_nothing_in_the_redundancy():
+def test_duplicates_do_not_change_the_redundancy():
     X, _ = make_strip(300, aspect=3, random_state=0)
     Y = NonRedundant(LE).fit_transform(X)
     np.testing.assert_allclose(redundancy(np.vstack([Y] * 3)), redundancy(Y))
@@ -439,7 +439,7 @@ def test_parameters_of_the_estimator_are_its_own():
 @pytest.mark.parametrize("normalization", ["sym", "none"])
 def test_other_normalizations_are_refused(normalization):
     X, _ = make_strip(100, random_state=0)
-    with pytest.raises(ValueError, match="normalization='rw' has"):
+    with pytest.raises(ValueError, match="pass normalization='rw'"):
         NonRedundant(LaplacianEigenmaps(normalization=normalization)).fit(X)
 
 
@@ -452,7 +452,7 @@ def test_coordinates_are_orthogonal_to_those_before_them():
         np.testing.assert_allclose(G, np.diag(np.diag(G)), atol=1e-8 * G[0, 0])
 
 
-def test_any_estimator_can_be_asked():
+def test_any_estimator_has_redundancy():
     X, _ = make_strip(500, aspect=3.5, random_state=0)
     model = LaplacianEigenmaps(3, n_neighbors=12).fit(X)
     assert (model.redundancy()[1:] < 0.3).all()
@@ -461,8 +461,8 @@ def test_any_estimator_can_be_asked():
 
 
 @pytest.mark.parametrize("data", ["strip", "roll"])
-def test_a_low_rank_smoother_gives_the_coordinate_of_the_whole_matrix(data, monkeypatch):
-    """Beyond 500 points a factor stands in for the matrix."""
+def test_a_low_rank_smoother_gives_the_coordinate_of_the_full_matrix(data, monkeypatch):
+    """Beyond 500 points a low-rank factor replaces the matrix."""
     X = {
         "strip": make_strip(1200, aspect=2.5, random_state=0),
         "roll": make_swiss_roll(1200, aspect=4, random_state=0),
@@ -477,7 +477,7 @@ def test_a_low_rank_smoother_gives_the_coordinate_of_the_whole_matrix(data, monk
 
 
 @pytest.mark.parametrize("wrong", [{"criterion": "best"}, {"eigen_solver": "best"}], ids=str)
-def test_wrong_options_are_told_before_the_work_on_the_data(wrong, monkeypatch):
+def test_invalid_options_raise_before_the_data_are_read(wrong, monkeypatch):
     def pose(self, X):
         pytest.fail("the data were read first")
 

@@ -1,4 +1,4 @@
-"""The functions that a smoother spans, against the n × n matrix they stand for."""
+"""Functions that span what a smoother predicts, against its n × n matrix."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_they_are_the_right_singular_vectors(rng, q, smoother):
         sigma[:5] / sigma[0],
         rtol=1e-5,
     )
-    # The cut falls where singular values are dense: those well above it are all there.
+    # The cutoff falls where singular values are dense: those well above it are all included.
     V = functions(F) * np.sqrt(mass)[:, None]
     expected = Vt[sigma > 1.2 * CUT * sigma[0]].T
     assert expected.shape[1] <= functions.count <= (sigma > 0.8 * CUT * sigma[0]).sum()
@@ -65,7 +65,7 @@ def test_they_are_the_right_singular_vectors(rng, q, smoother):
 
 
 @pytest.mark.parametrize("q", [1, 2, 3])
-def test_what_is_orthogonal_to_them_cannot_be_predicted(rng, q):
+def test_functions_orthogonal_to_them_cannot_be_predicted(rng, q):
     F, mass = coordinates(rng, 800, q)  # beyond the size up to which nothing is left out
     P = local_means(F, mass, 0.3)
     C = smoother_functions(F, mass, 0.3)(F)
@@ -89,7 +89,7 @@ def test_wider_kernels_span_less(rng):
     assert counts[0] > counts[1] > counts[2] > 2
 
 
-def test_no_more_than_asked_for(rng):
+def test_no_more_than_requested(rng):
     F, mass = coordinates(rng, 100, 1)
     assert smoother_functions(F, mass, 0.3, most=3).count == 3
 

@@ -1,4 +1,4 @@
-"""Coordinates that say something new: the wrapper, its criteria, and the published baselines."""
+"""Non-redundant spectral coordinates: the wrapper, its criteria, and published baselines."""
 
 from manifoldry.nonredundant.criteria import GradientCriterion as GradientCriterion
 from manifoldry.nonredundant.criteria import PredictionCriterion as PredictionCriterion

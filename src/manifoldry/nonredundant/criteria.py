@@ -1,4 +1,4 @@
-"""Which function comes next: two ways to keep it from repeating the coordinates before it."""
+"""Criteria for the next coordinate: two ways to keep it from repeating the earlier ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 from manifoldry.nonredundant.smoother import Smoother, SmootherFunctions, smoother_functions
 from manifoldry.util.typing import Array, Matrix
 
-# Leave-one-out error, relative to the spread, of a coordinate that is new, and the margin by which
-# another try has to be better.
+# Leave-one-out error, relative to the standard deviation, from which on a coordinate counts as
+# unpredictable, and the amount by which the error of another candidate has to be larger.
 MIN_ERROR, ERROR_MARGIN = 0.9, 0.02
 
 Solve = Callable[[SpectralProblem], Spectrum]
@@ -29,18 +29,18 @@ Solve = Callable[[SpectralProblem], Spectrum]
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFunctions:
-    """The coordinates, their squares and products, as functions of the coordinates."""
+    """The earlier coordinates, their squares and their products."""
 
     factors: Array  # (q,)
 
     def __call__(self, F: Array) -> Array:
-        """Values at coordinates `F` (n, q)."""
+        """Values at earlier coordinates `F` (n, q)."""
         return quadratic(F / self.factors)
 
 
 @dataclass(frozen=True, eq=False)
 class GradientPenalty:
-    """A weight on gradients along the old ones, and the eigenvalue of the problem with it."""
+    """Penalty on the part of a gradient along earlier ones, and the penalized eigenvalue."""
 
     earlier: EarlierGradients
     weight: float
@@ -49,63 +49,71 @@ class GradientPenalty:
 
 @dataclass(frozen=True, eq=False)
 class Coordinate:
-    """One coordinate, what it was kept apart from, and the evidence that it is new."""
+    """One coordinate, its constraints, and how well the earlier ones predict it."""
 
     spectrum: Spectrum
     functions: SmootherFunctions | QuadraticFunctions | None
-    """What it is orthogonal to besides the coordinates before it."""
+    """Functions to which it is orthogonal, besides the earlier coordinates."""
     error: float
-    """Of predicting it from those before it, relative to its spread."""
+    """Error of predicting it from the earlier ones, relative to its standard deviation."""
     description: str
-    """Which rule found it, in words."""
+    """How it was found, for `NonRedundant.steps_`."""
     penalty: GradientPenalty | None = None
-    """What was counted against it, if anything."""
+    """Penalty on its gradient, if any."""
     earlier_fraction: float | None = None
-    """Of its energy along the gradients of those before it, where that says something."""
+    """Fraction of its energy along the earlier gradients, if that was computed."""
+
+    @property
+    def constrained(self) -> bool:
+        """Whether it differs from the next eigenvector of the problem."""
+        return self.functions is not None or self.penalty is not None
 
     @property
     def f(self) -> Array:
-        """The values at the training points."""
+        """Its values at the training points."""
         return self.spectrum.vectors[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 class GraphProblem:
-    """A problem, and the graph on which its functions have gradients."""
+    """A spectral problem with the graph on which gradients of functions are computed."""
 
     problem: SpectralProblem
 
     @cached_property
     def weights(self) -> sparse.csr_array:
-        """Symmetric weights between neighbors: the problem's graph, or what its operator says."""
+        """Symmetric weights between neighbors."""
         return neighbor_weights(self.problem)
 
 
 class Criterion(ABC):
-    """What it means for a function to be new, given the coordinates so far."""
+    """Rule for the next coordinate, given the earlier ones."""
 
     @abstractmethod
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
-        """The best function of the problem that is new beside the columns of `F`."""
+        """The next coordinate of the problem, given the earlier ones as columns of `F`."""
 
 
 @dataclass(frozen=True)
 class PredictionCriterion(Criterion):
-    """A smoother on the earlier coordinates must predict nothing (Blau & Michaeli 2017).
+    """Unpredictability constraint: a smoother predicts zero from the earlier coordinates.
+
+    The next coordinate f is the best function of the problem with P f ≈ 0, where P is the matrix of
+    a kernel smoother on the earlier coordinates (Blau & Michaeli 2017).
 
     Parameters
     ----------
     bandwidth : float or "auto"
-        Width of the smoother's kernel relative to the spread of the coordinates; "auto" takes the
-        widest that leaves a coordinate new by leave-one-out regression.
+        Standard deviation of the kernel relative to the root mean square of the coordinates;
+        "auto" takes the widest whose coordinate is unpredictable by leave-one-out regression.
     smoother : {"nadaraya_watson", "local_linear"}
-        Local means, or local linear fits.
+        Local means (Nadaraya–Watson) or local linear fits.
     """
 
     bandwidth: float | str = 0.3
     smoother: Smoother = "nadaraya_watson"
-    # Bandwidths tried by "auto", the widest first: wide kernels leave purer coordinates, as long
-    # as they do not overlook a fold.
+    # Bandwidths tried by "auto", widest first: wide kernels give smoother coordinates, but miss
+    # functions that oscillate within their width.
     widths: ClassVar[tuple[float, ...]] = (0.6, 0.45, 0.3, 0.2, 0.15)
 
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
@@ -130,22 +138,25 @@ class PredictionCriterion(Criterion):
 class GradientCriterion(Criterion):
     """The gradient of the next coordinate must be orthogonal to those of the earlier ones.
 
-    The next coordinate minimizes its own energy and a weight times that of its gradient's part
-    along the earlier ones, where quadratic functions of those are excluded; the weight grows until
-    the function is new. The next eigenvector is taken as it is where it is unpredictable and has
-    an orthogonal gradient anyway, or where it is another branch of an old direction, as the sine
-    is of the cosine on a circle: unpredictable, along the old gradients, and far smoother than
-    anything that leaves them.
+    The next coordinate minimizes its own energy plus a weight times the energy of the part of its
+    gradient along the earlier gradients, among functions orthogonal to all quadratic functions of
+    the earlier coordinates. The weight grows until the coordinate is unpredictable.
+
+    The next eigenvector is taken without constraints in two cases: it is unpredictable and its
+    gradient is nearly orthogonal already, or it is a second branch of an earlier direction, such as
+    the sine beside the cosine on a circle. A second branch is unpredictable, has its gradient along
+    the earlier ones, and is much smoother than functions with orthogonal gradients.
     """
 
-    # Weights of old gradients, in units in which the first coordinate's own energy is one.
+    # Weights of the penalty, in units in which the energy of the first coordinate is one.
     weights: tuple[float, ...] = (16.0, 64.0, 256.0)
-    weights_of_largest: tuple[float, ...] = (1.0, 4.0)  # where large eigenvalues are wanted
-    # Fractions of a function's energy along old gradients: so little is a new direction, so much an
-    # old one.
+    weights_of_largest: tuple[float, ...] = (1.0, 4.0)  # for problems that maximize the eigenvalue
+    # Fraction of the energy along earlier gradients below which a direction is new, and above which
+    # it may be a second branch.
     new_fraction: float = 0.12
     branch_fraction: float = 0.6
-    # How many times as rough the best new direction is if the old one had to branch.
+    # Ratio of the Rayleigh quotients of the penalized function and the eigenvector from which on
+    # the eigenvector is taken as a second branch.
     branch_roughness: float = 3.0
 
     def next(self, graph_problem: GraphProblem, F: Array, solve: Solve) -> Coordinate:
@@ -155,7 +166,7 @@ class GradientCriterion(Criterion):
         plain = Coordinate(spectrum, None, unpredictable(F, f), "the next eigenvector")
         earlier = EarlierGradients(graph_problem.weights, F)
         fraction = earlier.fraction(f)
-        # Gradients tell purity where the method's energy is that of gradients, on a graph.
+        # The energy of the problem is that of gradients if its operator is the graph Laplacian.
         if plain.error >= MIN_ERROR and (not is_laplacian(problem) or fraction < self.new_fraction):
             return replace(plain, earlier_fraction=fraction if is_laplacian(problem) else None)
         if dimensions_left(problem, quadratic(F)) < 1:
@@ -168,7 +179,7 @@ class GradientCriterion(Criterion):
                 return replace(plain, description="the next eigenvector, another branch")
         best = first_unpredictable(iter(found))
         if best.error < MIN_ERROR and not is_laplacian(problem):
-            # Where the method's energy is not that of gradients they may fail to lead anywhere.
+            # For other operators orthogonal gradients may not give an unpredictable coordinate.
             other = PredictionCriterion("auto").next(graph_problem, F, solve)
             best = other if other.error > best.error + ERROR_MARGIN else best
         return best
@@ -176,7 +187,7 @@ class GradientCriterion(Criterion):
     def _with_growing_weights(
         self, graph_problem: GraphProblem, F: Array, solve: Solve, earlier: EarlierGradients
     ) -> Iterator[Coordinate]:
-        """With growing weights, up to the first that is new, or as long as more weight helps."""
+        """Candidates with growing weights, until one is unpredictable or more weight is no help."""
         problem = graph_problem.problem
         functions = QuadraticFunctions(np.sqrt((F**2).mean(axis=0)))
         kept = constrained(problem, functions(F))
@@ -196,20 +207,20 @@ class GradientCriterion(Criterion):
     def _unit(
         self, graph_problem: GraphProblem, F: Array, earlier: EarlierGradients, solve: Solve
     ) -> float:
-        """Energy of the method's own kind per energy on the graph."""
+        """Ratio of the energy in the problem to the energy on the graph."""
         problem = graph_problem.problem
         if is_laplacian(problem):
             return 1.0
         f = F[:, 0]
         if problem.largest:
-            # The first coordinate has by far the largest value; the one to come counts here.
+            # The first coordinate has by far the largest eigenvalue; use an estimate of the next.
             f = PredictionCriterion(PredictionCriterion.widths[0]).next(graph_problem, F, solve).f
         energy = float(f @ (earlier.laplacian @ f))
         return abs(float(f @ (problem.operator @ f))) / max(energy, np.finfo(float).tiny)
 
 
 def first_unpredictable(candidates: Iterator[Coordinate]) -> Coordinate:
-    """The first that is new, or else the one that is most so."""
+    """The first unpredictable candidate, or else the one with the largest error."""
     best = next(candidates)
     while best.error < MIN_ERROR and (coordinate := next(candidates, None)) is not None:
         if coordinate.error >= MIN_ERROR or coordinate.error > best.error + ERROR_MARGIN:
@@ -223,19 +234,19 @@ def mass_of(problem: SpectralProblem) -> Array:
 
 
 def constrained(problem: SpectralProblem, columns: Array) -> SpectralProblem:
-    """The problem with more columns to be orthogonal to."""
+    """The problem restricted to functions that are also orthogonal to `columns`."""
     given: Sequence[Array] = () if problem.constraint is None else (problem.constraint,)
     return replace(problem, constraint=np.hstack([*given, columns]))
 
 
 def dimensions_left(problem: SpectralProblem, columns: Array) -> int:
-    """Dimension of what is orthogonal to the columns and to all that the problem excludes."""
+    """Dimension of the functions orthogonal to `columns` and to the problem's constraints."""
     blocks = (columns, problem.deflate, problem.constraint)
     return problem.n - sum(C.shape[1] for C in blocks if C is not None)
 
 
 def penalized(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
-    """The problem with fᵀRf counted against it."""
+    """The problem with a penalty fᵀRf: added if it minimizes, subtracted if it maximizes."""
     A: Matrix = problem.operator
     if not problem.largest:
         both = A + (R if sparse.issparse(A) else R.toarray())
@@ -250,17 +261,17 @@ def penalized(problem: SpectralProblem, R: sparse.csr_array) -> SpectralProblem:
 
 
 def rayleigh_quotient(problem: SpectralProblem, f: Array) -> float:
-    """fᵀAf over fᵀBf."""
+    """fᵀAf / fᵀBf."""
     return float(f @ (problem.operator @ f)) / float(mass_of(problem) @ f**2)
 
 
 def is_laplacian(problem: SpectralProblem) -> bool:
-    """Whether the problem's operator is that of the graph itself."""
+    """Whether the operator of the problem is the Laplacian of its graph."""
     return problem.graph is None and not problem.largest
 
 
 def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
-    """The weights of a problem's graph, or those that its operator implies."""
+    """Weights of the problem's graph, or of one derived from its operator."""
     if problem.graph is not None:
         return problem.graph()
     A = problem.operator
@@ -272,7 +283,7 @@ def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
         squares = np.maximum(own[:, None] + own - 2 * A, 0.0)
         np.fill_diagonal(squares, 0.0)
         return local_weights(NeighborGraph.build(np.sqrt(squares), metric="precomputed"))
-    W = -sparse.csr_array(A)  # a Laplacian has its weights, negative, off the diagonal
+    W = -sparse.csr_array(A)  # off-diagonal entries of a Laplacian are −weights
     W.setdiag(0.0)
     W.data = np.maximum(W.data, 0.0)
     W.eliminate_zeros()

@@ -39,12 +39,13 @@ class NonRedundant(
     TransformerMixin,
     BaseEstimator,
 ):
-    """Spectral coordinates each of which says something the ones before it do not.
+    """Spectral coordinates none of which is a function of the earlier ones.
 
-    Long data waste the coordinates of spectral methods: on a strip 3.5 times longer than wide,
+    Spectral methods waste coordinates on elongated data: on a strip 3.5 times longer than wide,
     the first three Laplacian eigenmaps are all functions of the length. This solves the problem of
-    any spectral estimator for one coordinate at a time, each kept from being a function of the
-    earlier ones. Ask :func:`manifoldry.metrics.redundancy` first whether a map needs it.
+    any spectral estimator for one coordinate at a time, with constraints that keep it from being a
+    function of the earlier ones (Blau & Michaeli 2017). Use :func:`manifoldry.metrics.redundancy`
+    to see whether an embedding needs it.
 
     Parameters
     ----------
@@ -134,14 +135,14 @@ class NonRedundant(
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the embedding of `X`; where that fails, a model fitted before stays as it was.
+        """Compute the embedding of `X`; if that fails, an earlier fit is left unchanged.
 
         Parameters
         ----------
         X : array, sparse matrix, frame or graph
-            What the wrapped estimator takes.
+            Input of the wrapped estimator.
         y : ignored
-            Present for scikit-learn's sake.
+            Not used, present for API consistency.
         """
         base = self._prepared()
         solver = self._solver(base)
@@ -153,21 +154,21 @@ class NonRedundant(
         self.estimator_ = base
         self.n_components_ = base.n_components_
         coordinates = sequences[0].coordinates if sequences[0] else ()
-        missing = self.n_components_ - len(coordinates)  # which a small component does not have
+        missing = self.n_components_ - len(coordinates)  # if the component has too few points
         self.redundancy_ = np.array([c.error for c in coordinates] + [0.0] * missing)
         self.steps_ = [c.description for c in coordinates] + ["none"] * missing
         return self
 
     def _solver(self, base: Any) -> SequentialSolver:
-        """What finds the coordinates; wrong options are told before the work on the data."""
+        """The solver for the coordinates; invalid options raise before the data are processed."""
         eigen_solver = self.eigen_solver or getattr(base, "eigen_solver", None) or "auto"
-        resolve_solver(eigen_solver)  # or say what there is
+        resolve_solver(eigen_solver)  # raises if there is no such solver
         return SequentialSolver(self._criterion(), eigen_solver)
 
     def _sequences(
         self, solver: SequentialSolver, base: Any, posed: Posed
     ) -> list[CoordinateSequence | None]:
-        """The coordinates of every component; ``"auto"`` finds their number on the largest."""
+        """Coordinates of every component; ``"auto"`` takes their number from the largest one."""
         rng = as_generator(getattr(base, "random_state", self.random_state), unset=0)
         largest, *others = posed.problems
         if self.n_components == "auto":
@@ -180,7 +181,7 @@ class NonRedundant(
         return [first, *(solver.solve(problem, base.n_components_, rng) for problem in others)]
 
     def _prepared(self) -> Any:
-        """A copy of the estimator, without what would mix coordinates again."""
+        """A copy of the estimator, without the metric fit, which would mix coordinates."""
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
         if not _can_be_posed(given):
             raise TypeError(
@@ -196,19 +197,19 @@ class NonRedundant(
             base.set_params(random_state=self.random_state)
         if getattr(base, "normalization", "rw") != "rw":
             raise ValueError(
-                f"normalization={base.normalization!r}: gradients and smoothers need functions on "
-                "the data, which only normalization='rw' has; pass that"
+                f"normalization={base.normalization!r} does not give functions on the data, which "
+                "gradients and smoothers need; pass normalization='rw'"
             )
         if "metric_fit" in base.get_params(deep=False):
             base.set_params(metric_fit=False)
         return base
 
-    # Coordinates that "auto" looks at.
+    # Maximum number of coordinates with "auto".
     _max_auto = 10
 
     def _inner_components(self, base: Any) -> int | None:
         if not isinstance(self.n_components, str):
-            return self.n_components  # which the estimator checks
+            return self.n_components  # checked by the estimator
         if self.n_components != "auto":
             raise TypeError(
                 f"n_components={self.n_components!r} must be a whole number; "
@@ -216,8 +217,8 @@ class NonRedundant(
             )
         if getattr(base, "needs_dimension", False):
             raise ValueError(
-                f"n_components='auto' has no meaning for {type(base).__name__}, whose problem "
-                "depends on that number; pass one"
+                f"n_components='auto' is not available for {type(base).__name__}, whose problem "
+                "depends on that number; pass an int"
             )
         return None
 
@@ -239,29 +240,29 @@ class NonRedundant(
         return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any) -> Array:
-        """Place new points on the map, each by itself; training rows return to their place."""
+        """Embed new points, each independently; training rows get their training coordinates."""
         check_is_fitted(self)
         return self.estimator_.transform(X)
 
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Turn map positions into data; see the wrapped estimator's."""
+        """Map coordinates back to data; see the wrapped estimator."""
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, return_distance=return_distance)
 
     def redundancy(self) -> Array:
-        """How much of each coordinate is new; see :func:`manifoldry.metrics.redundancy`."""
+        """Error of predicting each coordinate; see :func:`manifoldry.metrics.redundancy`."""
         check_is_fitted(self)
         return self.estimator_.redundancy()
 
     def extension_error(self, X: Any) -> float:
-        """Largest error of the bare extension formula at the training rows, relative to the map."""
+        """Largest error of the extension formula at training rows, relative to the embedding."""
         check_is_fitted(self)
         return self.estimator_.extension_error(X)
 
     def __getattr__(self, name: str) -> Any:
-        """What the fitted estimator has learned is the wrapper's as well."""
+        """Fitted attributes of the wrapped estimator are available on the wrapper."""
         if name.endswith("_") and not name.startswith("_") and "estimator_" in vars(self):
             return getattr(self.estimator_, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -294,13 +295,13 @@ def _can_be_posed(estimator: Any) -> bool:
 
 
 def _warn_if_redundant(solver: SequentialSolver, sequence: CoordinateSequence | None) -> None:
-    """Tell which coordinates say nothing: nobody sees that from their regression errors alone."""
+    """Warn of coordinates that are not informative, which regression errors alone do not show."""
     count = len(sequence.coordinates) if sequence else 0
     redundant = [i for i in range(1, count) if sequence and not solver.is_informative(sequence, i)]
     if redundant:
         warn(
-            f"coordinates {', '.join(map(str, redundant))} (counted from 0) say nothing new, or change "
-            "from neighbor to neighbor: the data seem to have no more directions. "
-            f"n_components={min(redundant)} leaves them out, n_components='auto' finds that number",
+            f"coordinates {', '.join(map(str, redundant))} (counted from 0) are redundant or "
+            f"noise: the data seem to have no more directions; pass n_components={min(redundant)} "
+            "to leave them out, or n_components='auto'",
             RankWarning,
         )

@@ -1,9 +1,9 @@
-"""New points on a non-redundant map.
+"""Out-of-sample extension of non-redundant coordinates.
 
-A constrained eigenvector obeys A f = λ B f + B C a, where the columns of C are functions of the
-coordinates before it, and a are multipliers. A method's own extension knows the first term; the
-second can be evaluated anywhere, coordinate after coordinate. So new points are placed by the same
-equation as training points, and those return to their place.
+A constrained eigenvector satisfies A f = λ B f + B C a, where the columns of C are functions of the
+earlier coordinates and a are Lagrange multipliers. The extension of the wrapped method evaluates
+the first term at new points; the second term can be evaluated anywhere, one coordinate after the
+other. So new points satisfy the same equation as training points.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class MultiplierTerm:
-    """A combination of a constant, the earlier coordinates, and functions of them."""
+    """The term C a: a linear combination of a constant, the earlier coordinates and `functions`."""
 
     functions: SmootherFunctions | QuadraticFunctions | None
     coefficients: Array
-    low: Array  # (q,): where the training points lie; beyond, nothing is extrapolated
+    low: Array  # (q,): range of the training points, to which arguments are clipped
     high: Array
 
     @classmethod
     def fitted(
         cls, functions: SmootherFunctions | QuadraticFunctions | None, earlier: Array, values: Array
     ) -> tuple[MultiplierTerm, Array]:
-        """The combination nearest to `values` at the training points, and what it leaves."""
+        """Least-squares fit to `values` at the training points, and its residual."""
         columns = _columns(functions, earlier)
         size = np.linalg.norm(columns, axis=0)
         size[size == 0] = 1.0
@@ -47,25 +47,25 @@ class MultiplierTerm:
         return cls(functions, coefficients, low, high), values - columns @ coefficients
 
     def is_bounded_between(self, earlier: Array, size: float, max_ratio: float = 3.0) -> bool:
-        """Whether it is between the training points at most `max_ratio` times its `size` at them.
+        """Whether values halfway between training points are at most `max_ratio` times `size`.
 
-        On a few points, functions that nearly contain each other are told apart by rounding, and
-        their combination swings wildly in between.
+        On few points nearly dependent functions get coefficients that rounding determines, and
+        their combination oscillates between the points.
         """
         order = np.argsort(earlier[:, 0], kind="stable")
         between = (earlier[order[1:]] + earlier[order[:-1]]) / 2
         return bool(np.abs(self(between)).max(initial=0.0) <= max_ratio * size)
 
     def __call__(self, earlier: Array) -> Array:
-        """Its values at earlier coordinates (n, q)."""
+        """Values at earlier coordinates (n, q)."""
         earlier = np.clip(earlier, self.low, self.high)
         return np.asarray(_columns(self.functions, earlier) @ self.coefficients)
 
 
 def _least_squares(A: Array, b: Array, ill_conditioned: float = 1e-9) -> Array:
-    """Coefficients x of smallest ‖Ax − b‖, through AᵀA where its condition allows it.
+    """Minimize ‖Ax − b‖ by the normal equations, or by SVD if these are ill-conditioned.
 
-    Where the ratio of its eigenvalues is below `ill_conditioned` it loses too many digits.
+    AᵀA is ill-conditioned if its smallest eigenvalue is below `ill_conditioned` times its largest.
     """
     G = A.T @ A
     values = np.linalg.eigvalsh(G)
@@ -83,10 +83,10 @@ def _columns(functions: SmootherFunctions | QuadraticFunctions | None, earlier: 
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What a coordinate has beyond the method's own formula.
+    """Difference between a coordinate and the formula of the wrapped method.
 
-    Whatever is no function of the earlier coordinates is regressed on them and on what the formula
-    gives.
+    It is the multiplier term plus a residual, which is predicted by local regression from the
+    earlier coordinates and the value of the formula.
     """
 
     multiplier_term: MultiplierTerm | None
@@ -101,9 +101,9 @@ class Correction:
         earlier: Array,
         rounding: float = 1e-8,
     ) -> Correction:
-        """From what is `missing` at the training points, where the formula gives `uncorrected`.
+        """From the difference `missing` at the training points, where the formula is `uncorrected`.
 
-        What the excluded functions leave is none below the fraction `rounding` of the coordinate.
+        A residual below `rounding` times the coordinate is taken as zero.
         """
         term, residual = MultiplierTerm.fitted(functions, earlier, missing)
         Z = np.column_stack([earlier, uncorrected])
@@ -114,36 +114,32 @@ class Correction:
         return cls(term, LocalRegression(Z, residual[:, None]))
 
     def at(self, earlier: Array, uncorrected: Array) -> Array:
-        """What is missing at new points."""
-        missing = (
-            np.zeros(len(earlier))
-            if self.multiplier_term is None
-            else self.multiplier_term(earlier)
-        )
+        """Differences at new points."""
+        term = self.multiplier_term
+        missing = np.zeros(len(earlier)) if term is None else term(earlier)
         if self.residual is None:
             return missing
-        return np.asarray(
-            missing + self.residual.predict(np.column_stack([earlier, uncorrected]))[:, 0]
-        )
+        Z = np.column_stack([earlier, uncorrected])
+        return np.asarray(missing + self.residual.predict(Z)[:, 0])
 
 
 def divided_by(Y: Array, scale: Array) -> Array:
-    """Functions of coordinates of that size; a coordinate that is zero is one of size zero."""
+    """Coordinates divided by their scale; those of scale zero are left as they are."""
     return Y / np.where(scale > 0, scale, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
 class GradientEquation:
-    """The equation of a coordinate kept apart by its gradient, at a new point.
+    """Extension of a coordinate with a penalty on its gradient.
 
-    (A + mR) f = λ B f + B C a, with R of :class:`~manifoldry.nonredundant.gradients.EarlierGradients`.
-    The row of a new point has the point's own value as its only unknown: all else, the gradients at
-    the training points included, stays as it is.
+    The coordinate satisfies (A + mR) f = λ B f + B C a, with the matrix R of
+    :class:`~manifoldry.nonredundant.gradients.EarlierGradients`. A new point adds one row with its
+    own value as the only unknown; the gradients at the training points are kept fixed.
     """
 
     penalty: GradientPenalty
     f: Array  # (n,): the coordinate at the training points
-    components: Array  # (n, q): of its gradient along the old ones, there
+    components: Array  # (n, q): of its gradient along the earlier ones, there
     multiplier_term: MultiplierTerm
 
     @classmethod
@@ -155,14 +151,18 @@ class GradientEquation:
         energy: Array,
         functions: SmootherFunctions | QuadraticFunctions | None,
     ) -> GradientEquation:
-        """From the training points' own equations; `energy` is A f."""
+        """Fit the multiplier term to the equations of the training points; `energy` is A f."""
         gradients = penalty.earlier
         beyond = (energy + penalty.weight * (gradients.penalty @ f)) / mass - penalty.value * f
         term, _ = MultiplierTerm.fitted(functions, gradients.F, beyond)
         return cls(penalty, f, gradients.components(f), term)
 
     def solve(self, W: sparse.csr_array, mass: Array, coordinates: Array) -> Array:
-        """Values at points with weights `W` to training points, at earlier coordinates `coordinates`."""
+        """Values at new points.
+
+        `W` has their weights to training points, `mass` their entries of B, and `coordinates` their
+        earlier coordinates.
+        """
         gradients, m = self.penalty.earlier, self.penalty.weight
         edges = EdgeDifferences.of(W, gradients.F, coordinates, gradients.unit)
         n, q = coordinates.shape
@@ -181,14 +181,14 @@ class GradientEquation:
         left = edges.degree - self.penalty.value * mass + m * (own**2).sum(axis=1)
         right = per_row(edges.weights * f) + m * ((own * theirs).sum(axis=1) - from_others)
         right += mass * self.multiplier_term(coordinates)
-        with np.errstate(invalid="ignore"):  # nobody on the map is near: nowhere
+        with np.errstate(invalid="ignore"):  # points without neighbors get NaN
             mean = per_row(edges.weights * f) / edges.degree
             value = np.where(left < SMALLEST_DIVISOR * edges.degree, mean, right / left)
         return _near_neighbors(value, edges.rows, f)
 
 
 def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
-    """Values no farther from those of the neighbors `f` of every row than twice their range."""
+    """Values clipped to the range of the neighbors' values `f`, widened by twice its length."""
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     np.minimum.at(low, rows, f)
     np.maximum.at(high, rows, f)
@@ -198,18 +198,18 @@ def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ComponentCorrections:
-    """How coordinates of one component follow from the method's own formula, one after the other."""
+    """Corrections of the coordinates of one connected component, in order."""
 
     sites: IntArray  # training points of the component's problem
-    scale: Array  # (k,): coordinates over functions of unit norm
+    scale: Array  # (k,): ratio of coordinates to eigenvectors
     corrections: list[Correction | GradientEquation]  # of the coordinates after the first
 
     def apply(self, Y: Array, weights: tuple[sparse.csr_array, Array] | None) -> Array:
-        """Coordinates from what the formula gives; gradients need the points' weights too."""
+        """Correct the values `Y` of the formula; gradient equations also need `weights`."""
         F = divided_by(Y, self.scale)
         for i, correction in enumerate(self.corrections, start=1):
             if isinstance(correction, GradientEquation):
-                assert weights is not None  # such a step is made only where there are weights
+                assert weights is not None  # such equations are made only where there are weights
                 W, mass = weights
                 W = W if len(self.sites) == W.shape[1] else W[:, self.sites]
                 F[:, i] = correction.solve(W, mass, F[:, :i])
@@ -220,10 +220,11 @@ class ComponentCorrections:
 
 @dataclass(frozen=True, eq=False)
 class CorrectedExtension(Extension):
-    """A method's own extension, each coordinate corrected for its constraints in turn."""
+    """The extension of the wrapped method, with every coordinate corrected for its constraints."""
 
     base: Extension
     components: list[ComponentCorrections]
+    constrained: bool  # whether any coordinate differs from an eigenvector of the wrapped method
 
     def transform(self, X: Matrix) -> Array:
         numbers = getattr(self.base, "numbers_per_row", X.shape[1])
@@ -244,16 +245,21 @@ class CorrectedExtension(Extension):
         return Y, component
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
+        if self.constrained:
+            raise ValueError(
+                "each of these coordinates satisfies constraints of its own, so that they are "
+                "eigenvectors of no common kernel; fit the estimator without NonRedundant"
+            )
         raise ValueError(
-            "these coordinates were found one after another, under constraints of their own; they "
-            "are eigenvectors of no common kernel"
+            "NonRedundant provides no equivalent kernel; these coordinates are the estimator's own "
+            "eigenvectors, so fit it without NonRedundant to get its kernel"
         )
 
 
 @runtime_checkable
 class HasWeights(Protocol):
-    """An extension that weighs new points against training points on a graph."""
+    """An extension that computes weights between new points and training points."""
 
     def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to other training points than a point's own, and the sum with that."""
+        """Weights to training points, without a point's weight to itself, and the sum with it."""
         ...

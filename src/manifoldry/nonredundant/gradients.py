@@ -1,7 +1,7 @@
-"""Gradients of functions on a graph, through the carré du champ.
+"""Gradients of functions on a graph, defined by the carré du champ.
 
-Γ(f, h)_i = Σ_k w_ik (f_k − f_i)(h_k − h_i) / d_i is the graph's ⟨∇f, ∇h⟩ at i, and linear in f. So
-the part of ∇f along the gradients of given coordinates is a sparse matrix applied to f.
+Γ(f, h)_i = Σ_k w_ik (f_k − f_i)(h_k − h_i) / d_i stands for ⟨∇f, ∇h⟩ at point i and is linear in f.
+So the part of ∇f along the gradients of given coordinates is a sparse matrix times f.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True, eq=False)
 class EdgeDifferences:
-    """Edges from some points to training points, with the steps that coordinates take on them."""
+    """Edges from points (rows) to training points (columns), and coordinate differences on them."""
 
     rows: IntArray  # (n_edges,)
     columns: IntArray  # (n_edges,)
@@ -31,7 +31,7 @@ class EdgeDifferences:
     def of(
         cls, W: sparse.csr_array, F: Array, origin: Array, unit: Array | float = 1.0
     ) -> EdgeDifferences:
-        """Differences of the coordinates `F` of training points from those `origin`, over `unit`."""
+        """From weights `W`: (F[column] − origin[row]) / unit on every edge."""
         edges = W.tocoo()
         degree = np.asarray(W.sum(axis=1)).ravel()
         differences = (F[edges.col] - origin[edges.row]) / unit
@@ -39,11 +39,14 @@ class EdgeDifferences:
 
     @property
     def fraction(self) -> Array:
-        """Weight of every edge over its row's degree."""
+        """Weight of every edge divided by the degree of its row."""
         return self.weights / np.maximum(self.degree, _TINY)[self.rows]
 
     def frames(self, floor: float) -> Array:
-        """Matrices (n_rows, q, q) that make the gradients at every row orthonormal."""
+        """Matrices (n_rows, q, q) that orthonormalize the gradients at every row.
+
+        `floor` is added to squared gradients to regularize small ones.
+        """
         n, q = len(self.degree), self.differences.shape[1]
         H = np.empty((n, q, q))
         for j in range(q):
@@ -54,7 +57,7 @@ class EdgeDifferences:
         return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
 
     def along(self, frames: Array, at: IntArray) -> Array:
-        """Differences (n_edges, q) in the frames of the given end of every edge."""
+        """Differences (n_edges, q) in the frames at the given ends of the edges."""
         return np.einsum("ej,ejk->ek", self.differences, frames[at])
 
 
@@ -65,11 +68,12 @@ class EarlierGradients:
     Parameters
     ----------
     W : sparse array of shape (n, n)
-        Symmetric weights without a diagonal.
+        Symmetric weights with zero diagonal.
     F : array of shape (n, q)
         The earlier coordinates.
     floor : float, default=0.1
-        Squared gradients below this fraction of their mean are not trusted to give a direction.
+        Regularization: this fraction of the mean squared gradient is added to squared gradients,
+        because small ones give no reliable direction.
     """
 
     W: sparse.csr_array
@@ -78,14 +82,14 @@ class EarlierGradients:
 
     @cached_property
     def unit(self) -> Array:
-        """Root mean squared gradient of every coordinate, in which steps are measured."""
+        """Root mean squared gradient of every coordinate, the unit of its differences."""
         edges = EdgeDifferences.of(self.W, self.F, self.F)
         size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
         return np.sqrt(np.maximum(size, _TINY))
 
     @cached_property
     def edges(self) -> EdgeDifferences:
-        """The edges of the graph."""
+        """Differences of the earlier coordinates on the edges of the graph."""
         return EdgeDifferences.of(self.W, self.F, self.F, self.unit)
 
     @cached_property
@@ -95,27 +99,27 @@ class EarlierGradients:
 
     @property
     def laplacian(self) -> sparse.csr_array:
-        """D − W."""
+        """Graph Laplacian D − W."""
         return sparse.csr_array(sparse.diags_array(self.edges.degree) - self.W)
 
     @property
     def penalty(self) -> sparse.csr_array:
-        """R with fᵀRf = Σᵢ dᵢ·|the part of ∇f along the earlier gradients|², up to the floor."""
+        """Matrix R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
         G = self._factor(self.frames)
         R = G.T @ G
         return sparse.csr_array((R + R.T) / 2)
 
     def components(self, f: Array) -> Array:
-        """√dᵢ·∇f along the frame of every point, (n, q)."""
+        """Components of √dᵢ·∇f in the frame of every point, (n, q)."""
         return (self._factor(self.frames) @ f).reshape(self.F.shape[1], -1).T
 
     def fraction(self, f: Array) -> float:
-        """Fraction of f's energy that lies along the earlier gradients: 0 all new, 1 nothing new."""
+        """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
         along = float(((self._factor(self.edges.frames(self.floor / 10)) @ f) ** 2).sum())
         return along / max(2 * float(f @ (self.laplacian @ f)), _TINY)
 
     def _factor(self, frames: Array) -> sparse.csr_array:
-        """G (q·n, n) with the components of √dᵢ·∇f, coordinate by coordinate."""
+        """Matrix G (q·n, n) such that G f stacks the components of √dᵢ·∇f."""
         edges, n = self.edges, self.F.shape[0]
         weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
         values = weights[:, None] * edges.along(frames, edges.rows)

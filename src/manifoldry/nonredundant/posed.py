@@ -1,4 +1,4 @@
-"""A spectral method solved for one coordinate at a time: what its solution then means."""
+"""A posed spectral method whose problem is solved for one coordinate at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PosedNonRedundant(Posed):
-    """Another posed method, whose coordinates are those of sequences, one for every component."""
+    """A posed method with non-redundant coordinates, one sequence per connected component."""
 
     inner: Posed
     sequences: list[CoordinateSequence | None]
@@ -51,7 +51,7 @@ class PosedNonRedundant(Posed):
         return self.inner.has_lengths
 
     def spectra(self, k: int) -> Spectra:
-        """The coordinates as spectra, of k pairs each."""
+        """The coordinates of all components, as spectra of k pairs each."""
         return Spectra(
             [None if sequence is None else sequence.spectrum for sequence in self.sequences], k
         )
@@ -64,17 +64,17 @@ class PosedNonRedundant(Posed):
             rows, sites = self.components[part], self.inner.sites[part]
             if len(sites) == len(rows):
                 Y[rows] = own
-            else:  # beside landmarks the others are placed as new points are
+            else:  # points other than landmarks are placed like new points
                 Y[rows] = self._corrections(spectra, part, own, Y[sites], None).apply(Y[rows], None)
         return Y
 
     @property
     def _is_gram(self) -> bool:
-        """Whether coordinates are lengths √ℓ·v, and the method's formula gives others."""
+        """Whether coordinates are √λ·v, for which the formula of the method does not hold."""
         return self.problems[0].is_gram
 
     def _at_sites(self, spectra: Spectra) -> list[Array]:
-        """The coordinates at the points of every component's problem."""
+        """Coordinates at the points of the problem of every component."""
         if not self._is_gram:
             Y = self.inner.coordinates(spectra)
             return [Y[sites] for sites in self.inner.sites]
@@ -85,9 +85,7 @@ class PosedNonRedundant(Posed):
         extension = self.inner.extend(spectra, layout, embedding)
         with blas_threads_for(self.problems[0]):
             uncorrected = self.inner.formula(spectra, extension)
-            if (
-                uncorrected is None
-            ):  # new points follow their neighbors, whatever the coordinates are
+            if uncorrected is None:  # new points are interpolated from any coordinates
                 return extension
             parts = [
                 self._corrections(
@@ -95,22 +93,21 @@ class PosedNonRedundant(Posed):
                 )
                 for part, own in enumerate(self._at_sites(spectra))
             ]
-        return CorrectedExtension(extension, parts)
+        constrained = any(c.constrained for s in self.sequences if s for c in s.coordinates)
+        return CorrectedExtension(extension, parts, constrained)
 
     def _corrections(
         self, spectra: Spectra, part: int, Y: Array, uncorrected: Array, extension: Extension | None
     ) -> ComponentCorrections:
-        """What leads from the formula's values at the sites of a component to its coordinates `Y`."""
+        """Corrections from the formula's values to the coordinates `Y` at a component's sites."""
         sequence, sites = self.sequences[part], self.inner.sites[part]
         if sequence is None:
             return ComponentCorrections(sites, np.ones(spectra.k), [])
         F = spectra.padded[part].vectors
         norm = np.linalg.norm(F, axis=0)
         scale = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
-        F, uncorrected = (
-            np.where(scale > 0, F, 0.0),
-            np.where(scale > 0, divided_by(uncorrected, scale), 0.0),
-        )
+        F = np.where(scale > 0, F, 0.0)
+        uncorrected = np.where(scale > 0, divided_by(uncorrected, scale), 0.0)
         gradients = sequence.problem.mass is not None and isinstance(extension, HasWeights)
         corrections = [
             _gradient_equation(sequence, c)
@@ -129,7 +126,7 @@ class PosedNonRedundant(Posed):
 
     @cached_property
     def lookup(self) -> Lookup | None:
-        # A linear map returns training rows to their place by itself; a corrected one does not.
+        # A linear map maps training rows to their coordinates exactly; a corrected one does not.
         return self.inner.lookup or self.data.lookup
 
     def check_connected(self) -> None:
@@ -143,9 +140,9 @@ class PosedNonRedundant(Posed):
 
 
 def _gradient_equation(sequence: CoordinateSequence, coordinate: Coordinate) -> GradientEquation:
-    """The equation of a coordinate that was kept apart by its gradient."""
+    """The equation of a coordinate with a penalty on its gradient."""
     mass, penalty = sequence.problem.mass, coordinate.penalty
-    assert mass is not None  # the caller saw to both
+    assert mass is not None  # the caller checks both
     assert penalty is not None
     energy = sequence.problem.operator @ coordinate.f
     return GradientEquation.of(penalty, coordinate.f, mass, energy, coordinate.functions)

@@ -1,4 +1,4 @@
-"""Coordinates one after the other, in place of eigenvectors all at once."""
+"""Solve a spectral problem for one coordinate at a time."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class CoordinateSequence:
-    """The coordinates of one problem, so far."""
+    """The coordinates of one problem found so far."""
 
     graph_problem: GraphProblem
     coordinates: tuple[Coordinate, ...] = ()
 
     @property
     def problem(self) -> SpectralProblem:
-        """What is solved."""
+        """The spectral problem."""
         return self.graph_problem.problem
 
     @property
     def functions(self) -> Array:
-        """Values of the coordinates, (n, k)."""
+        """Values of the coordinates at the training points, (n, k)."""
         return np.column_stack([c.f for c in self.coordinates])
 
     @property
     def spectrum(self) -> Spectrum:
-        """The coordinates as if they were one spectrum."""
+        """The coordinates as a `Spectrum`."""
         spectra = [c.spectrum for c in self.coordinates]
         return Spectrum(
             values=np.concatenate([s.values for s in spectra]),
@@ -55,18 +55,21 @@ class CoordinateSequence:
 
 @dataclass(frozen=True)
 class SequentialSolver:
-    """Solves a spectral problem for one coordinate at a time, each new beside those before it.
+    """Solve a spectral problem for one coordinate at a time, each not a function of the earlier.
 
     Parameters
     ----------
     criterion : Criterion
-        What new means.
+        Rule for the next coordinate.
     solver : str or EigenSolver
         Solver for each coordinate.
     min_error, max_roughness, max_earlier_fraction, min_variance : float
-        A coordinate says nothing new if it can be predicted to this error, is this rough (a
-        Rayleigh quotient on the graph), has this fraction of its energy along old directions, or is
-        this small a fraction of the first where coordinates are lengths.
+        A coordinate is not informative if its prediction error is below `min_error`, its Rayleigh
+        quotient on the graph above `max_roughness`, the fraction of its energy along earlier
+        gradients above `max_earlier_fraction` or, for problems that maximize the variance, its
+        variance below `min_variance` times that of the first.
+    min_basis : int
+        Minimum number of vectors that iterative solvers keep.
     """
 
     criterion: Criterion
@@ -75,12 +78,12 @@ class SequentialSolver:
     max_roughness: float = 0.5
     max_earlier_fraction: float = 0.1
     min_variance: float = 0.005
-    min_basis: int = 40  # vectors that iterative solvers keep at least
+    min_basis: int = 40
 
     def solve(
         self, problem: SpectralProblem, k: int, rng: np.random.Generator
     ) -> CoordinateSequence | None:
-        """At most k coordinates; None for a problem of a single point, which has none."""
+        """At most k coordinates; None for a problem with a single point."""
         if problem.n == 1:
             return None
         return self.extended(CoordinateSequence(GraphProblem(problem)), min(k, problem.n - 1), rng)
@@ -88,7 +91,7 @@ class SequentialSolver:
     def extended(
         self, sequence: CoordinateSequence, k: int, rng: np.random.Generator
     ) -> CoordinateSequence:
-        """The run with as many coordinates, or more if it had them."""
+        """The sequence extended to k coordinates."""
         while len(sequence.coordinates) < k:
             sequence = replace(
                 sequence, coordinates=(*sequence.coordinates, self._next(sequence, rng))
@@ -98,7 +101,7 @@ class SequentialSolver:
     def solve_until_redundant(
         self, problem: SpectralProblem, max_coordinates: int, rng: np.random.Generator
     ) -> CoordinateSequence:
-        """As many coordinates as say something new, one at least."""
+        """Coordinates up to the first that is not informative; at least one."""
         sequence = CoordinateSequence(GraphProblem(problem))
         for k in range(1, min(max_coordinates, problem.n - 1) + 1):
             longer = self.extended(sequence, k, rng)
@@ -111,7 +114,7 @@ class SequentialSolver:
         plan_pairs(sequence.problem, len(sequence.coordinates) + 1, self.min_basis)
         solver = resolve_solver(self.solver, end=sequence.problem.end)
         if isinstance(solver, Auto):
-            solver = replace(solver, copies=False)  # any vector of an eigenspace will do
+            solver = replace(solver, copies=False)  # any vector of an eigenspace is good enough
 
         def solve(problem: SpectralProblem) -> Spectrum:
             return solver.solve(problem, 1, rng)
@@ -122,7 +125,7 @@ class SequentialSolver:
             return self.criterion.next(sequence.graph_problem, sequence.functions, solve)
 
     def is_informative(self, sequence: CoordinateSequence, i: int) -> bool:
-        """Whether coordinate i, after the first, says anything new, and says it smoothly."""
+        """Whether coordinate i ≥ 1 is unpredictable, smooth and not negligible."""
         problem, first, coordinate = (
             sequence.problem,
             sequence.coordinates[0],
@@ -141,15 +144,15 @@ class SequentialSolver:
 
 
 def blas_threads_for(problem: SpectralProblem) -> AbstractContextManager[None]:
-    """Return the BLAS threads for products of tall, narrow matrices: one, beside sparse operators.
+    """Context that limits BLAS to one thread if the operator is sparse.
 
-    More mostly wait for each other (15 000 digits: 17 s instead of 13).
+    More threads slow down products of tall, narrow matrices (15 000 digits: 17 s instead of 13).
     """
     return one_blas_thread() if sparse.issparse(problem.operator) else nullcontext()
 
 
 def roughness(W: sparse.csr_array, f: Array) -> float:
-    """fᵀLf/fᵀDf on a graph: 0 for a constant, about 1 for noise, 2 where neighbors differ most."""
+    """Rayleigh quotient fᵀLf/fᵀDf on a graph: 0 for a constant, about 1 for noise, at most 2."""
     degree = np.asarray(W.sum(axis=1)).ravel()
     f = f - (degree @ f) / degree.sum()
     return float(1 - f @ (W @ f) / max(degree @ f**2, np.finfo(float).tiny))

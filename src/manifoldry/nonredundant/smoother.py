@@ -1,8 +1,9 @@
-"""What a smoother can say of a function of given coordinates: a few functions that span it.
+"""Functions that span the row space of a kernel smoother.
 
-A kernel smoother on i coordinates is an n × n matrix P, numerically of low rank. The rows that
-matter are found through a pivoted Cholesky factor of its kernel, K ≈ L Lᵀ with L of shape (n, m):
-O(n·m²) time and O(n·m) memory. Only of a few hundred points is the matrix itself decomposed.
+A kernel smoother on given coordinates is an n × n matrix P of numerically low rank (Blau & Michaeli
+2017). Its right singular vectors are computed from a pivoted Cholesky factor of the kernel,
+K ≈ L Lᵀ with L of shape (n, m), in O(n·m²) time and O(n·m) memory. For up to a few hundred points
+the matrix itself is decomposed.
 """
 
 from __future__ import annotations
@@ -25,24 +26,28 @@ _TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True)
 class FactorOptions:
-    """When a factor stands in for the kernel's matrix, and how good it is."""
+    """When to use a low-rank factor of the kernel matrix, and how accurate it is."""
 
-    # Up to so many points the matrix itself is decomposed: the order of rows does not matter then.
+    # Number of points up to which the full matrix is decomposed, which does not depend on the order
+    # of rows.
     exact_up_to: int = 500
-    # Columns of a factor at most: half the points of small data, as many as that takes, and fewer
-    # of large ones, where more changed coordinates of MNIST, did not improve them, and doubled the
-    # time.
-    many: int = 3000  # points
+    # Maximum number of columns of a factor: half the number of points for small data; for more than
+    # `many` points `columns_of_many`. On MNIST more columns doubled the time and changed the
+    # coordinates without improving them.
+    many: int = 3000
     columns_of_many: int = 300
-    # Fraction of the kernel's trace that a factor may leave out. At 1e-3 the next coordinate agrees
-    # with that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to 2e-2.
+    # Fraction of the trace of the kernel that a factor may leave out. At 1e-3 the next coordinate
+    # agrees with that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to
+    # 2e-2.
     left_out: float = 1e-3
-    smallest_block: int = 16  # candidates looked at together
-    kept: float = 0.25  # of a block's largest residual: whoever has less is explained by the others
-    rounding: float = 1e-10  # fraction of the largest eigenvalue that is none
+    smallest_block: int = 16  # minimum number of pivot candidates drawn together
+    kept: float = (
+        0.25  # candidates with less than this fraction of the block's largest residual are dropped
+    )
+    rounding: float = 1e-10  # eigenvalues below this fraction of the largest are zero
 
     def room(self, n: int) -> int:
-        """Columns of a factor of `n` points at most."""
+        """Maximum number of columns of a factor for `n` points."""
         return self.columns_of_many if n > self.many else n // 2
 
 
@@ -51,15 +56,16 @@ DEFAULT_FACTOR = FactorOptions()
 
 @dataclass(frozen=True, eq=False)
 class SmootherFunctions:
-    """Functions of some coordinates: a smoother's, which can be evaluated anywhere.
+    """Functions of the coordinates that span what a smoother can predict.
 
-    Each is a sum of Gaussians around `pivots`, for a local linear smoother times 1, z₁, z₂, ...
+    Each is a sum of Gaussians around `pivots`, multiplied by 1, z₁, z₂, ... for a local linear
+    smoother, so that it can be evaluated anywhere.
     """
 
-    width: Array  # (q,): lengths in which coordinates are measured
-    pivots: Array  # (m, q), in those lengths
-    coefficients: Array  # (m, r), or ((q + 1)·m, r) where slopes count
-    singular_values: Array  # of the smoother, falling: those beyond the cut as well
+    width: Array  # (q,): units of the coordinates
+    pivots: Array  # (m, q), in these units
+    coefficients: Array  # (m, r), or ((q + 1)·m, r) for a local linear smoother
+    singular_values: Array  # of the smoother, decreasing, including those below the cutoff
 
     def __call__(self, F: Array) -> Array:
         """Values (n, r) at coordinates `F` (n, q)."""
@@ -68,7 +74,7 @@ class SmootherFunctions:
 
     @property
     def count(self) -> int:
-        """How many functions there are."""
+        """Number of functions."""
         return int(self.coefficients.shape[1])
 
 
@@ -82,12 +88,12 @@ def smoother_functions(
     most: int | None = None,
     factor: FactorOptions = DEFAULT_FACTOR,
 ) -> SmootherFunctions:
-    """Functions spanning what a smoother on the columns of `F` can predict.
+    """Functions that span what a smoother on the columns of `F` can predict.
 
     The smoother has weights P_jk ∝ exp(−‖z_j − z_k‖²/2)·mass_k, where z are the coordinates over
-    `bandwidth` times their root mean square. The functions are the right singular vectors of P
-    under the mass, all with σ > cut·σ₁, the fraction of Blau & Michaeli: Σ mass·v·f = 0 for all of
-    them says that P f is next to nothing. At most the `most` that say most.
+    `bandwidth` times their root mean square. The functions v are the right singular vectors of P
+    with respect to the mass with σ > cut·σ₁ (Blau & Michaeli's cutoff), at most the `most` leading
+    ones. If Σ mass·v·f = 0 for all of them, P f is nearly zero.
     """
     n, q = F.shape
     width = bandwidth * np.sqrt(q * (mass @ F**2) / mass.sum())
@@ -100,7 +106,8 @@ def smoother_functions(
     constant, slope = _fit(lambda values: _smoothed(L, left, mass, values), Z, linear)
     A = np.hstack([constant[:, None] * L, *(b[:, None] * L for b in slope.T)])
     B = np.hstack([L, *(z[:, None] * L for z in Z.T[: slope.shape[1]])])
-    # A (B·mass)ᵀ = P. In the basis B·T, orthonormal under the mass, singular vectors are E.
+    # A (B·mass)ᵀ = P. B·T is an orthonormal basis with respect to the mass, in which the singular
+    # vectors are E.
     w, U = eigh(B.T @ (mass[:, None] * B), check_finite=False)
     real = w > factor.rounding * w[-1]
     T, H = U[:, real] / np.sqrt(w[real]), U[:, real] * np.sqrt(w[real])
@@ -108,7 +115,7 @@ def smoother_functions(
     sigma = np.sqrt(np.maximum(squares, 0.0))
     few = len(sigma) if most is None else most
     kept = T @ E[:, sigma > cut * sigma[-1]][:, ::-1][:, :few]
-    # L = K(·, pivots)·L_P⁻ᵀ, which holds at new points as well.
+    # L = K(·, pivots)·L_P⁻ᵀ holds at new points too.
     blocks = [
         solve_triangular(L[pivots], part, lower=True, trans="T", check_finite=False)
         for part in np.split(kept, kept.shape[0] // L.shape[1])
@@ -119,7 +126,7 @@ def smoother_functions(
 def _exact(
     Z: Array, mass: Array, width: Array, linear: bool, cut: float, most: int | None
 ) -> SmootherFunctions:
-    """The same from the matrix itself, as sums of Gaussians around all points."""
+    """The functions from the full matrix, as sums of Gaussians around all points."""
     K = _kernel(Z, Z)
     constant, slope = _fit(lambda values: K @ (mass * values.T).T, Z, linear)
     fits = constant[:, None] + slope @ Z.T[: slope.shape[1]] if linear else constant[:, None]
@@ -138,7 +145,7 @@ def _kernel(Z: Array, pivots: Array) -> Array:
 
 
 def _with_slopes(K: Array, Z: Array, coefficients: Array) -> Array:
-    """[K, z₁·K, z₂·K, ...] where there are coefficients for them."""
+    """[K, z₁·K, z₂·K, ...] if there are coefficients for a local linear smoother, else K."""
     if coefficients.shape[0] == K.shape[1]:
         return K
     return np.hstack([K, *(Z[:, j : j + 1] * K for j in range(Z.shape[1]))])
@@ -147,11 +154,11 @@ def _with_slopes(K: Array, Z: Array, coefficients: Array) -> Array:
 def _pivoted_cholesky(
     Z: Array, mass: Array, most: int, options: FactorOptions
 ) -> tuple[Array, Array, IntArray]:
-    """L (n, m), what it leaves of the diagonal, and the pivots, with K ≈ L Lᵀ.
+    """L (n, m) with K ≈ L Lᵀ, the residual diagonal, and the pivots.
 
-    Randomly pivoted (Chen, Epperly, Tropp & Webber 2023), block by block: candidates are drawn
-    with the probability of what is left of them, and those that others of the block explain are
-    dropped.
+    Randomly pivoted (Chen, Epperly, Tropp & Webber 2023) in blocks: candidates are drawn with
+    probabilities proportional to mass times residual, and those that other candidates of the block
+    approximate well are dropped.
     """
     n, rng = len(Z), np.random.default_rng(0)
     most = min(most, n)
@@ -175,7 +182,7 @@ def _pivoted_cholesky(
 
 
 def _smoothed(L: Array, left: Array, mass: Array, values: Array) -> Array:
-    """Kernel sums of values; what the factor lacks of a point's own weight counts."""
+    """Kernel sums of values, with the residual diagonal of the factor added."""
     weighted = (mass * values.T).T
     return np.asarray((L @ (L.T @ weighted)).T + left * weighted.T).T
 
@@ -185,7 +192,7 @@ def _fit(
 ) -> tuple[Array, Array]:
     """Constants a (n,) and slopes b (n, q or 0) of P_jk = k_jk·mass_k·(a_j + b_jᵀ z_k).
 
-    The ridge of local slopes is relative to the kernel's own width.
+    `ridge` regularizes the local covariances; it is relative to the squared width of the kernel.
     """
     n, q = Z.shape
     total = smooth(np.ones(n))

@@ -1,10 +1,10 @@
-"""What others have proposed against redundant coordinates, to compare with.
+"""Published methods against redundant coordinates, for comparison.
 
-Two of them choose among coordinates that were computed in the usual way, and so can be no better
-than the best of those: `select_by_regression` (Dsilva et al. 2018) and `select_independent` (Chen
-and Meilă 2019). Two compute one coordinate at a time and take what it explains out of the data
-before the next: `sequential_regression`, whose points leave the manifold, and `advection` (Gerber
-et al. 2007), whose points move along it and fall apart where it closes on itself.
+Two of them select among given coordinates, and can be no better than the best of those:
+`select_by_regression` (Dsilva et al. 2018) and `select_independent` (Chen and Meilă 2019). The
+other two compute one coordinate at a time and remove what it explains from the data before the
+next: `sequential_regression`, whose points leave the manifold, and `advection` (Gerber et al.
+2007), whose points move along the manifold and disconnect if it is closed.
 """
 
 from manifoldry.nonredundant.baselines.selection import regression_errors as regression_errors

@@ -1,4 +1,4 @@
-"""Keep some of many coordinates: those that regression, or the volume of gradients, finds new."""
+"""Select coordinates by regression on the earlier ones, or by the independence of gradients."""
 
 from itertools import combinations
 from math import comb
@@ -26,22 +26,22 @@ def regression_errors(embedding: Any, *, n_rows: int = 2000, n_distances: int = 
     Local linear regression on the earlier coordinates, with weights exp(−d²/ε²) and ε a third of
     their median distance, leaving each point out; the root mean squared error is divided by the
     coordinate's standard deviation. The bandwidth is fixed and wide, so that functions which
-    oscillate fast are not recognized; :func:`manifoldry.metrics.redundancy` chooses its own.
+    oscillate fast are not recognized; :func:`manifoldry.metrics.redundancy` adapts its bandwidth.
 
     Parameters
     ----------
     embedding : array of shape (n_samples, n_components)
-        A map; the units of its coordinates do not matter.
+        The coordinates, in any units.
     n_rows : int, default=2000
-        Rows on which the error is averaged at most; they are evenly spread.
+        Maximum number of rows in the mean error, evenly spread.
     n_distances : int, default=1000
-        Rows among which the median distance is taken at most.
+        Maximum number of rows from which the median distance is computed.
 
     Returns
     -------
     array of shape (n_components,)
         Near 0 for a function of the earlier coordinates, near 1 for a new direction. The first
-        has nothing before it and gets 1; a constant gets 0.
+        coordinate gets 1, a constant 0.
 
     Examples
     --------
@@ -65,19 +65,19 @@ def regression_errors(embedding: Any, *, n_rows: int = 2000, n_distances: int = 
 def select_by_regression(
     embedding: Any, n_components: int | None = None, *, threshold: float | None = None
 ) -> IntArray:
-    """Choose the coordinates that those before them predict worst (Dsilva et al. 2018).
+    """Select the coordinates that the earlier ones predict worst (Dsilva et al. 2018).
 
-    Compute more coordinates than are needed and keep the first and those of largest
-    :func:`regression_errors`, each being measured against all before it, kept or not.
+    Compute more coordinates than are needed; this keeps the first and those of largest
+    :func:`regression_errors`, each predicted from all earlier ones, kept or not.
 
     Parameters
     ----------
     embedding : array of shape (n_samples, n_candidates)
-        A map of many coordinates, smoothest first.
+        Many coordinates, smoothest first.
     n_components : int, default=None
         How many to keep.
     threshold : float, default=None
-        Keep all whose error exceeds this instead.
+        Alternatively, keep all coordinates whose error exceeds this.
 
     Returns
     -------
@@ -101,7 +101,7 @@ def select_by_regression(
     """
     if (n_components is None) == (threshold is None):
         raise ValueError(
-            f"n_components={n_components} and threshold={threshold} are two ways to say how many "
+            f"n_components={n_components} and threshold={threshold} both determine how many "
             "coordinates to keep; pass exactly one"
         )
     Y = _check_map(embedding)
@@ -125,24 +125,24 @@ def select_independent(
     max_sets: int = 1000,
     n_rows: int = 2000,
 ) -> IntArray:
-    """Choose coordinates whose gradients span the tangent spaces (Chen and Meilă 2019).
+    """Select coordinates whose gradients span the tangent spaces (Chen and Meilă 2019).
 
     At every point i the matrix of all Γ(fⱼ, fₗ)ᵢ = Σₖ Wᵢₖ (fⱼₖ − fⱼᵢ)(fₗₖ − fₗᵢ) / Σₖ Wᵢₖ holds the
     inner products of the coordinates' gradients (the dual metric). Its leading `dimension`
-    eigenvectors Uᵢ, (n_candidates, dimension), are an orthonormal basis of the tangent space as the
-    candidates see it. A set S of coordinates is scored by the volume that the rows S of Uᵢ span
-    once their columns have unit length: 1 if tangent directions stay at right angles, 0 if two of
-    them collapse. Maximized over the sets that contain the first coordinate is
+    eigenvectors Uᵢ, (n_candidates, dimension), are an orthonormal basis of the tangent space in the
+    candidate coordinates. The score of a set S is the volume spanned by the columns of the rows S
+    of Uᵢ, scaled to unit length: 1 if tangent directions stay orthogonal, 0 if two of them
+    collapse. The result maximizes, over all sets that contain the first coordinate,
 
         meanᵢ log vol Uᵢ[S] − zeta · Σ_{k∈S} λₖ/λ₁,
 
-    λₖ being fₖ's Rayleigh quotient in the graph: the second term prefers smooth coordinates among
-    equally independent ones.
+    where λₖ is the Rayleigh quotient of fₖ on the graph: the second term prefers smooth coordinates
+    among equally independent ones.
 
     Parameters
     ----------
     embedding : array of shape (n_samples, n_candidates)
-        A map of many coordinates, smoothest first; their units do not matter.
+        Many coordinates, smoothest first, in any units.
     affinity : array or sparse matrix of shape (n_samples, n_samples)
         Symmetric weights W, such as ``LaplacianEigenmaps.affinity_``.
     n_components : int
@@ -150,12 +150,11 @@ def select_independent(
     dimension : int, default=None
         Dimension of the manifold, by default `n_components`, which has to be at least that.
     zeta : float, default=0.01
-        Price of roughness.
+        Weight of the penalty on rough coordinates.
     max_sets : int, default=1000
-        All sets are tried where they are at most so many; otherwise coordinates are added one at a
-        time.
+        If there are at most this many sets all are tried; otherwise coordinates are added greedily.
     n_rows : int, default=2000
-        Rows over which the mean is taken at most; they are evenly spread.
+        Maximum number of rows in the mean, evenly spread.
 
     Returns
     -------
@@ -182,8 +181,8 @@ def select_independent(
     dimension = count if dimension is None else check_count("dimension", dimension)
     if dimension > count:
         raise ValueError(
-            f"dimension={dimension} must be at most n_components={count}: fewer coordinates cannot "
-            f"span it; pass n_components={dimension} or more"
+            f"dimension={dimension} must be at most n_components={count}, since fewer coordinates "
+            f"cannot span the tangent space; pass n_components={dimension} or more"
         )
     zeta = check_nonnegative("zeta", zeta)
     Y = standardized(Y)
@@ -224,11 +223,13 @@ def standardized(Y: Array) -> Array:
 
 
 def kernel_rows(Z: Array, rows: Any, width: float, without_self: bool = False) -> Array:
-    """Weights exp(−d²/width²) of all points at Z[rows], each row summing to one."""
+    """Kernel weights exp(−d²/width²) of all points at Z[rows], normalized to row sum one."""
     D2 = cdist(Z[rows], Z, "sqeuclidean")
     if without_self:
         D2[np.arange(len(D2)), rows] = np.inf
-    D2 -= D2.min(axis=1, keepdims=True)  # the nearest gets 1: never 0/0, however far it is
+    D2 -= D2.min(
+        axis=1, keepdims=True
+    )  # the nearest point has weight 1 before normalization, which avoids 0/0
     w = np.exp(-D2 / width**2)
     return np.asarray(w / w.sum(axis=1, keepdims=True))
 
@@ -242,7 +243,7 @@ def degrees(W: Matrix) -> Array:
 
 
 def _leave_one_out_error(Z: Array, f: Array, n_rows: int, n_distances: int) -> float:
-    """Root mean squared error of a local linear regression of f on Z, every point left out."""
+    """Root mean squared leave-one-out error of a local linear regression of f on Z."""
     rows = spread_rows(len(Z), check_count("n_rows", n_rows))
     width = _median_distance(Z, n_distances) / 3
     squares = (Z[:, :, None] * Z[:, None, :]).reshape(len(Z), -1)
@@ -260,11 +261,11 @@ def _median_distance(Z: Array, n_distances: int) -> float:
 
 
 def _line_at(z: Array, moments: Array, flat: float = 1e-6) -> Array:
-    """Value at z, (n_rows, p), of the lines with these weighted means of f, Z, Z·f and Z·Zᵀ.
+    """Value at z, (n_rows, p), of linear fits, given weighted means of f, Z, Z·f and Z·Zᵀ.
 
     It is f̄ + (z − Z̄)ᵀ C⁺ c, with C the covariance of Z and c that of Z and f. Moments about the
-    origin lose no digits that matter: Z is standardized and the kernel wide. Along a direction
-    with less than the fraction `flat` of the largest variance there is no slope.
+    origin are accurate enough, since Z is standardized and the kernel wide. Directions with less
+    than the fraction `flat` of the largest variance are ignored.
     """
     n, p = z.shape
     f, Z, Zf, ZZ = np.split(moments, [1, 1 + p, 1 + 2 * p], axis=1)
@@ -280,15 +281,15 @@ def _check_affinity(affinity: Any, n: int) -> sparse.csr_array:
     check_symmetric(W, "affinities")
     if W.shape[0] != n:
         raise ValueError(
-            f"affinity is of {W.shape[0]} points and embedding of {n}; pass the weights of the "
-            "points that were embedded"
+            f"affinity is of {W.shape[0]} points and embedding of {n}; pass the weights between "
+            "the embedded points"
         )
     W = sparse.csr_array(W)
     alone = np.flatnonzero(degrees(W) == 0)
     if len(alone):
         raise ValueError(
             f"affinity has no positive weight in {len(alone)} of {n} rows (first: row {alone[0]}), "
-            "where gradients are unknown; drop those points"
+            "so that gradients are undefined there; drop those points"
         )
     return W
 
@@ -330,8 +331,8 @@ def _best(sets: list[list[int]], bases: Array, cost: Array) -> list[int]:
 def _mean_log_volume(U: Array, no_volume: float = 1e-12) -> float:
     """Mean logarithm of the volume of U's columns, (n, |S|, dimension), each of unit length.
 
-    A set that is still smaller than the dimension is judged by as many leading directions.
-    `no_volume` is in place of zero, which has no logarithm.
+    If the set is smaller than the dimension, only as many leading directions are used. Volumes are
+    bounded below by `no_volume`, so that the logarithm is finite.
     """
     U = U[:, :, : U.shape[1]]
     lengths = np.linalg.norm(U, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Take away from the data what the coordinates so far explain, and embed the rest."""
+"""Sequential regression: embed the residual of the data after earlier coordinates."""
 
 from typing import Any
 
@@ -15,14 +15,13 @@ from manifoldry.util.validation import row_blocks
 def sequential_regression(
     estimator: Any, X: Any, n_components: int, *, bandwidth: float = 0.3
 ) -> Array:
-    """Take out of the data what the coordinates so far explain, and embed what is left.
+    """Subtract from the data what earlier coordinates explain, and embed the residual.
 
-    The first coordinate is the estimator's. For each further one the data are reduced by their
-    Nadaraya–Watson reconstruction from all coordinates before it, the estimator is fitted to what
-    remains, and its first coordinate is kept. The remainders no longer lie on the manifold: where
-    two of its parts have the same remainder they are glued together, and coordinates may be
-    redundant all the same: of a ring the third is, where the bandwidth is wide (Blau and Michaeli
-    2017, figure 4).
+    The first coordinate is the estimator's. For each further one, the Nadaraya–Watson
+    reconstruction of the data from all earlier coordinates is subtracted, the estimator is fitted
+    to the residual, and its first coordinate is kept. Residuals no longer lie on the manifold:
+    parts of it with the same residual are merged, and coordinates may still be redundant. On a ring
+    the third one is, if the bandwidth is wide (Blau and Michaeli 2017, figure 4).
 
     Parameters
     ----------
@@ -33,13 +32,13 @@ def sequential_regression(
     n_components : int
         Number of coordinates.
     bandwidth : float, default=0.3
-        Standard deviation of the Gaussian kernel, in units of the root mean squared length of the
-        coordinates so far, each of which is centered and has unit variance.
+        Standard deviation of the Gaussian kernel, in units of the root mean squared norm of the
+        standardized earlier coordinates.
 
     Returns
     -------
     array of shape (n_samples, n_components)
-        The coordinates, each as its fit returned it.
+        The coordinates, as returned by each fit.
 
     Examples
     --------
@@ -55,8 +54,8 @@ def sequential_regression(
     count = check_count("n_components", n_components)
     F = _first_coordinate(estimator, X)
     while F.shape[1] < count:
-        remainder = X - _kernel_average(standardized(F), X, bandwidth)
-        F = np.column_stack([F, _first_coordinate(estimator, remainder)])
+        residual = X - _kernel_average(standardized(F), X, bandwidth)
+        F = np.column_stack([F, _first_coordinate(estimator, residual)])
     return F
 
 

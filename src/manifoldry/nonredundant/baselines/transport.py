@@ -1,4 +1,4 @@
-"""Move the data along the gradient of a coordinate until it is gone, and embed what is left."""
+"""Advection: move the data along the gradient of a coordinate, and embed the result."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,16 +26,16 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class Advection:
-    """Coordinates found by `advection`, and what became of the data.
+    """Coordinates found by `advection`, and the final positions of the points.
 
     Attributes
     ----------
     embedding : array of shape (n_samples, n_found)
-        The coordinates up to where the graph fell apart.
+        The coordinates found before the graph became disconnected.
     points : array of shape (n_samples, n_features)
-        Where the data had moved when the last graph was built.
+        Positions of the points when the last graph was built.
     n_components : int
-        Components of that graph; 1 if all coordinates that were asked for could be found.
+        Connected components of that graph; 1 if all requested coordinates were found.
     """
 
     embedding: Array
@@ -44,7 +44,7 @@ class Advection:
 
     @property
     def disconnected(self) -> bool:
-        """Whether the graph fell apart, so that there may be fewer coordinates than asked for."""
+        """Whether the graph became disconnected, so that coordinates may be missing."""
         return self.n_components > 1
 
 
@@ -62,24 +62,24 @@ def advection(
     in the direction of f's gradient until f has its mean value everywhere: in steps of at most
     half the distance between neighbors, each followed by a projection to the tangent plane at the
     nearest original points, where f and its gradient are found by local linear regression. A new
-    graph on the moved points gives the next coordinate. Points that collapse to several places, as
-    those of a ring do to two, have no connected graph; there the method ends, and the result says
-    so. Dense data are needed: one point astray, or a gap in the line to which a sheet collapses,
-    ends it too.
+    graph on the moved points gives the next coordinate. If the points collapse to several separate
+    sets, such as two for a ring, the graph is disconnected and the method stops (see
+    ``disconnected`` of the result). It needs dense data: a single outlier, or a gap in the line to
+    which a sheet collapses, stops it too.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     n_components : int, default=2
-        Number of coordinates, at most `dimension`: each takes one away.
+        Number of coordinates, at most `dimension`, since each removes one dimension.
     n_neighbors : int, default=None
         Neighbors per point, more than `dimension`; by default 10, or half the points if those
         are fewer.
     dimension : int, default=2
         Dimension of the manifold.
     max_steps : int, default=2000
-        Most steps of a point along one coordinate; who needs more is warned about.
+        Maximum number of steps of a point per coordinate; a warning reports points that need more.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def advection(
     if count > dimension:
         raise ValueError(
             f"n_components={count} must be at most dimension={dimension}, as every coordinate "
-            f"takes one dimension away; pass n_components={dimension} or fewer"
+            f"removes one dimension; pass n_components={dimension} or fewer"
         )
     F = np.empty((len(X), 0))
     while True:
@@ -125,20 +125,20 @@ def _check_dimension(dimension: Any, k: int, n_features: int) -> int:
     for bound, what in ((k - 1, "n_neighbors - 1"), (n_features, "n_features")):
         if dimension > bound:
             raise ValueError(
-                f"dimension={dimension} must be at most {what}={bound}, which is all that a "
-                f"neighborhood can span; pass dimension={bound} or fewer"
+                f"dimension={dimension} must be at most {what}={bound}, the most that a "
+                f"neighborhood can span; pass dimension={bound} or less"
             )
     return dimension
 
 
 def _graph_weights(X: Array, k: int) -> tuple[sparse.csr_array, int]:
-    """Weights of the neighbor graph, and the number of components they leave."""
+    """Weights of the neighbor graph, and the number of its connected components."""
     W = local_weights(NeighborGraph.build(X, k))
     return W, int(coupled_components(sparse.diags_array(degrees(W)) - W).max()) + 1
 
 
 def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Array:
-    """Move all points along the manifold to where f is zero."""
+    """Move all points along the manifold to the zero set of f."""
     function = _Function(X, f, choose_index(X), min(2 * k, len(X)), dimension)
     max_length = float(np.median(function.index.nearest(X, 2)[1][:, 1])) / 2
     Y, moving = X.copy(), np.arange(len(X))
@@ -150,36 +150,37 @@ def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Arr
         if len(moving) == 0:
             return Y
     warn(
-        f"{len(moving)} of {len(X)} points are still on their way after {max_steps} steps, so "
-        "the next coordinate may repeat this one; raise n_neighbors for a smoother gradient",
+        f"{len(moving)} of {len(X)} points have not converged after max_steps={max_steps} "
+        "steps, so that the next coordinate may repeat this one; raise max_steps, or n_neighbors "
+        "for a smoother gradient",
         ConvergenceWarning,
     )
     return Y
 
 
 class _TangentPlanes(NamedTuple):
-    """Tangent planes at some points, and a linear function on each."""
+    """Tangent planes at given points, and a linear function on each."""
 
     middle: Array  # (n, n_features)
     axes: Array  # (n, dimension, n_features), orthonormal
-    value: Array  # (n,), the function in the middle
+    value: Array  # (n,), of the function at `middle`
     gradient: Array  # (n, dimension), along the axes
 
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """A function on the original points, continued between them by local linear regression."""
+    """A function on the original points, interpolated by local linear regression."""
 
     X: Array
     f: Array
     index: NeighborIndex
     k: int
     dimension: int
-    arrived: float = 0.02  # standard deviations of f that count as none
-    flat: float = 1e-6  # fraction of the largest extent below which neighbors have none
+    arrived: float = 0.02  # |f| in standard deviations below which a point has converged
+    flat: float = 1e-6  # singular values below this fraction of the largest are ignored
 
     def step(self, Y: Array, max_length: float) -> tuple[Array, NDArray[np.bool_]]:
-        """Points after a step towards f = 0, cut to `max_length`, and which of them need no other."""
+        """Points after a step of at most `max_length` toward f = 0, and which have converged."""
         planes = self.planes(Y)
         # Projected onto the tangent plane.
         position = np.einsum("ndj,nj->nd", planes.axes, Y - planes.middle)
@@ -192,10 +193,10 @@ class _Function:
         return planes.middle + np.einsum("ndj,nd->nj", planes.axes, position), arrived
 
     def planes(self, Y: Array) -> _TangentPlanes:
-        """The manifold and the function around Y, by weighted principal axes and least squares.
+        """Tangent planes and linear fits around Y, by weighted PCA and weighted least squares.
 
-        Weights fade with the distance: in sharp neighborhoods the gradient jumps, paths merge, and
-        points that arrive in clumps have no connected graph.
+        Weights decay with the distance: with equal weights the gradient is discontinuous, paths
+        merge, and the graph of the collapsed points is disconnected.
         """
         members, distances = self.index.nearest(Y, self.k)
         w = gaussian_weights(distances, distances[:, -1] / 2)
@@ -203,7 +204,7 @@ class _Function:
         middle, value = np.einsum("nk,nkj->nj", w, X), (w * f).sum(axis=1)
         root = np.sqrt(w)
         U, S, axes = np.linalg.svd(root[:, :, None] * (X - middle[:, None]), full_matrices=False)
-        extent = np.where(self.flat * S[:, :1] < S, S, np.inf)  # no slope where there is no extent
+        extent = np.where(self.flat * S[:, :1] < S, S, np.inf)
         gradient = np.einsum("nkd,nk->nd", U, root * (f - value[:, None])) / extent
         return _TangentPlanes(
             middle, axes[:, : self.dimension], value, gradient[:, : self.dimension]
