@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsRegressor
 
 from manifoldry import PCA, KernelPCA, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import make_strip
@@ -27,6 +28,11 @@ def test_training_rows_get_their_coordinates_from_corrected_linear_maps(criterio
         (LaplacianEigenmaps(), 2, "no common kernel; fit the estimator without NonRedundant"),
         (LaplacianEigenmaps(), 1, "the estimator's own eigenvectors, so fit it without"),
         (KernelPCA(), 1, "the estimator's own eigenvectors, so fit it without"),
+        (
+            LaplacianEigenmaps(extension=KNeighborsRegressor()),
+            2,
+            "replaces the formula of the method",
+        ),
     ],
 )
 def test_why_there_is_no_equivalent_kernel(estimator, n_components, message):
