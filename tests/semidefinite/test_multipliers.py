@@ -98,7 +98,7 @@ def test_on_round_is_called_before_every_round():
         posed,
         POINTS,
         np.random.default_rng(0),
-        watch=lambda iterate: steps.append(iterate.step.iteration),
+        callback=lambda iterate: steps.append(iterate.step.iteration),
         on_round=lambda *arguments: calls.append(arguments),
     )
     assert [penalty for _, _, penalty in calls] == [r.penalty for r in found.rounds]
@@ -109,11 +109,11 @@ def test_on_round_is_called_before_every_round():
 
 
 def test_interrupts_keep_the_best_map():
-    def watch(iterate):
+    def callback(iterate):
         if iterate.step.iteration == 7:
             raise KeyboardInterrupt
 
-    found = MethodOfMultipliers().solve(problem(), POINTS, np.random.default_rng(0), watch)
+    found = MethodOfMultipliers().solve(problem(), POINTS, np.random.default_rng(0), callback)
     assert found.interrupted
     assert not found.converged
     assert found.status == "interrupted"

@@ -143,7 +143,7 @@ class TestOddCases:
     @pytest.mark.parametrize("m", [2, 4, 7])
     def test_unbounded(self, m):
         """Along a null vector of H that c rewards there is no optimum, which is reported."""
-        U = squares(np.random.default_rng(m).standard_normal((m - 1, m)))
+        U = svec_outer(np.random.default_rng(m).standard_normal((m - 1, m)))
         assert not SemidefiniteQuadratic(U.T @ U, svec(np.eye(m))).solve().converged
         assert SemidefiniteQuadratic(U.T @ U, U.sum(axis=0)).solve().converged
 

@@ -173,7 +173,7 @@ def unfold_by_landmarks(
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
-    watch: Callback | None = None,
+    callback: Callback | None = None,
     on_round: RoundCallback | None = None,
     *,
     edges_per_landmark: int = 30,
@@ -188,7 +188,15 @@ def unfold_by_landmarks(
     m = Q.shape[1]
     with one_blas_thread():  # more threads slow down products this small
         return _solve_with_more_edges(
-            method, full, Q, Y, rng, watch, on_round, edges_per_landmark * m, added_per_landmark * m
+            method,
+            full,
+            Q,
+            Y,
+            rng,
+            callback,
+            on_round,
+            edges_per_landmark * m,
+            added_per_landmark * m,
         )
 
 
@@ -198,7 +206,7 @@ def _solve_with_more_edges(
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
-    watch: Callback | None,
+    callback: Callback | None,
     on_round: RoundCallback | None,
     n_edges: int,
     n_added: int,
@@ -206,13 +214,13 @@ def _solve_with_more_edges(
     count = full.edges.count
     rows = np.sort(rng.choice(count, min(n_edges, count), replace=False))
     problem = LandmarkUnfolding.of(full, Q, rows)
-    found = method.solve(problem, problem.variables(Y), rng, watch, on_round)
+    found = method.solve(problem, problem.variables(Y), rng, callback, on_round)
     worst = _violated_edges(full, found, rows, method.tol)
     while len(worst) > 0 and found.steps < method.max_iter and not found.interrupted:
         rows = np.concatenate([rows, worst[:n_added]])
         multipliers = np.concatenate([found.multipliers, np.zeros(len(worst[:n_added]))])
         problem, before = problem.with_edges(full, rows), replace(found, multipliers=multipliers)
-        found = method.solve(problem, found.R, rng, watch, on_round, before)
+        found = method.solve(problem, found.R, rng, callback, on_round, before)
         worst = _violated_edges(full, found, rows, method.tol)
     if found.converged and len(worst) > 0:
         steps = f"max_iter={method.max_iter} steps were taken"

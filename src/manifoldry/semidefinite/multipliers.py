@@ -129,7 +129,7 @@ class MethodOfMultipliers:
         problem: UnfoldingProblem,
         R: Array,
         rng: np.random.Generator,
-        watch: Callback | None = None,
+        callback: Callback | None = None,
         on_round: RoundCallback | None = None,
         before: UnfoldingResult | None = None,
     ) -> UnfoldingResult:
@@ -140,7 +140,7 @@ class MethodOfMultipliers:
         multipliers, and its steps count toward `max_iter`.
         """
         R = _rescaled(problem, R, rng) if before is None else R
-        search = _Search(self, problem, R, rng, watch, on_round)
+        search = _Search(self, problem, R, rng, callback, on_round)
         if before is not None:
             search.multipliers, search.rounds = before.multipliers, list(before.rounds)
         try:
@@ -174,11 +174,11 @@ class _Search:
         problem: UnfoldingProblem,
         R: Array,
         rng: np.random.Generator,
-        watch: Callback | None,
+        callback: Callback | None,
         on_round: RoundCallback | None,
     ) -> None:
         self.method, self.problem, self.rng = method, problem, rng
-        self.watch, self.on_round = watch, on_round
+        self.callback, self.on_round = callback, on_round
         self.R = self._with_extra_coordinates(R)
         self.multipliers: Array = np.ones(problem.edges.count)
         self.variance_per_edge = problem.expected_variance / problem.edges.count
@@ -249,7 +249,7 @@ class _Search:
         objective = self.problem.lagrangian(self.multipliers, penalty, self.variance_per_edge)
         most = min(self._steps_left, self.problem.steps_per_round)
         search = LBFGS(self.problem.filter, stopping=replace(self.method.stopping, max_iter=most))
-        solution = search.minimize(objective, self._with_extra_coordinates(self.R), self.watch)
+        solution = search.minimize(objective, self._with_extra_coordinates(self.R), self.callback)
         self.R = self._along_principal_axes(self.problem.centered(solution.embedding))
         changes = self.problem.changes(self.R)
         multipliers = objective.updated_multipliers(changes)
