@@ -196,7 +196,7 @@ def study(objective, seeds, workers):
 def compared(objective, data, seed):
     """Figures of every direction on the problem of one seed."""
     compiled = partial(Exact, compile_pairs=0)  # as there would be for more points
-    with warnings.catch_warnings(), patch.object(pairwise, "choose_sums", compiled):
+    with warnings.catch_warnings(), patch.object(pairwise, "default_pair_sums", compiled):
         warnings.simplefilter("ignore", ManifoldryWarning)
         X = DATA[data](seed)
         if objective in FOLLOWED:

@@ -37,6 +37,6 @@ def fast_paths(request):
         "_is_large",
         lambda index, X: not (sparse.issparse(X) or sparse.issparse(index.X)),
     )
-    patch.setattr(pairwise, "choose_sums", lambda: Exact(compile_pairs=0.0))
+    patch.setattr(pairwise, "default_pair_sums", lambda: Exact(compile_pairs=0.0))
     yield
     patch.undo()

@@ -32,9 +32,11 @@ def called(sums, n):
 
 
 def ours(Y, kernel):
-    from manifoldry.objectives import Exact, Gaussian, Student
+    from manifoldry.objectives import Exact, GaussianKernel, StudentKernel
 
-    sums = partial(Exact().sums, {"gaussian": Gaussian, "student": Student}[kernel](), Y)
+    sums = partial(
+        Exact().sums, {"gaussian": GaussianKernel, "student": StudentKernel}[kernel](), Y
+    )
     sums()
     yield
     return called(sums, len(Y))

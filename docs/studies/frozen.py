@@ -20,14 +20,14 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.extension.elastic_inverse import ElasticInverse
-from manifoldry.extension.frozen import FrozenMap
-from manifoldry.extension.placement import RowObjective
+from manifoldry.extension.new_point_objective import NewPointObjective
+from manifoldry.extension.new_points import NewPointOptimizer
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.objectives import (
     Joint,
     Pairwise,
     PerPoint,
-    Student,
+    StudentKernel,
     elastic,
     squared_distance_weights,
 )
@@ -77,9 +77,9 @@ def study_tsne(seed, perplexity=30):
     spacing = np.median(np.sort(cdist(Y, Y), axis=1)[:, 5])
     labels = KNeighborsClassifier(1).fit(Y, y[train])
     for normalizer in (PerPoint(1 / len(Y)), Joint()):
-        objective = Pairwise(among, Student(), normalizer)
-        frozen = FrozenMap(Y, objective.for_new_points(Y))
-        placed, moved = frozen.place(P), frozen.place(itself).positions - Y
+        objective = Pairwise(among, StudentKernel(), normalizer)
+        optimizer = NewPointOptimizer(Y, objective.for_new_points(Y))
+        placed, moved = optimizer.minimize(P), optimizer.minimize(itself).positions - Y
         away = np.linalg.norm(placed.positions - target, axis=1)
         right = labels.score(placed.positions, y[new])
         print(
@@ -129,12 +129,12 @@ def study_elastic(name, X, strength):
     train, new = X[:600], X[600:]
     Y, precision, log_scale = elastic_map(train, strength)
     D = cdist(new, train, "sqeuclidean")
-    P, charges = entropic(D, 20)[0], D / cdist(train, train, "sqeuclidean").sum()
+    P, weights = entropic(D, 20)[0], D / cdist(train, train, "sqeuclidean").sum()
     repulsion = squared_distance_weights(train)
     posed = elastic(evenly(len(train)), repulsion, strength).for_new_points(Y)
-    frozen = FrozenMap(Y, posed, 3)
-    placed = frozen.place(P, charges)
-    objective = RowObjective(Y, sparse.csr_array(P), posed, charges)
+    optimizer = NewPointOptimizer(Y, posed, 3)
+    placed = optimizer.minimize(P, weights)
+    objective = NewPointObjective(Y, sparse.csr_array(P), posed, weights)
     steps = fixed_point_steps(objective, P @ Y)
     flat = np.full(len(train), -np.log(20.0 * len(train)))
     inverses = {

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_helix
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
-from manifoldry.objectives.leave_one_out import best_scale
+from manifoldry.objectives.leave_one_out import best_regression_scale
 from manifoldry.objectives.regression_kernels import KERNELS
 from manifoldry.objectives.transformed import Boxed
 
@@ -54,7 +54,7 @@ def spectral_starts(kernel, turns):
         X, angle = make_helix(300, turns=turns, random_state=seed)
         Y = LaplacianEigenmaps(n_components=1).fit_transform(X)
         objective = UKRObjective(X, kernel=kernel)
-        start = best_scale(Y, X, kernel).scale * Y
+        start = best_regression_scale(Y, X, kernel).scale * Y
         Y, value, _ = search(objective.value_and_gradient, start)
         rows.append((value, order(angle, Y)))
     report(f"{turns} turns, spectral start, {kernel}", rows)
@@ -94,7 +94,7 @@ def boxes(half_width):
             return value, G * (1 - t**2)
 
         for way, function, start in (
-            ("sine", boxed.value_and_gradient, boxed.outside(Y)),
+            ("sine", boxed.value_and_gradient, boxed.unconstrained(Y)),
             ("tanh", tanh, half_width * np.arctanh(Y / half_width)),
         ):
             _, value, evaluations = search(function, start, **strict)

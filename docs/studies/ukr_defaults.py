@@ -24,7 +24,7 @@ from manifoldry.datasets import (
 )
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics import continuity, coranking, knn_accuracy, trustworthiness
-from manifoldry.objectives.leave_one_out import best_scale
+from manifoldry.objectives.leave_one_out import best_regression_scale
 from manifoldry.optimize import Heat, Homotopy
 
 FEATURES = 50
@@ -103,7 +103,7 @@ SETTINGS = {
 def predictable(Y, truth):
     """R² of a coordinate, predicted from the map by kernel regression of the best width."""
     t = (truth - truth.mean()) / truth.std()
-    return 1 - best_scale(Y / Y.std(), t[:, None]).value
+    return 1 - best_regression_scale(Y / Y.std(), t[:, None]).value
 
 
 def quality(X, labels, coordinates, Y):

@@ -52,7 +52,7 @@ def reference_weight(objective: Pairwise) -> float:
     n = objective.n
     basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
     plus = laplacian(objective.attraction).toarray()
-    minus = objective.collapsed_repulsion.laplacian()
+    minus = objective.repulsion_at_zero.laplacian()
     return float(eigh(basis.T @ plus @ basis, basis.T @ minus @ basis, eigvals_only=True)[0])
 
 

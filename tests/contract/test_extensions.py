@@ -33,11 +33,11 @@ MODELS = {
     "CorrectedExtension, kernel": mf.NonRedundant(mf.KernelPCA()),
     "CorrectedExtension, affine": mf.NonRedundant(mf.PCA()),
     "CorrectedExtension, landmarks": mf.NonRedundant(mf.Isomap(n_neighbors=8, n_landmarks=40)),
-    "FrozenExtension": mf.SymmetricSNE(max_iter=50),
-    "FrozenExtension, charges": mf.ElasticEmbedding(weight=10, max_iter=50),
+    "OptimizedExtension": mf.SymmetricSNE(max_iter=50),
+    "OptimizedExtension, weights": mf.ElasticEmbedding(weight=10, max_iter=50),
     "FramedProjection": mf.UKR(max_iter=20, init="pca"),
     "Triangulation": mf.MaximumVarianceUnfolding(metric="cityblock", max_iter=300),
-    "Mixture": mf.ConformalEigenmaps(),
+    "PiecewiseAffineMap": mf.ConformalEigenmaps(),
 }
 
 
@@ -69,7 +69,7 @@ def test_no_rows_have_no_places(model, extension):
 
 
 def test_the_component_and_the_place_in_it_are_the_place_on_the_map(extension):
-    Y, component = extension.within(NEW)
+    Y, component = extension.component_coordinates(NEW)
     assert component.shape == (len(NEW),)
     assert (component == 0).all()
     np.testing.assert_array_equal(extension.place(Y, component), extension.transform(NEW))
@@ -129,7 +129,7 @@ def test_an_inverse_takes_every_position_by_itself(model):
 def test_a_new_point_belongs_to_the_component_that_it_is_near(model):
     apart = np.vstack([X[:100], X[100:] + 100])
     extension = model.fit(apart).extension_
-    Y, component = extension.within(np.vstack([NEW, NEW + 100]))
+    Y, component = extension.component_coordinates(np.vstack([NEW, NEW + 100]))
     np.testing.assert_array_equal(component, np.repeat([0, 1], len(NEW)))
     placed = extension.place(Y, component)
     np.testing.assert_array_equal(placed, extension.transform(np.vstack([NEW, NEW + 100])))

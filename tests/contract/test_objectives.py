@@ -11,15 +11,15 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.objectives import (
     Boxed,
-    Complement,
+    ComplementKernel,
     DensityFloor,
     Exact,
-    Gaussian,
+    GaussianKernel,
     Joint,
     Pairwise,
     PerPoint,
     Resized,
-    Student,
+    StudentKernel,
     UKRObjective,
     Unnormalized,
     Whitened,
@@ -89,14 +89,14 @@ PAIRS: dict[str, Callable[[], Pairwise]] = {
     "tsne, exaggerated": lambda: tsne(JOINT, exaggeration=12.0),
     "tsne, dof 0.5": lambda: tsne(JOINT, dof=0.5),
     "tsne, dof 3": lambda: tsne(JOINT, dof=3.0, exaggeration=2.0, weight=0.7),
-    "student, unnormalized": lambda: Pairwise(JOINT, Student(), Unnormalized(SQUARES), 3.0),
-    "student, sparse": lambda: Pairwise(JOINT, Student(2.0), Unnormalized(FAR), 3.0),
-    "student, per point": lambda: Pairwise(JOINT, Student(2.0), PerPoint(1 / N)),
+    "student, unnormalized": lambda: Pairwise(JOINT, StudentKernel(), Unnormalized(SQUARES), 3.0),
+    "student, sparse": lambda: Pairwise(JOINT, StudentKernel(2.0), Unnormalized(FAR), 3.0),
+    "student, per point": lambda: Pairwise(JOINT, StudentKernel(2.0), PerPoint(1 / N)),
     "student, cross-entropy": lambda: Pairwise(
-        JOINT, Student(), Unnormalized(SQUARES), potential=Complement(Student())
+        JOINT, StudentKernel(), Unnormalized(SQUARES), potential=ComplementKernel(StudentKernel())
     ),
     "springs against a heavy tail": lambda: Pairwise(
-        JOINT, Gaussian(), Joint(), potential=Student()
+        JOINT, GaussianKernel(), Joint(), potential=StudentKernel()
     ),
 }
 # A new objective joins with one line here, or above if it is a Pairwise.
@@ -177,7 +177,7 @@ def test_maps_that_are_moved_are_worth_the_same(objective, plane):
     """Where the objective says so; then every column of the gradient sums to zero."""
     value, G = objective.value_and_gradient(plane)
     moved, H = objective.value_and_gradient(plane + np.array([3.0, -40.0]))
-    if not objective.moves_freely:
+    if not objective.translation_invariant:
         assert moved != pytest.approx(value, rel=1e-6)
         return
     assert moved == pytest.approx(value, rel=1e-12)
@@ -197,7 +197,7 @@ def test_maps_that_are_turned_are_worth_the_same(case, plane):
 
 
 def test_a_map_far_from_the_origin_keeps_its_digits(case, plane):
-    if not (case.far and case.objective.moves_freely):
+    if not (case.far and case.objective.translation_invariant):
         return
     value, G = case.objective.value_and_gradient(plane)
     moved, H = case.objective.value_and_gradient(plane + 2.0**27)
@@ -242,7 +242,7 @@ def test_attraction_is_symmetric_and_not_negative(case):
 
 def test_a_search_goes_on_from_a_map_of_the_same_value(objective, plane):
     value, G = objective.value_and_gradient(plane)
-    Z, H = objective.normalized(plane, G)
+    Z, H = objective.retract(plane, G)
     there, expected = objective.value_and_gradient(Z)
     assert there == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(H, expected, atol=1e-12 * abs(G).max() + 1e-13)
@@ -312,7 +312,7 @@ def test_curvature_at_the_collapsed_map(pairs):
     """Attraction and repulsion at Y = 0 are the Laplacians that a bifurcation compares."""
     Y = np.zeros((N, 1))
     hessian = differences(lambda Y: pairs.value_and_gradient(Y)[1], Y).reshape(N, N)
-    W, repulsion = pairs.attraction.toarray(), pairs.collapsed_repulsion
+    W, repulsion = pairs.attraction.toarray(), pairs.repulsion_at_zero
     expected = 4 * (np.diag(W.sum(axis=1)) - W) - 4 * pairs.weight * repulsion.laplacian()
     np.testing.assert_allclose(hessian, expected, atol=1e-6 * abs(expected).max())
     flat = 4 * W.sum(axis=1)

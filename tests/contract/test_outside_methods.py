@@ -20,7 +20,7 @@ from manifoldry.extension.base import Extension
 from manifoldry.extension.laplacian import GraphWeights, LaplacianExtension
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder
 from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
-from manifoldry.objectives import Pairwise, Student, Unnormalized
+from manifoldry.objectives import Pairwise, StudentKernel, Unnormalized
 from manifoldry.optimize import Homotopy
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, PosedKernel
@@ -99,7 +99,7 @@ class HeavyElastic(NeighborEmbedder):
     """The elastic embedding with Student's kernel: its repulsion reaches far."""
 
     def _objective(self, neighbors, affinity):
-        return Pairwise(affinity, Student(), Unnormalized("uniform"), weight=20.0)
+        return Pairwise(affinity, StudentKernel(), Unnormalized("uniform"), weight=20.0)
 
 
 class LeastPosed(SpectralEmbedder):

@@ -11,7 +11,7 @@ from manifoldry.affinity.dense import RBF, Centered, GivenKernel, PairwiseKernel
 from manifoldry.eigen import Spectrum
 from manifoldry.extension import base
 from manifoldry.extension.base import Nystrom
-from manifoldry.extension.from_distances import DistancesTo, Gower
+from manifoldry.extension.from_distances import DistancesToTraining, GowerKernel
 from manifoldry.neighbors import distances
 from manifoldry.neighbors.distances import Frame, squared_distances
 
@@ -229,17 +229,17 @@ def test_wide_sparse_rows_are_not_all_made_dense(rng, monkeypatch):
 @pytest.mark.parametrize("metric", ["euclidean", "cityblock"])
 def test_gower_is_minus_half_the_squared_distance(rng, metric):
     X, new = rng.normal(size=(20, 3)), rng.normal(size=(5, 3))
-    gower = Gower(DistancesTo(20, X, metric), unit=4.0)
+    gower = GowerKernel(DistancesToTraining(20, X, metric), unit=4.0)
     np.testing.assert_allclose(
         gower.matrix(new) * 16, -0.5 * cdist(new, X, metric) ** 2, rtol=1e-12
     )
-    given = Gower(DistancesTo(20, None, "precomputed"), unit=4.0)
+    given = GowerKernel(DistancesToTraining(20, None, "precomputed"), unit=4.0)
     np.testing.assert_allclose(given.matrix(cdist(new, X, metric)), gower.matrix(new), rtol=1e-12)
 
 
 def test_the_additive_constant_leaves_coinciding_points_together(rng):
     X = rng.normal(size=(20, 3))
-    gower = Gower(DistancesTo(20, X, "euclidean"), unit=2.0, constant=0.7)
+    gower = GowerKernel(DistancesToTraining(20, X, "euclidean"), unit=2.0, constant=0.7)
     expected = -0.5 * ((cdist(X, X) + 0.7 * (1 - np.eye(20))) / 2) ** 2
     np.testing.assert_allclose(gower.matrix(X), expected, rtol=1e-12)
     assert not np.diagonal(gower.matrix(X)).any()
@@ -248,7 +248,7 @@ def test_the_additive_constant_leaves_coinciding_points_together(rng):
 def test_given_distances_are_not_modified(rng):
     D = cdist(rng.normal(size=(4, 2)), rng.normal(size=(6, 2)))
     before = D.copy()
-    Gower(DistancesTo(6, None, "precomputed"), unit=1.0, constant=0.5).matrix(D)
+    GowerKernel(DistancesToTraining(6, None, "precomputed"), unit=1.0, constant=0.5).matrix(D)
     np.testing.assert_array_equal(D, before)
 
 

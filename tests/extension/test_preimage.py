@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.extension import preimage
-from manifoldry.extension.preimage import FixedPoint, KernelRidge, leave_one_out_errors
+from manifoldry.extension.preimage import FixedPoint, KernelRidge, ridge_leave_one_out_errors
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_leave_one_out_by_refitting(rng):
             A = K[np.ix_(rest, rest)] + ridge * np.eye(24)
             residuals.append(Y[i] - K[i, rest] @ np.linalg.solve(A, Y[rest]))
         expected.append((np.array(residuals) ** 2).sum(axis=1).mean())
-    np.testing.assert_allclose(leave_one_out_errors(K, Y, ridges), expected, rtol=1e-7)
+    np.testing.assert_allclose(ridge_leave_one_out_errors(K, Y, ridges), expected, rtol=1e-7)
 
 
 def test_predictions_are_those_of_kernel_ridge_regression(rng):

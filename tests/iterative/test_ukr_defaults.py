@@ -13,7 +13,7 @@ from manifoldry.datasets import make_helix, make_swiss_roll
 from manifoldry.metrics import coranking, trustworthiness
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective
-from manifoldry.objectives.leave_one_out import least_scale
+from manifoldry.objectives.leave_one_out import minimize_over_scale
 from manifoldry.optimize import Homotopy
 
 slow = partial(pytest.param, marks=pytest.mark.slow)
@@ -119,7 +119,7 @@ def test_the_best_start_is_taken_at_its_best_size(digits):
 def test_least_scale_is_that_of_the_whole_objective(rng):
     X, Y = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
     objective = DensityFloor(UKRObjective(X), floor=8.0, weight=0.5)
-    found = least_scale(objective.value, Y)
+    found = minimize_over_scale(objective.value, Y)
     Y = Y - Y.mean(axis=0)
     finer = [objective.value(s * Y) for s in np.geomspace(1e-2, 1e2, 400)]
     assert found.value <= min(finer) * (1 + 1e-3)

@@ -46,7 +46,7 @@ def exact(objective):
     """All generalized eigenpairs on vectors that sum to zero."""
     basis = linalg.null_space(np.ones((1, N)))
     plus = lap(objective.attraction.toarray())
-    minus = objective.collapsed_repulsion.laplacian()
+    minus = objective.repulsion_at_zero.laplacian()
     values, V = linalg.eigh(basis.T @ plus @ basis, basis.T @ minus @ basis)
     return values, basis @ V
 
@@ -66,7 +66,7 @@ def test_published_bounds(objective):
     assert 0 < found.lower <= found.weight * (1 + 1e-9)
     assert found.weight <= found.upper * (1 + 1e-9)
     plus = linalg.eigvalsh(lap(objective.attraction.toarray()))[1:]
-    minus = linalg.eigvalsh(objective.collapsed_repulsion.laplacian())[1:]
+    minus = linalg.eigvalsh(objective.repulsion_at_zero.laplacian())[1:]
     assert found.lower == pytest.approx(plus[0] / minus[-1])  # some pairs attract with weight 0
     assert found.upper <= (plus / minus).min() * (1 + 1e-9)
 
@@ -75,7 +75,9 @@ def test_published_bounds(objective):
 def test_iterations_agree_with_dense_matrices(name):
     objective = OBJECTIVES[name]
     dense = Bifurcation.of(objective, n_components=3)
-    found = Bifurcation.of(objective, n_components=3, numerics=Numerics(dense_up_to=10, full=1))
+    found = Bifurcation.of(
+        objective, n_components=3, numerics=Numerics(dense_up_to=10, max_density=1)
+    )
     assert found.lower == pytest.approx(dense.lower)
     assert dense.upper <= found.upper * (1 + 1e-9)
     assert found.weight == pytest.approx(dense.weight, rel=1e-9)
@@ -113,7 +115,7 @@ def test_components_that_repel_each_other_open_at_once(repulsion, dense_up_to):
     weights = {"uniform": "uniform", "dense": SQUARES[:24, :24]}
     given = weights.get(repulsion, sparse.csr_array(GRAPH[:24, :24]))
     found = Bifurcation.of(
-        elastic(half / half.sum(), given), numerics=Numerics(dense_up_to, full=1)
+        elastic(half / half.sum(), given), numerics=Numerics(dense_up_to, max_density=1)
     )
     assert found.weight == 0
     assert found.lower == 0

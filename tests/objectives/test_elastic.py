@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.optimize import minimize
 from scipy.spatial.distance import pdist, squareform
 
-from manifoldry.objectives import Exact, Gaussian, elastic
+from manifoldry.objectives import Exact, GaussianKernel, elastic
 from manifoldry.objectives.repulsion import (
     DenseRepulsion,
     Repulsion,
@@ -129,16 +129,16 @@ class TestRepulsion:
     def test_sums(self, repulsion: tuple[Repulsion, np.ndarray]):
         found, R = repulsion
         K = R * np.exp(-squareform(pdist(MAP, "sqeuclidean")))
-        mass, force = Exact().sums(Gaussian(), MAP, found.matrix)
-        np.testing.assert_allclose(found.scale * mass, K.sum(axis=1), rtol=1e-6)
+        kernel_sums, force = Exact().sums(GaussianKernel(), MAP, found.matrix)
+        np.testing.assert_allclose(found.scale * kernel_sums, K.sum(axis=1), rtol=1e-6)
         np.testing.assert_allclose(found.scale * force, lap(K) @ MAP, atol=1e-7)
         steps = (MAP[:, None] - MAP) ** 2
-        moments = found.scale * Exact().moments(Gaussian(), MAP, found.matrix)
+        moments = found.scale * Exact().moments(GaussianKernel(), MAP, found.matrix)
         np.testing.assert_allclose(moments, np.einsum("nm,nmi->ni", K, steps), rtol=1e-6)
 
     def test_scaled(self, repulsion: tuple[Repulsion, np.ndarray]):
         found, R = repulsion
-        i, scaled = np.arange(N), found.scaled(2.5).released()
+        i, scaled = np.arange(N), found.scaled(2.5).without_cache()
         at = np.where(np.eye(N), 0, scaled.at(i[:, None], i))
         np.testing.assert_allclose(at, 2.5 * R, rtol=1e-6)
         assert scaled.n == N

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from manifoldry.objectives import density_floor, kernel_regression, leave_one_out
 from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
-from manifoldry.objectives.leave_one_out import best_scale, leave_one_out_errors
+from manifoldry.objectives.leave_one_out import best_regression_scale, leave_one_out_errors
 from manifoldry.objectives.regression_kernels import KERNELS, as_kernel, over_pairs
 from manifoldry.objectives.transformed import Boxed
 from manifoldry.util.threads import threads_allowed
@@ -179,7 +179,7 @@ def test_offset_of_data_and_map_do_not_matter(X, Y):
 def test_the_input_stays_as_it_is(X, Y):
     before = X.copy(), Y.copy()
     UKRObjective(X).value_and_gradient(Y)
-    best_scale(Y, X)
+    best_regression_scale(Y, X)
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(Y, before[1])
 
@@ -204,7 +204,7 @@ def test_refusals(X, Y):
     with pytest.raises(ValueError, match="floor=-1 must be"):
         DensityFloor(UKRObjective(X), -1)
     with pytest.raises(ValueError, match="all points of the map coincide"):
-        best_scale(np.ones((14, 2)), X)
+        best_regression_scale(np.ones((14, 2)), X)
 
 
 def test_the_neighbor_graph_is_passed_on_in_units_of_the_error(X):
@@ -245,10 +245,10 @@ def test_memory_grows_with_a_block_not_with_all_pairs(rng):
 @every_kernel
 def test_derivatives_of_kernels(kernel):
     kappa, t, h = as_kernel(kernel), np.array([0.0, 0.3, 0.7, 0.95, 1.3, 6.0]) + 1e-3, 1e-6
-    slope = -(kappa.value(t + h) - kappa.value(t - h)) / (2 * h)
-    bend = -(kappa.slope(t + h) - kappa.slope(t - h)) / (2 * h)
-    np.testing.assert_allclose(kappa.slope(t), slope, atol=1e-8)
-    np.testing.assert_allclose(kappa.bend(t), bend, atol=1e-8)
+    derivative = -(kappa.value(t + h) - kappa.value(t - h)) / (2 * h)
+    bend = -(kappa.negative_derivative(t + h) - kappa.negative_derivative(t - h)) / (2 * h)
+    np.testing.assert_allclose(kappa.negative_derivative(t), derivative, atol=1e-8)
+    np.testing.assert_allclose(kappa.second_derivative(t), bend, atol=1e-8)
     assert kappa.value(np.zeros(1)) == 1
 
 
@@ -257,14 +257,18 @@ def test_derivatives_of_kernels(kernel):
 def test_shares_are_ratios_of_the_kernel(kernel, nearest):
     D = nearest + np.array([[0.0, 0.2, 1.5], [0.1, 3.0, np.inf]])
     kappa, K = as_kernel(kernel), PLAIN[kernel](D)
-    fraction, slope, log_mass = kappa.fractions(D)
-    np.testing.assert_allclose(fraction, K / K.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-300)
-    np.testing.assert_allclose(log_mass, np.log(K.sum(axis=1)), rtol=1e-12, atol=1e-15)
+    weights, derivative, log_kernel_sum = kappa.weights(D)
+    np.testing.assert_allclose(weights, K / K.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(log_kernel_sum, np.log(K.sum(axis=1)), rtol=1e-12, atol=1e-15)
     tail = 1e-6 * np.exp(-D) if kernel in ("quartic", "triweight") else 0
     mass = K.sum(axis=1)[:, None]
-    np.testing.assert_allclose(slope, (kappa.slope(D) + tail) / mass, rtol=1e-11, atol=1e-300)
-    bends = kappa.bends(D, log_mass)
-    np.testing.assert_allclose(bends, (kappa.bend(D) + tail) / mass, rtol=1e-11, atol=1e-300)
+    np.testing.assert_allclose(
+        derivative, (kappa.negative_derivative(D) + tail) / mass, rtol=1e-11, atol=1e-300
+    )
+    bends = kappa.normalized_second_derivative(D, log_kernel_sum)
+    np.testing.assert_allclose(
+        bends, (kappa.second_derivative(D) + tail) / mass, rtol=1e-11, atol=1e-300
+    )
 
 
 # --- density -----------------------------------------------------------------------------------
@@ -332,11 +336,11 @@ def test_reinsertion(rng):
 def test_gradient_and_curvature_in_a_box(X, Y, leave_one_out):
     boxed = Boxed(UKRObjective(X, leave_one_out=leave_one_out), half_width=0.7)
     Z = 3 * Y  # well beyond the walls
-    assert np.abs(boxed.inside(Z)).max() <= 0.7
+    assert np.abs(boxed.constrained(Z)).max() <= 0.7
     assert_gradient(boxed, Z)
     assert (boxed.diagonal_curvature(Z) > 0).all()
     inside = np.clip(Y, -0.69, 0.69)
-    np.testing.assert_allclose(boxed.inside(boxed.outside(inside)), inside, rtol=1e-12)
+    np.testing.assert_allclose(boxed.constrained(boxed.unconstrained(inside)), inside, rtol=1e-12)
 
 
 def test_a_free_search_in_the_box_finds_what_a_bounded_one_finds(rng):
@@ -356,8 +360,8 @@ def test_a_free_search_in_the_box_finds_what_a_bounded_one_finds(rng):
 
     bounds = [(-3.0, 3.0)] * 40
     bounded = search(objective.value_and_gradient, start, bounds=bounds)
-    free = search(boxed.value_and_gradient, boxed.outside(start))
-    Y = boxed.inside(free.x.reshape(-1, 1))
+    free = search(boxed.value_and_gradient, boxed.unconstrained(start))
+    Y = boxed.constrained(free.x.reshape(-1, 1))
     assert np.abs(bounded.x).max() == 3.0  # the box is what holds the map
     assert np.abs(Y).max() == pytest.approx(3.0, abs=1e-6)
     assert objective.value(Y) <= 1.001 * bounded.fun
@@ -371,7 +375,7 @@ def test_best_scale_is_the_best_of_a_fine_grid(rng, kernel):
     t = rng.uniform(0, 10, size=80)
     X = np.column_stack([np.cos(t), np.sin(t), 0.2 * t]) + 0.1 * rng.normal(size=(80, 3))
     Y = 1e-3 * t[:, None] + 5
-    found = best_scale(Y, X, kernel)
+    found = best_regression_scale(Y, X, kernel)
     scales = np.geomspace(found.scale / 100, found.scale * 100, 400)
     values = [leave_one_out_errors(s * Y, X, kernel).mean() for s in scales]
     assert found.value <= min(values) * 1.001
@@ -383,9 +387,9 @@ def test_best_scale_is_the_best_of_a_fine_grid(rng, kernel):
 def test_best_scale_does_not_depend_on_the_unit(rng):
     t = rng.uniform(0, 10, size=60)
     X, Y = np.column_stack([np.cos(t), np.sin(t)]), t[:, None]
-    plain = best_scale(Y, X)
+    plain = best_regression_scale(Y, X)
     for unit in (1e-150, 1e150):
-        other = best_scale(unit * Y, X)
+        other = best_regression_scale(unit * Y, X)
         assert other.scale * unit == pytest.approx(plain.scale, rel=1e-6)
         assert other.value == pytest.approx(plain.value, rel=1e-6)
 
@@ -393,6 +397,6 @@ def test_best_scale_does_not_depend_on_the_unit(rng):
 def test_best_scale_with_coinciding_points(rng):
     t = np.repeat(rng.uniform(0, 10, size=20), 3)
     X = np.column_stack([np.cos(t), np.sin(t)])
-    found = best_scale(t[:, None], X)
+    found = best_regression_scale(t[:, None], X)
     assert 0 < found.scale < np.inf
     assert found.value < 0.1

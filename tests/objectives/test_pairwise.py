@@ -7,7 +7,7 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 
 from manifoldry.objectives import (
-    Gaussian,
+    GaussianKernel,
     Pairwise,
     Unnormalized,
     sne,
@@ -123,8 +123,8 @@ def test_bad_affinities_are_refused():
 
 def test_repulsion_does_not_attract():
     with pytest.raises(ValueError, match=r"weight=-1\.0 must be at least 0"):
-        Pairwise(JOINT, Gaussian(), Unnormalized(), weight=-1.0)
-    objective = Pairwise(JOINT, Gaussian(), Unnormalized())
+        Pairwise(JOINT, GaussianKernel(), Unnormalized(), weight=-1.0)
+    objective = Pairwise(JOINT, GaussianKernel(), Unnormalized())
     with pytest.raises(ValueError, match=r"weight=-1\.0 must be at least 0"):
         objective.with_weight(-1.0)
 

@@ -86,7 +86,7 @@ def test_value_is_that_of_all_maps_of_one_subspace(Z, mass):
 @masses
 def test_a_search_goes_on_from_the_nearest_map(objective, Z, mass):
     whitened = Whitened(objective, mass, size=1.5)
-    Y, G = whitened.normalized(Z, whitened.value_and_gradient(Z)[1])
+    Y, G = whitened.retract(Z, whitened.value_and_gradient(Z)[1])
     assert np.array_equal(Y, whitened.nearest(Z))
     assert np.allclose(G, whitened.value_and_gradient(Y)[1], atol=1e-12)
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.spatial.distance import cdist
 
-from manifoldry.extension.frozen import FrozenMap
-from manifoldry.objectives import Complement, Kernel, Pairwise, Unnormalized
+from manifoldry.extension.new_points import NewPointOptimizer
+from manifoldry.objectives import ComplementKernel, Kernel, Pairwise, Unnormalized
 from manifoldry.optimize import LBFGS
 
 
@@ -22,11 +22,11 @@ class Rational(Kernel):
     def phi(self, D):
         return np.log1p(self.a * D**self.b)
 
-    def slope(self, D):
+    def derivative(self, D):
         return self.a * self.b * np.maximum(D, 1e-30) ** (self.b - 1) * self(D)
 
-    def bend(self, D):
-        return self.slope(D) * (self.b * self(D) - 1) / np.maximum(D, 1e-30)
+    def second_derivative(self, D):
+        return self.derivative(D) * (self.b * self(D) - 1) / np.maximum(D, 1e-30)
 
 
 def test_the_loss_of_umap_fits():
@@ -36,7 +36,7 @@ def test_the_loss_of_umap_fits():
     W, w = memberships[:n, :n], memberships[n:, :n]
     far, kernel = 1 - np.eye(n) - W, Rational()
     repels = Unnormalized(far), gamma * far.sum()
-    umap = Pairwise(W, kernel, *repels, potential=Complement(kernel))
+    umap = Pairwise(W, kernel, *repels, potential=ComplementKernel(kernel))
 
     def cross_entropy(w, far, D):
         kappa = 1 / (1 + 1.577 * D**0.895)
@@ -57,7 +57,9 @@ def test_the_loss_of_umap_fits():
     assert fit.value < 0.9 * value
 
     Y, total = fit.embedding, W.sum() / n
-    placed = FrozenMap(Y, umap.for_new_points(Y), 3).place(w / total, (1 - w) / far.sum())
+    placed = NewPointOptimizer(Y, umap.for_new_points(Y), 3).minimize(
+        w / total, (1 - w) / far.sum()
+    )
     assert placed.values == pytest.approx(of_new_point(placed.positions[0]) / total, rel=1e-12)
     best = min((minimize(of_new_point, y, tol=1e-10) for y in Y), key=lambda end: end.fun)
     np.testing.assert_allclose(placed.positions[0], best.x, atol=1e-5)

@@ -184,21 +184,21 @@ def recovered(X, X_new):
     model = LTSA(n_neighbors=12).fit(X)
     back = model.inverse_transform(model.transform(X_new))
     lost = ((back - X_new) ** 2).sum() / ((X_new - X_new.mean(axis=0)) ** 2).sum()
-    return model.inverse_.along_tangents, 1 - lost
+    return model.inverse_.use_tangents, 1 - lost
 
 
 def test_ltsa_goes_back_along_its_own_tangents():
     X, _ = make_strip(400, n_features=10, random_state=0)
-    along_tangents, fraction = recovered(X[::2], X[1::2])
-    assert along_tangents
+    use_tangents, fraction = recovered(X[::2], X[1::2])
+    assert use_tangents
     assert 1 - fraction < 1e-12
 
 
 def test_ltsa_goes_back_by_regression_where_data_are_no_sheet():
     """Along the tangents of digits one ends farther from them than at their mean."""
     X = load_digits().data
-    along_tangents, fraction = recovered(X[::2], X[1::2])
-    assert not along_tangents
+    use_tangents, fraction = recovered(X[::2], X[1::2])
+    assert not use_tangents
     assert fraction > 0.3
 
 

@@ -190,7 +190,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
-        return data, MapSpacing(self.embedding_[self._on_map]).remoteness(Z)
+        return data, MapSpacing(self.embedding_[self._on_map]).relative_distance(Z)
 
     def _why_no_inverse(self) -> str:
         name = type(self).__name__

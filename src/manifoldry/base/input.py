@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 from scipy import sparse
 
-from manifoldry.extension.layout import Geometry
+from manifoldry.extension.layout import ComponentGeometry
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 from manifoldry.util.checks import check_count
@@ -118,9 +118,9 @@ class Input(ABC):
         """What finds training points among new rows; None where nobody can tell."""
         return RowLookup.of(self.rows)
 
-    def geometry(self, components: list[IntArray]) -> Geometry:
+    def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         """Sizes and positions of components of the data, as far as they are known."""
-        return Geometry.unknown(components)
+        return ComponentGeometry.unknown(components)
 
 
 class Points(Input):
@@ -133,8 +133,8 @@ class Points(Input):
     def graph(self, options: GraphOptions) -> NeighborGraph:
         return _build(self.rows, options.count, options)
 
-    def geometry(self, components: list[IntArray]) -> Geometry:
-        return Geometry.of_points(self.rows, components)
+    def geometry(self, components: list[IntArray]) -> ComponentGeometry:
+        return ComponentGeometry.of_points(self.rows, components)
 
 
 class Distances(Input):
@@ -155,10 +155,10 @@ class Distances(Input):
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
 
-    def geometry(self, components: list[IntArray]) -> Geometry:
+    def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         if self.distances is None:
             return super().geometry(components)
-        return Geometry.of_distances(self.distances, components)
+        return ComponentGeometry.of_distances(self.distances, components)
 
 
 class AllDistances(Distances):
@@ -280,10 +280,10 @@ class ReadyGraph(Input):
         k = check_count("n_neighbors", options.n_neighbors)
         return self.rows if k == self.rows.n_neighbors else self.rows.truncate(k)
 
-    def geometry(self, components: list[IntArray]) -> Geometry:
+    def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         if self.points is None:
             return super().geometry(components)
-        return Geometry.of_points(self.points, components)
+        return ComponentGeometry.of_points(self.points, components)
 
 
 def _build(rows: Matrix, count: int | None, options: GraphOptions) -> NeighborGraph:

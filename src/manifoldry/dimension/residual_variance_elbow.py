@@ -10,7 +10,7 @@ from manifoldry.affinity.dense import GivenKernel
 from manifoldry.dimension.distinct_points import DistinctPoints
 from manifoldry.dimension.result import Dimension
 from manifoldry.eigen import resolve_solver
-from manifoldry.extension.from_distances import squares
+from manifoldry.extension.from_distances import gower_kernel
 from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import DEFAULT_NEIGHBORS, NeighborGraph
 from manifoldry.spectral.gram import KernelGram
@@ -135,7 +135,7 @@ def largest_component(graph: NeighborGraph, first_sample: IntArray | None) -> In
 def classical_scaling(D: Array, k: int, rng: np.random.Generator) -> Scaling:
     """Classical MDS of the distances `D`, and its residual variances with 1 to k coordinates."""
     unit = power_of_two_scale(D)
-    gram = KernelGram.of(GivenKernel(len(D)), squares(D, unit))
+    gram = KernelGram.of(GivenKernel(len(D)), gower_kernel(D, unit))
     spectrum = resolve_solver("auto", end="largest").solve(gram.problem, k, rng)
     values = np.maximum(spectrum.values, 0.0)
     Y = spectrum.vectors * np.sqrt(values)

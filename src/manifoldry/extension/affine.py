@@ -59,7 +59,7 @@ class AffineMap(Extension):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(Extension):
+class PiecewiseAffineMap(Extension):
     """The affine map of a point's component, applied to its coordinates on the other map.
 
     A new point belongs to the component of the training point nearest to it.
@@ -69,21 +69,21 @@ class Mixture(Extension):
     index: NeighborIndex
     centers: Array  # (n_components, n_basis)
     axes: Array  # (n_components, n_basis, n_components)
-    components: Layout
+    layout: Layout
 
     def transform(self, X: Matrix) -> Array:
-        return self.place(*self.within(X))
+        return self.place(*self.component_coordinates(X))
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        return self.components.place(Y, component)
+        return self.layout.place(Y, component)
 
-    def within(self, X: Matrix) -> tuple[Array, IntArray]:
+    def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
         component = self._component(X)
         steps = self.basis.transform(X) - self.centers[component]
         return np.einsum("nm,nml->nl", steps, self.axes[component]), component
 
     def _component(self, X: Matrix) -> IntArray:
-        if len(self.centers) == 1 and self.components.labels.min() == 0:
+        if len(self.centers) == 1 and self.layout.labels.min() == 0:
             return np.zeros(X.shape[0], dtype=np.intp)
         nearest = self.index.nearest(self.index.read(X), 1)[0][:, 0]
-        return self.components.labels[nearest]
+        return self.layout.labels[nearest]

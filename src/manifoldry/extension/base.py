@@ -42,7 +42,7 @@ class Extension(ABC):
     def transform(self, X: Matrix) -> Array:
         """Coordinates of new points, (n_new, n_components)."""
 
-    def within(self, X: Matrix) -> tuple[Array, IntArray]:
+    def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
         """Coordinates of new points in their own component of the map, and which component that is."""
         return self.transform(X), np.zeros(X.shape[0], dtype=np.intp)
 
@@ -120,7 +120,7 @@ class Nystrom(KernelExtension):
         return np.asarray(kernel.among(X))
 
 
-def warn_of_unsettled(settled: NDArray[np.bool_]) -> None:
+def warn_if_not_converged(settled: NDArray[np.bool_]) -> None:
     """Say so where searches for places of new points ended before they came to rest."""
     count = int((~settled).sum())
     if count:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry.extension.frozen import first_best
+from manifoldry.extension.new_points import first_minimum
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
@@ -80,8 +80,10 @@ class ElasticInverse:
     def _predict(self, Z: Array) -> Array:
         energy, starts = self._pose(Z)
         n_starts, n, D = starts.shape
-        Y, values = descend_each(energy, starts.reshape(-1, D), np.tile(np.arange(n), n_starts))
-        return Y.reshape(starts.shape)[first_best(values.reshape(n_starts, n)), np.arange(n)]
+        Y, values = minimize_energies(
+            energy, starts.reshape(-1, D), np.tile(np.arange(n), n_starts)
+        )
+        return Y.reshape(starts.shape)[first_minimum(values.reshape(n_starts, n)), np.arange(n)]
 
     def _pose(self, Z: Array) -> tuple["PairEnergy", Array]:
         """The energies of some positions, and where to start, (n_starts, n_new, n_features)."""
@@ -92,14 +94,14 @@ class ElasticInverse:
         total = K.sum(axis=1)
         mean = (K @ self.points) / total[:, None]
         spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
-        pull = self.strength * total / (spread if spread > 0 else 1.0)
+        attraction = self.strength * total / (spread if spread > 0 else 1.0)
         precision = self.precision * self.frame.unit * self.frame.unit
         energy = PairEnergy(
             self.points,
             self._squares,
             precision,
             np.minimum(self.log_scale, 0.0),
-            A / pull[:, None],
+            A / attraction[:, None],
             mean,
         )
         return energy, np.concatenate([mean[None], self.points[nearest].transpose(1, 0, 2)])
@@ -113,22 +115,22 @@ class PairEnergy:
     squares: Array
     precision: Array
     log_scale: Array
-    push: Array  # (n_new, n): aₙ over the strength of the pull
+    repulsion: Array  # (n_new, n): aₙ over the strength of the pull
     mean: Array  # (n_new, n_features)
 
     def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:
         """Values and gradients of the energies `rows` at data `Y`."""
         D = expanded_squares(Y, self.X, self.squares)
         W = np.exp(self.log_scale - self.precision * D)
-        W *= self.push[rows]
+        W *= self.repulsion[rows]
         value = W.sum(axis=1)
         W *= self.precision
         away = Y - self.mean[rows]
-        push = W.sum(axis=1)[:, None] * Y - W @ self.X
-        return value + squared_norms(away), 2 * (away - push)
+        repulsion = W.sum(axis=1)[:, None] * Y - W @ self.X
+        return value + squared_norms(away), 2 * (away - repulsion)
 
 
-def descend_each(
+def minimize_energies(
     energy: PairEnergy,
     starts: Array,
     rows: IntArray,
@@ -148,13 +150,13 @@ def descend_each(
     active = np.arange(len(Y))
     for _ in range(max_iter):
         step = -length[active, None] * gradient[active]
-        there, slope_there = energy.at(Y[active] + step, rows[active])
-        change = slope_there - gradient[active]
+        there, gradient_there = energy.at(Y[active] + step, rows[active])
+        change = gradient_there - gradient[active]
         better = there <= value[active] + armijo * _dot(step, gradient[active]) + rounding
         length[active] = np.where(better, _next_length(step, change), length[active] / 4)
         moved = active[better]
         Y[moved] += step[better]
-        value[moved], gradient[moved] = there[better], slope_there[better]
+        value[moved], gradient[moved] = there[better], gradient_there[better]
         active = active[np.abs(step).max(axis=1) > tolerance]
         if len(active) == 0:
             break
@@ -168,9 +170,9 @@ def _next_length(
 
     The pull alone would ask for a half.
     """
-    bend, square = _dot(step, change), _dot(step, step)
+    curvature, square = _dot(step, change), _dot(step, step)
     with np.errstate(divide="ignore", invalid="ignore"):
-        length = np.where(bend > 0, square / bend, longest)
+        length = np.where(curvature > 0, square / curvature, longest)
     return np.asarray(np.clip(length, shortest, longest))
 
 

@@ -17,7 +17,7 @@ from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
-class DistancesTo:
+class DistancesToTraining:
     """Distances from new points to training points, computed or given by the user."""
 
     n_train: int
@@ -48,10 +48,10 @@ class DistancesTo:
 
 
 @dataclass(frozen=True, eq=False)
-class Gower:
+class GowerKernel:
     """−½·d² in units of `unit`, with classical scaling's additive constant if there is one."""
 
-    distances: DistancesTo
+    distances: DistancesToTraining
     unit: float
     constant: float = 0.0
 
@@ -96,7 +96,7 @@ class GeodesicExtension(KernelExtension):
     columns: list[IntArray]  # targets of each component, by position among all targets
     maps: list[Nystrom]  # from −½·d² to those targets to coordinates on the component
     unit: float
-    components: Layout
+    layout: Layout
 
     def rows(self, X: Matrix) -> Array:
         out = np.zeros((X.shape[0], len(self.geodesics.targets)))
@@ -112,16 +112,16 @@ class GeodesicExtension(KernelExtension):
         return self.matrix(X) * self.unit**2
 
     def transform(self, X: Matrix) -> Array:
-        out = np.empty((X.shape[0], self.components.offset.shape[1]))
+        out = np.empty((X.shape[0], self.layout.offset.shape[1]))
         for block in row_blocks(X.shape[0], self.numbers_per_row):
-            out[block] = self.place(*self.within(X[block]))
+            out[block] = self.place(*self.component_coordinates(X[block]))
         return out
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        return self.components.place(Y, component)
+        return self.layout.place(Y, component)
 
-    def within(self, X: Matrix) -> tuple[Array, IntArray]:
-        inside = np.zeros((X.shape[0], self.components.offset.shape[1]))
+    def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
+        inside = np.zeros((X.shape[0], self.layout.offset.shape[1]))
         component = np.full(X.shape[0], -1)
         for number, rows, kernel in self._by_component(X):
             inside[rows] = self.maps[number].transform(kernel)
@@ -138,17 +138,17 @@ class GeodesicExtension(KernelExtension):
                 "some rows have no training point within reach, so they cannot be placed; use "
                 "n_neighbors or a larger radius"
             )
-        component = self.components.labels[near]
+        component = self.layout.labels[near]
         found: list[tuple[int, IntArray, Array]] = []
         for number in np.unique(component[component >= 0]):
             rows = np.flatnonzero(component == number)
             found.append(
-                (int(number), rows, squares(D[np.ix_(rows, self.columns[number])], self.unit))
+                (int(number), rows, gower_kernel(D[np.ix_(rows, self.columns[number])], self.unit))
             )
         return found
 
 
-def squares(D: Array, unit: float) -> Array:
+def gower_kernel(D: Array, unit: float) -> Array:
     """Classical scaling's uncentered kernel −½·d², in units of `unit`."""
     return np.asarray(-0.5 * (D / unit) ** 2)
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives.regression_kernels import Fractions, RegressionKernel, as_kernel
+from manifoldry.objectives.regression_kernels import RegressionKernel, RegressionWeights, as_kernel
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
 
 class Expansion(NamedTuple):
-    """A map from positions to data around some positions, up to the second order."""
+    """A map from positions to data derivatives some positions, up to the second order."""
 
     residuals: Array
     """r, given targets less f, (n_new, n_features)."""
@@ -24,7 +24,7 @@ class Expansion(NamedTuple):
 
 
 class Density(NamedTuple):
-    """Logarithm of ρ(z) = Σᵢ κ(‖z − zᵢ‖²) around some positions, up to the second order."""
+    """Logarithm of ρ(z) = Σᵢ κ(‖z − zᵢ‖²) derivatives some positions, up to the second order."""
 
     log: Array
     """(n_new,)."""
@@ -79,31 +79,35 @@ class KernelRegressionMap:
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
-        Z = self._within_sight(Z)
+        Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
             D = cdist(Z[block], self.positions, "sqeuclidean")
-            out[block] = as_kernel(self.kernel).fractions(D).fraction @ self.centered
+            out[block] = as_kernel(self.kernel).weights(D).weights @ self.centered
         return out + self.mean
 
     def jacobian(self, Z: Array) -> Array:
         """Derivatives ∂f/∂z at map positions `Z`, (n_new, n_features, n_components)."""
-        Z = self._within_sight(Z)
+        Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1], self.Z.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
-            out[block] = _Around.of(self, Z[block]).jacobian.transpose(0, 2, 1)
+            out[block] = _Derivatives.of(self, Z[block]).jacobian.transpose(0, 2, 1)
         return out
 
     def expand(self, Z: Array, targets: Array) -> Expansion:
         """Residuals and derivatives at few positions; targets are relative to the data's mean."""
-        around = _Around.of(self, Z)
-        R = targets - around.base - around.rise
-        return Expansion(R, around.jacobian, around.curvature(R))
+        derivatives = _Derivatives.of(self, Z)
+        R = targets - derivatives.base - derivatives.offset
+        return Expansion(R, derivatives.jacobian, derivatives.curvature(R))
 
     def density(self, Z: Array) -> Density:
         """How many positions of the map are within reach of each of `Z`, with derivatives."""
-        around = _Around.of(self, Z)
-        return Density(around.fractions.log_mass, around.crowding, around.crowding_hessian)
+        derivatives = _Derivatives.of(self, Z)
+        return Density(
+            derivatives.weights.log_kernel_sum,
+            derivatives.log_density_gradient,
+            derivatives.log_density_hessian,
+        )
 
     @cached_property
     def positions(self) -> Array:
@@ -117,7 +121,7 @@ class KernelRegressionMap:
 
     @cached_property
     def centered(self) -> Array:
-        """The data around their mean, in double precision."""
+        """The data derivatives their mean, in double precision."""
         return np.asarray(self.X - self.mean)
 
     @property
@@ -125,7 +129,7 @@ class KernelRegressionMap:
         """Numbers that one position keeps in memory at a time."""
         return int((6 + self.Z.shape[1]) * len(self.Z) + (self.Z.shape[1] + 4) * self.X.shape[1])
 
-    def _within_sight(self, Z: Array) -> Array:
+    def _clip_distance(self, Z: Array) -> Array:
         """Positions so far off that squares would lose the map are moved in, straight to it."""
         Z, center = np.asarray(Z, dtype=np.float64), self.positions.mean(axis=0)
         farthest = self.farthest * max(float(np.ptp(self.positions, axis=0).max()), 1.0)
@@ -136,7 +140,7 @@ class KernelRegressionMap:
 
 
 @dataclass(frozen=True, eq=False)
-class _Around:
+class _Derivatives:
     """Derivatives at positions z.
 
     Differences xᵢ − f are taken relative to the data x₀ of the nearest position. Between positions
@@ -147,13 +151,13 @@ class _Around:
     surface: KernelRegressionMap
     Z: Array
     D: Array  # squared distances, (n_new, n_samples)
-    fractions: Fractions
+    weights: RegressionWeights
     nearest: IntArray
 
     @classmethod
-    def of(cls, surface: KernelRegressionMap, Z: Array) -> "_Around":
+    def of(cls, surface: KernelRegressionMap, Z: Array) -> "_Derivatives":
         D = cdist(Z, surface.positions, "sqeuclidean")
-        return cls(surface, Z, D, as_kernel(surface.kernel).fractions(D), D.argmin(axis=1))
+        return cls(surface, Z, D, as_kernel(surface.kernel).weights(D), D.argmin(axis=1))
 
     @cached_property
     def base(self) -> Array:
@@ -161,18 +165,18 @@ class _Around:
         return self.surface.centered[self.nearest]
 
     @cached_property
-    def rise(self) -> Array:
+    def offset(self) -> Array:
         """The value less that of the nearest position, f − x₀."""
-        return self._sum(self.fractions.fraction.copy())
+        return self._sum(self.weights.weights.copy())
 
     @cached_property
     def jacobian(self) -> Array:
         """−2 Σᵢ slopeᵢ·(z − zᵢ)(xᵢ − f)ᵀ, (n_new, n_components, n_features)."""
         J = np.empty((*self.Z.shape, self.base.shape[1]))
         for axis, offset in enumerate(self._offsets):
-            S = self.fractions.slope * offset
+            S = self.weights.negative_derivative * offset
             total = S.sum(axis=1)[:, None]
-            J[:, axis] = -2 * (self._sum(S) - total * self.rise)
+            J[:, axis] = -2 * (self._sum(S) - total * self.offset)
         return J
 
     def curvature(self, R: Array) -> Array:
@@ -181,37 +185,41 @@ class _Around:
         With cᵢ = r·(xᵢ − f), s = Σκ and δᵢ = z − zᵢ that is
         Σᵢ cᵢ(2κ′I + 4κ″δδᵀ)/s − qwᵀ − wqᵀ, where q = Jᵀr and w = ∇s/s.
         """
-        rise = (R * self.rise).sum(axis=1)
+        offset = (R * self.offset).sum(axis=1)
         C = R @ self.surface.centered.T
-        C -= ((R * self.base).sum(axis=1) + rise)[:, None]
-        C[np.arange(len(C)), self.nearest] = -rise
-        q, w = np.einsum("nlk,nk->nl", self.jacobian, R), self.crowding
-        H = self._second_moments(C * self.fractions.slope, C * self._bend)
+        C -= ((R * self.base).sum(axis=1) + offset)[:, None]
+        C[np.arange(len(C)), self.nearest] = -offset
+        q, w = np.einsum("nlk,nk->nl", self.jacobian, R), self.log_density_gradient
+        H = self._second_moments(C * self.weights.negative_derivative, C * self._second_derivative)
         return np.asarray(H - q[:, :, None] * w[:, None, :] - w[:, :, None] * q[:, None, :])
 
     @cached_property
-    def crowding(self) -> Array:
+    def log_density_gradient(self) -> Array:
         """The vector w = ∇s/s, (n_new, n_components)."""
-        slope = self.fractions.slope
-        return -2 * np.column_stack([np.einsum("ni,ni->n", slope, o) for o in self._offsets])
+        derivative = self.weights.negative_derivative
+        return -2 * np.column_stack([np.einsum("ni,ni->n", derivative, o) for o in self._offsets])
 
     @property
-    def crowding_hessian(self) -> Array:
+    def log_density_hessian(self) -> Array:
         """Second derivatives of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
-        w = self.crowding
-        H = self._second_moments(self.fractions.slope, self._bend)
+        w = self.log_density_gradient
+        H = self._second_moments(self.weights.negative_derivative, self._second_derivative)
         return np.asarray(H - w[:, :, None] * w[:, None, :])
 
     @cached_property
-    def _bend(self) -> Array:
-        return as_kernel(self.surface.kernel).bends(self.D, self.fractions.log_mass)
+    def _second_derivative(self) -> Array:
+        return as_kernel(self.surface.kernel).normalized_second_derivative(
+            self.D, self.weights.log_kernel_sum
+        )
 
-    def _second_moments(self, slope: Array, bend: Array) -> Array:
+    def _second_moments(self, derivative: Array, second_derivative: Array) -> Array:
         """Σᵢ(−2·slopeᵢI + 4·bendᵢδδᵀ), (n_new, n_components, n_components)."""
         d = self.Z.shape[1]
-        H = -2 * slope.sum(axis=1)[:, None, None] * np.eye(d)
+        H = -2 * derivative.sum(axis=1)[:, None, None] * np.eye(d)
         for j, k in np.ndindex(d, d):
-            H[:, j, k] += 4 * np.einsum("ni,ni,ni->n", bend, self._offsets[j], self._offsets[k])
+            H[:, j, k] += 4 * np.einsum(
+                "ni,ni,ni->n", second_derivative, self._offsets[j], self._offsets[k]
+            )
         return np.asarray(H)
 
     @cached_property

@@ -130,7 +130,7 @@ class LaplacianExtension(KernelExtension):
     functions: Array  # (n_train, n_components): f, also where coordinates are √d·f
     values: Array  # (n_components, n_components)
     normalization: Normalization
-    components: Layout
+    layout: Layout
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         W, log_scale, _ = self.source.rows(X)
@@ -143,16 +143,16 @@ class LaplacianExtension(KernelExtension):
     def transform(self, X: Matrix) -> Array:
         out = np.empty((X.shape[0], self.functions.shape[1]))
         for block in row_blocks(X.shape[0], self.numbers_per_row):
-            out[block] = self.place(*self.within(X[block]))
+            out[block] = self.place(*self.component_coordinates(X[block]))
         return out
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        return self.components.place(Y, component)
+        return self.layout.place(Y, component)
 
-    def within(self, X: Matrix) -> tuple[Array, IntArray]:
+    def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
         W, log_scale, nearest = self.source.rows(X)
-        component = self.components.labels[nearest]
-        W = _within_component(W, component, self.components.labels)
+        component = self.layout.labels[nearest]
+        W = _within_component(W, component, self.layout.labels)
         d = W.sum(axis=1)
         if (d == 0).any():
             raise ValueError(
@@ -161,8 +161,8 @@ class LaplacianExtension(KernelExtension):
             )
         mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)
-        divisor, rough = self._divisor(component, degree)
-        self._warn_if_rough(rough)
+        divisor, oscillating = self._divisor(component, degree)
+        self._warn_if_oscillating(oscillating)
         coordinates = mean / divisor
         if self.normalization == "sym":
             coordinates *= np.sqrt(degree)[:, None]
@@ -178,12 +178,12 @@ class LaplacianExtension(KernelExtension):
         They are scaled to a row maximum of one.
         """
         W = self.source.rows(X)[0].copy()
-        mass = np.asarray(W.sum(axis=1)).ravel()
+        total = np.asarray(W.sum(axis=1)).ravel()
         known = self.source.identical(X)
         rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
         W.data[W.indices == known[rows]] = 0.0
         W.eliminate_zeros()
-        return W, mass
+        return W, total
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
         """The weights over the roots of both degrees; without normalization, μI − L."""
@@ -197,7 +197,7 @@ class LaplacianExtension(KernelExtension):
     def at_training(self) -> Array:
         """What the formula gives at the training points of a single component."""
         mean = (self.affinity @ self.functions) / self.degree[:, None]
-        divisor, _ = self._divisor(self.components.labels, self.degree)
+        divisor, _ = self._divisor(self.layout.labels, self.degree)
         root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
         return np.asarray(root * mean / divisor)
 
@@ -211,15 +211,15 @@ class LaplacianExtension(KernelExtension):
         if self.normalization == "none":
             # A far point has hardly any degree; it counts as the loneliest training point.
             values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
-        rough = 1 - values < SMALLEST_DIVISOR
-        return np.where(rough, 1.0, 1 - values), rough
+        oscillating = 1 - values < SMALLEST_DIVISOR
+        return np.where(oscillating, 1.0, 1 - values), oscillating
 
-    def _warn_if_rough(self, rough: NDArray[np.bool_]) -> None:
-        if rough.any():
-            columns = ", ".join(map(str, np.flatnonzero(rough.any(axis=0))))
+    def _warn_if_oscillating(self, oscillating: NDArray[np.bool_]) -> None:
+        if oscillating.any():
+            columns = ", ".join(map(str, np.flatnonzero(oscillating.any(axis=0))))
             warn(
                 f"coordinates {columns} oscillate between neighbors (eigenvalue too near 1 or "
-                f"beyond), so {int(rough.any(axis=1).sum())} new points got the weighted mean of "
+                f"beyond), so {int(oscillating.any(axis=1).sum())} new points got the weighted mean of "
                 "their neighbors there; use fewer components for coordinates that extend",
                 ExtensionWarning,
             )

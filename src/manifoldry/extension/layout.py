@@ -12,20 +12,20 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks, split_by_
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
+class ComponentGeometry:
     """Where the components lie in the data: how large they are and how far apart their centers."""
 
     radii: Array  # (n_components,), root mean square distance from the center
     centers: Array  # (n_components, n_dimensions)
 
     @classmethod
-    def of_points(cls, X: Matrix, rows: list[IntArray]) -> "Geometry":
+    def of_points(cls, X: Matrix, rows: list[IntArray]) -> "ComponentGeometry":
         """From the data themselves."""
         centers = np.vstack([_center(X[row]) for row in rows])
         return cls(np.array([_radius(X[row]) for row in rows]), centers)
 
     @classmethod
-    def of_distances(cls, D: Array, rows: list[IntArray]) -> "Geometry":
+    def of_distances(cls, D: Array, rows: list[IntArray]) -> "ComponentGeometry":
         """From all distances: centers are where classical scaling of their distances puts them."""
         unit = power_of_two_scale(D)
         mean = _mean_squares(D, rows, unit)
@@ -37,7 +37,7 @@ class Geometry:
         return cls(np.sqrt(squared_radii) * unit, centers)
 
     @classmethod
-    def unknown(cls, rows: list[IntArray]) -> "Geometry":
+    def unknown(cls, rows: list[IntArray]) -> "ComponentGeometry":
         """Nothing is known about distances between components: side by side, in a common size."""
         return cls(np.ones(len(rows)), 4.0 * np.arange(len(rows))[:, None])
 
@@ -67,7 +67,7 @@ class Layout:
 
     @classmethod
     def lay_out(
-        cls, labels: IntArray, Y: Array, geometry: Geometry, keep_size: bool = False
+        cls, labels: IntArray, Y: Array, geometry: ComponentGeometry, keep_size: bool = False
     ) -> "Layout":
         """Give every component the size, and the position relative to others, it has in the data.
 
@@ -86,7 +86,7 @@ class Layout:
         cls,
         labels: IntArray,
         Y: Array,
-        geometry: Callable[[list[IntArray]], Geometry],
+        geometry: Callable[[list[IntArray]], ComponentGeometry],
         has_lengths: bool,
     ) -> "Layout":
         """Components where `geometry` says they lie; a single one is left as it is."""

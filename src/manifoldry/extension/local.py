@@ -119,7 +119,7 @@ class LocalAffine(LocalWeights):
         out = np.empty((len(Z), self._points.shape[1]))
         for block in self._blocks(len(Z)):
             near = self._nearest_on_map(Z[block], 1)[:, 0]
-            out[block] = self._carry_back(Z[block], self.members[near])
+            out[block] = self._inverse_affine(Z[block], self.members[near])
         return out
 
     def inverse_error(self, rows: IntArray) -> float:
@@ -133,11 +133,11 @@ class LocalAffine(LocalWeights):
             members = self.members[near]
             members = np.where(members == left_out[:, None], near[:, None], members)
             truth = gathered(self._points, left_out[:, None])[:, 0]
-            residuals = (self._carry_back(Z, members) - truth) / unit
+            residuals = (self._inverse_affine(Z, members) - truth) / unit
             total += float(np.linalg.norm(residuals, axis=1).sum())
         return total / len(rows) * unit
 
-    def _carry_back(self, Z: Array, members: IntArray) -> Array:
+    def _inverse_affine(self, Z: Array, members: IntArray) -> Array:
         local, center, axes = self._tangents(members)
         middle, A = self._affine(members, local)
         theta = np.einsum("qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=self.folded))
@@ -185,10 +185,10 @@ class TangentInverse:
 
     def predict(self, Z: Array) -> Array:
         """Data at map positions `Z`, (n_new, n_features)."""
-        return self.affine.inverse(Z) if self.along_tangents else self.regression.predict(Z)
+        return self.affine.inverse(Z) if self.use_tangents else self.regression.predict(Z)
 
     @cached_property
-    def along_tangents(self) -> bool:
+    def use_tangents(self) -> bool:
         """Whether tangent planes lead back to the data at least as well as the regression."""
         rows = self.on_map[self.regression.map.sample]
         return self.affine.inverse_error(rows) <= self.regression.mean_residual

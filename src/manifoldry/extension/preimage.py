@@ -54,7 +54,7 @@ class KernelRidge:
         Y = self._centered[rows]
         K = sample.matrix(sample.X)
         # Units do not matter for the choice, and in the data's own squares might overflow.
-        errors = leave_one_out_errors(K, Y / power_of_two_scale(Y), self.ridges)
+        errors = ridge_leave_one_out_errors(K, Y / power_of_two_scale(Y), self.ridges)
         return float(self.ridges[np.argmin(errors)])
 
     def predict(self, Z: Array) -> Array:
@@ -82,7 +82,7 @@ class KernelRidge:
         return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), self._centered))
 
 
-def leave_one_out_errors(K: Array, Y: Array, ridges: Sequence[float]) -> Array:
+def ridge_leave_one_out_errors(K: Array, Y: Array, ridges: Sequence[float]) -> Array:
     """Mean squared leave-one-out error of kernel ridge regression for each of the ridges.
 
     With A = K + ridge·I, leaving row i out changes its residual to (A⁻¹Y)ᵢ / (A⁻¹)ᵢᵢ, so one

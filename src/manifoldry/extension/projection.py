@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.linalg import qr
 
-from manifoldry.extension.base import Extension, warn_of_unsettled
+from manifoldry.extension.base import Extension, warn_if_not_converged
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
@@ -22,7 +22,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class Projected(NamedTuple):
+class ProjectionResult(NamedTuple):
     """Where new points fall on a map."""
 
     positions: Array
@@ -57,17 +57,19 @@ class DampedNewton:
     rounding: float = 1e-13
     damping: float = 1e-3
 
-    def minimize(self, cost: "_Cost", X: Array, Z: Array, low: Array, high: Array) -> "_Ends":
+    def minimize(
+        self, cost: "_Cost", X: Array, Z: Array, low: Array, high: Array
+    ) -> "_SearchResult":
         """Minimize a cost from given positions, each with a damping of its own."""
         Z, extent = Z.copy(), np.maximum(high - low, _TINY)
         moving, damping = np.arange(len(Z)), np.full(len(Z), self.damping)
-        here = cost.around(X, Z)
+        here = cost.evaluate(X, Z)
         for _ in range(self.max_iter):
             steps = _steps(here.rows(moving), damping[moving], Z[moving], low, high)
             trial = np.clip(Z[moving] + np.clip(steps, -extent, extent), low, high)
             length = (np.abs(trial - Z[moving]) / extent).max(axis=1)
             gain = -(steps * here.gradient[moving]).sum(axis=1)
-            there = cost.around(X[moving], trial)
+            there = cost.evaluate(X[moving], trial)
             slack = self.rounding * (X[moving] ** 2).sum(axis=1)
             better = there.values <= here.values[moving] * (1 + self.rounding) + slack
             damping[moving] = self._next_damping(damping[moving], better)
@@ -78,9 +80,9 @@ class DampedNewton:
             moving = moving[(length > self.tolerance) & (gain > self.gain * there.values)]
             if len(moving) == 0:
                 break
-        done = np.ones(len(Z), dtype=bool)
-        done[moving] = False
-        return _Ends(Z, here.values, done)
+        converged = np.ones(len(Z), dtype=bool)
+        converged[moving] = False
+        return _SearchResult(Z, here.values, converged)
 
     def _next_damping(self, now: Array, better: Array) -> Array:
         return np.where(better, now / 10, 10 * now + self.damping)
@@ -140,10 +142,10 @@ class OrthogonalProjection(Extension):
 
     def transform(self, X: Matrix) -> Array:
         projected = self.project(X)
-        warn_of_unsettled(projected.converged)
+        warn_if_not_converged(projected.converged)
         return projected.positions
 
-    def project(self, X: Array) -> Projected:
+    def project(self, X: Array) -> ProjectionResult:
         """Positions of new points, and how far off the surface they are."""
         k = min(check_count("n_starts", self.n_starts), len(self._map.Z))
         Z, converged = np.empty((len(X), self._map.Z.shape[1])), np.empty(len(X), dtype=bool)
@@ -152,8 +154,8 @@ class OrthogonalProjection(Extension):
             starts = self._map.Z[self._images.nearest(near, k)[0].ravel()]
             ends = self.search.minimize(self._cost, near.repeat(k, axis=0), starts, *self._box)
             best = np.argmin(ends.costs.reshape(-1, k), axis=1) + k * np.arange(len(near))
-            Z[block], converged[block] = ends.positions[best], ends.done[best]
-        return Projected(Z, self._distances(X, Z), converged)
+            Z[block], converged[block] = ends.positions[best], ends.converged[best]
+        return ProjectionResult(Z, self._distances(X, Z), converged)
 
     def _distances(self, X: Array, Z: Array) -> Array:
         out = np.empty(len(X))
@@ -205,23 +207,23 @@ class OrthogonalProjection(Extension):
         return low - self.margin * (high - low), high + self.margin * (high - low)
 
 
-class _Ends(NamedTuple):
+class _SearchResult(NamedTuple):
     """Ends of searches."""
 
     positions: Array
     costs: Array
-    done: Array
+    converged: Array
 
 
-class _Local(NamedTuple):
+class _Evaluation(NamedTuple):
     """A cost around positions z."""
 
     values: Array
     gradient: Array
     hessian: Array
 
-    def rows(self, which: IntArray) -> "_Local":
-        return _Local(*(part[which] for part in self))
+    def rows(self, which: IntArray) -> "_Evaluation":
+        return _Evaluation(*(part[which] for part in self))
 
 
 class _Cost(NamedTuple):
@@ -231,27 +233,27 @@ class _Cost(NamedTuple):
     floor: float
     weight: float
 
-    def around(self, X: Array, Z: Array) -> _Local:
+    def evaluate(self, X: Array, Z: Array) -> _Evaluation:
         R, J, curvature = self.surface.expand(Z, X)
         gradient = -2 * np.einsum("nlk,nk->nl", J, R)
         hessian = 2 * (J @ J.transpose(0, 2, 1) - curvature)
-        plain = _Local((R**2).sum(axis=1), gradient, hessian)
-        return plain if self.weight == 0 else self._with_call(plain, Z)
+        plain = _Evaluation((R**2).sum(axis=1), gradient, hessian)
+        return plain if self.weight == 0 else self._with_density_penalty(plain, Z)
 
-    def _with_call(self, plain: _Local, Z: Array) -> _Local:
+    def _with_density_penalty(self, plain: _Evaluation, Z: Array) -> _Evaluation:
         log, g, H = self.surface.density(Z)
-        lack = np.maximum(np.log(self.floor) - log, 0.0)
-        push, low = 2 * self.weight * lack, 2 * self.weight * (lack > 0)
-        return _Local(
-            plain.values + self.weight * lack**2,
-            plain.gradient - push[:, None] * g,
+        deficit = np.maximum(np.log(self.floor) - log, 0.0)
+        force, low = 2 * self.weight * deficit, 2 * self.weight * (deficit > 0)
+        return _Evaluation(
+            plain.values + self.weight * deficit**2,
+            plain.gradient - force[:, None] * g,
             plain.hessian
             + low[:, None, None] * g[:, :, None] * g[:, None, :]
-            - push[:, None, None] * H,
+            - force[:, None, None] * H,
         )
 
 
-def _steps(local: _Local, damping: Array, Z: Array, low: Array, high: Array) -> Array:
+def _steps(local: _Evaluation, damping: Array, Z: Array, low: Array, high: Array) -> Array:
     """Damped Newton steps; what pushes against a wall of the box stays where it is."""
     g, H = local.gradient.copy(), local.hessian.copy()
     held = ((low >= Z) & (g > 0)) | ((high <= Z) & (g < 0))

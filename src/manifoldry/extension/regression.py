@@ -20,7 +20,7 @@ class MapSpacing:
     """How densely a map is populated, and how far a position is from its points."""
 
     Z: Array
-    most_neighbors: int = 48  # that a prediction may draw on; the bandwidth decides how many count
+    max_neighbors: int = 48  # that a prediction may draw on; the bandwidth decides how many count
     spacing_neighbor: int = 5  # whose distance is the local spacing of the map
     sample_size: int = 1000  # points on which figures are taken, and bandwidths chosen
 
@@ -42,7 +42,7 @@ class MapSpacing:
     @property
     def k(self) -> int:
         """Neighbors looked at around a position."""
-        return min(self.most_neighbors, len(self.Z) - 1)
+        return min(self.max_neighbors, len(self.Z) - 1)
 
     @property
     def spacing_rank(self) -> int:
@@ -59,7 +59,7 @@ class MapSpacing:
         return indices[~itself].reshape(shape), distances[~itself].reshape(shape)
 
     @cached_property
-    def typical(self) -> float:
+    def typical_spacing(self) -> float:
         """Median local spacing; of distinct points, where coinciding ones are the rule."""
         distances = self.sample_neighbors[1]
         for spacings in (distances[:, self.spacing_rank - 1], distances[distances > 0]):
@@ -68,13 +68,13 @@ class MapSpacing:
                 return median
         return 1.0
 
-    def remoteness(self, Z: Array) -> Array:
-        """Distance of each position from the map's points, in units of their typical spacing.
+    def relative_distance(self, Z: Array) -> Array:
+        """Distance of each position from the map's points, in units of their typical_spacing spacing.
 
         About 1 among the points; beyond 2 or 3 whatever is said about a position extrapolates.
         """
         _, distances = self.index.nearest(np.asarray(Z, dtype=np.float64), self.spacing_rank)
-        return distances[:, -1] / self.typical
+        return distances[:, -1] / self.typical_spacing
 
 
 class Smoother(NamedTuple):
@@ -226,11 +226,11 @@ def linear_weights(
     offset = (Z - origin[:, 0]) / unit[:, 0] - mean
     along = np.clip(np.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
     # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
-    slope = np.einsum("qlm,qm->ql", axes, along * fractions / (fractions**2 + fade**2)) / scale
-    return weights * (1 + (centered @ slope[:, :, None])[:, :, 0])
+    gradient = np.einsum("qlm,qm->ql", axes, along * fractions / (fractions**2 + fade**2)) / scale
+    return weights * (1 + (centered @ gradient[:, :, None])[:, :, 0])
 
 
-def regression(embedding: Array, points: Matrix | None) -> LocalRegression | None:
+def regression_inverse(embedding: Array, points: Matrix | None) -> LocalRegression | None:
     """From the map to the data of the rows that are on it; None where the data are not known."""
     if points is None:
         return None
@@ -243,10 +243,10 @@ def regression(embedding: Array, points: Matrix | None) -> LocalRegression | Non
 def coordinate_redundancy(Y: Array) -> Array:
     """Error of predicting each coordinate from those before it, relative to its spread."""
     Y = check_array(Y, ensure_min_samples=3, input_name="embedding")
-    return np.array([1.0, *(unpredictable(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
+    return np.array([1.0, *(prediction_error(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
 
-def unpredictable(before: Array, f: Array) -> float:
+def prediction_error(before: Array, f: Array) -> float:
     """Error of predicting `f` from the columns `before`, relative to its spread."""
     spread, size = before.std(axis=0), float(f.std())
     if size == 0:

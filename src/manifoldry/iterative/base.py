@@ -11,7 +11,7 @@ from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, Lookup
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.regression import regression
+from manifoldry.extension.regression import regression_inverse
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy, Path, rank
@@ -170,7 +170,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _invert(self, posed: Any) -> Inverse | None:
         """What leads from the map back to the data."""
-        return regression(self.embedding_, posed.data.points)
+        return regression_inverse(self.embedding_, posed.data.points)
 
     def _find(self, posed: Any, former: dict[str, Any], monitor: Monitor) -> Found:
         """Search from the start, or from the map of the fit before."""

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.distances import Frame
-from manifoldry.objectives.regression_kernels import GaussianRegression
+from manifoldry.objectives.regression_kernels import GaussianRegressionKernel
 from manifoldry.optimize.homotopy import Walk
 from manifoldry.optimize.optimizer import Solution
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -89,7 +89,7 @@ class WeightSearch:
     def _errors(self, Y: Array, rows: IntArray) -> Array:
         D = cdist(Y[rows], Y, "sqeuclidean")
         D[np.arange(len(rows)), rows] = np.inf
-        predicted = GaussianRegression().fractions(D).fraction @ self.X
+        predicted = GaussianRegressionKernel().weights(D).weights @ self.X
         true = self.X[rows].toarray() if sparse.issparse(self.X) else self.X[rows]
         return np.square(true - predicted).sum(axis=1)
 

@@ -16,7 +16,7 @@ from manifoldry.affinity.entropic import (
 )
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning
-from manifoldry.extension.frozen import FrozenExtension, FrozenMap
+from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch, check_homotopy
 from manifoldry.iterative.monitor import Callback, Monitor
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
@@ -263,14 +263,16 @@ class NeighborEmbedder(IterativeEmbedder):
     def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
         super()._store(posed, found, monitor)
         self.path_ = found.path
-        self.objective_ = found.objective.released()
+        self.objective_ = found.objective.without_cache()
         self._bifurcation = None
 
-    def _extend(self, posed: PosedNeighbors, found: Found) -> FrozenExtension:
+    def _extend(self, posed: PosedNeighbors, found: Found) -> OptimizedExtension:
         Y = self.embedding_.astype(np.float64)
         problem = self.objective_.for_new_points(Y)
-        frozen = FrozenMap(Y, problem, self._n_starts, self._starts_outside)
-        return FrozenExtension(frozen, ConditionalRows(posed.graph, posed.weights), problem.charges)
+        optimizer = NewPointOptimizer(Y, problem, self._n_starts, self._starts_outside)
+        return OptimizedExtension(
+            optimizer, ConditionalRows(posed.graph, posed.weights), problem.new_point_weights
+        )
 
     @property
     def bifurcation_(self) -> Bifurcation:
@@ -281,7 +283,7 @@ class NeighborEmbedder(IterativeEmbedder):
     @property
     def learned_affinity_(self) -> Any:
         Y = self.embedding_.astype(np.float64)
-        objective = self.objective_.released()  # its weights of all pairs go when this is done
+        objective = self.objective_.without_cache()  # its weights of all pairs go when this is done
         if objective.n <= self._dense_affinity:
             return objective.learned_affinity(Y)
         return objective.learned_affinity_edges(Y, self.affinity_)

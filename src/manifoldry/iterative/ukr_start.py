@@ -11,7 +11,7 @@ from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import starting_map
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.leave_one_out import least_scale
+from manifoldry.objectives.leave_one_out import minimize_over_scale
 from manifoldry.objectives.transformed import Boxed, Resized
 from manifoldry.optimize.homotopy import Homotopy, Path, Walk
 from manifoldry.optimize.optimizer import Optimizer, Solution
@@ -50,7 +50,7 @@ class StartSearch:
     def sized(self, init: str | BaseEstimator) -> Array:
         """The map of one start, at its best size."""
         Y = starting_map(init, self.data, self.graph, self.n_components, self.rng)
-        scale, value = least_scale(self.value, Y)
+        scale, value = minimize_over_scale(self.value, Y)
         name = init if isinstance(init, str) else type(init).__name__
         self.found[name] = value, scale * Y
         return scale * Y
@@ -83,12 +83,12 @@ def search_in_box(
 ) -> Solution:
     """Minimize over maps within `size` of zero, in every coordinate."""
     boxed = Boxed(objective, size)
-    monitor.view = boxed.inside
+    monitor.view = boxed.constrained
     # Shrunk, not clipped: points that meet at a wall would stay together.
     inside = _filling(start) * min(size, extent(start))
-    found = search(boxed, boxed.outside(inside), monitor)
+    found = search(boxed, boxed.unconstrained(inside), monitor)
     monitor.view = None
-    return replace(found, embedding=boxed.inside(found.embedding))
+    return replace(found, embedding=boxed.constrained(found.embedding))
 
 
 def grow_box(
@@ -111,7 +111,7 @@ def grow_box(
         return Resized(Boxed(objective, eta), eta)
 
     sizes = rule.values_between(min(smallest, size / 2), size)
-    U = Boxed(objective, 1.0).outside(_filling(start))
+    U = Boxed(objective, 1.0).unconstrained(_filling(start))
     walk = Walk(rule, family, U, optimizer, rng, monitor, monitor.begin)
     found = rule.follow(walk, sizes)
     monitor.view = None

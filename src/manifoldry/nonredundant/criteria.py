@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.eigen import Gram, SpectralProblem, Spectrum
-from manifoldry.extension.regression import unpredictable
+from manifoldry.extension.regression import prediction_error
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.nonredundant.gradients import EarlierGradients, quadratic
 from manifoldry.nonredundant.smoother import Smoother, SmootherFunctions, smoother_functions
@@ -130,7 +130,7 @@ class PredictionCriterion(Criterion):
         spectrum = solve(constrained(problem, np.hstack([F, functions(F)])))
         description = f"prediction with bandwidth {width:g}, {functions.count} functions excluded"
         return Coordinate(
-            spectrum, functions, unpredictable(F, spectrum.vectors[:, 0]), description
+            spectrum, functions, prediction_error(F, spectrum.vectors[:, 0]), description
         )
 
 
@@ -163,7 +163,7 @@ class GradientCriterion(Criterion):
         problem = graph_problem.problem
         spectrum = solve(constrained(problem, F))
         f = spectrum.vectors[:, 0]
-        plain = Coordinate(spectrum, None, unpredictable(F, f), "the next eigenvector")
+        plain = Coordinate(spectrum, None, prediction_error(F, f), "the next eigenvector")
         earlier = EarlierGradients(graph_problem.weights, F)
         fraction = earlier.fraction(f)
         # The energy of the problem is that of gradients if its operator is the graph Laplacian.
@@ -198,7 +198,7 @@ class GradientCriterion(Criterion):
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
             penalty = GradientPenalty(earlier, weight * unit, float(spectrum.values[0]))
-            error = unpredictable(F, f)
+            error = prediction_error(F, f)
             yield Coordinate(own, functions, error, description, penalty, earlier.fraction(f))
             if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return

@@ -228,14 +228,17 @@ class CorrectedExtension(Extension):
 
     def transform(self, X: Matrix) -> Array:
         numbers = getattr(self.base, "numbers_per_row", X.shape[1])
-        blocks = [self.place(*self.within(X[block])) for block in row_blocks(X.shape[0], numbers)]
+        blocks = [
+            self.place(*self.component_coordinates(X[block]))
+            for block in row_blocks(X.shape[0], numbers)
+        ]
         return np.concatenate([np.empty((0, len(self.components[0].scale))), *blocks])
 
     def place(self, Y: Array, component: IntArray) -> Array:
         return self.base.place(Y, component)
 
-    def within(self, X: Matrix) -> tuple[Array, IntArray]:
-        Y, component = self.base.within(X)
+    def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
+        Y, component = self.base.component_coordinates(X)
         weights = self.base.weights(X) if isinstance(self.base, HasWeights) else None
         for number, corrections in enumerate(self.components):
             rows = np.flatnonzero(component == number)

@@ -12,7 +12,7 @@ from manifoldry.base.input import Lookup
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.layout import Layout
-from manifoldry.extension.regression import regression
+from manifoldry.extension.regression import regression_inverse
 from manifoldry.nonredundant.criteria import Coordinate
 from manifoldry.nonredundant.extension import (
     ComponentCorrections,
@@ -121,7 +121,7 @@ class PosedNonRedundant(Posed):
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         if isinstance(extension, CorrectedExtension):
-            return regression(embedding, self.data.points)
+            return regression_inverse(embedding, self.data.points)
         return self.inner.invert(embedding, extension)
 
     @cached_property

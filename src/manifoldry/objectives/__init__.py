@@ -13,9 +13,14 @@ from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.losses import elastic, sne, symmetric_sne, tsne
 from manifoldry.objectives.normalizers import Joint, Normalizer, PerPoint, Unnormalized
-from manifoldry.objectives.pair_kernel import Complement, Gaussian, Kernel, Student
+from manifoldry.objectives.pair_kernel import (
+    ComplementKernel,
+    GaussianKernel,
+    Kernel,
+    StudentKernel,
+)
 from manifoldry.objectives.pair_sums import PairSums
-from manifoldry.objectives.pairwise import NewPoints, Pairwise
+from manifoldry.objectives.pairwise import NewPointTerms, Pairwise
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
 from manifoldry.objectives.scale import best_scale
 from manifoldry.objectives.squared_distance import squared_distance_weights
@@ -24,13 +29,13 @@ from manifoldry.objectives.transformed import Boxed, Resized, Whitened
 __all__ = [
     "Bifurcation",
     "Boxed",
-    "Complement",
+    "ComplementKernel",
     "DensityFloor",
     "Exact",
-    "Gaussian",
+    "GaussianKernel",
     "Joint",
     "Kernel",
-    "NewPoints",
+    "NewPointTerms",
     "Normalizer",
     "Objective",
     "PairSums",
@@ -38,7 +43,7 @@ __all__ = [
     "PerPoint",
     "Repulsion",
     "Resized",
-    "Student",
+    "StudentKernel",
     "UKRObjective",
     "UniformRepulsion",
     "Unnormalized",

@@ -12,11 +12,11 @@ class Objective(ABC):
     """A function E(Y) of the coordinates of n points, (n, d).
 
     Maps that are moved or turned have the same value, so every column of the gradient sums to
-    zero; where that is not so, `moves_freely` is False. Gradients have the type of `Y`; values are
+    zero; where that is not so, `translation_invariant` is False. Gradients have the type of `Y`; values are
     sums in double precision.
     """
 
-    moves_freely: bool = True
+    translation_invariant: bool = True
 
     @property
     @abstractmethod
@@ -44,7 +44,7 @@ class Objective(ABC):
     def diagonal_curvature(self, Y: Array) -> Array:
         """Positive part of the Hessian's diagonal, (n, d)."""
 
-    def normalized(self, Y: Array, G: Array) -> tuple[Array, Array]:
+    def retract(self, Y: Array, G: Array) -> tuple[Array, Array]:
         """The map of the same value from which a search goes on, with the gradient there.
 
         That is `Y` itself, unless the objective sees maps only up to some change, along which
@@ -68,7 +68,7 @@ class Objective(ABC):
         return (forward - backward) / (2 * h)
 
 
-def check_map(Y: Array, n: int) -> Array:
+def check_embedding(Y: Array, n: int) -> Array:
     """`Y` as an array, refused if it is no map of n points."""
     Y = np.asarray(Y)
     if Y.ndim != 2 or len(Y) != n:

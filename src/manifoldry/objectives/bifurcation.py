@@ -29,14 +29,14 @@ class Numerics:
     ----------
     dense_up_to : int, default=500
         Points up to which matrices are dense and all their eigenvalues are looked at.
-    full : float, default=0.1
+    max_density : float, default=0.1
         Fraction of nonzero entries beyond which attraction is a dense matrix at any order.
-    null : float, default=1e-9
+    null_eigenvalue : float, default=1e-9
         Stand-in for the zero eigenvalues of attraction where its graph falls into components,
         relative to the mean degree.
     shift : float, default=1e-12
         Shift of a factor, which is projected out, relative to the mean degree.
-    clear : float, default=1e-12
+    zero_tolerance : float, default=1e-12
         Fraction of the largest below which figures of repulsion are zero but for rounding.
     tolerance : float, default=1e-10
         Of the eigenvalues that directions belong to.
@@ -45,10 +45,10 @@ class Numerics:
     """
 
     dense_up_to: int = 500
-    full: float = 0.1
-    null: float = 1e-9
+    max_density: float = 0.1
+    null_eigenvalue: float = 1e-9
     shift: float = 1e-12
-    clear: float = 1e-12
+    zero_tolerance: float = 1e-12
     tolerance: float = 1e-10
     bytes_per_entry: int = 26
 
@@ -112,12 +112,12 @@ class Bifurcation:
         check_count("n_components", n_components)
         check_at_most("n_components", n_components, objective.n - 1, "one less than n_samples")
         rng = as_generator(random_state, unset=0)
-        L, repulsion = laplacian(objective.attraction), objective.collapsed_repulsion
+        L, repulsion = laplacian(objective.attraction), objective.repulsion_at_zero
         components, labels = connected_components(objective.attraction, directed=False)
-        torn = components > 1 and _repel(labels, repulsion)
+        separated = components > 1 and _repel(labels, repulsion)
         pencil = _Pencil(L, repulsion, components > 1, rng, numerics)
         weight, V, bounds = pencil.first(n_components)
-        if torn:
+        if separated:
             return cls(0.0, V, 0.0, max(bounds[1], 0.0))
         return cls(weight, V, *bounds)
 
@@ -146,7 +146,7 @@ class _Pencil:
         """The smallest eigenvalue, k eigenvectors, and bounds of the former."""
         if isinstance(self.repulsion, UniformRepulsion):
             values, V = self._extreme(self.L, "smallest", k)
-            weight = max(float(values[0]), 0.0) / (self.repulsion.each * self.n)
+            weight = max(float(values[0]), 0.0) / (self.repulsion.pair_weight * self.n)
             return weight, V, (weight, weight)
         V = self._directions(k)
         return self._quotient(V[:, 0]), V, self._bounds()
@@ -164,8 +164,8 @@ class _Pencil:
         on it.
         """
         tau = float(self.L.diagonal().mean())
-        epsilon = self.numerics.null * tau if self.in_components else 0.0
-        full = self.L.nnz > self.numerics.full * self.n**2
+        epsilon = self.numerics.null_eigenvalue * tau if self.in_components else 0.0
+        full = self.L.nnz > self.numerics.max_density * self.n**2
         dense = self.n <= self.numerics.dense_up_to or full
         V = (self._dense if dense else self._lanczos)(k, tau, epsilon)
         V -= V.mean(axis=0)
@@ -227,5 +227,5 @@ class _Pencil:
 
     def _least(self, over: Array, under: Array) -> float:
         """The least ratio, where the denominator is not zero up to rounding."""
-        clear = under > self.numerics.clear * under.max()
-        return float((over[clear] / under[clear]).min(initial=np.inf))
+        nonzero = under > self.numerics.zero_tolerance * under.max()
+        return float((over[nonzero] / under[nonzero]).min(initial=np.inf))

@@ -94,8 +94,8 @@ def kernel(D, rate):
     one = type(D)(1)
     if rate is None:
         return exp_minus(D), one
-    pull = one / (one + rate * D)
-    return pull, pull
+    inverse = one / (one + rate * D)
+    return inverse, inverse
 
 
 @forced
@@ -122,7 +122,7 @@ def pair_sums(d, order):
     """
 
     @summing
-    def sums(T, weights, rate, power, mass, moments, lo, hi):
+    def sums(T, weights, rate, power, kernel_sums, moments, lo, hi):
         zero = T.dtype.type(0)
         for i in range(lo, hi):
             x, y, z = T[0, i], T[d // 2, i], T[d - 1, i]
@@ -144,13 +144,13 @@ def pair_sums(d, order):
                     if d > 2:
                         D += dz * dz
                     if power is None:
-                        K, pull = kernel(D, rate)
+                        K, inverse = kernel(D, rate)
                     else:
-                        K, pull = student(D, rate, power)
+                        K, inverse = student(D, rate, power)
                     if weights is not None:
                         K *= T.dtype.type(W[j])
                     m += K
-                    K *= pull if order == 1 else pull * pull
+                    K *= inverse if order == 1 else inverse * inverse
                     mx += moment(K, dx, order)
                     if d > 1:
                         my += moment(K, dy, order)
@@ -161,7 +161,7 @@ def pair_sums(d, order):
                 total_y += my
                 total_z += mz
                 start = stop + (stop == i)
-            mass[i] = total
+            kernel_sums[i] = total
             moments[i, 0] = total_x
             if d > 1:
                 moments[i, 1] = total_y
@@ -176,7 +176,7 @@ def student_rows(d):
     """The loop over edges for d = 1, 2 or 3 coordinates, whose number it has to know to be fast."""
 
     @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
-    def rows(Y, indptr, indices, weights, rate, heavy, force, degree, lo, hi):
+    def rows(Y, indptr, indices, weights, rate, base, force, degree, lo, hi):
         """Of rows lo to hi: Σ w (yᵢ − yⱼ)/h and Σ w/h with h = 1 + rate·d², and h of all edges."""
         first = indptr[lo]
         for i in range(lo, hi):
@@ -191,14 +191,14 @@ def student_rows(d):
                 if d > 2:
                     square += dz * dz
                 h = 1 + rate * square
-                heavy[edge - first] = h
-                pull = weights[edge] / h
-                total += pull
-                total_x += pull * dx
+                base[edge - first] = h
+                w = weights[edge] / h
+                total += w
+                total_x += w * dx
                 if d > 1:
-                    total_y += pull * dy
+                    total_y += w * dy
                 if d > 2:
-                    total_z += pull * dz
+                    total_z += w * dz
             degree[i] = total
             force[i, 0] = total_x
             if d > 1:

@@ -59,8 +59,8 @@ class DensityFloor(Objective):
         return self.objective.attraction
 
     def value(self, Y: Array) -> float:
-        lacks = over_pairs(self._lack, centered_map(Y, self.n))
-        penalty = sum(float((lack**2).sum()) for lack in lacks)
+        deficits = over_pairs(self._deficit, centered_map(Y, self.n))
+        penalty = sum(float((deficit**2).sum()) for deficit in deficits)
         return self.objective.value(Y) + self.weight / self.n * penalty
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
@@ -78,20 +78,22 @@ class DensityFloor(Objective):
         H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
         return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
 
-    def _lack(self, block: slice, D: Array) -> Array:
+    def _deficit(self, block: slice, D: Array) -> Array:
         """How far the logarithms of the densities of a block are below the floor."""
-        log_mass = as_kernel(self.kernel).fractions(D).log_mass
-        return np.maximum(np.log(self.floor) - log_mass, 0.0)
+        log_kernel_sum = as_kernel(self.kernel).weights(D).log_kernel_sum
+        return np.maximum(np.log(self.floor) - log_kernel_sum, 0.0)
 
     def _penalty(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
-        fractions = as_kernel(self.kernel).fractions(D)
-        lack = np.maximum(np.log(self.floor) - fractions.log_mass, 0.0)
-        return float((lack**2).sum()), gradient_part(2 * lack[:, None] * fractions.slope, Y, block)
+        weights = as_kernel(self.kernel).weights(D)
+        deficit = np.maximum(np.log(self.floor) - weights.log_kernel_sum, 0.0)
+        return float((deficit**2).sum()), gradient_part(
+            2 * deficit[:, None] * weights.negative_derivative, Y, block
+        )
 
     def _curvature(self, Y: Array, block: slice, D: Array) -> Array:
         """Σⱼ of squared derivatives of log ρⱼ, over the points j whose density is too low."""
-        fractions, H = as_kernel(self.kernel).fractions(D), np.empty_like(Y)
-        S = 2 * fractions.slope * (fractions.log_mass < np.log(self.floor))[:, None]
+        weights, H = as_kernel(self.kernel).weights(D), np.empty_like(Y)
+        S = 2 * weights.negative_derivative * (weights.log_kernel_sum < np.log(self.floor))[:, None]
         for axis in range(Y.shape[1]):
             steps = S * (Y[block, axis, None] - Y[:, axis])
             H[:, axis] = (steps**2).sum(axis=0)

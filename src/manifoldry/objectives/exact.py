@@ -9,46 +9,48 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.pair_kernel import Gaussian, Kernel, Student
-from manifoldry.objectives.pair_sums import LogSums, PairSums, Pull, Sums, place_sums
+from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel, StudentKernel
+from manifoldry.objectives.pair_sums import Attraction, LogSums, PairSums, Sums, position_sums
 from manifoldry.objectives.weights import laplacian
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
 
-LOOPS = 3  # coordinates up to which `kernels` has compiled loops
+MAX_COMPILED_DIMENSION = 3  # coordinates up to which `kernels` has compiled loops
 
 
 @dataclass(frozen=True, eq=False)
-class Springs:
+class QuadraticAttraction:
     """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, L being the Laplacian of W: one product of matrices."""
 
     L: sparse.csr_array
 
-    def __call__(self, Y: Array) -> Pull:
+    def __call__(self, Y: Array) -> Attraction:
         Y = Y.astype(np.float64, copy=False)
         # Column by column, which takes scipy half the time as long as the matrix fits the cache.
         force = np.stack([self.L @ y for y in Y.T], axis=1)
-        return Pull(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
+        return Attraction(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
 
     @cached_property
     def _degree(self) -> Array:
         return self.L.diagonal()
 
 
-def edge_pull(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Pull:
+def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Attraction:
     """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) by any kernel."""
     Y = np.asarray(Y, dtype=np.float64)
     D = edge_squares(Y, W, block)
-    pull = _like(W, kernel.times_slope(W.data, D))
-    degree = pull.sum(axis=1)
-    return Pull(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - pull @ Y, degree)
+    T = _with_values(W, kernel.times_derivative(W.data, D))
+    degree = T.sum(axis=1)
+    return Attraction(_weighted(W.data, kernel.phi(D)), degree[:, None] * Y - T @ Y, degree)
 
 
-def student_pull(kernel: Student, W: sparse.csr_array, block: int, Y: Array) -> Pull:
+def student_attraction(
+    kernel: StudentKernel, W: sparse.csr_array, block: int, Y: Array
+) -> Attraction:
     """The same by compiled loops, which there are for Student's kernel."""
-    if Y.shape[1] > LOOPS:
-        return edge_pull(kernel, W, block, Y)
+    if Y.shape[1] > MAX_COMPILED_DIMENSION:
+        return edge_attraction(kernel, W, block, Y)
     from manifoldry.objectives.compiled import student_rows
 
     Y = np.ascontiguousarray(Y, dtype=np.float64)
@@ -56,29 +58,29 @@ def student_pull(kernel: Student, W: sparse.csr_array, block: int, Y: Array) -> 
 
     def run(rows: tuple[int, int]) -> float:
         edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
-        heavy = np.empty(edges.stop - edges.start)
-        loop(Y, W.indptr, W.indices, W.data, 1 / kernel.dof, heavy, force, degree, *rows)
+        base = np.empty(edges.stop - edges.start)
+        loop(Y, W.indptr, W.indices, W.data, 1 / kernel.dof, base, force, degree, *rows)
         # numpy's logarithm is vectorized, a compiled loop's is not.
-        return _weighted(W.data[edges], np.log(heavy, out=heavy))
+        return _weighted(W.data[edges], np.log(base, out=base))
 
-    cost = sum(map_threads(run, _cuts(W, block)))
-    slope = kernel.collapsed_slope
-    return Pull(kernel.power * cost, slope * force, slope * degree)
+    cost = sum(map_threads(run, _row_ranges(W, block)))
+    derivative = kernel.derivative_at_zero
+    return Attraction(kernel.power * cost, derivative * force, derivative * degree)
 
 
 def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums:
     """Masses and forces with weights `W`, over its edges."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D)
-    mass, F = _like(W, K).sum(axis=1), _like(W, kernel.times_slope(K, D))
-    return Sums(mass, F.sum(axis=1)[:, None] * Y - F @ Y)
+    kernel_sums, F = _with_values(W, K).sum(axis=1), _with_values(W, kernel.times_derivative(K, D))
+    return Sums(kernel_sums, F.sum(axis=1)[:, None] * Y - F @ Y)
 
 
 def edge_moments(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Array:
     """Second moments with weights `W`, over its edges."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D) * kernel.curvature(D)
-    columns = [_like(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
+    columns = [_with_values(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
     return np.stack(columns, axis=1)
 
 
@@ -93,7 +95,7 @@ def edge_squares(Y: Array, W: sparse.csr_array, block: int) -> Array:
     return squares
 
 
-def _cuts(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
+def _row_ranges(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
     """Blocks of rows with about as many edges, the same for any number of threads."""
     fractions = np.arange(0, W.nnz + block, block)
     return list(
@@ -106,11 +108,11 @@ def _weighted(weights: Array, values: Array) -> float:
     return float(np.einsum("e,e->", weights, values))
 
 
-def _like(W: sparse.csr_array, values: Array) -> sparse.csr_array:
+def _with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
     return sparse.csr_array((values, W.indices, W.indptr), shape=W.shape)
 
 
-def choose_sums() -> PairSums:
+def default_pair_sums() -> PairSums:
     """What objectives sum pairs with unless told otherwise: the one place where that is chosen."""
     return Exact()
 
@@ -140,7 +142,7 @@ class Exact(PairSums):
     --------
     >>> import numpy as np
     >>> from manifoldry.objectives import Exact, Gaussian
-    >>> Exact().sums(Gaussian(), np.array([[0.0], [1.0], [1.0]])).mass.round(3)
+    >>> Exact().sums(GaussianKernel(), np.array([[0.0], [1.0], [1.0]])).kernel_sums.round(3)
     array([0.736, 1.368, 1.368])
     """
 
@@ -161,17 +163,17 @@ class Exact(PairSums):
             return edge_moments(kernel, Y, weights, self.edge_block)
         return self._all_pairs(kernel, Y, weights, 2)[1]
 
-    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Pull]:
-        if kernel.springs:
-            return Springs(kernel.collapsed_slope * laplacian(W))
-        if type(kernel) is Student and W.nnz >= self.compile_edges:
-            return partial(student_pull, kernel, W, self.edge_block)
-        return partial(edge_pull, kernel, W, self.edge_block)
+    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
+        if kernel.quadratic:
+            return QuadraticAttraction(kernel.derivative_at_zero * laplacian(W))
+        if type(kernel) is StudentKernel and W.nnz >= self.compile_edges:
+            return partial(student_attraction, kernel, W, self.edge_block)
+        return partial(edge_attraction, kernel, W, self.edge_block)
 
-    def at_places(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, charges: Array | None = None
+    def at_positions(
+        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
     ) -> LogSums:
-        return place_sums(kernel, Z, Y, nearest, charges, self.columns)
+        return position_sums(kernel, Z, Y, nearest, weights, self.columns)
 
     def _all_pairs(
         self, kernel: Kernel, Y: Array, weights: Array | None, order: int
@@ -179,21 +181,21 @@ class Exact(PairSums):
         """Mass of every point, and moments of the given order."""
         T = _columns(Y)
         A = None if weights is None else _rows(weights, T)
-        mass, moments = np.empty(T.shape[1]), np.empty(T.shape[::-1], T.dtype)
-        loop = compiled_loop(kernel, T, order) if self._pays(T) else None
+        kernel_sums, moments = np.empty(T.shape[1]), np.empty(T.shape[::-1], T.dtype)
+        loop = compiled_loop(kernel, T, order) if self._use_compiled(T) else None
         fill = loop or _in_numpy(kernel, T, order)
         blocks = row_blocks(T.shape[1], T.shape[1], self.block if loop else self.numpy_block)
-        map_threads(lambda block: fill(block, A, mass, moments), blocks)
-        return mass, moments
+        map_threads(lambda block: fill(block, A, kernel_sums, moments), blocks)
+        return kernel_sums, moments
 
-    def _pays(self, T: Array) -> bool:
-        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= LOOPS
+    def _use_compiled(self, T: Array) -> bool:
+        return T.shape[1] ** 2 > self.compile_pairs and len(T) <= MAX_COMPILED_DIMENSION
 
 
 Fill = Callable[[slice, Array | None, Array, Array], None]
 
 
-class Constants(NamedTuple):
+class KernelConstants(NamedTuple):
     """What the compiled loops take: κ = (1 + rate·D)^−power; the Gaussian if both are None."""
 
     rate: float | None = None
@@ -210,29 +212,29 @@ def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
     loop = pair_sums(len(T), order)
     rate = None if constants.rate is None else T.dtype.type(constants.rate)
     # The loop leaves out a factor, which is one for the Gaussian.
-    factor = kernel.collapsed_slope if order == 1 else kernel.collapsed_curvature
+    factor = kernel.derivative_at_zero if order == 1 else kernel.curvature_at_zero
 
-    def fill(block: slice, A: Array | None, mass: Array, moments: Array) -> None:
-        loop(T, A, rate, constants.power, mass, moments, block.start, block.stop)
+    def fill(block: slice, A: Array | None, kernel_sums: Array, moments: Array) -> None:
+        loop(T, A, rate, constants.power, kernel_sums, moments, block.start, block.stop)
         if factor != 1:
             moments[block] *= factor
 
     return fill
 
 
-def _constants(kernel: Kernel) -> Constants | None:
-    if type(kernel) is Gaussian:  # a subclass may have another formula
-        return Constants()
-    if type(kernel) is Student:
+def _constants(kernel: Kernel) -> KernelConstants | None:
+    if type(kernel) is GaussianKernel:  # a subclass may have another formula
+        return KernelConstants()
+    if type(kernel) is StudentKernel:
         # With one degree of freedom κ is its own base, and no power is taken.
-        return Constants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
+        return KernelConstants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
     return None
 
 
 def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
     """Fills blocks of rows by numpy, for any kernel; the reference."""
 
-    def fill(block: slice, A: Array | None, mass: Array, moments: Array) -> None:
+    def fill(block: slice, A: Array | None, kernel_sums: Array, moments: Array) -> None:
         steps = T[:, block, None] - T[:, None]  # (d, n_block, n)
         with np.errstate(over="ignore"):  # infinitely far is far enough
             D = np.einsum("cij,cij->ij", steps, steps)
@@ -242,8 +244,8 @@ def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
         if A is not None:
             K *= A[block] if len(A) > 1 else A
         K[itself] = 0
-        mass[block] = K.sum(axis=1, dtype=float)
-        K = kernel.times_slope(K, D) if order == 1 else K * kernel.curvature(D)
+        kernel_sums[block] = K.sum(axis=1, dtype=float)
+        K = kernel.times_derivative(K, D) if order == 1 else K * kernel.curvature(D)
         for c, step in enumerate(steps):
             moments[block, c] = np.einsum("ij,ij->i", K if order == 1 else K * step, step)
 
@@ -258,7 +260,7 @@ def _columns(Y: Array) -> Array:
 
 
 def _rows(weights: Array, T: Array) -> Array:
-    """Weights (n, n), or charges (1, n), always of one type for the compiler: read-only rows."""
+    """Weights (n, n), or weights (1, n), always of one type for the compiler: read-only rows."""
     A = np.atleast_2d(weights)
     n = T.shape[1]
     if A.shape not in ((1, n), (n, n)):  # compiled loops read what they are told is there

@@ -8,7 +8,13 @@ from scipy import sparse
 
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.base import Objective
-from manifoldry.objectives.leave_one_out import Fit, centered, check_dense, fit, isometric
+from manifoldry.objectives.leave_one_out import (
+    RegressionFit,
+    centered,
+    check_dense,
+    compress_features,
+    fit_kernel_regression,
+)
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
@@ -24,9 +30,9 @@ class UKRObjective(Objective):
     """E(Y) = 1/n Σⱼ‖xⱼ − fⱼ‖², fⱼ the kernel regression of the data on the map at yⱼ.
 
     fⱼ = Σᵢ Bᵢⱼ xᵢ with Bᵢⱼ = κ(‖yᵢ − yⱼ‖²)/Σₖ κ(‖yₖ − yⱼ‖²). The kernel's width is one, so the
-    scale of the map decides how smooth the fit is. Without a remedy E falls to zero as the map
+    scale of the map decides how smooth the kernel_regression is. Without a remedy E falls to zero as the map
     spreads out and every point predicts itself; the remedies are leaving each point out of its
-    own fit (the default), a box for the map (:class:`Boxed`) and a floor for the density of the
+    own kernel_regression (the default), a box for the map (:class:`Boxed`) and a floor for the density of the
     map (:class:`DensityFloor`).
 
     A point beyond the reach of all others is predicted as the nearest one, and its gradient
@@ -84,21 +90,27 @@ class UKRObjective(Objective):
     @cached_property
     def data(self) -> Array:
         """The data around their mean, in at most n dimensions."""
-        return isometric(centered(self.X))
+        return compress_features(centered(self.X))
 
     @property
     def variance(self) -> float:
-        """Mean squared distance of the data from their mean: E of a fit that says nothing."""
+        """Mean squared distance of the data from their mean: E of a kernel_regression that says nothing."""
         return float((self.data**2).sum() / self.n)
 
-    def fitted(self, Y: Array) -> Fit:
+    def fitted(self, Y: Array) -> RegressionFit:
         """Fitted values (n, n_features) of the data, and their squared errors (n,)."""
         mean = np.asarray(self.X, dtype=np.float64).mean(axis=0)
-        values, errors = fit(Y, self.X - mean, as_kernel(self.kernel), self.leave_one_out)
-        return Fit(values + mean, errors)
+        values, errors = fit_kernel_regression(
+            Y, self.X - mean, as_kernel(self.kernel), self.leave_one_out
+        )
+        return RegressionFit(values + mean, errors)
 
     def value(self, Y: Array) -> float:
-        return float(fit(Y, self.data, as_kernel(self.kernel), self.leave_one_out).errors.mean())
+        return float(
+            fit_kernel_regression(
+                Y, self.data, as_kernel(self.kernel), self.leave_one_out
+            ).errors.mean()
+        )
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         dtype, Y = Y.dtype, centered_map(Y, self.n)
@@ -118,23 +130,23 @@ class UKRObjective(Objective):
 
     def _squares_and_gradient(self, Y: Array, block: slice, D: Array) -> tuple[float, Array]:
         """Squared residuals of the rows of a block, and the gradient (n, d) of their sum."""
-        X, fractions = self.data, as_kernel(self.kernel).fractions(D)
-        F = fractions.fraction @ X
+        X, weights = self.data, as_kernel(self.kernel).weights(D)
+        F = weights.weights @ X
         R = X[block] - F
         C = R @ X.T  # to be ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), j being the row
         C -= (R * F).sum(axis=1)[:, None]
-        C *= fractions.slope
+        C *= weights.negative_derivative
         C *= 2
         return float((R**2).sum()), gradient_part(C, Y, block)
 
     def _squared_derivatives(self, Y: Array, block: slice, D: Array) -> Array:
         """Σⱼ‖∂fⱼ/∂yₙₗ‖² over the rows j of a block, (n, d)."""
         X, H = self.data, np.empty_like(Y)
-        fraction, slope, _ = as_kernel(self.kernel).fractions(D)
-        F = fraction @ X
+        weights, derivative, _ = as_kernel(self.kernel).weights(D)
+        F = weights @ X
         Q = (X**2).sum(axis=1) - 2 * F @ X.T + (F**2).sum(axis=1)[:, None]  # ‖xᵢ − fⱼ‖²
         for axis in range(Y.shape[1]):
-            S = 2 * slope * (Y[block, axis, None] - Y[:, axis])
+            S = 2 * derivative * (Y[block, axis, None] - Y[:, axis])
             H[:, axis] = np.einsum("ji,ji,ji->i", S, S, Q)  # as a neighbor of the rows j
             own = S @ X - S.sum(axis=1)[:, None] * F
             H[block, axis] += (own**2).sum(axis=1)
@@ -142,7 +154,7 @@ class UKRObjective(Objective):
 
 
 def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
-    """Put lonely points where the others predict their data best, if that lowers the objective.
+    """Put isolated points where the others predict their data best, if that lowers the objective.
 
     A point whose nearest neighbor on the map is farther than `reach` has next to no gradient in
     unsupervised kernel regression, and no search moves it. Call this between two searches.
@@ -153,13 +165,13 @@ def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
     Y : array of shape (n, d)
         The map that a search has left.
     reach : float, default=3.0
-        Distance on the map beyond which a point counts as lonely: a Gaussian of width one is
+        Distance on the map beyond which a point counts as isolated: a Gaussian of width one is
         below 1e-3 there.
 
     Returns
     -------
     array of shape (n, d)
-        The map with lonely points at the places of others, or `Y` itself if that is no better.
+        The map with isolated points at the places of others, or `Y` itself if that is no better.
 
     Examples
     --------
@@ -170,12 +182,14 @@ def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
     array([3.])
     """
     others = np.asarray(Y, dtype=np.float64)
-    lonely = choose_index(others).nearest(others, 2)[1][:, -1] > reach
-    if not lonely.any() or (~lonely).sum() < 2:
+    isolated = choose_index(others).nearest(others, 2)[1][:, -1] > reach
+    if not isolated.any() or (~isolated).sum() < 2:
         return Y
-    X, rest = objective.data, np.flatnonzero(~lonely)
-    predicted = fit(others[rest], X[rest], as_kernel(objective.kernel), leave_one_out=False).values
-    nearest = choose_index(predicted).nearest(X[lonely], 1)[0][:, 0]
+    X, rest = objective.data, np.flatnonzero(~isolated)
+    predicted = fit_kernel_regression(
+        others[rest], X[rest], as_kernel(objective.kernel), leave_one_out=False
+    ).values
+    nearest = choose_index(predicted).nearest(X[isolated], 1)[0][:, 0]
     moved = Y.copy()
-    moved[lonely] = Y[rest[nearest]]
+    moved[isolated] = Y[rest[nearest]]
     return moved if objective.value(moved) < objective.value(Y) else Y

@@ -18,7 +18,7 @@ from manifoldry.objectives.regression_kernels import (
 from manifoldry.util.typing import Array, Matrix
 
 
-class Fit(NamedTuple):
+class RegressionFit(NamedTuple):
     """Fitted values of regression on a map."""
 
     values: Array
@@ -27,7 +27,7 @@ class Fit(NamedTuple):
     """Squared distances between the data and the fitted values, (n,)."""
 
 
-class Scale(NamedTuple):
+class ScaleFit(NamedTuple):
     """A scale of a map, and the mean squared leave-one-out error that it has."""
 
     scale: float
@@ -56,20 +56,24 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
     >>> leave_one_out_errors(3 * Y, Y).round(3)  # each fits as its neighbors' mean
     array([1., 0., 0., 0., 1.])
     """
-    return fit(Y, centered(X), as_kernel(kernel)).errors
+    return fit_kernel_regression(Y, centered(X), as_kernel(kernel)).errors
 
 
-def fit(Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True) -> Fit:
+def fit_kernel_regression(
+    Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True
+) -> RegressionFit:
     """Kernel regression of the rows of `X` on those of `Y`, each left out of its own or not."""
 
     def average(_: slice, D: Array) -> Array:
-        return np.asarray(kernel.fractions(D).fraction @ X)
+        return np.asarray(kernel.weights(D).weights @ X)
 
     values = np.vstack(over_pairs(average, centered_map(Y, len(X)), leave_one_out))
-    return Fit(values, ((X - values) ** 2).sum(axis=1))
+    return RegressionFit(values, ((X - values) ** 2).sum(axis=1))
 
 
-def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") -> Scale:
+def best_regression_scale(
+    Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian"
+) -> ScaleFit:
     """The factor of the map `Y` with the smallest mean leave-one-out error.
 
     Tried are scales between that at which all points are within one kernel's reach, and that at
@@ -88,20 +92,22 @@ def best_scale(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") 
     --------
     >>> import numpy as np
     >>> Y = np.linspace(0, 1, 50)[:, None]
-    >>> best_scale(Y, np.sin(9 * Y)).scale > 10
+    >>> best_regression_scale(Y, np.sin(9 * Y)).scale > 10
     True
     """
-    kernel, X = as_kernel(kernel), isometric(centered(X))
-    return least_scale(lambda Y: float(fit(Y, X, kernel).errors.mean()), Y)
+    kernel, X = as_kernel(kernel), compress_features(centered(X))
+    return minimize_over_scale(
+        lambda Y: float(fit_kernel_regression(Y, X, kernel).errors.mean()), Y
+    )
 
 
-def least_scale(
+def minimize_over_scale(
     value: Callable[[Array], float],
     Y: Array,
     *,
     n_scales: int = 24,  # tried before the best is refined
     tolerance: float = 0.01,  # of the scale's logarithm
-) -> Scale:
+) -> ScaleFit:
     """The factor of the map `Y` at which a function of maps is smallest, and that value.
 
     Meant for functions whose kernel has width one: tried are scales between that at which all
@@ -121,7 +127,7 @@ def least_scale(
     between = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
     found = minimize_scalar(error, bounds=between, method="bounded", options={"xatol": tolerance})
     best = min((errors[i], grid[i]), (float(found.fun), float(found.x)))
-    return Scale(float(np.exp(best[1])), best[0])
+    return ScaleFit(float(np.exp(best[1])), best[0])
 
 
 def centered(X: Matrix) -> Array:
@@ -140,7 +146,7 @@ def check_dense(X: Matrix) -> None:
         )
 
 
-def isometric(X: Array) -> Array:
+def compress_features(X: Array) -> Array:
     """Rows with the same inner products as those of `X`, in at most n dimensions."""
     n, n_features = X.shape
     if n_features <= n:

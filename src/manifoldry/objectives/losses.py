@@ -1,7 +1,7 @@
 """The losses of the literature, each a few words on a kernel and a normalizer."""
 
 from manifoldry.objectives.normalizers import Joint, PerPoint, Unnormalized
-from manifoldry.objectives.pair_kernel import Gaussian, Student
+from manifoldry.objectives.pair_kernel import GaussianKernel, StudentKernel
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import (
@@ -52,7 +52,7 @@ def elastic(
     (2.0, 0.0)
     """
     W = joint_weights(affinity, "affinities")
-    return Pairwise(W, Gaussian(), Unnormalized(repulsion), weight)
+    return Pairwise(W, GaussianKernel(), Unnormalized(repulsion), weight)
 
 
 def sne(
@@ -91,8 +91,8 @@ def sne(
     mean = check_option("reduction", reduction, ("mean", "sum")) == "mean"
     fraction = 1 / P.shape[0] if mean else 1.0
     W = without_diagonal((P + P.T) * (fraction / 2))
-    rows = PerPoint(fraction, own=float(include_self))
-    return Pairwise(W, Gaussian(), rows, weight, constant=fraction * negative_entropy(P))
+    rows = PerPoint(fraction, self_weight=float(include_self))
+    return Pairwise(W, GaussianKernel(), rows, weight, constant=fraction * negative_entropy(P))
 
 
 def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
@@ -117,7 +117,7 @@ def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
     0.0
     """
     P = joint_weights(affinity, "affinities")
-    return Pairwise(P, Gaussian(), Joint(), weight, constant=negative_entropy(P))
+    return Pairwise(P, GaussianKernel(), Joint(), weight, constant=negative_entropy(P))
 
 
 def tsne(
@@ -149,4 +149,6 @@ def tsne(
     0.0
     """
     P = joint_weights(affinity, "affinities")
-    return Pairwise(P, Student(dof), Joint(), weight, exaggeration, constant=negative_entropy(P))
+    return Pairwise(
+        P, StudentKernel(dof), Joint(), weight, exaggeration, constant=negative_entropy(P)
+    )

@@ -14,45 +14,45 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """R at a map: how much it repels itself, and what that owes to every point's mass."""
+class NormalizerValue:
+    """R at a map: how much it repels itself, and what that owes to every point's kernel_sums."""
 
     value: float
     log_rates: Array | float
     """log ∂R/∂mᵢ, of every point or of all."""
-    far: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Rows whose mass underflows and is known by its logarithm only."""
+    underflowed: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    """Rows whose kernel_sums underflows and is known by its logarithm only."""
 
     @property
     def rates(self) -> Array | float:
-        """∂R/∂mᵢ; zero for rows that are far, whose part is added apart."""
+        """∂R/∂mᵢ; zero for rows that are underflowed, whose part is added apart."""
         if np.ndim(self.log_rates) == 0:
             return float(np.exp(self.log_rates))
         near = np.array(self.log_rates)
-        near[self.far] = -np.inf
+        near[self.underflowed] = -np.inf
         return np.exp(near)
 
-    def both_ways(self, own: Array, charged: Callable[[Array], Array]) -> Array:
+    def symmetric_sum(self, unweighted: Array, weighted: Callable[[Array], Array]) -> Array:
         """Σⱼ (rᵢ + rⱼ)·(…), from sums with unit charges and, where rates differ, with charges r."""
         rates = self.rates
         if not isinstance(rates, np.ndarray):
-            return 2 * rates * own
-        return rates[:, None] * own + charged(rates)
+            return 2 * rates * unweighted
+        return rates[:, None] * unweighted + weighted(rates)
 
 
 class RowTerm(NamedTuple):
     """What repulsion adds to the objective of a new point, by log S; and two derivatives."""
 
     value: Array
-    slope: Array
-    bend: Array
+    derivative: Array
+    second_derivative: Array
 
 
 class Normalizer(ABC):
     """A function R of the masses mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²), ψ being the repulsive potential.
 
     The same object says how a new point is repelled: S = Σⱼ aⱼ·ψ(‖x − yⱼ‖²) is its sum over the
-    map, known by its logarithm, because it underflows between clusters that lie far apart.
+    map, known by its logarithm, because it underflows between clusters that lie underflowed apart.
     """
 
     shared: ClassVar[bool] = False
@@ -67,23 +67,25 @@ class Normalizer(ABC):
         return UniformRepulsion(n, float(n * (n - 1)))
 
     @abstractmethod
-    def level(self, mass: Array, log_masses: Callable[[IntArray], Array]) -> Level:
-        """R of the masses; `log_masses` gives the logarithms of those rows that underflow."""
+    def evaluate(
+        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+    ) -> NormalizerValue:
+        """R of the masses; `log_kernel_sums` gives the logarithms of those rows that underflow."""
 
     @abstractmethod
-    def row(self, log_sum: Array, affinity: Array, n: int, level: float) -> RowTerm:
+    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
         """What a new point adds to R, times n/2: twice of every pair, or n times of its row alone.
 
         `affinity` is the sum of its affinities, about one, `n` the number of points on the map,
-        `level` its R, known where it is :attr:`shared`.
+        `normalizer_value` its R, known where it is :attr:`shared`.
         """
 
     @property
-    def charges(self) -> Repulsion | None:
+    def new_point_weights(self) -> Repulsion | None:
         """Whose ``rows(X)`` are the weights a of new points with data X; None for one each."""
         return None
 
-    def released(self) -> Self:
+    def without_cache(self) -> Self:
         """The same, without what is large and can be computed again."""
         return self
 
@@ -110,16 +112,18 @@ class Joint(Normalizer):
 
     shared = True
 
-    def level(self, mass: Array, log_masses: Callable[[IntArray], Array]) -> Level:
-        total = float(mass.sum())
+    def evaluate(
+        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+    ) -> NormalizerValue:
+        total = float(kernel_sums.sum())
         if not total < self.underflow:
-            return Level(float(np.log(total)), -float(np.log(total)))
-        everyone = np.arange(len(mass))
-        value = float(logsumexp(log_masses(everyone)))
-        return Level(value, np.full(len(mass), -value), everyone)
+            return NormalizerValue(float(np.log(total)), -float(np.log(total)))
+        everyone = np.arange(len(kernel_sums))
+        value = float(logsumexp(log_kernel_sums(everyone)))
+        return NormalizerValue(value, np.full(len(kernel_sums), -value), everyone)
 
-    def row(self, log_sum: Array, affinity: Array, n: int, level: float) -> RowTerm:
-        ratio = np.log(2) + log_sum - level
+    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
+        ratio = np.log(2) + log_sum - normalizer_value
         whole = np.logaddexp(0.0, ratio)
         fraction = np.exp(ratio - whole)
         return RowTerm(n / 2 * whole, n / 2 * fraction, n / 2 * fraction * (1 - fraction))
@@ -127,9 +131,9 @@ class Joint(Normalizer):
 
 @dataclass(frozen=True)
 class PerPoint(Normalizer):
-    """R = share·Σᵢ log(own + mᵢ): each point's row is normalized by itself, as in SNE.
+    """R = fraction·Σᵢ log(self_weight + mᵢ): each point's row is normalized by itself, as in SNE.
 
-    A new point adds share·log(own + S), the divergence of its row alone. With the Gaussian kernel
+    A new point adds fraction·log(self_weight + S), the divergence of its row alone. With the Gaussian kernel
     its whole objective is convex: the minimizer is the place where the mean of the map under κ
     is the mean under the affinities.
 
@@ -137,32 +141,36 @@ class PerPoint(Normalizer):
     ----------
     fraction : float, default=1.0
         Part of a point in the whole; 1/n for means over points.
-    own : float, default=0.0
+    self_weight : float, default=0.0
         What a point counts among its own neighbors.
     underflow : float, default=1e-25
         As of :class:`Joint`, for sums over a row.
     """
 
     fraction: float = 1.0
-    own: float = 0.0
+    self_weight: float = 0.0
     underflow: float = 1e-25
 
     def __post_init__(self) -> None:
         check_positive("fraction", self.fraction)
-        check_nonnegative("own", self.own)
+        check_nonnegative("self_weight", self.self_weight)
 
-    def level(self, mass: Array, log_masses: Callable[[IntArray], Array]) -> Level:
-        mass = np.asarray(mass) + self.own
-        far = np.flatnonzero(mass < self.underflow)
-        log_mass = np.log(np.maximum(mass, self.underflow))
-        log_mass[far] = log_masses(far)
-        return Level(self.fraction * float(log_mass.sum()), np.log(self.fraction) - log_mass, far)
+    def evaluate(
+        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+    ) -> NormalizerValue:
+        kernel_sums = np.asarray(kernel_sums) + self.self_weight
+        underflowed = np.flatnonzero(kernel_sums < self.underflow)
+        log_sums = np.log(np.maximum(kernel_sums, self.underflow))
+        log_sums[underflowed] = log_kernel_sums(underflowed)
+        return NormalizerValue(
+            self.fraction * float(log_sums.sum()), np.log(self.fraction) - log_sums, underflowed
+        )
 
-    def row(self, log_sum: Array, affinity: Array, n: int, level: float) -> RowTerm:
+    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
         weight = n * self.fraction * affinity
-        if self.own == 0:
+        if self.self_weight == 0:
             return RowTerm(weight * log_sum, weight, np.zeros_like(log_sum))
-        whole = np.logaddexp(np.log(self.own), log_sum)
+        whole = np.logaddexp(np.log(self.self_weight), log_sum)
         part = np.exp(log_sum - whole)
         return RowTerm(weight * whole, weight * part, weight * part * (1 - part))
 
@@ -187,21 +195,23 @@ class Unnormalized(Normalizer):
     def repulsion(self, n: int) -> Repulsion:
         return as_repulsion(self.weights, n)
 
-    def level(self, mass: Array, log_masses: Callable[[IntArray], Array]) -> Level:
-        return Level(float(mass.sum()), 0.0)
+    def evaluate(
+        self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
+    ) -> NormalizerValue:
+        return NormalizerValue(float(kernel_sums.sum()), 0.0)
 
-    def row(self, log_sum: Array, affinity: Array, n: int, level: float) -> RowTerm:
-        each = self.repulsion(n).scale if self.charges is None else 1.0
+    def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
+        each = self.repulsion(n).scale if self.new_point_weights is None else 1.0
         value = n * each * np.exp(log_sum)
         return RowTerm(value, value, value)
 
     @property
-    def charges(self) -> Repulsion | None:
+    def new_point_weights(self) -> Repulsion | None:
         if isinstance(self.weights, UniformRepulsion) or not isinstance(self.weights, Repulsion):
             return None
         return self.weights
 
-    def released(self) -> Self:
+    def without_cache(self) -> Self:
         if not isinstance(self.weights, Repulsion):
             return self
-        return replace(self, weights=self.weights.released())
+        return replace(self, weights=self.weights.without_cache())

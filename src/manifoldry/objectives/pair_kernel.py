@@ -22,12 +22,12 @@ class Kernel(ABC):
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldry.objectives import Student
-    >>> Student().slope(np.array([0.0, 1.0]))
+    >>> from manifoldry.objectives import StudentKernel
+    >>> StudentKernel().derivative(np.array([0.0, 1.0]))
     array([1. , 0.5])
     """
 
-    springs: ClassVar[bool] = False
+    quadratic: ClassVar[bool] = False
     """Whether φ is proportional to d²: attraction is then a quadratic form of the map."""
 
     @abstractmethod
@@ -35,50 +35,50 @@ class Kernel(ABC):
         """φ = −log κ."""
 
     @abstractmethod
-    def slope(self, D: Array) -> Array | float:
+    def derivative(self, D: Array) -> Array | float:
         """φ′."""
 
     @abstractmethod
-    def bend(self, D: Array) -> Array | float:
+    def second_derivative(self, D: Array) -> Array | float:
         """φ″."""
 
     def __call__(self, D: Array) -> Array:
         """κ; said again only where there is something faster than exp(−φ)."""
         return np.exp(-self.phi(D))
 
-    def times_slope(self, weights: Array, D: Array) -> Array:
+    def times_derivative(self, weights: Array, D: Array) -> Array:
         """Weights times φ′; said again only where there is something that rounds less often."""
-        return weights * self.slope(D)
+        return weights * self.derivative(D)
 
     def curvature(self, D: Array) -> Array | float:
         """The part of κ″/κ = φ′² − φ″ that is not negative."""
-        slope = self.slope(D)
-        return np.maximum(slope * slope - self.bend(D), 0.0)
+        derivative = self.derivative(D)
+        return np.maximum(derivative * derivative - self.second_derivative(D), 0.0)
 
     @property
-    def collapsed_slope(self) -> float:
+    def derivative_at_zero(self) -> float:
         """φ′ where points coincide."""
-        return float(np.max(self.slope(np.zeros(1))))
+        return float(np.max(self.derivative(np.zeros(1))))
 
     @property
-    def collapsed_curvature(self) -> float:
+    def curvature_at_zero(self) -> float:
         """κ″/κ where points coincide, if it is not negative."""
         return float(np.max(self.curvature(np.zeros(1))))
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
+class GaussianKernel(Kernel):
     """κ = exp(−d²): attraction is by springs."""
 
-    springs = True
+    quadratic = True
 
     def phi(self, D: Array) -> Array:
         return D
 
-    def slope(self, D: Array) -> Array | float:
+    def derivative(self, D: Array) -> Array | float:
         return 1.0
 
-    def bend(self, D: Array) -> Array | float:
+    def second_derivative(self, D: Array) -> Array | float:
         return 0.0
 
     def curvature(self, D: Array) -> Array | float:
@@ -86,7 +86,7 @@ class Gaussian(Kernel):
 
 
 @dataclass(frozen=True)
-class Student(Kernel):
+class StudentKernel(Kernel):
     """κ = (1 + d²/α)^{−(α+1)/2}, with α degrees of freedom: its tails are heavy.
 
     Parameters
@@ -108,27 +108,27 @@ class Student(Kernel):
     def phi(self, D: Array) -> Array:
         return self.power * np.log1p(D / self.dof)
 
-    def slope(self, D: Array) -> Array | float:
+    def derivative(self, D: Array) -> Array | float:
         return self.power / (self.dof + D)
 
-    def bend(self, D: Array) -> Array | float:
-        slope = self.slope(D)
-        return -slope * slope / self.power
+    def second_derivative(self, D: Array) -> Array | float:
+        derivative = self.derivative(D)
+        return -derivative * derivative / self.power
 
-    def times_slope(self, weights: Array, D: Array) -> Array:
+    def times_derivative(self, weights: Array, D: Array) -> Array:
         factor = self.power / self.dof
-        return (weights if factor == 1 else weights * factor) / self._heavy(D)
+        return (weights if factor == 1 else weights * factor) / self._base(D)
 
     def __call__(self, D: Array) -> Array:
-        return np.asarray(self._heavy(D) ** -self.power)
+        return np.asarray(self._base(D) ** -self.power)
 
-    def _heavy(self, D: Array) -> Array:
+    def _base(self, D: Array) -> Array:
         """1 + d²/α, without the pass over all pairs that a division by one would be."""
         return 1 + (D if self.dof == 1 else D / self.dof)
 
 
 @dataclass(frozen=True)
-class Complement(Kernel):
+class ComplementKernel(Kernel):
     """ψ = −log(1 − κ/(1 + ε)): the potential by which cross-entropies repel, as that of UMAP.
 
     Parameters
@@ -148,14 +148,18 @@ class Complement(Kernel):
     def phi(self, D: Array) -> Array:
         return self.kernel.phi(D) + np.log1p(self.epsilon) + np.log(self._ratio(D)[0])
 
-    def slope(self, D: Array) -> Array | float:
+    def derivative(self, D: Array) -> Array | float:
         ratio, rest = self._ratio(D)
-        return self.kernel.slope(D) * ratio / rest
+        return self.kernel.derivative(D) * ratio / rest
 
-    def bend(self, D: Array) -> Array | float:
+    def second_derivative(self, D: Array) -> Array | float:
         ratio, rest = self._ratio(D)
-        slope = self.kernel.slope(D)
-        return ratio / rest * (self.kernel.bend(D) + slope * slope * (ratio - 1) / rest)
+        derivative = self.kernel.derivative(D)
+        return (
+            ratio
+            / rest
+            * (self.kernel.second_derivative(D) + derivative * derivative * (ratio - 1) / rest)
+        )
 
     def _ratio(self, D: Array) -> tuple[Array, Array]:
         """q/ψ, one where both vanish, and 1 − q, with q = κ/(1 + ε)."""

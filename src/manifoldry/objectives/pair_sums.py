@@ -21,13 +21,13 @@ from manifoldry.util.validation import row_blocks
 class Sums(NamedTuple):
     """Of every point: sums over the others."""
 
-    mass: Array
+    kernel_sums: Array
     """Σⱼ aᵢⱼ·κ(dᵢⱼ²), (n,), in double precision."""
     force: Array
     """Σⱼ aᵢⱼ·κφ′(dᵢⱼ²)·(yᵢ − yⱼ), (n, d): minus half the mass's gradient."""
 
 
-class Pull(NamedTuple):
+class Attraction(NamedTuple):
     """What attraction Σ Wᵢⱼ·φ(dᵢⱼ²) does to a map; all in double precision."""
 
     value: float
@@ -64,28 +64,30 @@ class PairSums(ABC):
         """Σⱼ aᵢⱼ·max(κ″, 0)·(yᵢ − yⱼ)², coordinate by coordinate, (n, d)."""
 
     @abstractmethod
-    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Pull]:
+    def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         """Attraction with weights `W`, as a function of the map; prepared for many calls."""
 
     @abstractmethod
-    def at_places(
-        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, charges: Array | None = None
+    def at_positions(
+        self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
     ) -> LogSums:
         """Sums over the map `Y` at the places `Z`, each independent of the other places.
 
         `nearest`, (n_places,), are the squared distances to the nearest point of the map, and
-        `charges`, (n_places, n), the weights a; one by default.
+        `weights`, (n_places, n), the weights a; one by default.
         """
 
-    def log_masses(self, kernel: Kernel, Y: Array, rows: IntArray) -> Array:
+    def log_kernel_sums(self, kernel: Kernel, Y: Array, rows: IntArray) -> Array:
         """Log Σⱼ κ of the points `rows`, so far from all others that the sum itself underflows."""
-        log_masses = np.empty(len(rows))
+        log_kernel_sums = np.empty(len(rows))
         for block in row_blocks(len(rows), 4 * Y.size):
             logs, _ = _log_terms(kernel, Y, rows[block])
-            log_masses[block] = logsumexp(logs, axis=1)
-        return log_masses
+            log_kernel_sums[block] = logsumexp(logs, axis=1)
+        return log_kernel_sums
 
-    def far_force(self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array) -> Array:
+    def underflowed_force(
+        self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array
+    ) -> Array:
         """Σ rᵢ·κφ′·(yᵢ − yⱼ) over pairs (i, j) with i in `rows`, for both ends, (n, d).
 
         Rates r are given as logarithms, since they overflow where masses underflow.
@@ -94,12 +96,14 @@ class PairSums(ABC):
         for block in row_blocks(len(rows), 4 * Y.size):
             some = rows[block]
             logs, D = _log_terms(kernel, Y, some)
-            K = np.exp(logs + log_rates[some, None]) * kernel.slope(D)
+            K = np.exp(logs + log_rates[some, None]) * kernel.derivative(D)
             np.add.at(force, some, K.sum(axis=1)[:, None] * Y[some] - K @ Y)
             force += K.sum(axis=0)[:, None] * Y - K.T @ Y[some]
         return force
 
-    def far_moments(self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array) -> Array:
+    def underflowed_moments(
+        self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array
+    ) -> Array:
         """Σ rᵢ·max(κ″, 0)·(yᵢ − yⱼ)² over pairs with i in `rows`, for both ends, (n, d)."""
         moments = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
@@ -126,16 +130,16 @@ def _log_terms(kernel: Kernel, Y: Array, rows: IntArray) -> tuple[Array, Array]:
     return logs, D
 
 
-def place_sums(
-    kernel: Kernel, Z: Array, Y: Array, nearest: Array, charges: Array | None, columns: int
+def position_sums(
+    kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None, columns: int
 ) -> LogSums:
-    """See :meth:`PairSums.at_places`; `columns` points of the map are worked on at a time."""
+    """See :meth:`PairSums.at_positions`; `columns` points of the map are worked on at a time."""
     # The largest κ counts as one, so that not all of them underflow.
     smallest = kernel.phi(nearest)[:, None]
     parts = []
     for start in range(0, len(Y), columns):
         block = slice(start, start + columns)
-        a = None if charges is None else charges[:, block]
+        a = None if weights is None else weights[:, block]
         parts.append(_part(kernel, Z, Y[block], smallest, a))
     S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
     scale = np.where(S > 0, S, 1.0)  # no charge may count
@@ -145,18 +149,18 @@ def place_sums(
 
 
 def _part(
-    kernel: Kernel, Z: Array, Y: Array, smallest: Array, charges: Array | None
+    kernel: Kernel, Z: Array, Y: Array, smallest: Array, weights: Array | None
 ) -> tuple[Array, Array, Array]:
     """What some points of the map contribute to S, ∇S and ∇²S."""
     steps = [z[:, None] - y for z, y in zip(Z.T, Y.T, strict=True)]
-    D = squares(steps)
-    slope, bend = kernel.slope(D), kernel.bend(D)
+    D = squared_lengths(steps)
+    derivative, second_derivative = kernel.derivative(D), kernel.second_derivative(D)
     K = np.exp(smallest - kernel.phi(D))
-    if charges is not None:
-        K *= charges
-    Q = K * slope
+    if weights is not None:
+        K *= weights
+    Q = K * derivative
     dS = -2 * np.stack([dot(Q, step) for step in steps], axis=1)
-    ddS = second_moments(K * (4 * (slope * slope - bend)), steps)
+    ddS = second_moments(K * (4 * (derivative * derivative - second_derivative)), steps)
     return K.sum(axis=1), dS, ddS - isotropic(2 * Q.sum(axis=1), len(steps))
 
 
@@ -165,7 +169,7 @@ def dot(A: Array, B: Array) -> Array:
     return np.asarray(np.einsum("ij,ij->i", A, B))
 
 
-def squares(steps: list[Array]) -> Array:
+def squared_lengths(steps: list[Array]) -> Array:
     """Squared lengths of steps, given coordinate by coordinate."""
     D = steps[0] * steps[0]
     for step in steps[1:]:

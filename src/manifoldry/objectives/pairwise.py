@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.base import Objective, check_map
-from manifoldry.objectives.exact import choose_sums
-from manifoldry.objectives.normalizers import Level, Normalizer, RowTerm
+from manifoldry.objectives.base import Objective, check_embedding
+from manifoldry.objectives.exact import default_pair_sums
+from manifoldry.objectives.normalizers import Normalizer, NormalizerValue, RowTerm
 from manifoldry.objectives.pair_kernel import Kernel
-from manifoldry.objectives.pair_sums import PairSums, Pull, Sums
+from manifoldry.objectives.pair_sums import Attraction, PairSums, Sums
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.objectives.weights import entries, pair_weights
 from manifoldry.util.checks import check_nonnegative, check_positive
@@ -22,7 +22,7 @@ from manifoldry.util.validation import canonical, plan_memory, row_blocks
 
 
 @dataclass(frozen=True, eq=False)
-class NewPoints:
+class NewPointTerms:
     """e(x) = Σⱼ pⱼ·φ(‖x − yⱼ‖²) + strength·R(log Σⱼ aⱼ·ψ(‖x − yⱼ‖²)), of one point at a time.
 
     It is what an objective says of a point more, in units in which the affinities p of the mean
@@ -38,7 +38,7 @@ class NewPoints:
         What takes the sums over the map.
     n : int
         Points on the map.
-    level : float, default=nan
+    normalizer_value : float, default=nan
         R of the map itself, where the normalizer is shared with it.
     strength : float, default=1.0
         Weight of repulsion relative to that of attraction.
@@ -49,18 +49,22 @@ class NewPoints:
     normalizer: Normalizer
     pair_sums: PairSums
     n: int
-    level: float = np.nan
+    normalizer_value: float = np.nan
     strength: float = 1.0
 
     def repulsion(self, log_sum: Array, affinity: Array) -> RowTerm:
         """The second term and its derivatives by log S; `affinity` is each point's Σⱼ pⱼ."""
-        value, slope, bend = self.normalizer.row(log_sum, affinity, self.n, self.level)
-        return RowTerm(self.strength * value, self.strength * slope, self.strength * bend)
+        value, derivative, second_derivative = self.normalizer.row(
+            log_sum, affinity, self.n, self.normalizer_value
+        )
+        return RowTerm(
+            self.strength * value, self.strength * derivative, self.strength * second_derivative
+        )
 
     @property
-    def charges(self) -> Repulsion | None:
+    def new_point_weights(self) -> Repulsion | None:
         """Whose ``rows(X)`` are the weights a of new points with data X; None for one each."""
-        return self.normalizer.charges
+        return self.normalizer.new_point_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +82,7 @@ class Pairwise(Objective):
     affinity : sparse array of shape (n, n)
         The weights W: symmetric, zero on the diagonal.
     kernel : Kernel
-        κ: :class:`Gaussian`, :class:`Student` or one of your own.
+        κ: :class:`GaussianKernel`, :class:`StudentKernel` or one of your own.
     normalizer : Normalizer
         R: :class:`Joint`, :class:`PerPoint` or :class:`Unnormalized`.
     weight : float, default=1.0
@@ -97,8 +101,8 @@ class Pairwise(Objective):
     An elastic embedding with heavy tails: springs that give way, repulsion that reaches far.
 
     >>> import numpy as np
-    >>> from manifoldry.objectives import Pairwise, Student, Unnormalized
-    >>> objective = Pairwise(np.array([[0, 0.5], [0.5, 0]]), Student(), Unnormalized(), weight=2.0)
+    >>> from manifoldry.objectives import Pairwise, StudentKernel, Unnormalized
+    >>> objective = Pairwise(np.array([[0, 0.5], [0.5, 0]]), StudentKernel(), Unnormalized(), weight=2.0)
     >>> round(objective.value(np.array([[0.0], [1.0]])), 4)  # log 2 + λ/2
     1.6931
     """
@@ -110,12 +114,12 @@ class Pairwise(Objective):
     exaggeration: float = 1.0
     potential: Kernel | None = None
     constant: float = 0.0
-    pair_sums: PairSums = field(default_factory=lambda: choose_sums())
+    pair_sums: PairSums = field(default_factory=lambda: default_pair_sums())
 
     def __post_init__(self) -> None:
         check_nonnegative("weight", self.weight)
         check_positive("exaggeration", self.exaggeration)
-        if not np.isfinite(self.kernel.collapsed_slope):
+        if not np.isfinite(self.kernel.derivative_at_zero):
             raise ValueError(
                 f"kernel={self.kernel!r} has an infinite derivative where points coincide, so "
                 "no point could settle there; pass one that is smooth in d², as exp(-d²) is"
@@ -128,7 +132,7 @@ class Pairwise(Objective):
         return int(self.affinity.shape[0])
 
     @property
-    def repels(self) -> Kernel:
+    def repulsion_kernel(self) -> Kernel:
         """The potential ψ."""
         return self.potential or self.kernel
 
@@ -139,25 +143,25 @@ class Pairwise(Objective):
 
     @cached_property
     def attraction(self) -> sparse.csr_array:
-        factor = self.exaggeration * self.kernel.collapsed_slope
+        factor = self.exaggeration * self.kernel.derivative_at_zero
         return self.affinity if factor == 1 else self.affinity * factor
 
     @cached_property
-    def collapsed_repulsion(self) -> Repulsion:
+    def repulsion_at_zero(self) -> Repulsion:
         """Weights whose Laplacian, times 4λ, is what repulsion takes from the curvature at Y = 0.
 
         That of :attr:`attraction`, times four, is what attraction gives: where the difference is
         not positive semidefinite any more, the collapsed map is no minimizer.
         """
-        height = float(self.repels(np.zeros(1))[0])
-        if not height * self.repels.collapsed_slope < np.inf:
+        height = float(self.repulsion_kernel(np.zeros(1))[0])
+        if not height * self.repulsion_kernel.derivative_at_zero < np.inf:
             raise ValueError(
-                f"the potential {self.repels} is infinitely steep where points coincide, so a "
+                f"the potential {self.repulsion_kernel} is infinitely steep where points coincide, so a "
                 "collapsed map is no minimizer at any weight; pass a start, and no homotopy"
             )
-        level = self.normalizer.level(height * self.repulsion.degrees, self._no_logarithms)
-        rate = float(np.max(level.rates))  # the same for all
-        return self.repulsion.scaled(rate * height * self.repels.collapsed_slope)
+        R = self.normalizer.evaluate(height * self.repulsion.degrees, self._no_logarithms)
+        rate = float(np.max(R.rates))  # the same for all
+        return self.repulsion.scaled(rate * height * self.repulsion_kernel.derivative_at_zero)
 
     @staticmethod
     def _no_logarithms(rows: IntArray) -> Array:
@@ -169,24 +173,26 @@ class Pairwise(Objective):
         object.__setattr__(other, "weight", check_nonnegative("weight", weight))
         return other
 
-    def released(self) -> Self:
+    def without_cache(self) -> Self:
         """The same objective, without what is large and can be computed again."""
-        return replace(self, normalizer=self.normalizer.released())
+        return replace(self, normalizer=self.normalizer.without_cache())
 
     def value(self, Y: Array) -> float:
         Y = self._centered(Y)
-        return self._total(self._pull(Y), self._level(Y, self._sums(Y)))
+        return self._total(self._attraction_at(Y), self._normalizer_value(Y, self._sums(Y)))
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         Y = self._centered(Y)
-        pull, sums = self._pull(Y), self._sums(Y)
-        level = self._level(Y, sums)
-        push = level.both_ways(sums.force, lambda rates: self._sums(Y, rates).force)
-        if len(level.far):
-            rates = np.asarray(level.log_rates)
-            push = push + self.pair_sums.far_force(self.repels, Y, level.far, rates)
-        G = 4 * self.exaggeration * pull.force - 2 * self.weight * push
-        return self._total(pull, level), G.astype(Y.dtype, copy=False)
+        attraction, sums = self._attraction_at(Y), self._sums(Y)
+        R = self._normalizer_value(Y, sums)
+        repulsion = R.symmetric_sum(sums.force, lambda rates: self._sums(Y, rates).force)
+        if len(R.underflowed):
+            rates = np.asarray(R.log_rates)
+            repulsion = repulsion + self.pair_sums.underflowed_force(
+                self.repulsion_kernel, Y, R.underflowed, rates
+            )
+        G = 4 * self.exaggeration * attraction.force - 2 * self.weight * repulsion
+        return self._total(attraction, R), G.astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Terms of the Hessian's diagonal that cannot be negative, (n, d).
@@ -195,25 +201,27 @@ class Pairwise(Objective):
         4λ·Σⱼ (rᵢ + rⱼ)·wᵢⱼ·max(ψ″, 0)·(yᵢ − yⱼ)², r being the derivatives of R by the masses.
         """
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y))
-        moments = level.both_ways(self._moments(Y), partial(self._moments, Y))
-        if len(level.far):
-            rates = np.asarray(level.log_rates)
-            moments = moments + self.pair_sums.far_moments(self.repels, Y, level.far, rates)
-        degree = self.exaggeration * self._pull(Y).degree
+        R = self._normalizer_value(Y, self._sums(Y))
+        moments = R.symmetric_sum(self._moments(Y), partial(self._moments, Y))
+        if len(R.underflowed):
+            rates = np.asarray(R.log_rates)
+            moments = moments + self.pair_sums.underflowed_moments(
+                self.repulsion_kernel, Y, R.underflowed, rates
+            )
+        degree = self.exaggeration * self._attraction_at(Y).degree
         h = 4 * degree[:, None] + 4 * self.weight * moments
         return h.astype(Y.dtype, copy=False)
 
-    def for_new_points(self, Y: Array) -> NewPoints:
+    def for_new_points(self, Y: Array) -> NewPointTerms:
         """What a new point minimizes on the map `Y`, (n, d), which stands still.
 
         Its affinities count in units of the mean point's, whose rows of n·W/ΣW sum to one.
         """
         Y = self._centered(np.asarray(Y, dtype=np.float64))
-        level = self._level(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
+        R = self._normalizer_value(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
         strength = self.weight / (self.exaggeration * float(self.affinity.sum()))
-        parts = self.kernel, self.repels, self.normalizer, self.pair_sums
-        return NewPoints(*parts, self.n, level, strength)
+        parts = self.kernel, self.repulsion_kernel, self.normalizer, self.pair_sums
+        return NewPointTerms(*parts, self.n, R, strength)
 
     def learned_affinity(self, Y: Array) -> Array:
         """Weights that hold the map together, dense (n, n): attraction less repulsion.
@@ -228,60 +236,65 @@ class Pairwise(Objective):
             "ask for learned_affinity_edges on a sparse pattern",
         )
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y))
+        R = self._normalizer_value(Y, self._sums(Y))
         A, columns = np.empty((self.n, self.n)), np.arange(self.n)
         for block in row_blocks(self.n, 4 * Y.size):
-            A[block] = self._affinities(Y, level, columns[block, None], columns)
+            A[block] = self._affinities(Y, R, columns[block, None], columns)
         return A
 
     def learned_affinity_edges(self, Y: Array, pattern: sparse.csr_array) -> sparse.csr_array:
         """The learned affinity of the pairs that `pattern` stores."""
         Y = self._centered(Y)
-        level = self._level(Y, self._sums(Y))
+        R = self._normalizer_value(Y, self._sums(Y))
         pattern = canonical(sparse.csr_array(pattern))
         rows = np.repeat(np.arange(self.n), np.diff(pattern.indptr))
         values = np.empty(pattern.nnz)
         for block in row_blocks(pattern.nnz, 8 * Y.shape[1]):
-            values[block] = self._affinities(Y, level, rows[block], pattern.indices[block])
+            values[block] = self._affinities(Y, R, rows[block], pattern.indices[block])
         return sparse.csr_array((values, pattern.indices, pattern.indptr), shape=pattern.shape)
 
-    def _affinities(self, Y: Array, level: Level, i: IntArray, j: IntArray) -> Array:
+    def _affinities(self, Y: Array, R: NormalizerValue, i: IntArray, j: IntArray) -> Array:
         """Learned affinities of the pairs (i, j), which are broadcast."""
         D = (np.subtract(Y[i], Y[j], dtype=np.float64) ** 2).sum(axis=-1)
-        log_rates = np.broadcast_to(level.log_rates, self.n)
+        log_rates = np.broadcast_to(R.log_rates, self.n)
         # Only a point with itself, which does not count, has a kernel beyond the rates' reach.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            log_psi = -self.repels.phi(D)
-            push = np.exp(log_psi + log_rates[i]) + np.exp(log_psi + log_rates[j])
-            push *= self.weight / 2 * self.repulsion.at(i, j) * self.repels.slope(D)
-            pull = self.exaggeration * entries(self.affinity, i, j) * self.kernel.slope(D)
-        return np.where(np.equal(i, j), 0.0, pull - push)
+            log_psi = -self.repulsion_kernel.phi(D)
+            repulsion = np.exp(log_psi + log_rates[i]) + np.exp(log_psi + log_rates[j])
+            repulsion *= (
+                self.weight / 2 * self.repulsion.at(i, j) * self.repulsion_kernel.derivative(D)
+            )
+            attraction = (
+                self.exaggeration * entries(self.affinity, i, j) * self.kernel.derivative(D)
+            )
+        return np.where(np.equal(i, j), 0.0, attraction - repulsion)
 
-    def _total(self, pull: Pull, level: Level) -> float:
-        attraction = self.exaggeration * pull.value
-        return self.constant + attraction + self.weight * level.value
+    def _total(self, attraction: Attraction, R: NormalizerValue) -> float:
+        attracted = self.exaggeration * attraction.value
+        return self.constant + attracted + self.weight * R.value
 
     @cached_property
-    def _pull(self) -> Callable[[Array], Pull]:
+    def _attraction_at(self) -> Callable[[Array], Attraction]:
         return self.pair_sums.attraction(self.kernel, self.affinity)
 
-    def _sums(self, Y: Array, charges: Array | None = None) -> Sums:
-        """Masses and forces of ψ; `charges` are for pairs of one weight only."""
-        weights = self.repulsion.matrix if charges is None else charges
-        mass, force = self.pair_sums.sums(self.repels, Y, weights)
-        return Sums(self.repulsion.scale * mass, self.repulsion.scale * force)
+    def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:
+        """Masses and forces of ψ; `point_weights` are for pairs of one weight only."""
+        weights = self.repulsion.matrix if point_weights is None else point_weights
+        kernel_sums, force = self.pair_sums.sums(self.repulsion_kernel, Y, weights)
+        return Sums(self.repulsion.scale * kernel_sums, self.repulsion.scale * force)
 
-    def _moments(self, Y: Array, charges: Array | None = None) -> Array:
-        weights = self.repulsion.matrix if charges is None else charges
-        return self.repulsion.scale * self.pair_sums.moments(self.repels, Y, weights)
+    def _moments(self, Y: Array, point_weights: Array | None = None) -> Array:
+        weights = self.repulsion.matrix if point_weights is None else point_weights
+        return self.repulsion.scale * self.pair_sums.moments(self.repulsion_kernel, Y, weights)
 
-    def _level(self, Y: Array, sums: Sums) -> Level:
-        return self.normalizer.level(
-            sums.mass, lambda rows: self.pair_sums.log_masses(self.repels, Y, rows)
+    def _normalizer_value(self, Y: Array, sums: Sums) -> NormalizerValue:
+        return self.normalizer.evaluate(
+            sums.kernel_sums,
+            lambda rows: self.pair_sums.log_kernel_sums(self.repulsion_kernel, Y, rows),
         )
 
     def _centered(self, Y: Array) -> Array:
         """`Y` about its mean: sums of products would lose the digits of a map far from zero."""
-        Y = check_map(Y, self.n)
+        Y = check_embedding(Y, self.n)
         dtype = Y.dtype if Y.dtype == np.float32 else np.float64
         return (Y - Y.mean(axis=0, dtype=np.float64)).astype(dtype)

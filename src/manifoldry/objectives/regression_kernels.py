@@ -9,21 +9,21 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from manifoldry.objectives.base import check_map
+from manifoldry.objectives.base import check_embedding
 from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 
 
-class Fractions(NamedTuple):
+class RegressionWeights(NamedTuple):
     """What each source has in a target's regression; targets are rows, (n_targets, n_sources)."""
 
-    fraction: Array
+    weights: Array
     """κ(d²)/Σκ(d²): the weights, which sum to one over a row."""
-    slope: Array
+    negative_derivative: Array
     """−κ′(d²)/Σκ(d²)."""
-    log_mass: Array
+    log_kernel_sum: Array
     """log Σκ(d²), (n_targets,)."""
 
 
@@ -40,29 +40,29 @@ class RegressionKernel(ABC):
         """κ(t)."""
 
     @abstractmethod
-    def slope(self, t: Array) -> Array:
+    def negative_derivative(self, t: Array) -> Array:
         """−κ′(t)."""
 
     @abstractmethod
-    def bend(self, t: Array) -> Array:
+    def second_derivative(self, t: Array) -> Array:
         """κ″(t)."""
 
-    def fractions(self, D: Array) -> Fractions:
+    def weights(self, D: Array) -> RegressionWeights:
         """Weights at squared distances `D`, whose infinite entries do not count."""
         K = self.value(D)
-        mass = K.sum(axis=1)
-        K /= mass[:, None]
-        slope = self.slope(D)
-        slope /= mass[:, None]
-        return Fractions(K, slope, np.log(mass))
+        total = K.sum(axis=1)
+        K /= total[:, None]
+        derivative = self.negative_derivative(D)
+        derivative /= total[:, None]
+        return RegressionWeights(K, derivative, np.log(total))
 
-    def bends(self, D: Array, log_mass: Array) -> Array:
+    def normalized_second_derivative(self, D: Array, log_kernel_sum: Array) -> Array:
         """κ″(d²)/Σκ(d²), given log Σκ."""
-        return np.asarray(self.bend(D) / np.exp(log_mass)[:, None])
+        return np.asarray(self.second_derivative(D) / np.exp(log_kernel_sum)[:, None])
 
 
 @dataclass(frozen=True)
-class GaussianRegression(RegressionKernel):
+class GaussianRegressionKernel(RegressionKernel):
     """κ = exp(−t): smooth, and every point counts, if ever so little."""
 
     name = "gaussian"
@@ -70,23 +70,23 @@ class GaussianRegression(RegressionKernel):
     def value(self, t: Array) -> Array:
         return np.asarray(np.exp(-t))
 
-    slope = bend = value
+    negative_derivative = second_derivative = value
 
-    def fractions(self, D: Array) -> Fractions:
-        # Relative to the nearest source: far from all of them the mass would underflow.
+    def weights(self, D: Array) -> RegressionWeights:
+        # Relative to the nearest source: far from all of them the total would underflow.
         nearest = D.min(axis=1)
         K = nearest[:, None] - D
         np.exp(K, out=K)
-        mass = K.sum(axis=1)
-        K /= mass[:, None]
-        return Fractions(K, K, np.log(mass) - nearest)
+        total = K.sum(axis=1)
+        K /= total[:, None]
+        return RegressionWeights(K, K, np.log(total) - nearest)
 
-    def bends(self, D: Array, log_mass: Array) -> Array:
-        return np.asarray(np.exp(-D - log_mass[:, None]))
+    def normalized_second_derivative(self, D: Array, log_kernel_sum: Array) -> Array:
+        return np.asarray(np.exp(-D - log_kernel_sum[:, None]))
 
 
 @dataclass(frozen=True)
-class StudentRegression(RegressionKernel):
+class StudentRegressionKernel(RegressionKernel):
     """κ = 1/(1 + t): far points keep a say, so outliers find their way back."""
 
     name = "student"
@@ -94,15 +94,15 @@ class StudentRegression(RegressionKernel):
     def value(self, t: Array) -> Array:
         return np.asarray(1 / (1 + t))
 
-    def slope(self, t: Array) -> Array:
+    def negative_derivative(self, t: Array) -> Array:
         return np.asarray(1 / (1 + t) ** 2)
 
-    def bend(self, t: Array) -> Array:
+    def second_derivative(self, t: Array) -> Array:
         return np.asarray(2 / ((1 + t) ** 2 * (1 + t)))
 
 
 @dataclass(frozen=True)
-class Compact(RegressionKernel):
+class CompactRegressionKernel(RegressionKernel):
     """A kernel that is zero for t ≥ 1: only points within distance one count.
 
     Regression adds a little of a Gaussian, for points that have none within reach.
@@ -117,30 +117,32 @@ class Compact(RegressionKernel):
 
     tail: float = 1e-6
 
-    def fractions(self, D: Array) -> Fractions:
+    def weights(self, D: Array) -> RegressionWeights:
         nearest = D.min(axis=1)
-        lonely = nearest >= 1  # only the tail is left, relative to the nearest as for the Gaussian
-        tail = np.where(lonely, nearest, np.log(self.tail))[:, None] - D
+        isolated = (
+            nearest >= 1
+        )  # only the tail is left, relative to the nearest as for the Gaussian
+        tail = np.where(isolated, nearest, np.log(self.tail))[:, None] - D
         np.exp(tail, out=tail)
-        K, slope = self.value(D), self.slope(D)
+        K, derivative = self.value(D), self.negative_derivative(D)
         K += tail
-        slope += tail
-        mass = K.sum(axis=1)
-        K /= mass[:, None]
-        slope /= mass[:, None]
-        return Fractions(
-            K, slope, np.log(mass) + np.where(lonely, np.log(self.tail) - nearest, 0.0)
+        derivative += tail
+        total = K.sum(axis=1)
+        K /= total[:, None]
+        derivative /= total[:, None]
+        return RegressionWeights(
+            K, derivative, np.log(total) + np.where(isolated, np.log(self.tail) - nearest, 0.0)
         )
 
-    def bends(self, D: Array, log_mass: Array) -> Array:
-        tail = np.exp(np.log(self.tail) - D - log_mass[:, None])
-        # Where a point is in reach the mass is at least ε/e; elsewhere the bend itself is zero.
-        mass = np.exp(np.maximum(log_mass, np.log(self.tail) - 1))
-        return np.asarray(self.bend(D) / mass[:, None] + tail)
+    def normalized_second_derivative(self, D: Array, log_kernel_sum: Array) -> Array:
+        tail = np.exp(np.log(self.tail) - D - log_kernel_sum[:, None])
+        # Where a point is in reach the total is at least ε/e; elsewhere the second_derivative itself is zero.
+        total = np.exp(np.maximum(log_kernel_sum, np.log(self.tail) - 1))
+        return np.asarray(self.second_derivative(D) / total[:, None] + tail)
 
 
 @dataclass(frozen=True)
-class Quartic(Compact):
+class QuarticKernel(CompactRegressionKernel):
     """κ = (1 − t)² within distance one: the gradient is continuous."""
 
     name = "quartic"
@@ -148,15 +150,15 @@ class Quartic(Compact):
     def value(self, t: Array) -> Array:
         return np.asarray(np.maximum(1 - t, 0.0) ** 2)
 
-    def slope(self, t: Array) -> Array:
+    def negative_derivative(self, t: Array) -> Array:
         return np.asarray(2 * np.maximum(1 - t, 0.0))
 
-    def bend(self, t: Array) -> Array:
+    def second_derivative(self, t: Array) -> Array:
         return np.where(t < 1, 2.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Triweight(Compact):
+class TriweightKernel(CompactRegressionKernel):
     """κ = (1 − t)³ within distance one: the curvature is continuous too."""
 
     name = "triweight"
@@ -165,16 +167,21 @@ class Triweight(Compact):
         left = np.maximum(1 - t, 0.0)
         return np.asarray(left * left * left)  # numpy's third power is ten times slower
 
-    def slope(self, t: Array) -> Array:
+    def negative_derivative(self, t: Array) -> Array:
         return np.asarray(3 * np.maximum(1 - t, 0.0) ** 2)
 
-    def bend(self, t: Array) -> Array:
+    def second_derivative(self, t: Array) -> Array:
         return np.asarray(6 * np.maximum(1 - t, 0.0))
 
 
 KERNELS: dict[str, RegressionKernel] = {
     kernel.name: kernel
-    for kernel in (GaussianRegression(), StudentRegression(), Quartic(), Triweight())
+    for kernel in (
+        GaussianRegressionKernel(),
+        StudentRegressionKernel(),
+        QuarticKernel(),
+        TriweightKernel(),
+    )
 }
 
 
@@ -184,7 +191,7 @@ def as_kernel(kernel: str | RegressionKernel) -> RegressionKernel:
     Examples
     --------
     >>> import numpy as np
-    >>> as_kernel("quartic").fractions(np.array([[0.0, 0.5, 9.0]])).fraction.round(2)
+    >>> as_kernel("quartic").weights(np.array([[0.0, 0.5, 9.0]])).weights.round(2)
     array([[0.8, 0.2, 0. ]])
     """
     if isinstance(kernel, RegressionKernel):
@@ -233,5 +240,5 @@ def gradient_part(C: Array, Y: Array, block: slice) -> Array:
 
 def centered_map(Y: Array, n: int) -> Array:
     """The map in double precision around its mean, where differences keep their digits."""
-    Y = check_map(Y, n).astype(np.float64, copy=False)
+    Y = check_embedding(Y, n).astype(np.float64, copy=False)
     return np.asarray(Y - Y.mean(axis=0))

@@ -59,7 +59,7 @@ class Repulsion(ABC):
             "points only; pass repulsion='uniform' or 'squared_distance' to place new points"
         )
 
-    def released(self) -> Self:
+    def without_cache(self) -> Self:
         """The same, without what can be computed again from the data."""
         return self
 
@@ -107,12 +107,12 @@ class UniformRepulsion(Repulsion):
         return self.n_points
 
     @property
-    def each(self) -> float:
+    def pair_weight(self) -> float:
         """The weight of a pair."""
         return self.total / (self.n * (self.n - 1))
 
     def at(self, i: IntArray, j: IntArray) -> Array | float:
-        return self.each
+        return self.pair_weight
 
     @property
     def matrix(self) -> Matrix | None:
@@ -120,17 +120,17 @@ class UniformRepulsion(Repulsion):
 
     @property
     def scale(self) -> float:
-        return self.each
+        return self.pair_weight
 
     @property
     def degrees(self) -> Array:
         return np.full(self.n, self.total / self.n)
 
     def laplacian_product(self, V: Array) -> Array:
-        return self.each * self.n * (V - V.mean(axis=0))
+        return self.pair_weight * self.n * (V - V.mean(axis=0))
 
     def rows(self, X: Matrix) -> Array:
-        return np.broadcast_to(self.each, (X.shape[0], self.n))
+        return np.broadcast_to(self.pair_weight, (X.shape[0], self.n))
 
     def scaled(self, factor: float) -> Repulsion:
         return replace(self, total=factor * self.total)
@@ -240,8 +240,8 @@ class ScaledRepulsion(Repulsion):
     def rows(self, X: Matrix) -> Array:
         return self.factor * self.weights.rows(X)
 
-    def released(self) -> Self:
-        return replace(self, weights=self.weights.released())
+    def without_cache(self) -> Self:
+        return replace(self, weights=self.weights.without_cache())
 
 
 def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:

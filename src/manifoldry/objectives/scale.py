@@ -52,7 +52,7 @@ def best_scale(
             "not all points coincide"
         )
     Y = Y / radius
-    if objective.kernel.springs and objective.repels.springs:
+    if objective.kernel.quadratic and objective.repulsion_kernel.quadratic:
         return _convex(objective, Y, smallest, doublings, accuracy) / radius
     return _on_grid(objective, Y, smallest) / radius
 
@@ -62,17 +62,17 @@ def _convex(
 ) -> float:
     """Where the derivative by t = s² of a convex function changes its sign."""
 
-    def slope(log_s: float) -> float:
+    def derivative(log_s: float) -> float:
         s = float(np.exp(log_s))
         return float(np.vdot(objective.value_and_gradient(s * Y)[1], Y)) / (2 * s)
 
     low = float(np.log(smallest))
-    if slope(low) >= 0:
+    if derivative(low) >= 0:
         return smallest
     high = 0.0
     for _ in range(doublings):
-        if slope(high) >= 0:
-            return float(np.exp(brentq(slope, low, high, xtol=accuracy)))
+        if derivative(high) >= 0:
+            return float(np.exp(brentq(derivative, low, high, xtol=accuracy)))
         low, high = high, high + float(np.log(2))
     return float(np.exp(low))  # nothing holds this map together
 

@@ -71,7 +71,7 @@ class SquaredDistanceRepulsion(Repulsion):
     def rows(self, X: Matrix) -> Array:
         return squared_distances(X, self.X, self.frame, self.accuracy) / self.total
 
-    def released(self) -> Self:
+    def without_cache(self) -> Self:
         return replace(self)
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from manifoldry.objectives.base import Objective, check_map
+from manifoldry.objectives.base import Objective, check_embedding
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array
 
@@ -29,8 +29,8 @@ class Resized(Objective):
     unit: float
 
     @property
-    def moves_freely(self) -> bool:  # type: ignore[override]  # here it depends on the instance
-        return self.objective.moves_freely
+    def translation_invariant(self) -> bool:  # type: ignore[override]  # here it depends on the instance
+        return self.objective.translation_invariant
 
     @property
     def n(self) -> int:
@@ -55,10 +55,10 @@ class Resized(Objective):
 class Boxed(Objective):
     """E(η·sin(Z/η)): any search over all Z is one over maps Y with |Y| ≤ η.
 
-    Searches need not know of the box, and :meth:`inside` gives the map of a solution. Near the
+    Searches need not know of the box, and :meth:`constrained` gives the map of a solution. Near the
     center Y ≈ Z. A minimum at a wall is an ordinary minimum in Z, at |Z| = η·π/2, with positive
     curvature; with tanh it would lie at infinity, and searches would creep. The price: the walls
-    are stationary, so a start must lie inside (:meth:`outside` sees to that), and moving the map
+    are stationary, so a start must lie inside (:meth:`unconstrained` sees to that), and moving the map
     changes the value, so columns of the gradient no longer sum to zero.
 
     Parameters
@@ -68,7 +68,7 @@ class Boxed(Objective):
     half_width : float
         η: half of the box's side.
     start_within : float, default=0.99
-        Fraction of the box to which :meth:`outside` moves points beyond it.
+        Fraction of the box to which :meth:`unconstrained` moves points beyond it.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class Boxed(Objective):
     >>> from manifoldry.objectives.kernel_regression import UKRObjective
     >>> boxed = Boxed(UKRObjective(np.eye(3), leave_one_out=False), half_width=2.0)
     >>> Y = np.array([[-2.5], [0.0], [1.0]])
-    >>> boxed.inside(boxed.outside(Y)).round(2)
+    >>> boxed.constrained(boxed.unconstrained(Y)).round(2)
     array([[-1.98],
            [ 0.  ],
            [ 1.  ]])
@@ -86,7 +86,7 @@ class Boxed(Objective):
     half_width: float
     start_within: float = 0.99
 
-    moves_freely = False
+    translation_invariant = False
 
     def __post_init__(self) -> None:
         check_positive("half_width", self.half_width)
@@ -99,26 +99,26 @@ class Boxed(Objective):
     def attraction(self) -> sparse.csr_array:
         return self.objective.attraction
 
-    def inside(self, Z: Array) -> Array:
+    def constrained(self, Z: Array) -> Array:
         """The map Y that Z stands for, (n, d)."""
         eta = np.asarray(self.half_width, dtype=Z.dtype)
         return np.asarray(eta * np.sin(Z / eta))
 
-    def outside(self, Y: Array) -> Array:
+    def unconstrained(self, Y: Array) -> Array:
         """Z for a map Y, whose points beyond `start_within` of the box are moved to there."""
         eta = np.asarray(self.half_width, dtype=Y.dtype)
         return np.asarray(eta * np.arcsin(np.clip(Y / eta, -self.start_within, self.start_within)))
 
     def value(self, Y: Array) -> float:
-        return self.objective.value(self.inside(Y))
+        return self.objective.value(self.constrained(Y))
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        value, G = self.objective.value_and_gradient(self.inside(Y))
+        value, G = self.objective.value_and_gradient(self.constrained(Y))
         return value, G * np.cos(Y / np.asarray(self.half_width, dtype=Y.dtype))
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Positive part of the chain rule's: h·cos² − g·sin/η, h the objective's own."""
-        eta, inside = np.asarray(self.half_width, dtype=Y.dtype), self.inside(Y)
+        eta, inside = np.asarray(self.half_width, dtype=Y.dtype), self.constrained(Y)
         h, G = (
             self.objective.diagonal_curvature(inside),
             self.objective.value_and_gradient(inside)[1],
@@ -200,7 +200,7 @@ class Whitened(Objective):
         value, G = self.objective.value_and_gradient(X)
         return value, (self.tangent(X, G) @ A).astype(X.dtype, copy=False)
 
-    def normalized(self, Y: Array, G: Array) -> tuple[Array, Array]:
+    def retract(self, Y: Array, G: Array) -> tuple[Array, Array]:
         X, A = self._polar(Y)
         return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
 
@@ -208,13 +208,13 @@ class Whitened(Objective):
         """B·ξ at a map that keeps the constraint, from the gradient G of E there."""
         Y, G = np.asarray(Y, dtype=np.float64), np.asarray(G, dtype=np.float64)
         M = Y.T @ G
-        return np.asarray(G - self._fractions * Y @ (M + M.T) / (2 * self.size**2))
+        return np.asarray(G - self._normalized_mass * Y @ (M + M.T) / (2 * self.size**2))
 
     def diagonal_curvature(self, Y: Array) -> Array:
         return self.objective.diagonal_curvature(self.nearest(Y))
 
     @cached_property
-    def _fractions(self) -> Array:
+    def _normalized_mass(self) -> Array:
         """The diagonal of B, (n, 1)."""
         mass = np.ones(self.n) if self.mass is None else np.asarray(self.mass, dtype=np.float64)
         mass = mass / mass.max()  # a sum that cannot overflow
@@ -222,11 +222,11 @@ class Whitened(Objective):
 
     def _polar(self, Z: Array) -> tuple[Array, Array]:
         """The nearest map, and size·(ZᵀBZ)^{-1/2}, (d, d), with which it is made; NaN if flat."""
-        centered = check_map(Z, self.n).astype(np.float64, copy=False)
-        centered = centered - (self._fractions * centered).sum(axis=0)
+        centered = check_embedding(Z, self.n).astype(np.float64, copy=False)
+        centered = centered - (self._normalized_mass * centered).sum(axis=0)
         unit = float(np.abs(centered).max()) or 1.0  # in which squares do not overflow
         centered /= unit
-        variances, Q = np.linalg.eigh(centered.T @ (self._fractions * centered))
+        variances, Q = np.linalg.eigh(centered.T @ (self._normalized_mass * centered))
         flat = variances <= self.flat * variances[-1]
         A = (Q * (self.size / np.sqrt(np.where(flat, np.nan, variances)))) @ Q.T
         return (centered @ A).astype(Z.dtype, copy=False), A / unit

@@ -169,7 +169,7 @@ class ConstrainedHomotopy(Homotopy):
 
     def mass_of(self, objective: Any) -> Array:
         """The diagonal of B."""
-        if not (isinstance(objective, Pairwise) and objective.kernel.springs):
+        if not (isinstance(objective, Pairwise) and objective.kernel.quadratic):
             raise ValueError(_NO_SPRINGS)
         if self.mass == "uniform":
             return np.ones(objective.n)

@@ -65,7 +65,7 @@ class Evaluator:
 
     def normalized(self, point: Point) -> Point:
         """The point after the objective's normalization of the map, without an evaluation."""
-        Y, G = self.objective.normalized(point.Y, point.G)
+        Y, G = self.objective.retract(point.Y, point.G)
         return point if Y is point.Y else Point(Y, point.value, G)
 
 

@@ -72,7 +72,7 @@ def smallest_curvature(
     """
     Y = double(Y)
     motions = _rigid_motions(to_numpy(centered(Y)))
-    R = motions if objective.moves_freely else motions[:, :0]
+    R = motions if objective.translation_invariant else motions[:, :0]
     scale = 4 * float(objective.attraction.sum()) / objective.n or 1.0
     if Y.size <= dense_up_to:
         value, v = _dense(objective, Y, R)

@@ -10,9 +10,9 @@ from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, Points
 from manifoldry.eigen import EigenSolver
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
-from manifoldry.extension.affine import Mixture
+from manifoldry.extension.affine import PiecewiseAffineMap
 from manifoldry.extension.layout import Layout, component_rows
-from manifoldry.extension.regression import regression
+from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.semidefinite.conformal_map import ConformalMap, NeighborhoodPairs, conformal_map
@@ -174,14 +174,16 @@ class ConformalEigenmaps(Embedder):
         self.component_labels_ = _labels(self.basis_, graph.n_query)
         maps = self._maps(graph, self.component_labels_)
         layout = self._store(data, maps)
-        formula = Mixture(
+        formula = PiecewiseAffineMap(
             self.basis_.extension_,
             graph.index,
             np.stack([found.center for found in maps]),
             np.stack([found.axes for found in maps]),
             layout,
         )
-        self._map_points(data, graph, formula, lambda: regression(self.embedding_, data.points))
+        self._map_points(
+            data, graph, formula, lambda: regression_inverse(self.embedding_, data.points)
+        )
 
     def _graph(self, data: Input) -> NeighborGraph:
         if isinstance(data, Points):  # so that the basis is computed in double precision

@@ -20,7 +20,7 @@ from manifoldry.eigen import (
 )
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.extension.layout import component_rows
-from manifoldry.objectives.base import Objective, check_map
+from manifoldry.objectives.base import Objective, check_embedding
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
@@ -61,7 +61,7 @@ class UnfoldingLagrangian(Objective):
         return self.problem.n
 
     def value_and_gradient(self, R: Array) -> tuple[float, Array]:
-        problem, R = self.problem, check_map(R, self.n)
+        problem, R = self.problem, check_embedding(R, self.n)
         steps = problem.edge_vectors(R)
         c = problem.edges.changes(steps)
         u = self.updated_multipliers(c)
@@ -88,7 +88,7 @@ class UnfoldingLagrangian(Objective):
         return self.problem.edges.weights(self.penalty / self.problem.edges.scales)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        edges, Y = self.problem.edges, check_map(Y, self.n)
+        edges, Y = self.problem.edges, check_embedding(Y, self.n)
         steps = edges.edge_vectors(Y)
         u = self.updated_multipliers(edges.changes(steps))
         effective = self.penalty / (1 + self.penalty * self.problem.slack)

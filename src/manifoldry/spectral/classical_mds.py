@@ -8,7 +8,7 @@ from scipy.linalg import eigvals, eigvalsh
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import AllDistances, Input, Points
 from manifoldry.eigen import EigenSolver
-from manifoldry.extension.from_distances import DistancesTo, Gower
+from manifoldry.extension.from_distances import DistancesToTraining, GowerKernel
 from manifoldry.neighbors.distances import check_range
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, plan_gram
@@ -113,7 +113,7 @@ class ClassicalMDS(SpectralEmbedder):
         # Cailliez's constant takes a matrix of twice the order.
         plan_gram(data.n_samples, copies=13 if self.additive_constant else 4.5)
         params = dict(self.metric_params or {})
-        distances = DistancesTo(data.n_samples, data.points, self.metric, params)
+        distances = DistancesToTraining(data.n_samples, data.points, self.metric, params)
         D = distances.matrix(data.rows)
         if not np.isfinite(largest_modulus(D)):
             raise ValueError(
@@ -130,7 +130,7 @@ class ClassicalMDS(SpectralEmbedder):
             self.additive_constant_ = constant * unit
         D *= D
         D *= -0.5
-        return KernelGram.of(Gower(distances, unit, self.additive_constant_), D, unit)
+        return KernelGram.of(GowerKernel(distances, unit, self.additive_constant_), D, unit)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

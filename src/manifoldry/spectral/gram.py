@@ -11,7 +11,7 @@ from manifoldry.affinity.dense import Centered, RawKernel
 from manifoldry.affinity.gaussian import local_weights
 from manifoldry.base.input import Input
 from manifoldry.eigen import Gram, Spectra, SpectralProblem, Spectrum
-from manifoldry.extension.affine import AffineMap, Mixture
+from manifoldry.extension.affine import AffineMap, PiecewiseAffineMap
 from manifoldry.extension.base import Extension, Nystrom
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import Frame, check_range
@@ -231,9 +231,9 @@ class PosedMap(Posed):
             Y[rows] = (self.map[rows] - mean) @ V
         return Y
 
-    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Mixture:
+    def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> PiecewiseAffineMap:
         axes = self._axes(spectra)
-        return Mixture(self.extension, self.graph.index, self.means, axes, layout)
+        return PiecewiseAffineMap(self.extension, self.graph.index, self.means, axes, layout)
 
     def _axes(self, spectra: Spectra) -> Array:
         """Principal axes of every component, (n_components, r, k)."""

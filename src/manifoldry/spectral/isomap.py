@@ -13,7 +13,7 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import Extension
-from manifoldry.extension.from_distances import GeodesicExtension, squares
+from manifoldry.extension.from_distances import GeodesicExtension, gower_kernel
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.geodesics import Geodesics
@@ -218,7 +218,7 @@ class PosedGeodesics(Posed):
         return found
 
     def _gram(self, rows: IntArray, columns: IntArray) -> KernelGram:
-        K = squares(self.geodesics.distances[np.ix_(rows, columns)], self.unit)
+        K = gower_kernel(self.geodesics.distances[np.ix_(rows, columns)], self.unit)
         return KernelGram.of(GivenKernel(len(columns)), K, self.unit)
 
     @property
@@ -230,7 +230,7 @@ class PosedGeodesics(Posed):
         for rows, columns, gram, spectrum in zip(
             self.parts, self.columns, self.grams, spectra.padded, strict=True
         ):
-            K = squares(D[np.ix_(rows, columns)], self.unit)
+            K = gower_kernel(D[np.ix_(rows, columns)], self.unit)
             Y[rows] = gram.extend(spectrum).transform(K)
         return Y
 

@@ -14,7 +14,7 @@ from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.layout import Layout, component_labels
-from manifoldry.extension.regression import regression
+from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.disconnected import (
     GRAPH,
     VANISHING_WEIGHTS,
@@ -85,7 +85,7 @@ class Posed(ABC):
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         """What leads from the map back to the data; None where they were never seen."""
-        return regression(embedding, self.data.points)
+        return regression_inverse(embedding, self.data.points)
 
     @property
     def lookup(self) -> Lookup | None:

@@ -14,7 +14,7 @@ from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalAffine, TangentInverse
-from manifoldry.extension.regression import regression
+from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
 from manifoldry.spectral.base import SpectralEmbedder
@@ -139,7 +139,7 @@ class PosedSheet(PosedAlignment):
         return LocalAffine(graph, embedding, with_itself(graph), alignment=self.alignment)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
-        found = regression(embedding, self.data.points)
+        found = regression_inverse(embedding, self.data.points)
         if found is None or not self.by_planes:
             return found
         on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
 from manifoldry.exceptions import CalibrationWarning
-from manifoldry.extension.regression import LocalRegression, MapSpacing
+from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, power_of_two_scale, row_blocks
@@ -132,7 +132,7 @@ class ConformalInverse(
         self._check_enough(len(held_out))
         self.estimator_, self.embedding_ = estimator, Z.astype(data.dtype, copy=False)
         self.held_out_ = held_out
-        self._map = MapSpacing(Z[seen])
+        self._map = EmbeddingSpacing(Z[seen])
         self._local_error = LocalError.fit(Z[seen], data[seen])
         self._calibrate(Z[held_out], data[held_out])
         return self
@@ -146,7 +146,7 @@ class ConformalInverse(
     ) -> None:
         back = self._inverse(Z)
         self.errors_ = _lengths(X, back)
-        self._max_distance = float(np.quantile(self._map.remoteness(Z), quantile)) or 1.0
+        self._max_distance = float(np.quantile(self._map.relative_distance(Z), quantile)) or 1.0
         self.factor_ = conformal_quantile(self.errors_ / self._error_at(Z), self.coverage)
         # Round trips of linear maps differ by rounding errors only, which must not count.
         rounding = rounding_error * float(np.abs(self._map.positions).max())
@@ -222,14 +222,14 @@ class ConformalInverse(
         """
         data = self.inverse_transform(X)
         Z, back = np.asarray(X, dtype=np.float64), np.asarray(data, dtype=np.float64)
-        near = self._map.remoteness(Z) <= self._max_distance
+        near = self._map.relative_distance(Z) <= self._max_distance
         returns = self._round_trip(Z, back) <= self._max_round_trip
         return InverseWithRadius(data, self.factor_ * self._error_at(Z), near & returns)
 
     def _error_at(self, Z: Array) -> Array:
         """Local error, increased in proportion to the distance for positions far from all data."""
         return self._local_error.at(Z) * np.maximum(
-            1.0, self._map.remoteness(Z) / self._max_distance
+            1.0, self._map.relative_distance(Z) / self._max_distance
         )
 
     def _inverse(self, Z: Array) -> Array:
@@ -270,12 +270,12 @@ class LocalError:
     def fit(cls, Z: Array, X: Matrix) -> "LocalError":
         """Compute the errors at up to a thousand positions."""
         regression = LocalRegression(Z, X)
-        return cls(Z[regression.map.sample], regression.residual_lengths)
+        return cls(Z[regression.spacing.sample], regression.residual_lengths)
 
     @cached_property
-    def map(self) -> MapSpacing:
+    def map(self) -> EmbeddingSpacing:
         """Nearest-neighbor index of the positions."""
-        return MapSpacing(self.Z)
+        return EmbeddingSpacing(self.Z)
 
     def at(self, Z: Array) -> Array:
         """Mean error of the nearest positions, (n_new,), bounded away from zero."""

@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from manifoldry.exceptions import ExtensionWarning
-from manifoldry.extension import frozen as module
-from manifoldry.extension.frozen import FrozenExtension, FrozenMap
-from manifoldry.extension.placement import Local, RowObjective, minimize_each
+from manifoldry.extension import new_points as module
+from manifoldry.extension.new_point_objective import Evaluation, NewPointObjective, minimize_each
+from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.objectives import Exact, elastic, sne, symmetric_sne, tsne
 
 METHODS = ("sne", "symmetric", "student", "heavy", "elastic", "weighted elastic")
@@ -84,25 +84,28 @@ class Fitted(NamedTuple):
     method: str
     X: np.ndarray
     Y: np.ndarray
-    map: FrozenMap
+    optimizer: NewPointOptimizer
 
     def rows(self, X):
         return entropic(cdist(X, self.X, "sqeuclidean"))
 
-    def charges(self, X):
+    def weights(self, X):
         if self.method != "weighted elastic":
             return None
         return cdist(X, self.X, "sqeuclidean") / cdist(self.X, self.X, "sqeuclidean").sum()
 
-    def place(self, X):
-        return self.map.place(self.rows(X), self.charges(X))
+    def minimize(self, X):
+        return self.optimizer.minimize(self.rows(X), self.weights(X))
 
     def objective(self, X, pair_sums=Exact(), **options):  # noqa: B008 (frozen)
-        P, problem = sparse.csr_array(self.rows(X)), replace(self.map.problem, pair_sums=pair_sums)
-        return RowObjective(self.Y, P, problem, self.charges(X), **options)
+        P, problem = (
+            sparse.csr_array(self.rows(X)),
+            replace(self.optimizer.problem, pair_sums=pair_sums),
+        )
+        return NewPointObjective(self.Y, P, problem, self.weights(X), **options)
 
 
-def frozen(method, Y, strength=STRENGTH, **options):
+def new_point_optimizer(method, Y, strength=STRENGTH, **options):
     """The training points stand still, so that it does not matter what attracts them."""
     n, starts = len(Y), 3 if "elastic" in method else 1
     W = (1 - np.eye(n)) / (n * (n - 1))
@@ -112,7 +115,7 @@ def frozen(method, Y, strength=STRENGTH, **options):
         "elastic": lambda: elastic(W, weight=strength),
         "weighted elastic": lambda: elastic(W, W, strength),
     }.get(method, lambda: tsne(W, degrees(method)))()
-    return FrozenMap(Y, objective.for_new_points(Y), starts, **options)
+    return NewPointOptimizer(Y, objective.for_new_points(Y), starts, **options)
 
 
 def sheet(rng, n):
@@ -126,7 +129,7 @@ def fitted(request):
     method, d = request.param
     X = sheet(np.random.default_rng(3), N)
     Y = small_map(method, X, d)
-    return Fitted(method, X, Y, frozen(method, Y))
+    return Fitted(method, X, Y, new_point_optimizer(method, Y))
 
 
 @pytest.fixture
@@ -161,9 +164,9 @@ def written_out(fitted, x, p, a):
 def test_values_are_the_formulas(fitted, rng):
     X = sheet(rng, 20)
     Z = fitted.Y[rng.integers(N, size=20)] + rng.normal(size=(20, fitted.Y.shape[1]))
-    P, charges = fitted.rows(X), fitted.charges(X)
+    P, weights = fitted.rows(X), fitted.weights(X)
     expected = [
-        written_out(fitted, Z[i], P[i], None if charges is None else charges[i]) for i in range(20)
+        written_out(fitted, Z[i], P[i], None if weights is None else weights[i]) for i in range(20)
     ]
     values = fitted.objective(X).at(Z, np.arange(20)).value
     np.testing.assert_allclose(values, expected, rtol=1e-11)
@@ -187,7 +190,7 @@ def test_derivatives_by_central_differences(fitted, rng):
 
 
 def test_one_block_and_many_blocks_are_the_same(fitted, rng):
-    X, rows, blocks = sheet(rng, 10), np.arange(10), {"cached": 3 * N, "fraction": 5 * N}
+    X, rows, blocks = sheet(rng, 10), np.arange(10), {"cached": 3 * N, "thread_pairs": 5 * N}
     whole = fitted.objective(X).at(fitted.Y[:10], rows)
     some = fitted.objective(X, **blocks).at(fitted.Y[:10], rows)
     for part, expected in zip(some, whole, strict=True):
@@ -202,7 +205,7 @@ def test_one_block_and_many_blocks_are_the_same(fitted, rng):
 
 def test_places_are_stationary_and_no_worse_than_the_starts(fitted, rng):
     X = sheet(rng, 40)
-    placed, objective, rows = fitted.place(X), fitted.objective(X), np.arange(40)
+    placed, objective, rows = fitted.minimize(X), fitted.objective(X), np.arange(40)
     assert placed.converged.all()
     assert np.abs(placed.gradients).max() < 1e-10
     here = objective.at(placed.positions, rows)
@@ -210,18 +213,18 @@ def test_places_are_stationary_and_no_worse_than_the_starts(fitted, rng):
     assert np.linalg.eigvalsh(here.hessian).min() > -1e-8
     P = fitted.rows(X)
     nearest = np.argsort(-P, axis=1)
-    starts = [P @ fitted.Y, *(fitted.Y[nearest[:, j]] for j in range(fitted.map.n_starts))]
+    starts = [P @ fitted.Y, *(fitted.Y[nearest[:, j]] for j in range(fitted.optimizer.n_starts))]
     for start in starts:
         assert (placed.values <= objective.at(start, rows).value + 1e-8).all()
 
 
 def test_scipy_finds_the_same_minima(fitted, rng):
     X = sheet(rng, 6)
-    placed, P = fitted.place(X), fitted.rows(X)
-    charges = fitted.charges(X)
+    placed, P = fitted.minimize(X), fitted.rows(X)
+    weights = fitted.weights(X)
     for i in range(6):
-        arguments = (P[i], None if charges is None else charges[i])
-        nearest = np.argsort(-P[i])[: fitted.map.n_starts]
+        arguments = (P[i], None if weights is None else weights[i])
+        nearest = np.argsort(-P[i])[: fitted.optimizer.n_starts]
         found = [
             minimize(lambda x: written_out(fitted, x, *arguments), start, tol=1e-9)  # noqa: B023 (called at once)
             for start in (P[i] @ fitted.Y, *fitted.Y[nearest])
@@ -238,16 +241,16 @@ def test_scipy_finds_the_same_minima(fitted, rng):
 
 def test_a_row_does_not_depend_on_its_batch(fitted, rng):
     X = sheet(rng, 30)
-    whole = fitted.place(X).positions
-    alone = np.vstack([fitted.place(X[i : i + 1]).positions for i in range(30)])
+    whole = fitted.minimize(X).positions
+    alone = np.vstack([fitted.minimize(X[i : i + 1]).positions for i in range(30)])
     np.testing.assert_allclose(alone, whole, atol=1e-9)
-    np.testing.assert_allclose(fitted.place(X[::-1]).positions[::-1], whole, atol=1e-9)
+    np.testing.assert_allclose(fitted.minimize(X[::-1]).positions[::-1], whole, atol=1e-9)
 
 
 def test_sne_matches_the_means_of_both_kinds_of_affinity(rng):
     """The objective is convex, and stationary where Σ qₙyₙ = Σ pₙyₙ."""
     Y, P = rng.normal(size=(40, 2)), rng.dirichlet(np.full(40, 0.2), size=25)
-    Z = frozen("sne", Y).place(P).positions
+    Z = new_point_optimizer("sne", Y).minimize(P).positions
     Q = np.exp(-cdist(Z, Y, "sqeuclidean"))
     Q /= Q.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(Q @ Y, P @ Y, atol=1e-9)
@@ -258,7 +261,7 @@ def test_training_points_are_placed_where_they_are(fitted):
 
     Tolerance: 0.6 of the local spacing for the median point, the whole of it for nine in ten.
     """
-    error = np.linalg.norm(fitted.place(fitted.X).positions - fitted.Y, axis=1)
+    error = np.linalg.norm(fitted.minimize(fitted.X).positions - fitted.Y, axis=1)
     relative = error / local_spacing(fitted.Y)
     assert np.median(relative) < 0.6
     assert np.quantile(relative, 0.9) < 1
@@ -269,7 +272,7 @@ def test_a_new_point_lands_among_its_neighbors(fitted, rng):
     P = fitted.rows(X)
     mean = P @ fitted.Y
     spread = np.sqrt((P * cdist(mean, fitted.Y, "sqeuclidean")).sum(axis=1))
-    away = np.linalg.norm(fitted.place(X).positions - mean, axis=1) / spread
+    away = np.linalg.norm(fitted.minimize(X).positions - mean, axis=1) / spread
     assert np.median(away) < 1
     assert away.max() < 2
 
@@ -280,7 +283,7 @@ def test_points_far_from_all_data_land_on_the_map(fitted, rng, distance):
     X = distance * rng.normal(size=(10, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        placed = fitted.place(X)
+        placed = fitted.minimize(X)
     assert placed.converged.all()
     allowed = 8.0 if fitted.method == "weighted elastic" else 3.0
     center, extent = fitted.Y.mean(axis=0), np.ptp(fitted.Y, axis=0) / 2
@@ -293,7 +296,7 @@ def test_strong_repulsion_puts_a_point_outside_the_map(strength):
     Y, P = np.linspace(-3, 3, 13)[:, None], np.eye(13)[[5]]
     line = np.linspace(-8, 8, 16001)
     values = (line - Y[5]) ** 2 + strength * np.exp(-((line - Y) ** 2)).sum(axis=0)
-    found = frozen("elastic", Y, strength * 12, outside=True).place(P)
+    found = new_point_optimizer("elastic", Y, strength * 12, outside=True).minimize(P)
     assert found.values[0] <= values.min()
     assert abs(found.positions[0, 0] - line[np.argmin(values)]) < 1e-3
 
@@ -304,7 +307,7 @@ def test_maps_that_grew_to_thousands(method, rng):
     X, new = sheet(np.random.default_rng(3), N), sheet(rng, 30)
     Y = small_map(method, X, 2, steps=60)
     assert np.ptp(Y) > 1000
-    placed = frozen(method, Y).place(entropic(cdist(new, X, "sqeuclidean")))
+    placed = new_point_optimizer(method, Y).minimize(entropic(cdist(new, X, "sqeuclidean")))
     assert placed.converged.all()
     near = np.argsort(cdist(new, X), axis=1)[:, :5]
     away = np.linalg.norm(placed.positions - Y[near].mean(axis=1), axis=1)
@@ -314,7 +317,7 @@ def test_maps_that_grew_to_thousands(method, rng):
 @pytest.mark.parametrize("method", METHODS[:-1])
 def test_coinciding_places(method, rng):
     for Y in (np.zeros((12, 2)), np.repeat(rng.normal(size=(4, 2)), 3, axis=0)):
-        placed = frozen(method, Y).place(rng.dirichlet(np.ones(12), size=9))
+        placed = new_point_optimizer(method, Y).minimize(rng.dirichlet(np.ones(12), size=9))
         assert np.isfinite(placed.positions).all()
         assert np.abs(placed.positions).max() < 20
 
@@ -327,7 +330,7 @@ def test_clusters_that_do_not_see_each_other(method, rng):
     P = np.vstack([P, np.r_[np.full(20, 0.05), np.zeros(20)]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        placed = frozen(method, Y).place(P)
+        placed = new_point_optimizer(method, Y).minimize(P)
     assert np.isfinite(placed.positions).all()
     assert placed.converged.all()
     assert np.abs(placed.positions[1]).max() < 10
@@ -338,7 +341,7 @@ def test_clusters_that_do_not_see_each_other(method, rng):
 def test_a_single_neighbor(method, rng):
     """SNE then has no minimizer but infinity: flat ground is where it stops."""
     Y = rng.normal(size=(30, 2))
-    placed = frozen(method, Y).place(np.eye(30)[:5])
+    placed = new_point_optimizer(method, Y).minimize(np.eye(30)[:5])
     assert np.isfinite(placed.positions).all()
     assert (np.linalg.norm(placed.positions - Y[:5], axis=1) < 40).all()
 
@@ -347,18 +350,22 @@ def test_rows_with_fewer_neighbors_than_starts(rng):
     """What fills the row up must not become a start: it would depend on the batch."""
     Y = 5 * rng.normal(size=(30, 2))
     P = np.vstack([np.eye(30)[7], rng.dirichlet(np.ones(30), size=3)])
-    placing = frozen("elastic", Y, 20.0 * 29)
+    placing = new_point_optimizer("elastic", Y, 20.0 * 29)
     np.testing.assert_allclose(
-        placing.place(P).positions[:1], placing.place(P[:1]).positions, atol=1e-9
+        placing.minimize(P).positions[:1], placing.minimize(P[:1]).positions, atol=1e-9
     )
 
 
 def test_rows_that_do_not_sum_to_one_weigh_as_they_are(rng):
     Y, P = rng.normal(size=(30, 2)), rng.dirichlet(np.full(30, 0.3), size=6)
-    rows, plain = frozen("sne", Y), frozen("elastic", Y)
-    np.testing.assert_allclose(rows.place(3 * P).positions, rows.place(P).positions, atol=1e-8)
-    tripled = frozen("elastic", Y, 3 * STRENGTH)
-    np.testing.assert_allclose(tripled.place(3 * P).positions, plain.place(P).positions, atol=1e-8)
+    rows, plain = new_point_optimizer("sne", Y), new_point_optimizer("elastic", Y)
+    np.testing.assert_allclose(
+        rows.minimize(3 * P).positions, rows.minimize(P).positions, atol=1e-8
+    )
+    tripled = new_point_optimizer("elastic", Y, 3 * STRENGTH)
+    np.testing.assert_allclose(
+        tripled.minimize(3 * P).positions, plain.minimize(P).positions, atol=1e-8
+    )
 
 
 @pytest.mark.parametrize(
@@ -369,19 +376,19 @@ def test_rows_that_cannot_be_placed_are_refused(rng, change, message):
     P = rng.dirichlet(np.ones(10), size=3)
     P[1] = change
     with pytest.raises(ValueError, match=message):
-        frozen("sne", rng.normal(size=(10, 2))).place(P)
+        new_point_optimizer("sne", rng.normal(size=(10, 2))).minimize(P)
 
 
 def test_rows_of_another_map_are_refused(rng):
     with pytest.raises(ValueError, match=r"11 columns .* 10 points"):
-        frozen("sne", rng.normal(size=(10, 2))).place(np.ones((1, 11)))
+        new_point_optimizer("sne", rng.normal(size=(10, 2))).minimize(np.ones((1, 11)))
 
 
 def test_weights_of_repulsion_are_checked_too(rng):
     Y, P = rng.normal(size=(10, 2)), rng.dirichlet(np.ones(10), size=2)
     with pytest.raises(ValueError, match="weights of repulsion"):
-        frozen("weighted elastic", Y).place(P, np.full((2, 10), np.inf))
-    nothing = frozen("weighted elastic", Y).place(P, np.zeros((2, 10)))
+        new_point_optimizer("weighted elastic", Y).minimize(P, np.full((2, 10), np.inf))
+    nothing = new_point_optimizer("weighted elastic", Y).minimize(P, np.zeros((2, 10)))
     np.testing.assert_allclose(nothing.positions, P @ Y, atol=1e-9)
 
 
@@ -402,23 +409,23 @@ class Rows:
 
 def test_transform_in_blocks(fitted, rng, monkeypatch):
     X = sheet(rng, 11)
-    charges = None if fitted.charges(X) is None else Rows(fitted.charges)
-    extension = FrozenExtension(fitted.map, Rows(fitted.rows), charges)
+    weights = None if fitted.weights(X) is None else Rows(fitted.weights)
+    extension = OptimizedExtension(fitted.optimizer, Rows(fitted.rows), weights)
     whole = extension.transform(X)
-    np.testing.assert_array_equal(whole, fitted.place(X).positions)
+    np.testing.assert_array_equal(whole, fitted.minimize(X).positions)
     blocks = [slice(0, 4), slice(4, 8), slice(8, 11)]
     monkeypatch.setattr(module, "row_blocks", lambda n, width: blocks)
     np.testing.assert_allclose(extension.transform(X), whole, atol=1e-9)
 
 
 def test_nothing_to_transform(rng):
-    extension = FrozenExtension(frozen("sne", rng.normal(size=(9, 2))), Rows(None))
+    extension = OptimizedExtension(new_point_optimizer("sne", rng.normal(size=(9, 2))), Rows(None))
     assert extension.transform(np.empty((0, 5))).shape == (0, 2)
 
 
 def test_unsettled_places_are_told(rng, monkeypatch):
     Y, P = rng.normal(size=(9, 2)), rng.dirichlet(np.ones(9), size=4)
-    extension = FrozenExtension(frozen("elastic", Y), Rows(lambda X: P))
+    extension = OptimizedExtension(new_point_optimizer("elastic", Y), Rows(lambda X: P))
     monkeypatch.setattr(module, "minimize_each", lambda *a: minimize_each(*a, max_iter=1))
     with pytest.warns(ExtensionWarning, match="of 4 new points had not settled"):
         extension.transform(np.zeros((4, 1)))
@@ -426,11 +433,11 @@ def test_unsettled_places_are_told(rng, monkeypatch):
 
 def test_single_precision_maps_and_pickles(rng):
     Y, P = rng.normal(size=(20, 2)).astype(np.float32), rng.dirichlet(np.ones(20), size=4)
-    single = frozen("student", Y)
-    expected = frozen("student", Y.astype(np.float64)).place(P).positions
-    np.testing.assert_allclose(single.place(P).positions, expected, atol=1e-6)
+    single = new_point_optimizer("student", Y)
+    expected = new_point_optimizer("student", Y.astype(np.float64)).minimize(P).positions
+    np.testing.assert_allclose(single.minimize(P).positions, expected, atol=1e-6)
     again = pickle.loads(pickle.dumps(single))
-    np.testing.assert_array_equal(again.place(P).positions, single.place(P).positions)
+    np.testing.assert_array_equal(again.minimize(P).positions, single.minimize(P).positions)
 
 
 # --- Newton ------------------------------------------------------------------------------------
@@ -442,7 +449,7 @@ class Functions:
     def at(self, Z, rows):
         value, gradient, hessian = zip(*map(self.one, Z, rows), strict=True)
         noise = np.full(len(Z), 1e-15)
-        return Local(np.array(value), np.array(gradient), np.array(hessian), noise, noise)
+        return Evaluation(np.array(value), np.array(gradient), np.array(hessian), noise, noise)
 
     @staticmethod
     def one(z, row):
@@ -472,8 +479,8 @@ def test_newton_on_hard_functions():
     starts = np.array([[-1.2, 1.0], [0.1, 3.0], [-1e-6, 0.0], [2.0, -5.0]])
     ends = minimize_each(Functions(), starts, np.array([0, 1, 1, 2]), np.ones(4))
     assert ends.converged.all()
-    np.testing.assert_allclose(ends.places[:3], [[1, 1], [1, 0], [-1, 0]], atol=1e-8)
-    np.testing.assert_allclose(ends.places[3], 0, atol=1e-4)  # flat beyond rounding
+    np.testing.assert_allclose(ends.positions[:3], [[1, 1], [1, 0], [-1, 0]], atol=1e-8)
+    np.testing.assert_allclose(ends.positions[3], 0, atol=1e-4)  # flat beyond rounding
     assert ends.n_iter[:3].max() < 60
 
 
@@ -489,6 +496,6 @@ def test_newton_on_ground_that_is_flat_without_rounding():
     """Points so far apart that a new one, on one of them, feels nothing: 0/0 is no news."""
     Y = 300 * np.array([[0.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])
     with np.errstate(invalid="raise"):
-        placed = frozen("sne", Y).place(np.eye(3))
+        placed = new_point_optimizer("sne", Y).minimize(np.eye(3))
     np.testing.assert_array_equal(placed.positions, Y)
     assert placed.converged.all()

@@ -10,34 +10,34 @@ from scipy import sparse
 
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.pair_sums import dot, isotropic, second_moments, squares
-from manifoldry.objectives.pairwise import NewPoints
+from manifoldry.objectives.pair_sums import dot, isotropic, second_moments, squared_lengths
+from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
 
-class Local(NamedTuple):
+class Evaluation(NamedTuple):
     """A function and its derivatives at one place for each of several points."""
 
     value: Array  # (n,)
     gradient: Array  # (n, d)
     hessian: Array  # (n, d, d)
-    value_noise: Array  # (n,): what rounding may have changed
-    gradient_noise: Array  # (n,)
+    value_error: Array  # (n,): what rounding may have changed
+    gradient_error: Array  # (n,)
 
-    def take(self, rows: Any) -> "Local":
+    def take(self, rows: Any) -> "Evaluation":
         """The same of some of the points."""
-        return Local(*(part[rows] for part in self))
+        return Evaluation(*(part[rows] for part in self))
 
-    def put(self, rows: Any, other: "Local") -> None:
+    def put(self, rows: Any, other: "Evaluation") -> None:
         """Overwrite some of the points."""
         for part, new in zip(self, other, strict=True):
             part[rows] = new
 
 
 @dataclass(frozen=True, eq=False)
-class RowObjective:
+class NewPointObjective:
     """e(x) = Σₙ pₙ φ(‖x − xₙ‖²) + R(log Σₙ aₙ ψ(‖x − xₙ‖²)) for each of several new points.
 
     Parameters
@@ -46,9 +46,9 @@ class RowObjective:
         The frozen map.
     P : sparse array of shape (n_new, n_train)
         Affinities of the new points.
-    problem : NewPoints
+    problem : NewPointTerms
         φ, ψ and R: what the map's own objective says of a point more.
-    charges : array of shape (n_new, n_train), default=None
+    repulsion_weights : array of shape (n_new, n_train), default=None
         The aₙ of every new point; one by default.
     index : NeighborIndex, default=None
         Neighbor search on the map, where there is one already.
@@ -57,7 +57,7 @@ class RowObjective:
     cached : int, default=12288
         Numbers of one array of theirs: small ones stay in the cache, and the system hands out
         memory for large ones anew each time, which took two thirds of the time.
-    fraction : int, default=2**20
+    thread_pairs : int, default=2**20
         Pairs that are worth a thread.
     rounding : float, default=32 eps
         Error of sums, relative to the sum of the moduli.
@@ -65,23 +65,23 @@ class RowObjective:
 
     Y: Array
     P: sparse.csr_array
-    problem: NewPoints
-    charges: Array | None = None
+    problem: NewPointTerms
+    repulsion_weights: Array | None = None
     index: NeighborIndex | None = None
     columns: int = 1024
     cached: int = 12 * 1024
-    fraction: int = 2**20
+    thread_pairs: int = 2**20
     rounding: float = 32 * float(np.finfo(float).eps)
 
-    def at(self, Z: Array, rows: IntArray) -> Local:
+    def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """The objective of the new points `rows`, which may repeat, at the places `Z`."""
-        parts = row_blocks(len(Z), len(self.Y), self.fraction)
+        parts = row_blocks(len(Z), len(self.Y), self.thread_pairs)
         lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
         blocks = [block for part in lists for block in part]
-        return Local(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
+        return Evaluation(*(np.concatenate(component) for component in zip(*blocks, strict=True)))
 
     @cached_property
-    def weight(self) -> Array:
+    def total_affinity(self) -> Array:
         """Sum of every new point's affinities."""
         return np.asarray(self.P.sum(axis=1)).ravel()
 
@@ -98,31 +98,33 @@ class RowObjective:
     def _index(self) -> NeighborIndex:
         return self.index or choose_index(self.Y)
 
-    def _part(self, Z: Array, rows: IntArray) -> list[Local]:
+    def _part(self, Z: Array, rows: IntArray) -> list[Evaluation]:
         blocks = row_blocks(len(Z), min(len(self.Y), self.columns), self.cached)
         return [self._at(Z[block], rows[block]) for block in blocks]
 
-    def _at(self, Z: Array, rows: IntArray) -> Local:
+    def _at(self, Z: Array, rows: IntArray) -> Evaluation:
         value, force, H, pull = self._attraction(Z, rows)
-        charges = None if self.charges is None else self.charges[rows]
+        repulsion_weights = None if self.repulsion_weights is None else self.repulsion_weights[rows]
         nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
         problem = self.problem
-        log_sum, u, V = problem.pair_sums.at_places(problem.potential, Z, self.Y, nearest, charges)
-        R, slope, bend = problem.repulsion(log_sum, self.weight[rows])
+        log_sum, u, V = problem.pair_sums.at_positions(
+            problem.potential, Z, self.Y, nearest, repulsion_weights
+        )
+        R, dR, ddR = problem.repulsion(log_sum, self.total_affinity[rows])
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
-        H = H + slope[:, None, None] * V + (bend - slope)[:, None, None] * outer
+        H = H + dR[:, None, None] * V + (ddR - dR)[:, None, None] * outer
         noise = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * pull
-        return Local(value + R, force + slope[:, None] * u, H, *noise)
+        return Evaluation(value + R, force + dR[:, None] * u, H, *noise)
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
         """Σ pφ, its derivatives, and the sum of the lengths of all forces."""
         indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
         steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
-        D, kernel = squares(steps), self.problem.kernel
-        P1 = P * kernel.slope(D)
+        D, kernel = squared_lengths(steps), self.problem.kernel
+        P1 = P * kernel.derivative(D)
         force = 2 * np.stack([dot(P1, step) for step in steps], axis=1)
-        H = second_moments(P * (4 * kernel.bend(D)), steps)
+        H = second_moments(P * (4 * kernel.second_derivative(D)), steps)
         H += isotropic(2 * P1.sum(axis=1), len(steps))
         return dot(P, kernel.phi(D)), force, H, 2 * dot(P1, np.sqrt(D))
 
@@ -146,10 +148,10 @@ class TrustRegion:
 DEFAULT_REGION = TrustRegion()
 
 
-class Problems(Protocol):
+class BatchObjective(Protocol):
     """Functions of a few variables each."""
 
-    def at(self, Z: Array, rows: IntArray) -> Local:
+    def at(self, Z: Array, rows: IntArray) -> Evaluation:
         """The functions `rows` and their derivatives at the places `Z`."""
         ...
 
@@ -157,7 +159,7 @@ class Problems(Protocol):
 class Minima(NamedTuple):
     """Where the searches ended."""
 
-    places: Array  # (n, d)
+    positions: Array  # (n, d)
     values: Array  # (n,)
     gradients: Array  # (n, d)
     converged: NDArray[np.bool_]
@@ -165,7 +167,7 @@ class Minima(NamedTuple):
 
 
 def minimize_each(
-    problems: Problems,
+    problems: BatchObjective,
     Z: Array,
     rows: IntArray,
     scale: Array,
@@ -188,7 +190,7 @@ def minimize_each(
         now = here.take(active)
         step = _step(now, radius[active], tolerance * scale[active])
         there = problems.at(Z[active] + step.move, rows[active])
-        noise = now.value_noise + there.value_noise
+        noise = now.value_error + there.value_error
         with np.errstate(invalid="ignore"):  # flat without rounding: 0/0 is no success
             success = (now.value - there.value + noise) / (step.decrease + noise)
         better = success > region.accept
@@ -198,8 +200,8 @@ def minimize_each(
         radius[active] = np.minimum(wider, region.longest * scale[active])
         n_iter[active] += 1
         converged[active] = step.last
-        stuck = radius[active] <= tolerance * scale[active]
-        active = active[~(step.last | stuck) & (n_iter[active] < max_iter)]
+        failed = radius[active] <= tolerance * scale[active]
+        active = active[~(step.last | failed) & (n_iter[active] < max_iter)]
     return Minima(Z, here.value, here.gradient, converged, n_iter)
 
 
@@ -212,16 +214,16 @@ class _Step(NamedTuple):
     last: NDArray[np.bool_]
 
 
-def _step(now: Local, radius: Array, tolerance: Array, flat: float = 1e-300) -> _Step:
+def _step(now: Evaluation, radius: Array, tolerance: Array, flat: float = 1e-300) -> _Step:
     """The minimizer of the quadratic model in the box; a curvature of `flat` stands for none."""
     curvature, axes = np.linalg.eigh(now.hessian)
     curvature = np.maximum(np.abs(curvature), flat)
-    slope = np.einsum("nij,ni->nj", axes, now.gradient)
-    slope[np.abs(slope) <= now.gradient_noise[:, None]] = 0.0
+    derivative = np.einsum("nij,ni->nj", axes, now.gradient)
+    derivative[np.abs(derivative) <= now.gradient_error[:, None]] = 0.0
     with np.errstate(over="ignore"):  # on flat ground the radius is the limit
-        whole = -slope / curvature
+        whole = -derivative / curvature
     along = np.clip(whole, -radius[:, None], radius[:, None])
-    decrease = -(slope * along + 0.5 * curvature * along**2).sum(axis=1)
+    decrease = -(derivative * along + 0.5 * curvature * along**2).sum(axis=1)
     last = np.abs(whole).max(axis=1) <= tolerance
     move = np.einsum("nij,nj->ni", axes, along)
     return _Step(move, np.abs(along).max(axis=1), decrease, last)

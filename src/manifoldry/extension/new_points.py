@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.extension.base import EquivalentKernel, Extension, warn_of_unsettled
-from manifoldry.extension.placement import RowObjective, minimize_each
+from manifoldry.extension.base import EquivalentKernel, Extension, warn_if_not_converged
+from manifoldry.extension.new_point_objective import NewPointObjective, minimize_each
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.objectives.pairwise import NewPoints
+from manifoldry.objectives.pairwise import NewPointTerms
 from manifoldry.objectives.repulsion import Repulsion
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, row_blocks
 
 
-class Placement(NamedTuple):
+class NewPointSolution(NamedTuple):
     """Places of new points, with evidence."""
 
     positions: Array  # (n_new, d)
@@ -31,7 +31,7 @@ class Placement(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FrozenMap:
+class NewPointOptimizer:
     """Minimize the objective of each new point by itself, the training map held fixed.
 
     The search starts from the affinity-weighted mean of the neighbors' places and from the
@@ -42,7 +42,7 @@ class FrozenMap:
     ----------
     Y : array of shape (n_train, d)
         The map.
-    problem : NewPoints
+    problem : NewPointTerms
         What a point more minimizes there, as the objective of the map says it.
     n_starts : int, default=1
         Nearest neighbors whose places are tried.
@@ -63,35 +63,35 @@ class FrozenMap:
     >>> from manifoldry.objectives import symmetric_sne
     >>> Y = np.array([[0.0], [1.0], [2.0], [3.0]])
     >>> objective = symmetric_sne((1 - np.eye(4)) / 12)
-    >>> frozen = FrozenMap(Y, objective.for_new_points(Y))
-    >>> frozen.place(np.array([[0.5, 0.5, 0.0, 0.0]])).positions.round(2)
+    >>> optimizer = NewPointOptimizer(Y, objective.for_new_points(Y))
+    >>> optimizer.minimize(np.array([[0.5, 0.5, 0.0, 0.0]])).positions.round(2)
     array([[0.33]])
     """
 
     Y: Array
-    problem: NewPoints
+    problem: NewPointTerms
     n_starts: int = 1
     outside: bool = False
     gap: float = 1.0
     axes: int = 2
 
-    def place(self, P: Matrix, charges: Array | None = None) -> Placement:
+    def minimize(self, P: Matrix, repulsion_weights: Array | None = None) -> NewPointSolution:
         """Places of new points with affinities `P`, (n_new, n_train), which sum to about one.
 
-        `charges`, (n_new, n_train), are the weights of repulsion; one by default.
+        `repulsion_weights`, (n_new, n_train), are the weights of repulsion; one by default.
         """
         P = canonical(sparse.csr_array(P, dtype=np.float64))
-        self._check(P, charges)
+        self._check(P, repulsion_weights)
         Y = self._positions
-        objective = RowObjective(Y, P, self.problem, charges, self._index)
+        objective = NewPointObjective(Y, P, self.problem, repulsion_weights, self._index)
         starts, scale = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
         ends = minimize_each(objective, starts.reshape(-1, d), rows, scale[rows])
-        best = first_best(ends.values.reshape(n_starts, n))
+        best = first_minimum(ends.values.reshape(n_starts, n))
         chosen = best * n + np.arange(n)
-        return Placement(
-            ends.places[chosen],
+        return NewPointSolution(
+            ends.positions[chosen],
             ends.values[chosen],
             ends.gradients[chosen],
             ends.converged[chosen],
@@ -107,13 +107,13 @@ class FrozenMap:
     def _index(self) -> NeighborIndex:
         return choose_index(self._positions)
 
-    def _check(self, P: sparse.csr_array, charges: Array | None) -> None:
+    def _check(self, P: sparse.csr_array, repulsion_weights: Array | None) -> None:
         if P.shape[1] != len(self.Y):
             raise ValueError(
                 f"affinities have {P.shape[1]} columns where the map has {len(self.Y)} points; "
                 "pass one column for each"
             )
-        for what, A in (("affinities", P.data), ("weights of repulsion", charges)):
+        for what, A in (("affinities", P.data), ("weights of repulsion", repulsion_weights)):
             if A is not None and not (np.isfinite(A).all() and (A >= 0).all()):
                 raise ValueError(
                     f"{what} of new points must be finite and not negative; their smallest and "
@@ -126,7 +126,7 @@ class FrozenMap:
                 "placed; raise perplexity or n_neighbors, or leave them out"
             )
 
-    def _starts(self, objective: RowObjective) -> tuple[Array, Array]:
+    def _starts(self, objective: NewPointObjective) -> tuple[Array, Array]:
         """The neighbors' weighted mean, the places of the nearest, and others if asked for.
 
         Of shape (number of starts, n_new, d). And how far the neighbors are spread; kernels have a
@@ -134,7 +134,7 @@ class FrozenMap:
         of distances matter.
         """
         indices, P = objective.neighbors
-        P = P / objective.weight[:, None]
+        P = P / objective.total_affinity[:, None]
         Y = objective.Y[indices]  # (n_new, k, d)
         mean = np.einsum("nk,nkd->nd", P, Y)
         spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
@@ -156,40 +156,42 @@ class FrozenMap:
 
 
 @dataclass(frozen=True, eq=False)
-class FrozenExtension(Extension):
+class OptimizedExtension(Extension):
     """Coordinates of new points on a frozen map, a block of them at a time.
 
     Parameters
     ----------
-    map : FrozenMap
+    optimizer : NewPointOptimizer
         Where they are placed.
     affinity : EquivalentKernel
         Its ``rows(X)`` are the affinities of new points.
-    charges : Repulsion, default=None
+    repulsion : Repulsion, default=None
         Its ``rows(X)`` are the weights of repulsion, dense; one by default.
-    neighbors : int, default=4096
+    numbers_per_row : int, default=4096
         Numbers that a new point may well keep in memory for its neighbors.
     """
 
-    map: FrozenMap
+    optimizer: NewPointOptimizer
     affinity: EquivalentKernel
-    charges: Repulsion | None = None
-    neighbors: int = 4096
+    repulsion: Repulsion | None = None
+    numbers_per_row: int = 4096
 
     def transform(self, X: Matrix) -> Array:
-        numbers = self.neighbors if self.charges is None else len(self.map.Y)
+        numbers = self.numbers_per_row if self.repulsion is None else len(self.optimizer.Y)
         blocks = row_blocks(X.shape[0], numbers)
-        placed = [self._place(X[block]) for block in blocks]
-        warn_of_unsettled(np.concatenate([np.empty(0, bool), *(part.converged for part in placed)]))
-        none = np.empty((0, self.map.Y.shape[1]))
+        placed = [self._minimize(X[block]) for block in blocks]
+        warn_if_not_converged(
+            np.concatenate([np.empty(0, bool), *(part.converged for part in placed)])
+        )
+        none = np.empty((0, self.optimizer.Y.shape[1]))
         return np.concatenate([none, *(part.positions for part in placed)])
 
-    def _place(self, X: Matrix) -> Placement:
-        charges = None if self.charges is None else self.charges.rows(X)
-        return self.map.place(self.affinity.rows(X), charges)
+    def _minimize(self, X: Matrix) -> NewPointSolution:
+        repulsion_weights = None if self.repulsion is None else self.repulsion.rows(X)
+        return self.optimizer.minimize(self.affinity.rows(X), repulsion_weights)
 
 
-def first_best(values: Array, tie: float = 1e-9) -> IntArray:
+def first_minimum(values: Array, tie: float = 1e-9) -> IntArray:
     """Row of the smallest value in every column; a later one only if it is smaller for certain.
 
     That is by more than the fraction `tie`: else rounding could choose among equals.
