@@ -261,7 +261,7 @@ def test_single_precision_is_close_to_double(case, plane):
 def test_maps_of_other_points_are_refused(objective, plane):
     assert objective.n == N
     for method in ("value", "value_and_gradient", "diagonal_curvature"):
-        with pytest.raises(ValueError, match=rf"\(15, 2\); pass one of {N} rows"):
+        with pytest.raises(ValueError, match=rf"\(15, 2\); pass an array with {N} rows"):
             getattr(objective, method)(np.vstack([plane, plane[:1]]))
 
 

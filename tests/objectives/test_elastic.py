@@ -166,7 +166,7 @@ def test_repulsion_of_new_points():
     np.testing.assert_allclose(found.rows(X), found.weights, rtol=1e-6, atol=1e-10)
     np.testing.assert_allclose(UniformRepulsion(N).rows(new), np.full((3, N), 1 / (N * (N - 1))))
     for given in (SQUARES, GRAPH):
-        with pytest.raises(ValueError, match="not known"):
+        with pytest.raises(ValueError, match="is unknown"):
             as_repulsion(given, N).rows(new)
 
 

@@ -1,8 +1,8 @@
-"""What iterative methods minimize: functions of the map, with their derivatives.
+"""Objectives of iterative methods: functions of the embedding, with their derivatives.
 
-An objective of attraction and repulsion is data, not a class of its own: a :class:`Pairwise` of
-weights, a kernel and a normalizer. :func:`tsne` and the other losses of the literature are
-factories of a few words.
+An objective with attraction and repulsion is a :class:`Pairwise`, composed of weights, a kernel
+and a normalizer. :func:`tsne`, :func:`sne`, :func:`symmetric_sne` and :func:`elastic` build the
+objectives of these methods.
 """
 
 from manifoldry.objectives.base import Objective

@@ -1,4 +1,4 @@
-"""What every objective offers to an optimizer."""
+"""Base class of the objectives that optimizers minimize."""
 
 from abc import ABC, abstractmethod
 
@@ -11,9 +11,9 @@ from manifoldry.util.typing import Array
 class Objective(ABC):
     """A function E(Y) of the coordinates of n points, (n, d).
 
-    Maps that are moved or turned have the same value, so every column of the gradient sums to
-    zero; where that is not so, `translation_invariant` is False. Gradients have the type of `Y`; values are
-    sums in double precision.
+    E is invariant to rotations of Y and, if `translation_invariant` is True, to translations;
+    every column of the gradient then sums to zero. Gradients have the dtype of `Y`; values are
+    computed in double precision.
     """
 
     translation_invariant: bool = True
@@ -34,10 +34,10 @@ class Objective(ABC):
     @property
     @abstractmethod
     def attraction(self) -> sparse.csr_array:
-        """Symmetric weights W ≥ 0 whose Laplacian, times four, is the curvature of attraction.
+        """Symmetric weights W ≥ 0; four times their Laplacian is the Hessian of the attraction.
 
-        Exact where attraction is Σ Wᵢⱼ‖yᵢ − yⱼ‖², else its value at the collapsed map; an
-        objective without such a term gives the neighbor graph that it is meant to respect.
+        Exact if the attraction is Σ Wᵢⱼ‖yᵢ − yⱼ‖²; otherwise the Hessian at Y = 0. An objective
+        without attraction returns the neighbor graph of the data.
         """
 
     @abstractmethod
@@ -45,19 +45,18 @@ class Objective(ABC):
         """Positive part of the Hessian's diagonal, (n, d)."""
 
     def retract(self, Y: Array, G: Array) -> tuple[Array, Array]:
-        """The map of the same value from which a search goes on, with the gradient there.
+        """Retract `Y` to the constraint set, and transform the gradient `G` accordingly.
 
-        That is `Y` itself, unless the objective sees maps only up to some change, along which
-        they could drift away.
+        The value of the objective does not change. Unconstrained objectives return `Y` and `G`.
         """
         return Y, G
 
     def hessian_product(
         self, Y: Array, V: Array, step: float = float(np.finfo(float).eps ** (1 / 3))
     ) -> Array:
-        """The Hessian at `Y` times `V`, (n, d), by central differences of the gradient.
+        """Hessian at `Y` times `V`, (n, d), by central differences of the gradient.
 
-        The `step`, relative to the map, balances truncation against rounding.
+        The `step` is relative to the largest entry of `Y`.
         """
         Y, V = np.asarray(Y, float), np.asarray(V, float)
         length = float(np.abs(V).max())
@@ -69,8 +68,8 @@ class Objective(ABC):
 
 
 def check_embedding(Y: Array, n: int) -> Array:
-    """`Y` as an array, refused if it is no map of n points."""
+    """Return `Y` as an array of n rows, or raise a ValueError."""
     Y = np.asarray(Y)
     if Y.ndim != 2 or len(Y) != n:
-        raise ValueError(f"the map has shape {Y.shape}; pass one of {n} rows")
+        raise ValueError(f"the embedding has shape {Y.shape}; pass an array with {n} rows")
     return Y

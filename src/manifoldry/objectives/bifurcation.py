@@ -1,4 +1,4 @@
-"""The weight of repulsion at which a collapsed map opens, and the directions in which it does."""
+"""The weight of the repulsion at which Y = 0 ceases to be a minimizer."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Numerics:
     Parameters
     ----------
     dense_up_to : int, default=500
-        Points up to which matrices are dense and all their eigenvalues are looked at.
+        Number of points up to which matrices are dense and all eigenvalues are computed.
     max_density : float, default=0.1
-        Fraction of nonzero entries beyond which attraction is a dense matrix at any order.
+        Fraction of nonzero entries above which the attraction is stored as a dense matrix.
     null_eigenvalue : float, default=1e-9
-        Stand-in for the zero eigenvalues of attraction where its graph falls into components,
-        relative to the mean degree.
+        Value that replaces zero eigenvalues of the attraction if its graph has several connected
+        components, relative to the mean degree.
     shift : float, default=1e-12
-        Shift of a factor, which is projected out, relative to the mean degree.
+        Diagonal shift of the factorized matrix, relative to the mean degree.
     zero_tolerance : float, default=1e-12
-        Fraction of the largest below which figures of repulsion are zero but for rounding.
+        Values of the repulsion below this fraction of the largest are treated as zero.
     tolerance : float, default=1e-10
-        Of the eigenvalues that directions belong to.
+        Tolerance of the iterative eigensolver.
     bytes_per_entry : int, default=26
-        Memory of a sparse factor, per entry.
+        Memory per nonzero entry of a sparse factor.
     """
 
     dense_up_to: int = 500
@@ -55,23 +55,23 @@ class Numerics:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bifurcation:
-    """Where the map Y = 0 ceases to be a minimizer as the weight λ of repulsion grows.
+    """The weight λ of the repulsion above which Y = 0 is not a minimizer.
 
-    Up to `weight` everything collapses to a point. Just above it the map is a line, along the
-    first of the `directions`: that is where a homotopy starts.
+    Up to this weight all points collapse to one. Just above it the embedding is one-dimensional,
+    along the first of the `directions`; a homotopy starts there.
 
     Attributes
     ----------
     weight : float
-        The critical λ: the smallest eigenvalue of (L⁺, L⁻), the Laplacians of attraction and of
-        repulsion at the collapsed map, on vectors that sum to zero. It is exactly zero if the
-        graph of attraction falls into components that repel each other.
+        The critical λ: the smallest eigenvalue of (L⁺, L⁻), the Laplacians of the attraction and
+        of the repulsion at Y = 0, on vectors that sum to zero. It is exactly zero if the graph of
+        the attraction has connected components that repel each other.
     directions : array of shape (n, n_components)
-        Eigenvectors of the smallest eigenvalues, of unit length and mean zero. Where the graph
-        falls into components, the first ones are constant on each.
+        Eigenvectors of the smallest eigenvalues, of unit length and mean zero. If the graph has
+        several connected components, the first ones are constant on each component.
     lower, upper : float
-        Published bounds between which `weight` lies; for more than 500 points those of them that
-        need the first and last eigenvalues only.
+        Published bounds of `weight`; for more than 500 points, only those bounds that need the
+        smallest and largest eigenvalues.
 
     References
     ----------
@@ -80,7 +80,7 @@ class Bifurcation:
 
     Examples
     --------
-    Two points open when λ exceeds one.
+    For two points the critical weight is one.
 
     >>> import numpy as np
     >>> from manifoldry.objectives import Bifurcation, elastic
@@ -105,9 +105,9 @@ class Bifurcation:
         random_state: RandomState = None,
         numerics: Numerics = Numerics(),  # noqa: B008 (frozen)
     ) -> Bifurcation:
-        """Find the critical weight of an objective and its first directions.
+        """Compute the critical weight of an objective and the first directions.
 
-        `random_state` seeds iterative eigensolvers; None is a fixed seed.
+        `random_state` seeds iterative eigensolvers; None stands for a fixed seed.
         """
         check_count("n_components", n_components)
         check_at_most("n_components", n_components, objective.n - 1, "one less than n_samples")
@@ -130,7 +130,7 @@ def _repel(labels: IntArray, repulsion: Repulsion) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Pencil:
-    """The Laplacians of attraction and repulsion at the collapsed map, (L⁺, L⁻)."""
+    """The pencil (L⁺, L⁻): Laplacians of the attraction and the repulsion at Y = 0."""
 
     L: Matrix
     repulsion: Repulsion
@@ -143,7 +143,7 @@ class _Pencil:
         return self.repulsion.n
 
     def first(self, k: int) -> tuple[float, Array, tuple[float, float]]:
-        """The smallest eigenvalue, k eigenvectors, and bounds of the former."""
+        """Smallest eigenvalue, k eigenvectors, and bounds of the eigenvalue."""
         if isinstance(self.repulsion, UniformRepulsion):
             values, V = self._extreme(self.L, "smallest", k)
             weight = max(float(values[0]), 0.0) / (self.repulsion.pair_weight * self.n)
@@ -152,7 +152,7 @@ class _Pencil:
         return self._quotient(V[:, 0]), V, self._bounds()
 
     def _extreme(self, L: Matrix, end: End, k: int) -> tuple[Array, Array]:
-        """Eigenpairs of a Laplacian other than the constant."""
+        """Eigenpairs of a Laplacian, without the constant eigenvector."""
         problem = SpectralProblem(L, end=end, deflate=np.ones(self.n), bounds=(0.0, np.inf))
         spectrum = Auto(dense_up_to=self.numerics.dense_up_to).solve(problem, k, self.rng)
         return spectrum.values, spectrum.vectors
@@ -160,8 +160,8 @@ class _Pencil:
     def _directions(self, k: int) -> Array:
         """Eigenvectors of the largest eigenvalues of L⁻v = μ·B·v, B = L⁺ + ε·I + τ·11ᵀ/n.
 
-        The constant, on which L⁻ is zero, does not come up, whatever the τ > 0 that makes B regular
-        on it.
+        The constant vector has eigenvalue zero for any τ > 0, so it is not among them; τ makes B
+        nonsingular.
         """
         tau = float(self.L.diagonal().mean())
         epsilon = self.numerics.null_eigenvalue * tau if self.in_components else 0.0
@@ -201,11 +201,11 @@ class _Pencil:
         return np.asarray(V[:, np.argsort(-values)])
 
     def _quotient(self, v: Array) -> float:
-        """vᵀL⁺v / vᵀL⁻v, in which errors of v count only by their square."""
+        """Rayleigh quotient vᵀL⁺v / vᵀL⁻v; its error is quadratic in the error of v."""
         return float(v @ (self.L @ v)) / float(v @ self.repulsion.laplacian_product(v))
 
     def _bounds(self) -> tuple[float, float]:
-        """Bounds of the critical weight by eigenvalues, by weights of pairs and by degrees."""
+        """Bounds of the critical weight from eigenvalues, weights of pairs and degrees."""
         few = self.n <= self.numerics.dense_up_to
         plus, minus, last, least = self._all_eigenvalues() if few else self._end_eigenvalues()
         lower = max(float(plus[0]) / last, least, 0.0)
@@ -213,19 +213,19 @@ class _Pencil:
         return lower, min(self._least(plus, minus), degrees)
 
     def _all_eigenvalues(self) -> tuple[Array, Array, float, float]:
-        """Eigenvalues of both Laplacians, the last one, and the least ratio of weights."""
+        """Eigenvalues of both Laplacians, largest one of L⁻, and smallest ratio of weights."""
         A, R = self.L.toarray(), self.repulsion.laplacian()
         minus = eigvalsh(R)[1:]
         off = ~np.eye(len(A), dtype=bool)
         return eigvalsh(A)[1:], minus, float(minus[-1]), self._least(-A[off], -R[off])
 
     def _end_eigenvalues(self) -> tuple[Array, Array, float, float]:
-        """The first eigenvalues and the last; some pair of a sparse graph has no weight."""
+        """The same with extreme eigenvalues only; the smallest ratio of weights is then zero."""
         R = self.repulsion.operator()
         plus, minus = (self._extreme(M, "smallest", 1)[0] for M in (self.L, R))
         return plus, minus, float(self._extreme(R, "largest", 1)[0][0]), 0.0
 
     def _least(self, over: Array, under: Array) -> float:
-        """The least ratio, where the denominator is not zero up to rounding."""
+        """Smallest ratio `over`/`under`, where the denominator is not zero up to rounding."""
         nonzero = under > self.numerics.zero_tolerance * under.max()
         return float((over[nonzero] / under[nonzero]).min(initial=np.inf))

@@ -1,11 +1,11 @@
-"""Compiled sums over pairs of points and over edges; imported only where there are many.
+"""Compiled sums over pairs of points and over edges; imported only if there are many.
 
-The sums over one point run over the others tile by tile: within a tile in the points' own type,
-from tile to tile in double precision. Each row of the result is written by one thread and depends
-on nothing else that is written, so results do not depend on the number of threads.
+The sums of one point run over tiles of the other points: within a tile in the dtype of the points,
+across tiles in double precision. Each row of the result is computed by one thread, so results do
+not depend on the number of threads.
 
-What is None, and what the constants of `pair_sums` rule out, is left out at compilation: one body
-serves all kernels, dimensions and moments.
+Branches on None and on the constants of `pair_sums` are resolved at compilation, so that one
+function body serves all kernels, dimensions and moments.
 """
 
 from functools import cache
@@ -15,19 +15,19 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-_TILE = 1024  # points whose terms are added in their own type; they fit the nearest cache
-_LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # what the double is short of ln 2
-# Sums may be reordered, so that they are vectorized; the steps of a formula may not.
+_TILE = 1024  # points per tile; they fit into the L1 cache
+_LN2, _LN2_REST = log(2), 2.3190468138462996e-17  # ln 2 and its rounding error
+# Sums may be reordered for vectorization; the operations of a formula may not.
 _options = {"nogil": True, "cache": True, "error_model": "numpy"}
 formula = njit(**_options, fastmath={"contract", "nsz"})
-# A long formula is not inlined of itself, and then not vectorized; forcing slows down short ones.
+# Long formulas are not inlined, and then not vectorized, unless forced; short ones get slower.
 forced = njit(**_options, fastmath={"contract", "nsz"}, forceinline=True)
 summing = njit(**_options, fastmath={"contract", "nsz", "reassoc"})
 
 
 @formula
 def polynomial(coefficients, x):
-    """Horner's rule, the highest power first."""
+    """Evaluate a polynomial by Horner's rule; the highest power comes first."""
     total = coefficients[0]
     for c in coefficients[1:]:
         total = total * x + c
@@ -35,16 +35,16 @@ def polynomial(coefficients, x):
 
 
 def _exp_minus(real, integer, bits, bias, degree):
-    """e⁻ᵗ for t ≥ 0, exactly zero where it would not be a normal number.
+    """Build e⁻ᵗ for t ≥ 0; the result is exactly zero where it would be subnormal.
 
-    Written out, since only plain arithmetic is vectorized: e⁻ᵗ = 2ᵏ·eᵍ with whole k, |g| ≤ ½ ln 2,
-    and Taylor's series of eᵍ = 1 + g + g²·q(g).
+    Only plain arithmetic is vectorized: e⁻ᵗ = 2ᵏ·eᵍ with integer k and |g| ≤ ½ ln 2, and the
+    Taylor series eᵍ = 1 + g + g²·q(g).
     """
     q = tuple(real(1 / factorial(k)) for k in range(degree, 1, -1))
     end, per, one, zero = real((bias - 1) * _LN2), real(1 / _LN2), real(1), real(0)
-    whole = real(1.5 * 2.0**bits)  # added, it leaves the nearest whole number in the lowest bits
+    whole = real(1.5 * 2.0**bits)  # adding it leaves the nearest integer in the lowest bits
     digits = 2.0 ** (bits // 2)
-    coarse = real(round(_LN2 * digits) / digits)  # so few digits that its multiples are exact
+    coarse = real(round(_LN2 * digits) / digits)  # few digits, so that its multiples are exact
     fine = real(_LN2 - round(_LN2 * digits) / digits + _LN2_REST)
     shift = integer(bits)
 
@@ -66,7 +66,7 @@ exp_minus64 = _exp_minus(np.float64, np.int64, 52, 1023, degree=13)
 
 
 def exp_minus(t):
-    """e⁻ᵗ in the type of t; for compiled code only."""
+    """e⁻ᵗ in the dtype of t; for compiled code only."""
 
 
 @overload(exp_minus)
@@ -90,7 +90,7 @@ def log_of(u):
 
 @formula
 def kernel(D, rate):
-    """κ of the squared distance D, and u⁻¹: the Gaussian if `rate` is None, else 1/(1 + rate·D)."""
+    """κ and 1/u at the squared distance D; Gaussian if `rate` is None, else κ = 1/(1 + rate·D)."""
     one = type(D)(1)
     if rate is None:
         return exp_minus(D), one
@@ -100,7 +100,7 @@ def kernel(D, rate):
 
 @forced
 def student(D, rate, power):
-    """κ = (1 + rate·D)^−power, and u⁻¹."""
+    """κ = (1 + rate·D)^−power, and 1/u with u = 1 + rate·D."""
     one = type(D)(1)
     u = one + rate * D
     return type(D)(exp_minus64(power * log_of(np.float64(u)))), one / u
@@ -108,17 +108,17 @@ def student(D, rate, power):
 
 @formula
 def moment(weight, step, order):
-    """weight·stepᵒʳᵈᵉʳ, multiplied in this order: the square alone might be infinite."""
+    """weight·stepᵒʳᵈᵉʳ, multiplied in this order because the square alone might overflow."""
     return weight * step if order == 1 else weight * step * step
 
 
 @cache
 def pair_sums(d, order):
-    """The loop for d = 1, 2 or 3 coordinates and first or second moments.
+    """Return the compiled loop for d = 1, 2 or 3 coordinates and moments of order 1 or 2.
 
-    It takes coordinates by columns, ``T`` (d, n); `weights` of shape (1, n), (n, n) or None; what
-    `kernel` or `student` takes; and the arrays to fill, in rows lo to hi. Points leave themselves
-    out.
+    Its arguments are the coordinates ``T`` (d, n); `weights` of shape (1, n), (n, n) or None; the
+    constants of `kernel` or `student`; and the arrays to fill in rows lo to hi. A point is left
+    out of its own sum.
     """
 
     @summing
@@ -173,11 +173,11 @@ def pair_sums(d, order):
 
 @cache
 def student_rows(d):
-    """The loop over edges for d = 1, 2 or 3 coordinates, whose number it has to know to be fast."""
+    """Return the compiled loop over edges for d = 1, 2 or 3 coordinates."""
 
     @njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
     def rows(Y, indptr, indices, weights, rate, base, force, degree, lo, hi):
-        """Of rows lo to hi: Σ w (yᵢ − yⱼ)/h and Σ w/h with h = 1 + rate·d², and h of all edges."""
+        """Fill Σ w (yᵢ − yⱼ)/h and Σ w/h of rows lo to hi, and h = 1 + rate·d² of their edges."""
         first = indptr[lo]
         for i in range(lo, hi):
             x, y, z = Y[i, 0], Y[i, d // 2], Y[i, d - 1]

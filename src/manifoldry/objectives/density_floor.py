@@ -1,4 +1,4 @@
-"""A floor for the density of a map, by a smooth penalty on any objective."""
+"""A smooth penalty on embedded points of low density, for any objective."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -22,20 +22,19 @@ from manifoldry.util.typing import Array
 class DensityFloor(Objective):
     """An objective plus weight/n · Σⱼ max(0, log(floor/ρⱼ))², ρⱼ = Σ_{i≠j} κ(‖yᵢ − yⱼ‖²).
 
-    ρⱼ is the number of other points within reach of point j, the latent density estimate up to a
-    factor. The logarithm makes the penalty grow with the distance of a lonely point, so that it is
-    called back from wherever it is. Use it with unsupervised kernel regression, whose gradient
-    vanishes at points that are out of the others' reach, or to keep a map together that does not
-    leave points out.
+    ρⱼ is a kernel density estimate at point j, up to a factor. The logarithm makes the penalty grow
+    with the distance of an isolated point, so that its gradient does not vanish. Use it with
+    unsupervised kernel regression, whose gradient vanishes at isolated points, or to keep an
+    embedding together if points are not left out of their own fit.
 
     Parameters
     ----------
     objective : Objective
-        What else is to be small.
+        The objective to which the penalty is added.
     floor : float, default=1.0
-        The density ρ from which on there is no penalty.
+        Density ρ above which there is no penalty.
     weight : float, default=1.0
-        Weight of the penalty, in units of the objective.
+        Weight of the penalty, in the units of the objective.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
         κ, a function of the squared distance.
     """
@@ -72,14 +71,14 @@ class DensityFloor(Objective):
         return value + fraction * sum(penalties), gradient + G.astype(gradient.dtype)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """The objective's, and Gauss and Newton's of the penalty."""
+        """Diagonal curvature of the objective plus the Gauss-Newton one of the penalty."""
         own = self.objective.diagonal_curvature(Y)
         Y = centered_map(Y, self.n)
         H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
         return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
 
     def _deficit(self, block: slice, D: Array) -> Array:
-        """How far the logarithms of the densities of a block are below the floor."""
+        """max(0, log(floor/ρ)) of the points of a block."""
         log_kernel_sum = as_kernel(self.kernel).weights(D).log_kernel_sum
         return np.maximum(np.log(self.floor) - log_kernel_sum, 0.0)
 
@@ -91,7 +90,7 @@ class DensityFloor(Objective):
         )
 
     def _curvature(self, Y: Array, block: slice, D: Array) -> Array:
-        """Σⱼ of squared derivatives of log ρⱼ, over the points j whose density is too low."""
+        """Sum of squared derivatives of log ρⱼ over the points j of density below the floor."""
         weights, H = as_kernel(self.kernel).weights(D), np.empty_like(Y)
         S = 2 * weights.negative_derivative * (weights.log_kernel_sum < np.log(self.floor))[:, None]
         for axis in range(Y.shape[1]):

@@ -1,4 +1,4 @@
-"""Exact sums over pairs: numpy for small maps and any kernel, compiled loops for large ones."""
+"""Exact sums over pairs: by numpy for any kernel, by compiled loops for many points."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
 
-MAX_COMPILED_DIMENSION = 3  # coordinates up to which `kernels` has compiled loops
+MAX_COMPILED_DIMENSION = 3  # largest number of coordinates with compiled loops
 
 
 @dataclass(frozen=True, eq=False)
 class QuadraticAttraction:
-    """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, L being the Laplacian of W: one product of matrices."""
+    """Attraction Σ Wᵢⱼdᵢⱼ² = 2·tr YᵀLY, where L is the Laplacian of W."""
 
     L: sparse.csr_array
 
     def __call__(self, Y: Array) -> Attraction:
         Y = Y.astype(np.float64, copy=False)
-        # Column by column, which takes scipy half the time as long as the matrix fits the cache.
+        # Products with single columns take scipy half the time if the matrix fits into the cache.
         force = np.stack([self.L @ y for y in Y.T], axis=1)
         return Attraction(2 * float(np.einsum("ij,ij->", Y, force)), force, self._degree)
 
@@ -37,7 +37,7 @@ class QuadraticAttraction:
 
 
 def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -> Attraction:
-    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) by any kernel."""
+    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for any kernel."""
     Y = np.asarray(Y, dtype=np.float64)
     D = edge_squares(Y, W, block)
     T = _with_values(W, kernel.times_derivative(W.data, D))
@@ -48,7 +48,7 @@ def edge_attraction(kernel: Kernel, W: sparse.csr_array, block: int, Y: Array) -
 def student_attraction(
     kernel: StudentKernel, W: sparse.csr_array, block: int, Y: Array
 ) -> Attraction:
-    """The same by compiled loops, which there are for Student's kernel."""
+    """Attraction Σ Wᵢⱼ·φ(dᵢⱼ²) for Student's kernel, by compiled loops."""
     if Y.shape[1] > MAX_COMPILED_DIMENSION:
         return edge_attraction(kernel, W, block, Y)
     from manifoldry.objectives.compiled import student_rows
@@ -60,7 +60,7 @@ def student_attraction(
         edges = slice(W.indptr[rows[0]], W.indptr[rows[1]])
         base = np.empty(edges.stop - edges.start)
         loop(Y, W.indptr, W.indices, W.data, 1 / kernel.dof, base, force, degree, *rows)
-        # numpy's logarithm is vectorized, a compiled loop's is not.
+        # numpy's logarithm is vectorized; in a compiled loop it is not.
         return _weighted(W.data[edges], np.log(base, out=base))
 
     cost = sum(map_threads(run, _row_ranges(W, block)))
@@ -69,7 +69,7 @@ def student_attraction(
 
 
 def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums:
-    """Masses and forces with weights `W`, over its edges."""
+    """Kernel sums and forces over the edges of `W`."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D)
     kernel_sums, F = _with_values(W, K).sum(axis=1), _with_values(W, kernel.times_derivative(K, D))
@@ -77,7 +77,7 @@ def edge_sums(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Sums
 
 
 def edge_moments(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> Array:
-    """Second moments with weights `W`, over its edges."""
+    """Second moments over the edges of `W`."""
     D = edge_squares(Y, W, block)
     K = W.data * kernel(D) * kernel.curvature(D)
     columns = [_with_values(W, K * edge_squares(y[:, None], W, block)).sum(axis=1) for y in Y.T]
@@ -85,9 +85,12 @@ def edge_moments(kernel: Kernel, Y: Array, W: sparse.csr_array, block: int) -> A
 
 
 def edge_squares(Y: Array, W: sparse.csr_array, block: int) -> Array:
-    """Squared distances on the map of all stored entries of `W`, by direct subtraction."""
+    """Squared distances of the pairs stored in `W`, by direct subtraction."""
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-    squares, columns = np.zeros(W.nnz), np.array(Y.T, order="C")  # picking rows is ten times slower
+    squares, columns = (
+        np.zeros(W.nnz),
+        np.array(Y.T, order="C"),
+    )  # indexing rows is ten times slower
     for some in row_blocks(W.nnz, 1, budget=block):
         for y in columns:
             step = np.subtract(y[rows[some]], y[W.indices[some]], dtype=np.float64)
@@ -96,7 +99,7 @@ def edge_squares(Y: Array, W: sparse.csr_array, block: int) -> Array:
 
 
 def _row_ranges(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
-    """Blocks of rows with about as many edges, the same for any number of threads."""
+    """Blocks of rows with similar numbers of edges, independent of the number of threads."""
     fractions = np.arange(0, W.nnz + block, block)
     return list(
         pairwise(np.unique(np.searchsorted(W.indptr, fractions).clip(0, W.shape[0])).tolist())
@@ -104,7 +107,7 @@ def _row_ranges(W: sparse.csr_array, block: int) -> list[tuple[int, int]]:
 
 
 def _weighted(weights: Array, values: Array) -> float:
-    """Σ w·v, not by BLAS, whose threads would wait for each other inside ours."""
+    """Σ w·v without BLAS, whose threads would compete with ours."""
     return float(np.einsum("e,e->", weights, values))
 
 
@@ -113,35 +116,33 @@ def _with_values(W: sparse.csr_array, values: Array) -> sparse.csr_array:
 
 
 def default_pair_sums() -> PairSums:
-    """What objectives sum pairs with unless told otherwise: the one place where that is chosen."""
+    """Return the implementation of pair sums that objectives use by default."""
     return Exact()
 
 
 @dataclass(frozen=True)
 class Exact(PairSums):
-    """Every pair counts: O(n²) for all pairs, O(edges) for sparse weights.
+    """Exact sums over pairs: O(n²) for all pairs, O(edges) for sparse weights.
 
     Results do not depend on the number of threads. The Gaussian and Student's kernel have compiled
-    loops for maps of up to three coordinates.
+    loops for embeddings of up to three dimensions.
 
     Parameters
     ----------
     compile_pairs : float, default=5e5
-        Pairs from which compiled loops are used: 500 calls are worth a first compilation, some
-        1.5 s.
+        Number of pairs from which compiled loops are used. The first compilation takes about
+        1.5 s, which 500 calls make up for.
     compile_edges : float, default=1e5
-        Edges of attraction from which compiled loops are used.
+        Number of edges from which compiled loops are used for the attraction.
     block, numpy_block, edge_block : int, default=2**20, 2**16, 2**16
-        Pairs that a thread takes at a time in compiled loops and in numpy, and edges: as many as
-        the processor's cache holds.
+        Block sizes that fit into the cache: pairs in compiled loops, pairs in numpy, and edges.
     columns : int, default=1024
-        Points of the map that sums at other places work on at a time: fixed, so that they round
-        alike.
+        Block size of the sums at other positions; fixed, so that rounding does not vary.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldry.objectives import Exact, Gaussian
+    >>> from manifoldry.objectives import Exact, GaussianKernel
     >>> Exact().sums(GaussianKernel(), np.array([[0.0], [1.0], [1.0]])).kernel_sums.round(3)
     array([0.736, 1.368, 1.368])
     """
@@ -178,7 +179,7 @@ class Exact(PairSums):
     def _all_pairs(
         self, kernel: Kernel, Y: Array, weights: Array | None, order: int
     ) -> tuple[Array, Array]:
-        """Mass of every point, and moments of the given order."""
+        """Kernel sum of every point, and moments of the given order."""
         T = _columns(Y)
         A = None if weights is None else _rows(weights, T)
         kernel_sums, moments = np.empty(T.shape[1]), np.empty(T.shape[::-1], T.dtype)
@@ -196,14 +197,14 @@ Fill = Callable[[slice, Array | None, Array, Array], None]
 
 
 class KernelConstants(NamedTuple):
-    """What the compiled loops take: κ = (1 + rate·D)^−power; the Gaussian if both are None."""
+    """Constants of the compiled loops: κ = (1 + rate·D)^−power; both None for the Gaussian."""
 
     rate: float | None = None
     power: float | None = None
 
 
 def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
-    """Fills blocks of rows by compiled loops, if there are any for this kernel."""
+    """Return a function that fills blocks of rows by compiled loops; None if there are none."""
     constants = _constants(kernel)
     if constants is None:
         return None
@@ -211,7 +212,7 @@ def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
 
     loop = pair_sums(len(T), order)
     rate = None if constants.rate is None else T.dtype.type(constants.rate)
-    # The loop leaves out a factor, which is one for the Gaussian.
+    # The loop omits this factor, which is one for the Gaussian.
     factor = kernel.derivative_at_zero if order == 1 else kernel.curvature_at_zero
 
     def fill(block: slice, A: Array | None, kernel_sums: Array, moments: Array) -> None:
@@ -226,20 +227,20 @@ def _constants(kernel: Kernel) -> KernelConstants | None:
     if type(kernel) is GaussianKernel:  # a subclass may have another formula
         return KernelConstants()
     if type(kernel) is StudentKernel:
-        # With one degree of freedom κ is its own base, and no power is taken.
+        # With one degree of freedom no power is needed.
         return KernelConstants(1 / kernel.dof, None if kernel.dof == 1 else kernel.power)
     return None
 
 
 def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
-    """Fills blocks of rows by numpy, for any kernel; the reference."""
+    """Return a function that fills blocks of rows by numpy, for any kernel."""
 
     def fill(block: slice, A: Array | None, kernel_sums: Array, moments: Array) -> None:
         steps = T[:, block, None] - T[:, None]  # (d, n_block, n)
-        with np.errstate(over="ignore"):  # infinitely far is far enough
+        with np.errstate(over="ignore"):  # κ is zero at infinite distance
             D = np.einsum("cij,cij->ij", steps, steps)
         itself = np.arange(len(D)), np.arange(T.shape[1])[block]
-        D[itself] = 1  # where every kernel is finite
+        D[itself] = 1  # a value at which every kernel is finite
         K = kernel(D)
         if A is not None:
             K *= A[block] if len(A) > 1 else A
@@ -253,19 +254,19 @@ def _in_numpy(kernel: Kernel, T: Array, order: int) -> Fill:
 
 
 def _columns(Y: Array) -> Array:
-    """Coordinates (d, n), each in one piece, in single precision if they were, else in double."""
+    """Contiguous coordinates (d, n), in single precision if `Y` is, else in double."""
     Y = np.asarray(Y)
     dtype = np.float32 if Y.dtype == np.float32 else np.float64
     return np.array(Y.T, dtype=dtype, order="C")
 
 
 def _rows(weights: Array, T: Array) -> Array:
-    """Weights (n, n), or weights (1, n), always of one type for the compiler: read-only rows."""
+    """Weights as a contiguous read-only array (n, n) or (1, n), one type for the compiler."""
     A = np.atleast_2d(weights)
     n = T.shape[1]
-    if A.shape not in ((1, n), (n, n)):  # compiled loops read what they are told is there
+    if A.shape not in ((1, n), (n, n)):  # compiled loops do not check bounds
         raise ValueError(f"weights of shape {A.shape} must be ({n},), or ({n}, {n}) for all pairs")
-    A = A.T if len(A) > 1 and A.flags.f_contiguous else A  # symmetric, so by rows without a copy
+    A = A.T if len(A) > 1 and A.flags.f_contiguous else A  # symmetric: the transpose needs no copy
     A = A if A.dtype in (np.float32, np.float64) else A.astype(T.dtype)
     A = np.require(A, requirements=["C", "A"]).view()
     A.flags.writeable = False

@@ -1,4 +1,4 @@
-"""Unsupervised kernel regression: the map from which the data are best predicted."""
+"""Objective of unsupervised kernel regression (UKR)."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -27,34 +27,34 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class UKRObjective(Objective):
-    """E(Y) = 1/n Σⱼ‖xⱼ − fⱼ‖², fⱼ the kernel regression of the data on the map at yⱼ.
+    """E(Y) = 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the kernel regression of the data on Y, at yⱼ.
 
-    fⱼ = Σᵢ Bᵢⱼ xᵢ with Bᵢⱼ = κ(‖yᵢ − yⱼ‖²)/Σₖ κ(‖yₖ − yⱼ‖²). The kernel's width is one, so the
-    scale of the map decides how smooth the kernel_regression is. Without a remedy E falls to zero as the map
-    spreads out and every point predicts itself; the remedies are leaving each point out of its
-    own kernel_regression (the default), a box for the map (:class:`Boxed`) and a floor for the density of the
-    map (:class:`DensityFloor`).
+    fⱼ = Σᵢ Bᵢⱼ xᵢ with Bᵢⱼ = κ(‖yᵢ − yⱼ‖²)/Σₖ κ(‖yₖ − yⱼ‖²). The kernel has width one, so the
+    scale of the embedding determines how smooth the fit is. Without regularization E tends to zero
+    as the embedding spreads out and every point predicts itself. To prevent this, leave each point
+    out of its own fit (the default), bound the embedding (:class:`Boxed`) or penalize low density
+    (:class:`DensityFloor`).
 
-    A point beyond the reach of all others is predicted as the nearest one, and its gradient
-    vanishes: see :func:`reinsert` and :class:`DensityFloor` for remedies.
+    The fit at a point far from all others is the nearest point, and its gradient vanishes: see
+    :func:`reinsert` and :class:`DensityFloor`.
 
     A value costs n² kernel values and n²·min(n, n_features) products, a gradient twice that, in
-    blocks of rows: meant for up to a few thousand points.
+    blocks of rows. It is meant for up to a few thousand points.
 
     Parameters
     ----------
     X : array of shape (n, n_features)
-        The data. More features than points are turned into n first, which changes nothing.
+        The data. More than n features are reduced to n by a rotation, without changing E.
     affinity : sparse array of shape (n, n), default=None
-        Symmetric weights of the data's neighbor graph, up to a factor, which some filters need:
-        points do not attract each other here.
+        Symmetric weights of the neighbor graph of the data, up to a factor. Some filters need
+        them; they do not enter the objective.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
-        How the say of a point falls with its squared distance on the map.
+        Weight of a point as a function of its squared distance in the embedding.
     leave_one_out : bool, default=True
-        Whether κ(0) of a point with itself is left out, so that E is a cross-validation error.
+        Whether to leave each point out of its own fit, so that E is a cross-validation error.
     least_curvature : float, default=1e-8
-        Curvature below this fraction of the mean counts as this much: a point that nobody reaches
-        has none, and a search that divides by it must not fail there.
+        Lower bound of the diagonal curvature, as a fraction of its mean. Isolated points have
+        zero curvature, by which a search could not divide.
 
     Examples
     --------
@@ -80,25 +80,25 @@ class UKRObjective(Objective):
 
     @cached_property
     def attraction(self) -> sparse.csr_array:
-        """The neighbor graph, with the variance as its sum: its curvature is in units of E."""
+        """The neighbor graph, scaled so that its weights sum to the variance of the data."""
         if self.affinity is None:
-            raise ValueError("affinity=None, and this filter needs a neighbor graph; pass one")
+            raise ValueError("affinity=None, but this filter needs a neighbor graph; pass affinity")
         total = float(self.affinity.sum())
         unit = self.variance / total if total > 0 else 0.0
         return self.affinity * (unit or 1.0)
 
     @cached_property
     def data(self) -> Array:
-        """The data around their mean, in at most n dimensions."""
+        """Centered data, rotated to at most n dimensions."""
         return compress_features(centered(self.X))
 
     @property
     def variance(self) -> float:
-        """Mean squared distance of the data from their mean: E of a kernel_regression that says nothing."""
+        """Mean squared distance of the data from their mean: E of a constant fit."""
         return float((self.data**2).sum() / self.n)
 
     def fitted(self, Y: Array) -> RegressionFit:
-        """Fitted values (n, n_features) of the data, and their squared errors (n,)."""
+        """Fitted values (n, n_features) and squared errors (n,)."""
         mean = np.asarray(self.X, dtype=np.float64).mean(axis=0)
         values, errors = fit_kernel_regression(
             Y, self.X - mean, as_kernel(self.kernel), self.leave_one_out
@@ -120,7 +120,7 @@ class UKRObjective(Objective):
         return sum(squares) / self.n, G.astype(dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Gauss and Newton's: 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
+        """Diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
         dtype, Y = Y.dtype, centered_map(Y, self.n)
         work = partial(self._squared_derivatives, Y)
         H = 2 / self.n * np.sum(over_pairs(work, Y, self.leave_one_out), axis=0)
@@ -133,7 +133,7 @@ class UKRObjective(Objective):
         X, weights = self.data, as_kernel(self.kernel).weights(D)
         F = weights.weights @ X
         R = X[block] - F
-        C = R @ X.T  # to be ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), j being the row
+        C = R @ X.T  # becomes ∂/∂d²ᵢⱼ = −2κ′(d²ᵢⱼ)/Σₖκ · rⱼ·(xᵢ − fⱼ), in row j
         C -= (R * F).sum(axis=1)[:, None]
         C *= weights.negative_derivative
         C *= 2
@@ -154,24 +154,24 @@ class UKRObjective(Objective):
 
 
 def reinsert(objective: UKRObjective, Y: Array, reach: float = 3.0) -> Array:
-    """Put isolated points where the others predict their data best, if that lowers the objective.
+    """Move isolated points to where their data are predicted best, if E decreases.
 
-    A point whose nearest neighbor on the map is farther than `reach` has next to no gradient in
-    unsupervised kernel regression, and no search moves it. Call this between two searches.
+    The gradient of a point almost vanishes if its nearest neighbor in the embedding is farther
+    away than `reach`, so that no search moves it. Call this function between two searches.
 
     Parameters
     ----------
     objective : UKRObjective
     Y : array of shape (n, d)
-        The map that a search has left.
+        The embedding.
     reach : float, default=3.0
-        Distance on the map beyond which a point counts as isolated: a Gaussian of width one is
-        below 1e-3 there.
+        Distance to the nearest neighbor beyond which a point is isolated: a Gaussian of width one
+        is below 1e-3 there.
 
     Returns
     -------
     array of shape (n, d)
-        The map with isolated points at the places of others, or `Y` itself if that is no better.
+        The embedding with isolated points moved, or `Y` itself if E does not decrease.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Leave-one-out errors of kernel regression of data on a map, and the scale that they favor."""
+"""Leave-one-out errors of the kernel regression of data on an embedding, and its best scale."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,41 +19,41 @@ from manifoldry.util.typing import Array, Matrix
 
 
 class RegressionFit(NamedTuple):
-    """Fitted values of regression on a map."""
+    """Result of a kernel regression of the data on an embedding."""
 
     values: Array
-    """(n, n_features)."""
+    """Fitted values, (n, n_features)."""
     errors: Array
     """Squared distances between the data and the fitted values, (n,)."""
 
 
 class ScaleFit(NamedTuple):
-    """A scale of a map, and the mean squared leave-one-out error that it has."""
+    """The best scale of an embedding, and the value of the minimized function."""
 
     scale: float
     value: float
 
 
 def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian") -> Array:
-    """Squared error of each row of `X`, predicted from its place on the map by all others.
+    """Squared error of each row of `X`, predicted by kernel regression on the other rows of `Y`.
 
-    Use it to see how much of the data a map keeps at the scale that it has: the kernel's width is
-    one. It costs n² distances, of which a block is held at a time.
+    The kernel has width one, so the errors depend on the scale of `Y`. All n² distances are
+    computed, in blocks.
 
     Parameters
     ----------
     Y : array of shape (n, d)
-        The map.
+        The embedding.
     X : array of shape (n, n_features)
         The data.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
-        How the others' say falls with their squared distance on the map.
+        Weight of a point as a function of its squared distance in the embedding.
 
     Examples
     --------
     >>> import numpy as np
     >>> Y = np.arange(5.0)[:, None]
-    >>> leave_one_out_errors(3 * Y, Y).round(3)  # each fits as its neighbors' mean
+    >>> leave_one_out_errors(3 * Y, Y).round(3)  # the fit is the mean of the two neighbors
     array([1., 0., 0., 0., 1.])
     """
     return fit_kernel_regression(Y, centered(X), as_kernel(kernel)).errors
@@ -62,7 +62,7 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
 def fit_kernel_regression(
     Y: Array, X: Array, kernel: RegressionKernel, leave_one_out: bool = True
 ) -> RegressionFit:
-    """Kernel regression of the rows of `X` on those of `Y`, each left out of its own or not."""
+    """Kernel regression of the rows of `X` on the rows of `Y`."""
 
     def average(_: slice, D: Array) -> Array:
         return np.asarray(kernel.weights(D).weights @ X)
@@ -74,15 +74,15 @@ def fit_kernel_regression(
 def best_regression_scale(
     Y: Array, X: Array, kernel: str | RegressionKernel = "gaussian"
 ) -> ScaleFit:
-    """The factor of the map `Y` with the smallest mean leave-one-out error.
+    """Factor of the embedding `Y` with the smallest mean leave-one-out error.
 
-    Tried are scales between that at which all points are within one kernel's reach, and that at
-    which most are alone; the best is refined between its neighbors.
+    Scales are tried on a grid, from one at which all points lie within the width of the kernel to
+    one at which most points are isolated; the best one is refined.
 
     Parameters
     ----------
     Y : array of shape (n, d)
-        A map of any scale, such as a spectral embedding.
+        An embedding of any scale, such as a spectral embedding.
     X : array of shape (n, n_features)
         The data.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
@@ -106,17 +106,17 @@ def minimize_over_scale(
     Y: Array,
     *,
     n_scales: int = 24,  # tried before the best is refined
-    tolerance: float = 0.01,  # of the scale's logarithm
+    tolerance: float = 0.01,  # of the logarithm of the scale
 ) -> ScaleFit:
-    """The factor of the map `Y` at which a function of maps is smallest, and that value.
+    """Minimize a function of the embedding over the scale of `Y`.
 
-    Meant for functions whose kernel has width one: tried are scales between that at which all
-    points are within its reach, and that at which most are alone.
+    The range of scales is meant for kernels of width one: from all points within the width to
+    most points isolated.
     """
     Y = np.asarray(Y, dtype=np.float64)
     Y = Y - Y.mean(axis=0)
     if not Y.any():
-        raise ValueError("all points of the map coincide, so it has no scale; pass another start")
+        raise ValueError("all rows of Y coincide, so no scale is best; pass different positions")
 
     def error(log_scale: float) -> float:
         return value(np.exp(log_scale) * Y)
@@ -131,23 +131,23 @@ def minimize_over_scale(
 
 
 def centered(X: Matrix) -> Array:
-    """The data around their mean in double precision, where products keep their digits."""
+    """Centered data in double precision."""
     check_dense(X)
     X = np.asarray(X, dtype=np.float64)
     return np.asarray(X - X.mean(axis=0))
 
 
 def check_dense(X: Matrix) -> None:
-    """Refuse what is not a dense array of two rows or more."""
+    """Raise a ValueError unless `X` is a dense array with at least two rows."""
     if sparse.issparse(X) or np.ndim(X) != 2 or len(X) < 2:
         raise ValueError(
-            "X must be a dense array with two rows or more; got "
-            f"{type(X).__name__} of shape {np.shape(X)}"
+            f"X is {type(X).__name__} of shape {np.shape(X)}; pass a dense array with two rows or "
+            "more"
         )
 
 
 def compress_features(X: Array) -> Array:
-    """Rows with the same inner products as those of `X`, in at most n dimensions."""
+    """Rotate the rows of `X` to at most n dimensions; inner products do not change."""
     n, n_features = X.shape
     if n_features <= n:
         return X
@@ -155,7 +155,7 @@ def compress_features(X: Array) -> Array:
 
 
 def _scales(Y: Array, count: int) -> Array:
-    """From all in reach of each other to most alone, evenly spaced in their logarithm."""
+    """Scales on a geometric grid, from all points within the kernel width to most isolated."""
     places = np.unique(Y, axis=0)
     _, distances = choose_index(places).nearest(places, 2)
     extent = float(np.linalg.norm(np.ptp(Y, axis=0)))

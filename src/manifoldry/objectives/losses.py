@@ -1,4 +1,4 @@
-"""The losses of the literature, each a few words on a kernel and a normalizer."""
+"""Published objectives as :class:`Pairwise` objects: elastic embedding, SNE and t-SNE."""
 
 from manifoldry.objectives.normalizers import Joint, PerPoint, Unnormalized
 from manifoldry.objectives.pair_kernel import GaussianKernel, StudentKernel
@@ -17,13 +17,13 @@ from manifoldry.util.typing import Matrix
 def elastic(
     affinity: Matrix, repulsion: Repulsion | Matrix | str = "uniform", weight: float = 1.0
 ) -> Pairwise:
-    """E(Y) = Σ w⁺ᵢⱼ·dᵢⱼ² + λ·Σ w⁻ᵢⱼ·exp(−dᵢⱼ²): the elastic embedding, over ordered pairs.
+    """E(Y) = Σ w⁺ᵢⱼ·dᵢⱼ² + λ·Σ w⁻ᵢⱼ·exp(−dᵢⱼ²), the elastic embedding; sums over ordered pairs.
 
-    Neighbors in the data are held together by springs, all points (or those far apart in the
-    data) push each other away. Without repulsion the map collapses to a point; it opens at a
-    critical λ, see :class:`~manifoldry.objectives.bifurcation.Bifurcation`, and its scale grows
-    like the square root of log λ after that. Both sets of weights sum to one, to which the
-    figures of λ refer: with weights a·W⁺ and b·W⁻ the same maps belong to λ·a/b.
+    Neighbors in the data attract each other quadratically; all points, or those far apart in the
+    data, repel each other. Up to a critical λ (see
+    :class:`~manifoldry.objectives.bifurcation.Bifurcation`) the embedding is a single point; beyond
+    it the scale grows like the square root of log λ. Values of λ refer to weights that sum to one:
+    weights a·W⁺ and b·W⁻ give the same embeddings at λ·a/b.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def elastic(
     repulsion : Repulsion, array of shape (n, n) or "uniform", default="uniform"
         The weights W⁻; a matrix is scaled to sum to one.
     weight : float, default=1.0
-        The λ.
+        Weight λ of the repulsion.
 
     References
     ----------
@@ -41,8 +41,7 @@ def elastic(
 
     Examples
     --------
-    Two points: the springs of length d cost d², repulsion λ·exp(−d²), and λ = e has its minimum
-    at d = 1.
+    For two points at distance d, E = d² + λ·exp(−d²), which is smallest at d = 1 if λ = e.
 
     >>> import numpy as np
     >>> from manifoldry.objectives import elastic
@@ -58,27 +57,27 @@ def elastic(
 def sne(
     affinity: Matrix, weight: float = 1.0, reduction: str = "mean", include_self: bool = False
 ) -> Pairwise:
-    """E(Y) = mean over i of KL(Pᵢ‖Qᵢ), Qᵢ being exp(−dᵢⱼ²) scaled to sum to one over j.
+    """E(Y) = mean over i of KL(Pᵢ‖Qᵢ), where Qᵢ is exp(−dᵢⱼ²) scaled to sum to one over j.
 
-    With another weight λ of repulsion than one: the mean of Σⱼ pᵢⱼ·(log pᵢⱼ + dᵢⱼ²) +
-    λ·log Σⱼ exp(−dᵢⱼ²), which is no divergence; along λ the map opens from a point.
+    With a weight λ ≠ 1 of the repulsion, E is the mean of Σⱼ pᵢⱼ·(log pᵢⱼ + dᵢⱼ²) +
+    λ·log Σⱼ exp(−dᵢⱼ²), which is not a divergence.
 
     Parameters
     ----------
     affinity : sparse array of shape (n, n)
         The neighbor probabilities P; rows sum to one.
     weight : float, default=1.0
-        The λ.
+        Weight λ of the repulsion.
     reduction : {"mean", "sum"}, default="mean"
         Mean or sum over the points.
     include_self : bool, default=False
-        Let every point count among its own neighbors, in Q and, where `affinity` has a
-        diagonal, in P: Q then stays defined for points far from all others (Hinton and Roweis
-        leave it out, Memisevic and Hinton do not).
+        Whether a point is its own neighbor in Q and, if `affinity` has a diagonal, in P. Q is then
+        defined for points far from all others. Hinton and Roweis leave the point out, Memisevic
+        and Hinton include it.
 
     Examples
     --------
-    Three points in which all probabilities are equal are the corners of a regular triangle.
+    Three points with equal probabilities form an equilateral triangle.
 
     >>> import numpy as np
     >>> from manifoldry.objectives import sne
@@ -96,17 +95,17 @@ def sne(
 
 
 def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
-    """E(Y) = KL(P‖Q), Q being exp(−dᵢⱼ²) scaled to sum to one over all pairs.
+    """E(Y) = KL(P‖Q), where Q is exp(−dᵢⱼ²) scaled to sum to one over all pairs.
 
-    With another weight λ of repulsion than one: Σ pᵢⱼ·(log pᵢⱼ + dᵢⱼ²) + λ·log Σ exp(−dᵢⱼ²),
-    which is no divergence.
+    With a weight λ ≠ 1 of the repulsion, E is Σ pᵢⱼ·(log pᵢⱼ + dᵢⱼ²) + λ·log Σ exp(−dᵢⱼ²), which is
+    not a divergence.
 
     Parameters
     ----------
     affinity : sparse array of shape (n, n)
         The joint probabilities P: symmetric, with sum one.
     weight : float, default=1.0
-        The λ.
+        Weight λ of the repulsion.
 
     Examples
     --------
@@ -123,22 +122,22 @@ def symmetric_sne(affinity: Matrix, weight: float = 1.0) -> Pairwise:
 def tsne(
     affinity: Matrix, dof: float = 1.0, exaggeration: float = 1.0, weight: float = 1.0
 ) -> Pairwise:
-    """E(Y) = KL(P‖Q), Q being Student's kernel (1 + dᵢⱼ²/α)^{−(α+1)/2} scaled to sum to one.
+    """E(Y) = KL(P‖Q), where Q is Student's kernel (1 + dᵢⱼ²/α)^{−(α+1)/2} scaled to sum to one.
 
-    With an exaggeration ρ other than one: Σ pᵢⱼ·log pᵢⱼ − ρ·Σ pᵢⱼ·log κ(dᵢⱼ²) +
-    λ·log Σ κ(dᵢⱼ²), with λ = 1, which is no divergence; its gradient is the one usual in the early
-    phase of t-SNE.
+    With an exaggeration ρ and a weight λ, E is Σ pᵢⱼ·log pᵢⱼ − ρ·Σ pᵢⱼ·log κ(dᵢⱼ²) +
+    λ·log Σ κ(dᵢⱼ²), which is a divergence only for ρ = λ = 1. Its gradient for ρ > 1 is that of
+    the early phase of t-SNE.
 
     Parameters
     ----------
     affinity : sparse array of shape (n, n)
         The joint probabilities P: symmetric, with sum one.
     dof : float, default=1.0
-        Degrees of freedom α; fewer make heavier tails, and clusters stand further apart.
+        Degrees of freedom α; fewer make heavier tails and separate clusters more.
     exaggeration : float, default=1.0
-        Factor ρ of attraction.
+        Factor ρ of the attraction.
     weight : float, default=1.0
-        Factor λ of repulsion; a λ above ρ has no minimum, since the map flies apart for ever.
+        Factor λ of the repulsion. E has no minimum for λ > ρ, since the embedding diverges.
 
     Examples
     --------

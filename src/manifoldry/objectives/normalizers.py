@@ -1,4 +1,4 @@
-"""How repulsion is normalized: functions R of all points' sums, on a map and for a new point."""
+"""Normalizers: the repulsion as a function R of the kernel sums of all points."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,17 +15,17 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 
 @dataclass(frozen=True, eq=False)
 class NormalizerValue:
-    """R at a map: how much it repels itself, and what that owes to every point's kernel_sums."""
+    """Value of the normalizer R at an embedding, and its derivatives by the kernel sums."""
 
     value: float
     log_rates: Array | float
-    """log ∂R/∂mᵢ, of every point or of all."""
+    """log ∂R/∂mᵢ, an array (n,) or a float if equal for all points."""
     underflowed: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """Rows whose kernel_sums underflows and is known by its logarithm only."""
+    """Indices of the points whose kernel sum underflows; only its logarithm is known."""
 
     @property
     def rates(self) -> Array | float:
-        """∂R/∂mᵢ; zero for rows that are underflowed, whose part is added apart."""
+        """∂R/∂mᵢ, zero for the points in `underflowed`, which are added separately."""
         if np.ndim(self.log_rates) == 0:
             return float(np.exp(self.log_rates))
         near = np.array(self.log_rates)
@@ -33,7 +33,7 @@ class NormalizerValue:
         return np.exp(near)
 
     def symmetric_sum(self, unweighted: Array, weighted: Callable[[Array], Array]) -> Array:
-        """Σⱼ (rᵢ + rⱼ)·(…), from sums with unit charges and, where rates differ, with charges r."""
+        """Σⱼ (rᵢ + rⱼ)·(…) from sums with unit weights and, if rates differ, with weights rⱼ."""
         rates = self.rates
         if not isinstance(rates, np.ndarray):
             return 2 * rates * unweighted
@@ -41,7 +41,7 @@ class NormalizerValue:
 
 
 class RowTerm(NamedTuple):
-    """What repulsion adds to the objective of a new point, by log S; and two derivatives."""
+    """Repulsion term of a new point as a function of log S, with two derivatives by log S."""
 
     value: Array
     derivative: Array
@@ -49,44 +49,46 @@ class RowTerm(NamedTuple):
 
 
 class Normalizer(ABC):
-    """A function R of the masses mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²), ψ being the repulsive potential.
+    """A function R of the kernel sums mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²), where ψ is the repulsive potential.
 
-    The same object says how a new point is repelled: S = Σⱼ aⱼ·ψ(‖x − yⱼ‖²) is its sum over the
-    map, known by its logarithm, because it underflows between clusters that lie underflowed apart.
+    It also defines the repulsion term of a new point x, as a function of its kernel sum
+    S = Σⱼ aⱼ·ψ(‖x − yⱼ‖²). S is passed as a logarithm, because it underflows between distant
+    clusters.
     """
 
     shared: ClassVar[bool] = False
-    """Whether a new point is normalized together with the map, whose R counts then."""
+    """Whether the term of a new point depends on R of the training embedding."""
 
     def on(self, n: int) -> Self:
-        """The normalizer of n points."""
+        """Return the normalizer for n points."""
         return self
 
     def repulsion(self, n: int) -> Repulsion:
-        """The weights w of the pairs in the masses; one each by default."""
+        """Weights w of the pairs in the kernel sums; all one by default."""
         return UniformRepulsion(n, float(n * (n - 1)))
 
     @abstractmethod
     def evaluate(
         self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
     ) -> NormalizerValue:
-        """R of the masses; `log_kernel_sums` gives the logarithms of those rows that underflow."""
+        """Evaluate R; `log_kernel_sums(rows)` returns log mᵢ of points whose sum underflows."""
 
     @abstractmethod
     def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
-        """What a new point adds to R, times n/2: twice of every pair, or n times of its row alone.
+        """Increase of R by a new point, times n/2.
 
-        `affinity` is the sum of its affinities, about one, `n` the number of points on the map,
-        `normalizer_value` its R, known where it is :attr:`shared`.
+        `affinity` is the sum of its affinities, about one; `n` is the number of training points;
+        `normalizer_value` is R of the training embedding, used if the normalizer is
+        :attr:`shared`.
         """
 
     @property
     def new_point_weights(self) -> Repulsion | None:
-        """Whose ``rows(X)`` are the weights a of new points with data X; None for one each."""
+        """Object whose ``rows(X)`` are the weights a of new points X; None if all are one."""
         return None
 
     def without_cache(self) -> Self:
-        """The same, without what is large and can be computed again."""
+        """Return a copy without large arrays that can be recomputed."""
         return self
 
 
@@ -94,18 +96,16 @@ class Normalizer(ABC):
 class Joint(Normalizer):
     """R = log Σᵢ mᵢ: all pairs are normalized together, as in symmetric SNE and t-SNE.
 
-    A new point adds log(1 + 2S/Z), the joint divergence of n + 1 points, Z of the first n
-    being frozen. It is what the training points themselves minimized: given their rows of n·P they
-    stay where they are. A new point's affinities are one-sided, those with which it picks its
-    neighbors, so training points that are placed anew move by what the other side adds. Far
-    away S vanishes and attraction brings a point back, which the divergence of the row alone does
-    not do.
+    A new point adds log(1 + 2S/Z): the joint divergence of n + 1 points, with Z of the first n
+    held fixed. A training point with its row of n·P therefore stays at its position. A new point
+    only has its conditional affinities p(j|x), so a training point that is embedded as if it were
+    new moves a little. Far from all points S vanishes and the attraction brings a point back,
+    which the divergence of a single row does not do.
 
     Parameters
     ----------
     underflow : float, default=1e-25
-        Sums below this have lost digits in single precision, or all of them: they are taken in
-        logarithms.
+        Sums below this value lose digits in single precision; they are computed as logarithms.
     """
 
     underflow: float = 1e-25
@@ -118,9 +118,9 @@ class Joint(Normalizer):
         total = float(kernel_sums.sum())
         if not total < self.underflow:
             return NormalizerValue(float(np.log(total)), -float(np.log(total)))
-        everyone = np.arange(len(kernel_sums))
-        value = float(logsumexp(log_kernel_sums(everyone)))
-        return NormalizerValue(value, np.full(len(kernel_sums), -value), everyone)
+        rows = np.arange(len(kernel_sums))
+        value = float(logsumexp(log_kernel_sums(rows)))
+        return NormalizerValue(value, np.full(len(kernel_sums), -value), rows)
 
     def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
         ratio = np.log(2) + log_sum - normalizer_value
@@ -131,20 +131,20 @@ class Joint(Normalizer):
 
 @dataclass(frozen=True)
 class PerPoint(Normalizer):
-    """R = fraction·Σᵢ log(self_weight + mᵢ): each point's row is normalized by itself, as in SNE.
+    """R = fraction·Σᵢ log(self_weight + mᵢ): every row is normalized separately, as in SNE.
 
-    A new point adds fraction·log(self_weight + S), the divergence of its row alone. With the Gaussian kernel
-    its whole objective is convex: the minimizer is the place where the mean of the map under κ
-    is the mean under the affinities.
+    A new point adds fraction·log(self_weight + S), the divergence of its row. With the Gaussian
+    kernel its objective is convex; at the minimizer the mean of the embedding under κ equals the
+    mean under the affinities.
 
     Parameters
     ----------
     fraction : float, default=1.0
-        Part of a point in the whole; 1/n for means over points.
+        Weight of each point; 1/n for the mean over points.
     self_weight : float, default=0.0
-        What a point counts among its own neighbors.
+        Weight of a point in its own kernel sum.
     underflow : float, default=1e-25
-        As of :class:`Joint`, for sums over a row.
+        As for :class:`Joint`, for the sum over a row.
     """
 
     fraction: float = 1.0
@@ -177,14 +177,14 @@ class PerPoint(Normalizer):
 
 @dataclass(frozen=True, eq=False)
 class Unnormalized(Normalizer):
-    """R = Σᵢ mᵢ: every pair adds its weight times its potential, as in the elastic embedding.
+    """R = Σᵢ mᵢ: a weighted sum over pairs without normalization, as in the elastic embedding.
 
-    A new point adds 2·S, aⱼ being its own weights with the points of the map.
+    A new point adds 2·S, where aⱼ are its weights to the training points.
 
     Parameters
     ----------
     weights : Repulsion, array of shape (n, n) or "uniform", default="uniform"
-        The w; a matrix is scaled to sum to one.
+        The weights w; a matrix is scaled to sum to one.
     """
 
     weights: Repulsion | Matrix | str = "uniform"

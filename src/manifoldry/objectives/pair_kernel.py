@@ -1,4 +1,4 @@
-"""Kernels κ(d²) of pairs of points on a map, each said once: by −log κ and its derivatives."""
+"""Kernels κ(d²) of pairs of embedded points, defined by −log κ and its derivatives."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -11,13 +11,12 @@ from manifoldry.util.typing import Array
 
 
 class Kernel(ABC):
-    """A positive function κ = exp(−φ) of the squared distance D = d² on a map.
+    """A positive function κ = exp(−φ) of the squared distance D = d² in the embedding.
 
-    Attraction pulls along φ; repulsion, new points, the bifurcation of a collapsed map and the
-    search for its scale follow from φ and its derivatives by D. A kernel of one's own defines
-    those three, with derivatives that are finite at D = 0, and is summed by numpy; see
-    :class:`~manifoldry.objectives.Exact` for those that have compiled loops. Results are arrays of
-    the type of `D`, or a number where they are constant.
+    A subclass defines φ and its first two derivatives with respect to D, which must be finite at
+    D = 0. Its sums are computed by numpy; :class:`GaussianKernel` and :class:`StudentKernel` also
+    have compiled loops, see :class:`~manifoldry.objectives.Exact`. Methods return arrays of the
+    dtype of `D`, or a float if the result is constant.
 
     Examples
     --------
@@ -28,7 +27,7 @@ class Kernel(ABC):
     """
 
     quadratic: ClassVar[bool] = False
-    """Whether φ is proportional to d²: attraction is then a quadratic form of the map."""
+    """Whether φ is proportional to d²; the attraction is then a quadratic form in Y."""
 
     @abstractmethod
     def phi(self, D: Array) -> Array:
@@ -43,32 +42,32 @@ class Kernel(ABC):
         """φ″."""
 
     def __call__(self, D: Array) -> Array:
-        """κ; said again only where there is something faster than exp(−φ)."""
+        """κ; overridden where there is a faster formula than exp(−φ)."""
         return np.exp(-self.phi(D))
 
     def times_derivative(self, weights: Array, D: Array) -> Array:
-        """Weights times φ′; said again only where there is something that rounds less often."""
+        """Weights times φ′; overridden where there is a formula with fewer roundings."""
         return weights * self.derivative(D)
 
     def curvature(self, D: Array) -> Array | float:
-        """The part of κ″/κ = φ′² − φ″ that is not negative."""
+        """max(κ″/κ, 0), where κ″/κ = φ′² − φ″."""
         derivative = self.derivative(D)
         return np.maximum(derivative * derivative - self.second_derivative(D), 0.0)
 
     @property
     def derivative_at_zero(self) -> float:
-        """φ′ where points coincide."""
+        """φ′ at D = 0."""
         return float(np.max(self.derivative(np.zeros(1))))
 
     @property
     def curvature_at_zero(self) -> float:
-        """κ″/κ where points coincide, if it is not negative."""
+        """max(κ″/κ, 0) at D = 0."""
         return float(np.max(self.curvature(np.zeros(1))))
 
 
 @dataclass(frozen=True)
 class GaussianKernel(Kernel):
-    """κ = exp(−d²): attraction is by springs."""
+    """κ = exp(−d²), for which the attraction is quadratic."""
 
     quadratic = True
 
@@ -87,12 +86,12 @@ class GaussianKernel(Kernel):
 
 @dataclass(frozen=True)
 class StudentKernel(Kernel):
-    """κ = (1 + d²/α)^{−(α+1)/2}, with α degrees of freedom: its tails are heavy.
+    """κ = (1 + d²/α)^{−(α+1)/2}, the heavy-tailed kernel of t-SNE.
 
     Parameters
     ----------
     dof : float, default=1.0
-        The α.
+        Degrees of freedom α.
     """
 
     dof: float = 1.0
@@ -123,20 +122,20 @@ class StudentKernel(Kernel):
         return np.asarray(self._base(D) ** -self.power)
 
     def _base(self, D: Array) -> Array:
-        """1 + d²/α, without the pass over all pairs that a division by one would be."""
+        """1 + d²/α; the division is skipped for α = 1."""
         return 1 + (D if self.dof == 1 else D / self.dof)
 
 
 @dataclass(frozen=True)
 class ComplementKernel(Kernel):
-    """ψ = −log(1 − κ/(1 + ε)): the potential by which cross-entropies repel, as that of UMAP.
+    """ψ = −log(1 − κ/(1 + ε)), the repulsive potential of a cross-entropy such as UMAP's.
 
     Parameters
     ----------
     kernel : Kernel
         κ, at most one.
     epsilon : float, default=1e-3
-        ε: points that coincide repel each other with −log ε or so, not infinitely; UMAP's own.
+        ε, which keeps ψ finite at d = 0, where it is about −log ε. The default is UMAP's.
     """
 
     kernel: Kernel
@@ -162,7 +161,7 @@ class ComplementKernel(Kernel):
         )
 
     def _ratio(self, D: Array) -> tuple[Array, Array]:
-        """q/ψ, one where both vanish, and 1 − q, with q = κ/(1 + ε)."""
+        """q/ψ (one where both are zero) and 1 − q, with q = κ/(1 + ε)."""
         q = self.kernel(D) / (1 + self.epsilon)
         psi = -np.log1p(-q)
         return np.divide(q, psi, out=np.ones_like(q), where=psi > 0), 1 - q

@@ -1,8 +1,7 @@
-"""Sums over pairs of points on a map: the one interface through which objectives ask for them.
+"""Interface of the sums over pairs of embedded points that objectives need.
 
-Another implementation, approximate or on another device, is a subclass of :class:`PairSums` that is
-passed to an objective; nothing above it changes. :class:`~manifoldry.objectives.Exact` is the one
-that there is.
+:class:`~manifoldry.objectives.Exact` computes them. Another implementation, approximate or on
+another device, is a subclass of :class:`PairSums` that is passed to an objective.
 """
 
 from abc import ABC, abstractmethod
@@ -19,66 +18,66 @@ from manifoldry.util.validation import row_blocks
 
 
 class Sums(NamedTuple):
-    """Of every point: sums over the others."""
+    """Sums over all other points, for every point."""
 
     kernel_sums: Array
     """Σⱼ aᵢⱼ·κ(dᵢⱼ²), (n,), in double precision."""
     force: Array
-    """Σⱼ aᵢⱼ·κφ′(dᵢⱼ²)·(yᵢ − yⱼ), (n, d): minus half the mass's gradient."""
+    """Σⱼ aᵢⱼ·κφ′(dᵢⱼ²)·(yᵢ − yⱼ), (n, d): −½ times the gradient of the kernel sum."""
 
 
 class Attraction(NamedTuple):
-    """What attraction Σ Wᵢⱼ·φ(dᵢⱼ²) does to a map; all in double precision."""
+    """The attraction Σ Wᵢⱼ·φ(dᵢⱼ²) and its derivatives, in double precision."""
 
     value: float
     force: Array
-    """A quarter of the gradient, Σⱼ Wᵢⱼ·φ′·(yᵢ − yⱼ), (n, d)."""
+    """Σⱼ Wᵢⱼ·φ′·(yᵢ − yⱼ), a quarter of the gradient, (n, d)."""
     degree: Array
-    """Weight with which every point is pulled, Σⱼ Wᵢⱼ·φ′: a quarter of its curvature, (n,)."""
+    """Σⱼ Wᵢⱼ·φ′, a quarter of the diagonal of the Hessian without its φ″ terms, (n,)."""
 
 
 class LogSums(NamedTuple):
-    """S = Σⱼ aⱼ·κ(‖z − yⱼ‖²) at places z that are no points of the map."""
+    """S = Σⱼ aⱼ·κ(‖z − yⱼ‖²) at positions z, with derivatives."""
 
     log_sum: Array
-    """log S, (n_places,): S itself may underflow."""
+    """log S, (n_positions,); S itself may underflow."""
     gradient: Array
-    """∇S/S, (n_places, d)."""
+    """∇S/S, (n_positions, d)."""
     hessian: Array
-    """∇²S/S, (n_places, d, d)."""
+    """∇²S/S, (n_positions, d, d)."""
 
 
 class PairSums(ABC):
-    """Sums of a kernel κ = exp(−φ) over the pairs of a map `Y`, (n, d), a point not with itself.
+    """Sums of a kernel κ = exp(−φ) over all pairs of different points of `Y`, (n, d).
 
-    The weights aᵢⱼ of the pairs are one by default; a vector (n,) for weights aⱼ; a dense symmetric
-    matrix; or a sparse one, whose other pairs do not count. Results have the type of `Y`.
+    The weights aᵢⱼ are None for all one, a vector (n,) for weights aⱼ, a dense symmetric matrix,
+    or a sparse one. Results have the dtype of `Y`.
     """
 
     @abstractmethod
     def sums(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Sums:
-        """Masses and forces."""
+        """Kernel sums and forces of every point."""
 
     @abstractmethod
     def moments(self, kernel: Kernel, Y: Array, weights: Matrix | None = None) -> Array:
-        """Σⱼ aᵢⱼ·max(κ″, 0)·(yᵢ − yⱼ)², coordinate by coordinate, (n, d)."""
+        """Σⱼ aᵢⱼ·max(κ″, 0)·(yᵢ − yⱼ)² for every coordinate, (n, d)."""
 
     @abstractmethod
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
-        """Attraction with weights `W`, as a function of the map; prepared for many calls."""
+        """Return the attraction with weights `W` as a function of the embedding."""
 
     @abstractmethod
     def at_positions(
         self, kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None = None
     ) -> LogSums:
-        """Sums over the map `Y` at the places `Z`, each independent of the other places.
+        """Sums over the points `Y` at the positions `Z`; each row is independent of the others.
 
-        `nearest`, (n_places,), are the squared distances to the nearest point of the map, and
-        `weights`, (n_places, n), the weights a; one by default.
+        `nearest`, (n_positions,), are the squared distances to the nearest point of `Y`;
+        `weights`, (n_positions, n), are the weights a, by default one.
         """
 
     def log_kernel_sums(self, kernel: Kernel, Y: Array, rows: IntArray) -> Array:
-        """Log Σⱼ κ of the points `rows`, so far from all others that the sum itself underflows."""
+        """Log Σⱼ κ of the points `rows`, for which the sum itself underflows."""
         log_kernel_sums = np.empty(len(rows))
         for block in row_blocks(len(rows), 4 * Y.size):
             logs, _ = _log_terms(kernel, Y, rows[block])
@@ -88,9 +87,9 @@ class PairSums(ABC):
     def underflowed_force(
         self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array
     ) -> Array:
-        """Σ rᵢ·κφ′·(yᵢ − yⱼ) over pairs (i, j) with i in `rows`, for both ends, (n, d).
+        """Forces rᵢ·κφ′·(yᵢ − yⱼ) of the pairs (i, j) with i in `rows`, on both points, (n, d).
 
-        Rates r are given as logarithms, since they overflow where masses underflow.
+        The rates r are passed as logarithms, since they overflow where kernel sums underflow.
         """
         force = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
@@ -104,7 +103,7 @@ class PairSums(ABC):
     def underflowed_moments(
         self, kernel: Kernel, Y: Array, rows: IntArray, log_rates: Array
     ) -> Array:
-        """Σ rᵢ·max(κ″, 0)·(yᵢ − yⱼ)² over pairs with i in `rows`, for both ends, (n, d)."""
+        """Moments rᵢ·max(κ″, 0)·(yᵢ − yⱼ)² of pairs with i in `rows`, of both points, (n, d)."""
         moments = np.zeros(Y.shape)
         for block in row_blocks(len(rows), 4 * Y.size):
             some = rows[block]
@@ -121,10 +120,13 @@ def _squares(Y: Array, rows: IntArray) -> Array:
 
 
 def _log_terms(kernel: Kernel, Y: Array, rows: IntArray) -> tuple[Array, Array]:
-    """Log κ of the points `rows` with all, (n_rows, n), −∞ with themselves; and D, one there."""
+    """Log κ and squared distances of the points `rows` to all, (n_rows, n).
+
+    A point has log κ = −∞ and D = 1 with itself.
+    """
     D = _squares(Y, rows).sum(axis=2)
     itself = np.arange(len(rows)), rows
-    D[itself] = 1.0  # where every kernel is finite
+    D[itself] = 1.0  # a value at which every kernel is finite
     logs = -kernel.phi(D)
     logs[itself] = -np.inf
     return logs, D
@@ -133,8 +135,8 @@ def _log_terms(kernel: Kernel, Y: Array, rows: IntArray) -> tuple[Array, Array]:
 def position_sums(
     kernel: Kernel, Z: Array, Y: Array, nearest: Array, weights: Array | None, columns: int
 ) -> LogSums:
-    """See :meth:`PairSums.at_positions`; `columns` points of the map are worked on at a time."""
-    # The largest κ counts as one, so that not all of them underflow.
+    """See :meth:`PairSums.at_positions`; `columns` is the number of points per block."""
+    # Kernels are divided by the largest one, so that not all of them underflow.
     smallest = kernel.phi(nearest)[:, None]
     parts = []
     for start in range(0, len(Y), columns):
@@ -142,7 +144,7 @@ def position_sums(
         a = None if weights is None else weights[:, block]
         parts.append(_part(kernel, Z, Y[block], smallest, a))
     S, dS, ddS = (sum(part) for part in zip(*parts, strict=True))
-    scale = np.where(S > 0, S, 1.0)  # no charge may count
+    scale = np.where(S > 0, S, 1.0)  # S = 0 if all weights are zero
     with np.errstate(divide="ignore"):
         log_sum = np.log(S) - smallest[:, 0]
     return LogSums(log_sum, dS / scale[:, None], ddS / scale[:, None, None])
@@ -151,7 +153,7 @@ def position_sums(
 def _part(
     kernel: Kernel, Z: Array, Y: Array, smallest: Array, weights: Array | None
 ) -> tuple[Array, Array, Array]:
-    """What some points of the map contribute to S, ∇S and ∇²S."""
+    """Contributions of the points `Y` to S, ∇S and ∇²S."""
     steps = [z[:, None] - y for z, y in zip(Z.T, Y.T, strict=True)]
     D = squared_lengths(steps)
     derivative, second_derivative = kernel.derivative(D), kernel.second_derivative(D)
@@ -170,7 +172,7 @@ def dot(A: Array, B: Array) -> Array:
 
 
 def squared_lengths(steps: list[Array]) -> Array:
-    """Squared lengths of steps, given coordinate by coordinate."""
+    """Squared lengths of vectors, given as a list of coordinates."""
     D = steps[0] * steps[0]
     for step in steps[1:]:
         D += step * step

@@ -1,4 +1,4 @@
-"""Objectives in which neighbors attract each other and all points repel each other."""
+"""Objectives with attraction between neighbors and repulsion between all points."""
 
 from collections.abc import Callable
 from copy import copy
@@ -23,25 +23,26 @@ from manifoldry.util.validation import canonical, plan_memory, row_blocks
 
 @dataclass(frozen=True, eq=False)
 class NewPointTerms:
-    """e(x) = Σⱼ pⱼ·φ(‖x − yⱼ‖²) + strength·R(log Σⱼ aⱼ·ψ(‖x − yⱼ‖²)), of one point at a time.
+    """Objective of one new point, e(x) = Σⱼ pⱼ·φ(‖x − yⱼ‖²) + strength·R(log Σⱼ aⱼ·ψ(‖x − yⱼ‖²)).
 
-    It is what an objective says of a point more, in units in which the affinities p of the mean
-    point on the map sum to one; made by :meth:`~manifoldry.objectives.Pairwise.for_new_points`.
+    It is the change of a :class:`Pairwise` objective when a point x with affinities pⱼ is added,
+    scaled so that the affinities of an average training point sum to one. Use
+    :meth:`~manifoldry.objectives.Pairwise.for_new_points` to create it.
 
     Parameters
     ----------
     kernel, potential : Kernel
-        κ = exp(−φ), whose φ attracts, and ψ, which repels.
+        κ = exp(−φ), whose φ is the attraction, and ψ, the repulsion.
     normalizer : Normalizer
         R.
     pair_sums : PairSums
-        What takes the sums over the map.
+        Computes the sums over the training points.
     n : int
-        Points on the map.
+        Number of training points.
     normalizer_value : float, default=nan
-        R of the map itself, where the normalizer is shared with it.
+        R of the training embedding, needed if the normalizer is shared.
     strength : float, default=1.0
-        Weight of repulsion relative to that of attraction.
+        Weight of the repulsion relative to the attraction.
     """
 
     kernel: Kernel
@@ -53,7 +54,7 @@ class NewPointTerms:
     strength: float = 1.0
 
     def repulsion(self, log_sum: Array, affinity: Array) -> RowTerm:
-        """The second term and its derivatives by log S; `affinity` is each point's Σⱼ pⱼ."""
+        """Second term and its derivatives by log S; `affinity` is Σⱼ pⱼ of every new point."""
         value, derivative, second_derivative = self.normalizer.row(
             log_sum, affinity, self.n, self.normalizer_value
         )
@@ -63,46 +64,46 @@ class NewPointTerms:
 
     @property
     def new_point_weights(self) -> Repulsion | None:
-        """Whose ``rows(X)`` are the weights a of new points with data X; None for one each."""
+        """Object whose ``rows(X)`` are the weights a of new points X; None if all are one."""
         return self.normalizer.new_point_weights
 
 
 @dataclass(frozen=True, eq=False)
 class Pairwise(Objective):
-    """E(Y) = constant + ρ·Σ Wᵢⱼ·(−log κ(dᵢⱼ²)) + λ·R(m), with masses mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²).
+    """E(Y) = constant + ρ·Σ Wᵢⱼ·(−log κ(dᵢⱼ²)) + λ·R(m), kernel sums mᵢ = Σⱼ wᵢⱼ·ψ(dᵢⱼ²).
 
-    The kernel κ is said once: attraction is its negative logarithm, and the potential ψ that
-    repels is κ itself unless another is given. Methods differ in their weights W, in the kernel
-    and in how the normalizer makes R of the masses. Whatever they are, the gradient is 4·L·Y, where
-    L is the Laplacian of :meth:`learned_affinity`, and :meth:`for_new_points` states the problem of
-    a point more.
+    The attraction is the negative logarithm of the kernel κ; the repulsive potential ψ is κ unless
+    another one is given. Methods differ in the weights W, the kernel and the normalizer R. The
+    gradient is 4·L·Y, where L is the Laplacian of :meth:`learned_affinity`.
+    :meth:`for_new_points` gives the objective of a new point.
 
     Parameters
     ----------
     affinity : sparse array of shape (n, n)
         The weights W: symmetric, zero on the diagonal.
     kernel : Kernel
-        κ: :class:`GaussianKernel`, :class:`StudentKernel` or one of your own.
+        κ: :class:`GaussianKernel`, :class:`StudentKernel` or another subclass of :class:`Kernel`.
     normalizer : Normalizer
         R: :class:`Joint`, :class:`PerPoint` or :class:`Unnormalized`.
     weight : float, default=1.0
-        Factor λ of repulsion.
+        Factor λ of the repulsion.
     exaggeration : float, default=1.0
-        Factor ρ of attraction.
+        Factor ρ of the attraction.
     potential : Kernel, default=None
         ψ; by default the kernel.
     constant : float, default=0.0
-        What is added to make the value a divergence.
+        Constant term that makes the value a divergence.
     pair_sums : PairSums, optional
-        What takes the sums over pairs; by default :class:`Exact`.
+        Computes the sums over pairs; by default :class:`Exact`.
 
     Examples
     --------
-    An elastic embedding with heavy tails: springs that give way, repulsion that reaches far.
+    An elastic embedding with a heavy-tailed kernel:
 
     >>> import numpy as np
     >>> from manifoldry.objectives import Pairwise, StudentKernel, Unnormalized
-    >>> objective = Pairwise(np.array([[0, 0.5], [0.5, 0]]), StudentKernel(), Unnormalized(), weight=2.0)
+    >>> W = np.array([[0, 0.5], [0.5, 0]])
+    >>> objective = Pairwise(W, StudentKernel(), Unnormalized(), weight=2.0)
     >>> round(objective.value(np.array([[0.0], [1.0]])), 4)  # log 2 + λ/2
     1.6931
     """
@@ -121,8 +122,8 @@ class Pairwise(Objective):
         check_positive("exaggeration", self.exaggeration)
         if not np.isfinite(self.kernel.derivative_at_zero):
             raise ValueError(
-                f"kernel={self.kernel!r} has an infinite derivative where points coincide, so "
-                "no point could settle there; pass one that is smooth in d², as exp(-d²) is"
+                f"kernel={self.kernel!r} has an infinite derivative at d² = 0, where it must be "
+                "finite; pass a kernel that is smooth in d², such as GaussianKernel()"
             )
         object.__setattr__(self, "affinity", pair_weights(self.affinity, "affinities"))
         object.__setattr__(self, "normalizer", self.normalizer.on(self.n))
@@ -133,12 +134,12 @@ class Pairwise(Objective):
 
     @property
     def repulsion_kernel(self) -> Kernel:
-        """The potential ψ."""
+        """The repulsive potential ψ."""
         return self.potential or self.kernel
 
     @cached_property
     def repulsion(self) -> Repulsion:
-        """The weights w of the pairs in the masses."""
+        """Weights w of the pairs in the kernel sums."""
         return self.normalizer.repulsion(self.n)
 
     @cached_property
@@ -148,33 +149,33 @@ class Pairwise(Objective):
 
     @cached_property
     def repulsion_at_zero(self) -> Repulsion:
-        """Weights whose Laplacian, times 4λ, is what repulsion takes from the curvature at Y = 0.
+        """Weights whose Laplacian, times −4λ, is the Hessian of the repulsion at Y = 0.
 
-        That of :attr:`attraction`, times four, is what attraction gives: where the difference is
-        not positive semidefinite any more, the collapsed map is no minimizer.
+        The Hessian of the attraction is four times the Laplacian of :attr:`attraction`. Y = 0 is
+        not a minimizer if their sum is not positive semidefinite.
         """
         height = float(self.repulsion_kernel(np.zeros(1))[0])
         if not height * self.repulsion_kernel.derivative_at_zero < np.inf:
             raise ValueError(
-                f"the potential {self.repulsion_kernel} is infinitely steep where points coincide, so a "
-                "collapsed map is no minimizer at any weight; pass a start, and no homotopy"
+                f"potential={self.repulsion_kernel} has an infinite derivative at d² = 0, so Y = 0 "
+                "is not a minimizer for any weight; pass an initial embedding and no homotopy"
             )
         R = self.normalizer.evaluate(height * self.repulsion.degrees, self._no_logarithms)
-        rate = float(np.max(R.rates))  # the same for all
+        rate = float(np.max(R.rates))  # equal for all points
         return self.repulsion.scaled(rate * height * self.repulsion_kernel.derivative_at_zero)
 
     @staticmethod
     def _no_logarithms(rows: IntArray) -> Array:
-        return np.empty(0)  # masses of points that coincide are large
+        return np.empty(0)  # kernel sums at Y = 0 do not underflow
 
     def with_weight(self, weight: float) -> Self:
-        """The objective with another weight λ of repulsion; what was prepared is kept."""
+        """Return a copy with another weight λ of the repulsion; cached arrays are shared."""
         other = copy(self)
         object.__setattr__(other, "weight", check_nonnegative("weight", weight))
         return other
 
     def without_cache(self) -> Self:
-        """The same objective, without what is large and can be computed again."""
+        """Return a copy without large arrays that can be recomputed."""
         return replace(self, normalizer=self.normalizer.without_cache())
 
     def value(self, Y: Array) -> float:
@@ -195,10 +196,10 @@ class Pairwise(Objective):
         return self._total(attraction, R), G.astype(Y.dtype, copy=False)
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Terms of the Hessian's diagonal that cannot be negative, (n, d).
+        """Non-negative terms of the diagonal of the Hessian, (n, d).
 
-        Of attraction 4ρ·Σⱼ Wᵢⱼ·φ′, φ being −log κ, and of repulsion
-        4λ·Σⱼ (rᵢ + rⱼ)·wᵢⱼ·max(ψ″, 0)·(yᵢ − yⱼ)², r being the derivatives of R by the masses.
+        They are 4ρ·Σⱼ Wᵢⱼ·φ′ for the attraction, with φ = −log κ, and
+        4λ·Σⱼ (rᵢ + rⱼ)·wᵢⱼ·max(ψ″, 0)·(yᵢ − yⱼ)² for the repulsion, with rᵢ = ∂R/∂mᵢ.
         """
         Y = self._centered(Y)
         R = self._normalizer_value(Y, self._sums(Y))
@@ -213,9 +214,9 @@ class Pairwise(Objective):
         return h.astype(Y.dtype, copy=False)
 
     def for_new_points(self, Y: Array) -> NewPointTerms:
-        """What a new point minimizes on the map `Y`, (n, d), which stands still.
+        """Objective of a new point, given the training embedding `Y`, (n, d), held fixed.
 
-        Its affinities count in units of the mean point's, whose rows of n·W/ΣW sum to one.
+        Affinities are scaled as the rows of n·W/ΣW, whose sums have mean one.
         """
         Y = self._centered(np.asarray(Y, dtype=np.float64))
         R = self._normalizer_value(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
@@ -224,16 +225,15 @@ class Pairwise(Objective):
         return NewPointTerms(*parts, self.n, R, strength)
 
     def learned_affinity(self, Y: Array) -> Array:
-        """Weights that hold the map together, dense (n, n): attraction less repulsion.
+        """Signed weights whose Laplacian L gives the gradient 4·L·Y, dense (n, n).
 
-        The gradient is four times their Laplacian times `Y`, so at a minimum their Laplacian
-        times `Y` is zero. As a function of the distance in the data they often look like a
-        Mexican hat.
+        They are the weights of the attraction less those of the repulsion; at a minimum L·Y = 0.
+        As a function of the distance in the data they often look like a Mexican hat.
         """
         plan_memory(
             8.0 * self.n**2,
             f"the learned affinity of {self.n} points",
-            "ask for learned_affinity_edges on a sparse pattern",
+            "call learned_affinity_edges with a sparse pattern",
         )
         Y = self._centered(Y)
         R = self._normalizer_value(Y, self._sums(Y))
@@ -243,7 +243,7 @@ class Pairwise(Objective):
         return A
 
     def learned_affinity_edges(self, Y: Array, pattern: sparse.csr_array) -> sparse.csr_array:
-        """The learned affinity of the pairs that `pattern` stores."""
+        """Learned affinity of the pairs stored in the sparse matrix `pattern`."""
         Y = self._centered(Y)
         R = self._normalizer_value(Y, self._sums(Y))
         pattern = canonical(sparse.csr_array(pattern))
@@ -254,10 +254,10 @@ class Pairwise(Objective):
         return sparse.csr_array((values, pattern.indices, pattern.indptr), shape=pattern.shape)
 
     def _affinities(self, Y: Array, R: NormalizerValue, i: IntArray, j: IntArray) -> Array:
-        """Learned affinities of the pairs (i, j), which are broadcast."""
+        """Learned affinity of the pairs (i, j); `i` and `j` are broadcast."""
         D = (np.subtract(Y[i], Y[j], dtype=np.float64) ** 2).sum(axis=-1)
         log_rates = np.broadcast_to(R.log_rates, self.n)
-        # Only a point with itself, which does not count, has a kernel beyond the rates' reach.
+        # Overflow occurs only on the diagonal, which is set to zero below.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             log_psi = -self.repulsion_kernel.phi(D)
             repulsion = np.exp(log_psi + log_rates[i]) + np.exp(log_psi + log_rates[j])
@@ -278,7 +278,7 @@ class Pairwise(Objective):
         return self.pair_sums.attraction(self.kernel, self.affinity)
 
     def _sums(self, Y: Array, point_weights: Array | None = None) -> Sums:
-        """Masses and forces of ψ; `point_weights` are for pairs of one weight only."""
+        """Kernel sums and forces of ψ; `point_weights` require uniform weights of pairs."""
         weights = self.repulsion.matrix if point_weights is None else point_weights
         kernel_sums, force = self.pair_sums.sums(self.repulsion_kernel, Y, weights)
         return Sums(self.repulsion.scale * kernel_sums, self.repulsion.scale * force)
@@ -294,7 +294,7 @@ class Pairwise(Objective):
         )
 
     def _centered(self, Y: Array) -> Array:
-        """`Y` about its mean: sums of products would lose the digits of a map far from zero."""
+        """Center `Y`, since sums of products lose digits far from the origin."""
         Y = check_embedding(Y, self.n)
         dtype = Y.dtype if Y.dtype == np.float32 else np.float64
         return (Y - Y.mean(axis=0, dtype=np.float64)).astype(dtype)

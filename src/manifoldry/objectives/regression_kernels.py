@@ -1,4 +1,4 @@
-"""Kernels of regression on a map, as functions of the squared distance."""
+"""Kernels of regression on an embedding, and sums over blocks of its distances."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from manifoldry.util.validation import row_blocks
 
 
 class RegressionWeights(NamedTuple):
-    """What each source has in a target's regression; targets are rows, (n_targets, n_sources)."""
+    """Weights of kernel regression and their derivatives, (n_targets, n_sources)."""
 
     weights: Array
-    """κ(d²)/Σκ(d²): the weights, which sum to one over a row."""
+    """κ(d²)/Σκ(d²), which sum to one over a row."""
     negative_derivative: Array
     """−κ′(d²)/Σκ(d²)."""
     log_kernel_sum: Array
@@ -28,9 +28,9 @@ class RegressionWeights(NamedTuple):
 
 
 class RegressionKernel(ABC):
-    """A decreasing function κ of the squared distance t = d² on a map, with κ(0) = 1.
+    """A decreasing function κ of the squared distance t = d² in the embedding, with κ(0) = 1.
 
-    Its width is one: the scale of the map takes the part of a bandwidth.
+    Its width is one: the scale of the embedding takes the role of a bandwidth.
     """
 
     name: ClassVar[str]
@@ -48,7 +48,7 @@ class RegressionKernel(ABC):
         """κ″(t)."""
 
     def weights(self, D: Array) -> RegressionWeights:
-        """Weights at squared distances `D`, whose infinite entries do not count."""
+        """Regression weights at squared distances `D`; infinite distances have weight zero."""
         K = self.value(D)
         total = K.sum(axis=1)
         K /= total[:, None]
@@ -63,7 +63,7 @@ class RegressionKernel(ABC):
 
 @dataclass(frozen=True)
 class GaussianRegressionKernel(RegressionKernel):
-    """κ = exp(−t): smooth, and every point counts, if ever so little."""
+    """κ = exp(−t)."""
 
     name = "gaussian"
 
@@ -73,7 +73,7 @@ class GaussianRegressionKernel(RegressionKernel):
     negative_derivative = second_derivative = value
 
     def weights(self, D: Array) -> RegressionWeights:
-        # Relative to the nearest source: far from all of them the total would underflow.
+        # Relative to the nearest source: far from all sources the sum would underflow.
         nearest = D.min(axis=1)
         K = nearest[:, None] - D
         np.exp(K, out=K)
@@ -87,7 +87,7 @@ class GaussianRegressionKernel(RegressionKernel):
 
 @dataclass(frozen=True)
 class StudentRegressionKernel(RegressionKernel):
-    """κ = 1/(1 + t): far points keep a say, so outliers find their way back."""
+    """κ = 1/(1 + t); its heavy tails let outliers return to the other points."""
 
     name = "student"
 
@@ -103,25 +103,23 @@ class StudentRegressionKernel(RegressionKernel):
 
 @dataclass(frozen=True)
 class CompactRegressionKernel(RegressionKernel):
-    """A kernel that is zero for t ≥ 1: only points within distance one count.
+    """A kernel that is zero for t ≥ 1, that is, beyond distance one.
 
-    Regression adds a little of a Gaussian, for points that have none within reach.
+    The regression adds a small multiple of the Gaussian, so that points without neighbors within
+    distance one still have a fitted value, that of the nearest point, and a nonzero gradient.
 
     Parameters
     ----------
     tail : float, default=1e-6
-        How much: a point without neighbors in reach still has a fitted value, that of the nearest
-        point, and a gradient that leads back. The kernel turns to the Gaussian over a width of
-        √tail; 1e-12 would make that a cliff.
+        Factor of the Gaussian. The transition to the Gaussian has a width of √tail; 1e-12 would
+        make it too steep.
     """
 
     tail: float = 1e-6
 
     def weights(self, D: Array) -> RegressionWeights:
         nearest = D.min(axis=1)
-        isolated = (
-            nearest >= 1
-        )  # only the tail is left, relative to the nearest as for the Gaussian
+        isolated = nearest >= 1  # only the Gaussian is left, taken relative to the nearest
         tail = np.where(isolated, nearest, np.log(self.tail))[:, None] - D
         np.exp(tail, out=tail)
         K, derivative = self.value(D), self.negative_derivative(D)
@@ -136,14 +134,14 @@ class CompactRegressionKernel(RegressionKernel):
 
     def normalized_second_derivative(self, D: Array, log_kernel_sum: Array) -> Array:
         tail = np.exp(np.log(self.tail) - D - log_kernel_sum[:, None])
-        # Where a point is in reach the total is at least ε/e; elsewhere the second_derivative itself is zero.
+        # With a point within distance one the sum is at least tail/e; otherwise κ″ is zero.
         total = np.exp(np.maximum(log_kernel_sum, np.log(self.tail) - 1))
         return np.asarray(self.second_derivative(D) / total[:, None] + tail)
 
 
 @dataclass(frozen=True)
 class QuarticKernel(CompactRegressionKernel):
-    """κ = (1 − t)² within distance one: the gradient is continuous."""
+    """κ = (1 − t)² within distance one; its derivative is continuous."""
 
     name = "quartic"
 
@@ -159,7 +157,7 @@ class QuarticKernel(CompactRegressionKernel):
 
 @dataclass(frozen=True)
 class TriweightKernel(CompactRegressionKernel):
-    """κ = (1 − t)³ within distance one: the curvature is continuous too."""
+    """κ = (1 − t)³ within distance one; its second derivative is continuous."""
 
     name = "triweight"
 
@@ -186,7 +184,7 @@ KERNELS: dict[str, RegressionKernel] = {
 
 
 def as_kernel(kernel: str | RegressionKernel) -> RegressionKernel:
-    """The kernel itself, or the one of that name.
+    """Return the kernel itself, or the one of that name.
 
     Examples
     --------
@@ -207,13 +205,13 @@ def over_pairs(
     Y: Array,
     leave_one_out: bool = True,
     *,
-    arrays: int = 5,  # of the size of a block, alive at a time
-    budget: int = 2**21,  # numbers in them: 16 MiB a thread, of which the cache holds most
+    arrays: int = 5,  # arrays of the size of a block in memory at a time
+    budget: int = 2**21,  # numbers in them: 16 MiB per thread
 ) -> list[Result]:
-    """Results of `work` for all blocks of rows, and their squared distances to all points.
+    """Call `work` with each block of rows and its squared distances to all points.
 
-    The distance to a row that is left out is infinite. Blocks do not depend on the number of
-    threads, so neither do sums of the results.
+    With `leave_one_out`, the distance of a point to itself is infinite. Blocks do not depend on the
+    number of threads, so neither do sums of the results.
     """
     n = len(Y)
 
@@ -229,9 +227,9 @@ def over_pairs(
 
 
 def gradient_part(C: Array, Y: Array, block: slice) -> Array:
-    """Gradient (n, d) of a function whose derivative by a block's squared distances is `C`.
+    """Gradient (n, d) of a function whose derivatives by the block's squared distances are `C`.
 
-    With T the derivative by all of them, the sum over blocks is 2·lap(T + Tᵀ)·Y.
+    With T the derivatives by all of them, the sum over blocks is 2·lap(T + Tᵀ)·Y.
     """
     G = 2 * (C.sum(axis=0)[:, None] * Y - C.T @ Y[block])
     G[block] += 2 * (C.sum(axis=1)[:, None] * Y[block] - C @ Y)
@@ -239,6 +237,6 @@ def gradient_part(C: Array, Y: Array, block: slice) -> Array:
 
 
 def centered_map(Y: Array, n: int) -> Array:
-    """The map in double precision around its mean, where differences keep their digits."""
+    """Centered embedding in double precision."""
     Y = check_embedding(Y, n).astype(np.float64, copy=False)
     return np.asarray(Y - Y.mean(axis=0))

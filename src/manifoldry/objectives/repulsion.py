@@ -1,4 +1,4 @@
-"""Weights with which pairs of points repel each other."""
+"""Weights of the repulsion between pairs of points."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from manifoldry.util.validation import (
 
 
 class Repulsion(ABC):
-    """Symmetric weights W⁻ ≥ 0 of pairs, zero on the diagonal; they sum to one unless scaled."""
+    """Symmetric weights W⁻ ≥ 0 of pairs with zero diagonal; they sum to one unless scaled."""
 
     @property
     @abstractmethod
@@ -36,7 +36,7 @@ class Repulsion(ABC):
     @property
     @abstractmethod
     def matrix(self) -> Matrix | None:
-        """W⁻ over `scale`, dense or sparse; None where all pairs weigh the same."""
+        """W⁻ divided by `scale`, dense or sparse; None if all pairs have the same weight."""
 
     @property
     def scale(self) -> float:
@@ -50,25 +50,25 @@ class Repulsion(ABC):
 
     @abstractmethod
     def laplacian_product(self, V: Array) -> Array:
-        """The Laplacian of W⁻ times vectors, (n,) or (n, k)."""
+        """Laplacian of W⁻ times vectors, (n,) or (n, k)."""
 
     def rows(self, X: Matrix) -> Array:
-        """Weights of new points with the training points, (n_new, n)."""
+        """Weights between new points and training points, (n_new, n)."""
         raise ValueError(
-            "the repulsion of new points is not known, because weights were given for the training "
-            "points only; pass repulsion='uniform' or 'squared_distance' to place new points"
+            "the repulsion of new points is unknown, because weights were passed for the training "
+            "points only; pass repulsion='uniform' or 'squared_distance' to embed new points"
         )
 
     def without_cache(self) -> Self:
-        """The same, without what can be computed again from the data."""
+        """Return a copy without arrays that can be recomputed from the data."""
         return self
 
     def scaled(self, factor: float) -> "Repulsion":
-        """The weights times a factor."""
+        """Return the weights times a factor."""
         return self if factor == 1 else ScaledRepulsion(self, factor)
 
     def operator(self) -> Matrix:
-        """The Laplacian as something that multiplies vectors."""
+        """The Laplacian as a sparse matrix or linear operator."""
         product = self.laplacian_product
         return LinearOperator((self.n, self.n), product, matmat=product, dtype=np.float64)
 
@@ -79,7 +79,7 @@ class Repulsion(ABC):
 
 @dataclass(frozen=True)
 class UniformRepulsion(Repulsion):
-    """The same weight for all pairs: no memory, and the fastest sums.
+    """The same weight for all pairs, which needs no memory and gives the fastest sums.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class UniformRepulsion(Repulsion):
 
     @property
     def pair_weight(self) -> float:
-        """The weight of a pair."""
+        """Weight of each pair."""
         return self.total / (self.n * (self.n - 1))
 
     def at(self, i: IntArray, j: IntArray) -> Array | float:
@@ -138,7 +138,7 @@ class UniformRepulsion(Repulsion):
 
 @dataclass(frozen=True, eq=False)
 class SparseRepulsion(Repulsion):
-    """Weights of a sparse graph: points repel those they are joined with, and no others.
+    """Weights of a sparse graph: only pairs joined by an edge repel each other.
 
     Parameters
     ----------
@@ -175,9 +175,9 @@ class SparseRepulsion(Repulsion):
 
 @dataclass(frozen=True, eq=False)
 class DenseRepulsion(Repulsion):
-    """Weights of all pairs as a dense matrix, in single precision if that is how it comes.
+    """Weights of all pairs as a dense matrix, in single or double precision.
 
-    It trusts its matrix; `as_repulsion` makes one from any weights.
+    The matrix is not checked; use `as_repulsion` to check and scale a matrix.
 
     Parameters
     ----------
@@ -203,14 +203,14 @@ class DenseRepulsion(Repulsion):
         return self.W.sum(axis=1, dtype=np.float64)
 
     def laplacian_product(self, V: Array) -> Array:
-        # By blocks, since a product of different precisions copies its factors.
+        # In blocks, since a product of mixed precision copies its factors.
         product = [self.W[block] @ V for block in row_blocks(self.n, self.n)]
         return (self.degrees * V.T).T - np.concatenate(product)
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledRepulsion(Repulsion):
-    """Other weights, times a factor."""
+    """Another repulsion times a factor."""
 
     weights: Repulsion
     factor: float
@@ -245,7 +245,7 @@ class ScaledRepulsion(Repulsion):
 
 
 def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:
-    """The repulsion that an argument stands for: "uniform", weights in proportion, or itself."""
+    """Return the repulsion for "uniform", a matrix of weights (scaled to sum to one) or itself."""
     if isinstance(repulsion, str):
         if repulsion != "uniform":
             raise ValueError(
@@ -256,14 +256,14 @@ def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:
         repulsion = _given(repulsion)
     if repulsion.n != n:
         raise ValueError(
-            f"the repulsion is of {repulsion.n} points and the attraction of {n}; pass weights of "
-            "the same points"
+            f"the repulsion has {repulsion.n} points and the attraction {n}; pass weights for the "
+            "same points"
         )
     return repulsion
 
 
 def _given(W: Matrix) -> Repulsion:
-    """Weights in proportion to those given, without their diagonal, as a copy."""
+    """Return a checked copy of a matrix of weights, without diagonal, scaled to sum to one."""
     what = "repulsive weights"
     if not sparse.issparse(W):
         plan_memory(
@@ -284,8 +284,8 @@ def _given(W: Matrix) -> Repulsion:
     total = float(W.sum(dtype=np.float64))
     if not 0 < total < np.inf:
         raise ValueError(
-            f"the repulsive weights sum to {total}, so they cannot be made to sum to 1; pass "
-            "finite weights of which some are positive, or repulsion='uniform'"
+            f"the repulsive weights sum to {total} and cannot be scaled to sum to 1; pass finite "
+            "weights with a positive sum, or repulsion='uniform'"
         )
     W /= total
     return SparseRepulsion(W) if sparse.issparse(W) else DenseRepulsion(W)

@@ -1,4 +1,4 @@
-"""The size at which a map of given shape costs least."""
+"""The scale at which an embedding of given shape has the smallest objective."""
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -16,24 +16,23 @@ def best_scale(
 ) -> float:
     """Factor s > 0 for which E(s·Y) is smallest.
 
-    Use it to start a search from the shape of another map. With springs and a Gaussian that repels
-    E is a convex function of s², so the answer is the only one; where repulsion is too weak to
-    open the map it is the factor that gives it the smallest radius. With other kernels it is the
-    best of a grid, refined.
+    Use it to start a search from another embedding. With the Gaussian kernel for attraction and
+    repulsion, E is a convex function of s² with a single minimizer; if the repulsion is so weak
+    that E decreases towards s = 0, the result is the scale of radius `smallest`. With other kernels
+    the best scale of a grid is refined.
 
     Parameters
     ----------
     objective : Pairwise
         E.
     Y : array of shape (n, d)
-        The map.
+        The embedding.
     smallest : float, default=1e-3
-        Root mean square radius of the smallest map considered: a start that is as good as
-        collapsed.
+        Root mean square radius of the smallest embedding considered.
     doublings : int, default=40
-        Of the scale, after which nothing seems to hold the map together.
+        Number of times the scale is doubled to bracket the minimum.
     accuracy : float, default=1e-4
-        Of the logarithm of the scale.
+        Tolerance of the logarithm of the scale.
 
     Examples
     --------
@@ -48,8 +47,8 @@ def best_scale(
     radius = float(np.sqrt((Y**2).sum(axis=1).mean()))
     if not 0 < radius < np.inf:
         raise ValueError(
-            f"a map of radius {radius} has no best scale; pass one of finite coordinates in which "
-            "not all points coincide"
+            f"an embedding of radius {radius} has no best scale; pass finite positions that do not "
+            "all coincide"
         )
     Y = Y / radius
     if objective.kernel.quadratic and objective.repulsion_kernel.quadratic:
@@ -60,7 +59,7 @@ def best_scale(
 def _convex(
     objective: Pairwise, Y: Array, smallest: float, doublings: int, accuracy: float
 ) -> float:
-    """Where the derivative by t = s² of a convex function changes its sign."""
+    """Root of the derivative by t = s² of a convex function."""
 
     def derivative(log_s: float) -> float:
         s = float(np.exp(log_s))
@@ -74,11 +73,11 @@ def _convex(
         if derivative(high) >= 0:
             return float(np.exp(brentq(derivative, low, high, xtol=accuracy)))
         low, high = high, high + float(np.log(2))
-    return float(np.exp(low))  # nothing holds this map together
+    return float(np.exp(low))  # E decreases without bound
 
 
 def _on_grid(objective: Pairwise, Y: Array, smallest: float) -> float:
-    """The best of many scales, then of those between its neighbors."""
+    """Best scale of a grid, refined between the neighboring ones."""
 
     def cost(log_s: float) -> float:
         return objective.value(float(np.exp(log_s)) * Y)

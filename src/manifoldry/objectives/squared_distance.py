@@ -1,4 +1,4 @@
-"""Repulsion in proportion to the squared distance in the data."""
+"""Repulsion with weights proportional to the squared distances of the data."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,19 +14,19 @@ from manifoldry.util.validation import plan_memory, row_blocks
 
 @dataclass(frozen=True, eq=False)
 class SquaredDistanceRepulsion(Repulsion):
-    """Weights ‖xᵢ − xⱼ‖² of the data, scaled to sum to one; make it by `squared_distance_weights`.
+    """Weights ‖xᵢ − xⱼ‖² of the data, scaled to sum to one; see `squared_distance_weights`.
 
-    Points far apart in the data repel each other most. The n² weights are kept once they have been
-    asked for; products with their Laplacian, and weights of new points, come from the data.
+    The n² weights are computed on first use and cached. Products with their Laplacian and weights
+    of new points are computed from the data.
     """
 
     X: Matrix
     frame: Frame
     total: float
-    """Sum of the squared distances, in units of the frame."""
+    """Sum of the squared distances, in the units of the frame."""
     dtype: Any
     accuracy: float = 1e-9
-    """Squared distances are right to this fraction of the square of the frame's unit."""
+    """Error bound of squared distances, relative to the squared unit of the frame."""
 
     @property
     def n(self) -> int:
@@ -34,7 +34,7 @@ class SquaredDistanceRepulsion(Repulsion):
 
     @property
     def weights(self) -> Array:
-        """The weights of all pairs."""
+        """Weights of all pairs."""
         return self._pairs.W
 
     @cached_property
@@ -60,11 +60,11 @@ class SquaredDistanceRepulsion(Repulsion):
         """The Laplacian of W⁻ times vectors, in O(n·n_features)."""
         A, V = self.frame.apply(self.X), V - V.mean(axis=0)
         product = (self._degrees(A) * V.T).T - squared_norms(A) @ V + 2 * (A @ (A.T @ V))
-        # A product with the mean of V is zero in exact arithmetic, and so is its own mean.
+        # In exact arithmetic the product has mean zero.
         return (product - product.mean(axis=0)) / self.total
 
     def _degrees(self, A: Matrix) -> Array:
-        """Σⱼ‖aᵢ − aⱼ‖²; the data `A` need not sum to zero, and sparse ones do not."""
+        """Σⱼ‖aᵢ − aⱼ‖²; the data `A` need not be centered."""
         s = squared_norms(A)
         return np.asarray(self.n * s + s.sum() - 2 * (A @ (A.T @ np.ones(self.n))))
 
@@ -78,16 +78,16 @@ class SquaredDistanceRepulsion(Repulsion):
 def squared_distance_weights(
     X: Matrix, dtype: Any = np.float32, accuracy: float = 1e-9
 ) -> SquaredDistanceRepulsion:
-    """Repulsion in proportion to the squared distances of the rows of `X`.
+    """Repulsion with weights proportional to the squared distances of the rows of `X`.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, n_features)
-        The data, which are kept, not copied.
+        The data; they are not copied.
     dtype : data type, default=float32
-        Of the n² weights.
+        Type of the n² weights.
     accuracy : float, default=1e-9
-        Squared distances are right to this fraction of the square of the data's extent.
+        Error bound of squared distances, relative to the squared extent of the data.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def squared_distance_weights(
         total += float(squared_distances(X[block], X, frame, accuracy).sum())
     if not 0 < total < np.inf:
         raise ValueError(
-            f"the squared distances of the {n} rows of X sum to {total} and cannot be made to sum "
-            "to 1; pass rows of finite numbers that do not all coincide, or repulsion='uniform'"
+            f"the squared distances of the {n} rows of X sum to {total} and cannot be scaled to "
+            "sum to 1; pass finite rows that do not all coincide, or repulsion='uniform'"
         )
     return SquaredDistanceRepulsion(X, frame, total, dtype, accuracy)

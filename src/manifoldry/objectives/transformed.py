@@ -1,4 +1,4 @@
-"""Objectives of other variables: a map in other units, in a box, or held to one covariance."""
+"""Objectives in transformed variables: rescaled, confined to a box, or of fixed covariance."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Resized(Objective):
-    """E(unit·U), as a function of U: as the unit grows, so does the map that U stands for.
+    """E(unit·U) as a function of U.
 
     Examples
     --------
@@ -53,22 +53,22 @@ class Resized(Objective):
 
 @dataclass(frozen=True, eq=False)
 class Boxed(Objective):
-    """E(η·sin(Z/η)): any search over all Z is one over maps Y with |Y| ≤ η.
+    """E(η·sin(Z/η)): unconstrained minimization over Z is minimization over Y with |Y| ≤ η.
 
-    Searches need not know of the box, and :meth:`constrained` gives the map of a solution. Near the
-    center Y ≈ Z. A minimum at a wall is an ordinary minimum in Z, at |Z| = η·π/2, with positive
-    curvature; with tanh it would lie at infinity, and searches would creep. The price: the walls
-    are stationary, so a start must lie inside (:meth:`unconstrained` sees to that), and moving the map
-    changes the value, so columns of the gradient no longer sum to zero.
+    :meth:`constrained` returns the embedding Y of a solution Z; near the center Y ≈ Z. A minimum at
+    the boundary is an ordinary minimum in Z, at |Z| = η·π/2, with positive curvature; with tanh it
+    would lie at infinity, and searches would converge slowly. The gradient vanishes at the
+    boundary, so a search must start in the interior, as :meth:`unconstrained` ensures. The value
+    is not invariant to translations.
 
     Parameters
     ----------
     objective : Objective
-        The objective of the map Y.
+        The objective of the embedding Y.
     half_width : float
-        η: half of the box's side.
+        η, half the side of the box.
     start_within : float, default=0.99
-        Fraction of the box to which :meth:`unconstrained` moves points beyond it.
+        Fraction of the box to which :meth:`unconstrained` clips positions.
 
     Examples
     --------
@@ -100,12 +100,12 @@ class Boxed(Objective):
         return self.objective.attraction
 
     def constrained(self, Z: Array) -> Array:
-        """The map Y that Z stands for, (n, d)."""
+        """Embedding Y = η·sin(Z/η), (n, d)."""
         eta = np.asarray(self.half_width, dtype=Z.dtype)
         return np.asarray(eta * np.sin(Z / eta))
 
     def unconstrained(self, Y: Array) -> Array:
-        """Z for a map Y, whose points beyond `start_within` of the box are moved to there."""
+        """Variables Z of an embedding Y, which is clipped to `start_within` of the box."""
         eta = np.asarray(self.half_width, dtype=Y.dtype)
         return np.asarray(eta * np.arcsin(np.clip(Y / eta, -self.start_within, self.start_within)))
 
@@ -117,7 +117,7 @@ class Boxed(Objective):
         return value, G * np.cos(Y / np.asarray(self.half_width, dtype=Y.dtype))
 
     def diagonal_curvature(self, Y: Array) -> Array:
-        """Positive part of the chain rule's: h·cos² − g·sin/η, h the objective's own."""
+        """Diagonal curvature by the chain rule, h·cos² + max(−g·sin/η, 0)."""
         eta, inside = np.asarray(self.half_width, dtype=Y.dtype), self.constrained(Y)
         h, G = (
             self.objective.diagonal_curvature(inside),
@@ -128,25 +128,24 @@ class Boxed(Objective):
 
 @dataclass(frozen=True, eq=False)
 class Whitened(Objective):
-    """E at the nearest map whose covariance is size²·I, as a function of any map.
+    """E at the nearest embedding of covariance size²·I, as a function of any embedding.
 
-    The covariance is YᵀBY about the mean, where B is a diagonal of weights that sum to one. To
-    minimize this function freely is to minimize E under the constraint YᵀBY = size²·I: a straight
-    step from a map that keeps it, followed by :meth:`nearest`, is the polar retraction of the
-    Stiefel manifold, and the gradient at such a map is B·ξ, ξ = B⁻¹G − Y·sym(YᵀG)/size² being the
-    Riemannian gradient in the metric B. So all filters and searches serve it as they are; they
-    go on from the nearest map after every step.
+    The covariance is YᵀBY for centered Y, where B is a diagonal matrix of weights that sum to one.
+    Unconstrained minimization of this function minimizes E subject to YᵀBY = size²·I: a step
+    followed by :meth:`nearest` is the polar retraction of the Stiefel manifold, and the gradient on
+    the constraint set is B·ξ, where ξ = B⁻¹G − Y·sym(YᵀG)/size² is the Riemannian gradient in the
+    metric B. Optimizers and filters therefore need no change; they retract after every step.
 
     Parameters
     ----------
     objective : Objective
-        E, which must not change when a map is moved or turned.
+        E, which must be invariant to translations and rotations.
     mass : array of shape (n,), default=None
-        The diagonal of B, up to a factor; by default the same for all points.
+        The diagonal of B, up to a factor; by default equal for all points.
     size : float, default=1.0
         Standard deviation of every coordinate.
     flat : float, default=1e-14
-        Variance, as a fraction of the largest, below which a map has no extent along a direction.
+        Fraction of the largest variance below which the variance along a direction is zero.
 
     Examples
     --------
@@ -168,9 +167,13 @@ class Whitened(Objective):
             return
         mass = np.asarray(self.mass, dtype=np.float64)
         if mass.shape != (self.n,):
-            raise ValueError(f"mass has shape {mass.shape}; pass one weight for each of n={self.n}")
+            raise ValueError(
+                f"mass has shape {mass.shape}; pass one weight for each of n={self.n} points"
+            )
         if not (np.isfinite(mass).all() and (mass > 0).all()):
-            raise ValueError("mass has entries that are not positive and finite; pass such weights")
+            raise ValueError(
+                f"mass has entries from {mass.min()} to {mass.max()}; pass positive, finite weights"
+            )
 
     @property
     def n(self) -> int:
@@ -181,12 +184,12 @@ class Whitened(Objective):
         return self.objective.attraction
 
     def nearest(self, Z: Array) -> Array:
-        """The map of covariance size²·I and mean zero that is nearest to `Z` in the metric B."""
+        """Centered embedding of covariance size²·I nearest to `Z` in the metric B."""
         Y, A = self._polar(Z)
         if not np.isfinite(A).all():
             raise ValueError(
-                f"the map does not extend along all of its {A.shape[0]} coordinates, so that none "
-                "of covariance size²·I is nearest to it; add noise, or drop a coordinate"
+                f"the covariance of the embedding has a rank below {A.shape[0]}, its number of "
+                "coordinates; add noise, or use fewer coordinates"
             )
         return Y
 
@@ -196,7 +199,7 @@ class Whitened(Objective):
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         X, A = self._polar(Y)
         if not np.isfinite(A).all():
-            return np.inf, np.zeros_like(Y)  # which a line search takes as gone too far
+            return np.inf, np.zeros_like(Y)  # a line search then shortens the step
         value, G = self.objective.value_and_gradient(X)
         return value, (self.tangent(X, G) @ A).astype(X.dtype, copy=False)
 
@@ -205,7 +208,7 @@ class Whitened(Objective):
         return X, np.linalg.solve(A, G.T.astype(np.float64)).T.astype(X.dtype, copy=False)
 
     def tangent(self, Y: Array, G: Array) -> Array:
-        """B·ξ at a map that keeps the constraint, from the gradient G of E there."""
+        """B·ξ at an embedding that satisfies the constraint, from the gradient G of E."""
         Y, G = np.asarray(Y, dtype=np.float64), np.asarray(G, dtype=np.float64)
         M = Y.T @ G
         return np.asarray(G - self._normalized_mass * Y @ (M + M.T) / (2 * self.size**2))
@@ -215,16 +218,16 @@ class Whitened(Objective):
 
     @cached_property
     def _normalized_mass(self) -> Array:
-        """The diagonal of B, (n, 1)."""
+        """Diagonal of B, (n, 1), which sums to one."""
         mass = np.ones(self.n) if self.mass is None else np.asarray(self.mass, dtype=np.float64)
-        mass = mass / mass.max()  # a sum that cannot overflow
+        mass = mass / mass.max()  # so that the sum cannot overflow
         return (mass / mass.sum())[:, None]
 
     def _polar(self, Z: Array) -> tuple[Array, Array]:
-        """The nearest map, and size·(ZᵀBZ)^{-1/2}, (d, d), with which it is made; NaN if flat."""
+        """Nearest embedding and A = size·(ZᵀBZ)^{-1/2}, (d, d); NaN if ZᵀBZ is singular."""
         centered = check_embedding(Z, self.n).astype(np.float64, copy=False)
         centered = centered - (self._normalized_mass * centered).sum(axis=0)
-        unit = float(np.abs(centered).max()) or 1.0  # in which squares do not overflow
+        unit = float(np.abs(centered).max()) or 1.0  # scaled so that squares do not overflow
         centered /= unit
         variances, Q = np.linalg.eigh(centered.T @ (self._normalized_mass * centered))
         flat = variances <= self.flat * variances[-1]

@@ -1,4 +1,4 @@
-"""Weights of pairs: what objectives ask of them, and their Laplacian."""
+"""Checks of the weights of pairs that objectives take, and their Laplacian."""
 
 import numpy as np
 from scipy import sparse
@@ -20,7 +20,7 @@ def laplacian(W: sparse.csr_array) -> sparse.csr_array:
 
 
 def pair_weights(W: Matrix, what: str) -> sparse.csr_array:
-    """Checked: symmetric weights of pairs, zero on the diagonal."""
+    """Check that weights are symmetric with zero diagonal, and return them as CSR."""
     W = _weights(W, what)
     _check_diagonal(W, what)
     check_symmetric(W, what)
@@ -28,18 +28,18 @@ def pair_weights(W: Matrix, what: str) -> sparse.csr_array:
 
 
 def joint_weights(W: Matrix, what: str, rounding: float = 1e-6) -> sparse.csr_array:
-    """Checked: weights of pairs whose sum is one, as they are after `rounding` to float32."""
+    """Check that weights of pairs sum to one up to `rounding`, and return them as CSR."""
     W = pair_weights(W, what)
     total = float(W.sum())
     if abs(total - 1) > rounding:
-        raise ValueError(f"the {what} sum to {total:.6g} and must sum to 1; divide them by that")
+        raise ValueError(f"the {what} sum to {total:.6g} and must sum to 1; divide by their sum")
     return W
 
 
 def conditional_weights(
     P: Matrix, what: str, *, include_self: bool, rounding: float = 1e-6
 ) -> sparse.csr_array:
-    """Checked: weights whose rows sum to one; without `include_self` the diagonal is zero."""
+    """Check that rows sum to one and, without `include_self`, that the diagonal is zero."""
     P = _weights(P, what)
     if not include_self:
         _check_diagonal(P, what)
@@ -57,9 +57,9 @@ def _weights(W: Matrix, what: str) -> sparse.csr_array:
     W = canonical(sparse.csr_array(W, dtype=np.float64))
     check_square(W, what)
     if W.shape[0] < 2:
-        raise ValueError(f"the {what} are of n_samples={W.shape[0]}; pass those of 2 or more")
+        raise ValueError(f"the {what} have n_samples={W.shape[0]}; pass 2 or more points")
     if not np.isfinite(largest_modulus(W)):
-        raise ValueError(f"the {what} have entries that are NaN or infinite; check the data")
+        raise ValueError(f"the {what} have NaN or infinite entries; pass finite weights")
     check_non_negative(W, what)
     return W
 
@@ -68,13 +68,13 @@ def _check_diagonal(W: sparse.csr_array, what: str) -> None:
     largest = largest_modulus(W.diagonal())
     if largest > 0:
         raise ValueError(
-            f"the {what} have {largest:.3g} on the diagonal; a point does not act on itself: set "
-            "the diagonal to 0"
+            f"the {what} have {largest:.3g} on the diagonal, which must be zero; set the diagonal "
+            "to 0"
         )
 
 
 def without_diagonal(W: Matrix) -> sparse.csr_array:
-    """Sparse `W` with nothing on its diagonal."""
+    """Return `W` as CSR without its diagonal."""
     C = sparse.coo_array(W)
     off = C.row != C.col
     return sparse.csr_array((C.data[off], (C.row[off], C.col[off])), shape=W.shape)
@@ -86,6 +86,6 @@ def negative_entropy(P: Matrix) -> float:
 
 
 def entries(W: sparse.csr_array, i: IntArray, j: IntArray) -> Array:
-    """W[i, j] of pairs, of a shape to which `i` and `j` are broadcast."""
+    """W[i, j] of pairs; `i` and `j` are broadcast."""
     i, j = np.broadcast_arrays(i, j)
     return np.asarray(W[i.ravel(), j.ravel()]).reshape(i.shape)
