@@ -1099,7 +1099,7 @@ def test_far_away_points_stay_finite(data_method, fitted, X):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         if "radius" in data_method.id:
-            with pytest.raises(ValueError, match="no training point within reach"):
+            with pytest.raises(ValueError, match="no training point within the radius"):
                 model.transform(far)
             return
         assert np.isfinite(model.transform(far)).all()

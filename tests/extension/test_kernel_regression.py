@@ -126,7 +126,7 @@ def test_derivatives_on_a_plateau_keep_their_digits():
 
 
 def test_one_row_of_data_each():
-    with pytest.raises(ValueError, match="3 map positions for 2 rows"):
+    with pytest.raises(ValueError, match="Z has 3 rows and X has 2"):
         KernelRegressionMap(np.zeros((3, 1)), np.zeros((2, 4)))
 
 

@@ -386,7 +386,7 @@ def test_rows_of_another_map_are_refused(rng):
 
 def test_weights_of_repulsion_are_checked_too(rng):
     Y, P = rng.normal(size=(10, 2)), rng.dirichlet(np.ones(10), size=2)
-    with pytest.raises(ValueError, match="weights of repulsion"):
+    with pytest.raises(ValueError, match="repulsion weights"):
         new_point_optimizer("weighted elastic", Y).minimize(P, np.full((2, 10), np.inf))
     nothing = new_point_optimizer("weighted elastic", Y).minimize(P, np.zeros((2, 10)))
     np.testing.assert_allclose(nothing.positions, P @ Y, atol=1e-9)
@@ -427,7 +427,7 @@ def test_unsettled_places_are_told(rng, monkeypatch):
     Y, P = rng.normal(size=(9, 2)), rng.dirichlet(np.ones(9), size=4)
     extension = OptimizedExtension(new_point_optimizer("elastic", Y), Rows(lambda X: P))
     monkeypatch.setattr(module, "minimize_each", lambda *a: minimize_each(*a, max_iter=1))
-    with pytest.warns(ExtensionWarning, match="of 4 new points had not settled"):
+    with pytest.warns(ExtensionWarning, match="of 4 new points did not converge"):
         extension.transform(np.zeros((4, 1)))
 
 

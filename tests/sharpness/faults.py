@@ -246,8 +246,8 @@ FAULTS = [
           "derivative * derivative * (ratio - 1) / rest",
           "derivative * derivative * (1 - ratio) / rest"),
     Fault("objectives/pairwise.py", "curvature without the weight of repulsion",
-          "self.strength * second_derivative)",
-          "second_derivative)"),
+          "self.strength * second_derivative",
+          "second_derivative"),
     # ---- optimize
     Fault("optimize/methods.py", "second loop in the wrong order",
           "zip(self.pairs, reversed(alphas), strict=True)",

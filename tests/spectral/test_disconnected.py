@@ -182,7 +182,7 @@ def test_isolated_points_of_a_radius_graph():
     assert np.isclose(apart, np.linalg.norm(X[60] - X[:60].mean(axis=0)))
     beside = model.transform(X[60:] + 0.1)
     assert np.allclose(beside, model.embedding_[60:])
-    with pytest.raises(ValueError, match="no training point within reach"):
+    with pytest.raises(ValueError, match="no training point within the radius"):
         model.transform(np.full((1, 3), 500.0))
 
 

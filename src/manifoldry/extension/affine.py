@@ -1,4 +1,4 @@
-"""The affine maps of PCA and its relatives, forwards and backwards."""
+"""Affine extensions: the map of PCA and its inverse, and one affine map per component."""
 
 from dataclasses import dataclass
 
@@ -15,18 +15,18 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 
 @dataclass(frozen=True, eq=False)
 class AffineMap(Extension):
-    """z = (x − mean)·V and back, x = mean + z·Vᵀ."""
+    """z = (x − mean)·V, with the inverse x = mean + z·Vᵀ."""
 
-    mean: Array  # (n_features,), rounded as numbers of its size are
-    rest: Array  # (n_features,), what the rounding left of the mean, in units of `unit`
-    components: Array  # V, (n_features, n_components), orthonormal columns or zero ones
-    unit: float  # a power of two near the size of the data: products in it cannot overflow
+    mean: Array  # (n_features,)
+    rest: Array  # (n_features,), rounding error of the mean, in units of `unit`
+    components: Array  # V, (n_features, n_components), with orthonormal or zero columns
+    unit: float  # a power of two near the scale of the data, so that products do not overflow
 
     @classmethod
     def of(cls, X: Matrix, frame: Frame, spectrum: Spectrum) -> "AffineMap":
-        """The map whose training coordinates are U·√ℓ, for eigenpairs (ℓ, U) of the Gram."""
+        """The map with training coordinates U·√ℓ, for eigenpairs (ℓ, U) of the Gram matrix."""
         F = frame.apply(X)
-        # Dual vectors sum to zero, so centering F would change nothing here.
+        # Dual vectors sum to zero, so F need not be centered.
         V = np.asarray(F.T @ spectrum.dual_vectors)
         offset = np.asarray(F.mean(axis=0)).ravel()
         mean = frame.origin + offset * frame.unit
@@ -42,33 +42,33 @@ class AffineMap(Extension):
         return np.asarray(scaled) * self.unit
 
     def among(self, X: Matrix) -> Array:
-        """Inner products of new points with each other, centered as the training points were."""
+        """Inner products of new points, centered by the training mean, (n_new, n_new)."""
         dense = X.toarray() if sparse.issparse(X) else X
         centered = (dense - self.mean) / self.unit - self.rest
         return np.asarray(centered @ centered.T)
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(
-            "a linear map keeps no data; its kernel is the inner product of centered rows, "
+            "a linear map does not store the training data; compute its kernel as "
             "(X - mean) @ (X_train - mean).T"
         )
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         return self.mean + ((Z / self.unit) @ self.components.T + self.rest) * self.unit
 
 
 @dataclass(frozen=True, eq=False)
 class PiecewiseAffineMap(Extension):
-    """The affine map of a point's component, applied to its coordinates on the other map.
+    """One affine map per connected component, applied to the coordinates of another extension.
 
-    A new point belongs to the component of the training point nearest to it.
+    A new point belongs to the component of its nearest training point.
     """
 
     basis: Extension
     index: NeighborIndex
-    centers: Array  # (n_components, n_basis)
-    axes: Array  # (n_components, n_basis, n_components)
+    centers: Array  # (n_connected, n_basis)
+    axes: Array  # (n_connected, n_basis, n_components)
     layout: Layout
 
     def transform(self, X: Matrix) -> Array:

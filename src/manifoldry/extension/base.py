@@ -1,4 +1,4 @@
-"""Maps from new data to coordinates, and back."""
+"""Base classes of out-of-sample extensions and inverses, and the Nyström formula."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from manifoldry.util.warn import warn
 
 
 class EquivalentKernel(Protocol):
-    """The kernel whose eigenvectors a method computes, as a function of new points."""
+    """The kernel whose eigenvectors a spectral method computes, evaluated at new points."""
 
     @property
     def n_train(self) -> int:
@@ -28,40 +28,41 @@ class EquivalentKernel(Protocol):
 
 
 class Inverse(Protocol):
-    """A way back from map positions to data."""
+    """Map from coordinates to data."""
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         ...
 
 
 class Extension(ABC):
-    """Coordinates of new points, from what a fitted model keeps."""
+    """Out-of-sample extension: coordinates of new points."""
 
     @abstractmethod
     def transform(self, X: Matrix) -> Array:
         """Coordinates of new points, (n_new, n_components)."""
 
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
-        """Coordinates of new points in their own component of the map, and which component that is."""
+        """Coordinates of new points within their connected component, and its label."""
         return self.transform(X), np.zeros(X.shape[0], dtype=np.intp)
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        """Coordinates on the map of coordinates within components."""
+        """Convert coordinates within components to coordinates of the embedding."""
         return Y
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
-        """The kernel whose eigenvectors the coordinates are, from `X` to training points.
+        """Kernel whose eigenvectors are the coordinates, between `X` and the training points.
 
-        `known` says which rows are training points, and is -1 for others.
+        `known` is the index of the training point identical to each row, or -1.
         """
         raise ValueError(
-            "these coordinates are not the eigenvectors of a kernel of pairs of points"
+            f"{type(self).__name__} has no equivalent kernel; its coordinates are not eigenvectors "
+            "of a kernel"
         )
 
 
 class KernelExtension(Extension):
-    """An extension through an equivalent kernel, whose rows others can use too."""
+    """An extension by an equivalent kernel."""
 
     @abstractmethod
     def rows(self, X: Matrix) -> Matrix:
@@ -70,10 +71,10 @@ class KernelExtension(Extension):
     @property
     @abstractmethod
     def numbers_per_row(self) -> int:
-        """Numbers that one new point keeps in memory at a time."""
+        """Number of values that one new point needs in memory."""
 
     def matrix(self, X: Matrix) -> Matrix:
-        """The same for any number of points, a block of them at a time."""
+        """Rows of the equivalent kernel for any number of points, computed in blocks."""
         n, first = X.shape[0], self.rows(X[:1])
         entries = first.nnz if sparse.issparse(first) else first.shape[1]
         what = f"the kernel between {n} and {first.shape[1]} points"
@@ -87,16 +88,16 @@ class KernelExtension(Extension):
 
 @dataclass(frozen=True, eq=False)
 class Nystrom(KernelExtension):
-    """Nyström's formula: coordinates are kernel rows times fixed dual vectors.
+    """Nyström's formula: coordinates are kernel rows times dual vectors.
 
     For an eigenvector v of the Gram matrix with eigenvalue ℓ, the value at a new point x is
-    Σᵢ K(x, xᵢ) vᵢ / ℓ, which at training points returns v itself. `dual` holds v/ℓ, or v/√ℓ
-    where coordinates are √ℓ·v.
+    Σᵢ K(x, xᵢ) vᵢ / ℓ, which equals v at training points. `dual` is v/ℓ, or v/√ℓ if the
+    coordinates are √ℓ·v.
     """
 
     kernel: EquivalentKernel
     dual: Array  # (n_train, n_components)
-    unit: float = 1.0  # length whose square the kernel is in
+    unit: float = 1.0  # the kernel is in units of unit²
 
     def rows(self, X: Matrix) -> Matrix:
         return self.kernel.rows(X)
@@ -115,24 +116,24 @@ class Nystrom(KernelExtension):
         return self.matrix(X) * self.unit**2
 
     def among(self, X: Matrix) -> Array:
-        """The kernel of new points with each other, (n_new, n_new), where it has such values."""
+        """Kernel between new points, (n_new, n_new), if it is known."""
         kernel: Any = self.kernel
         return np.asarray(kernel.among(X))
 
 
-def warn_if_not_converged(settled: NDArray[np.bool_]) -> None:
-    """Say so where searches for places of new points ended before they came to rest."""
-    count = int((~settled).sum())
+def warn_if_not_converged(converged: NDArray[np.bool_]) -> None:
+    """Warn if the searches for the coordinates of some new points did not converge."""
+    count = int((~converged).sum())
     if count:
         warn(
-            f"the places of {count} of {len(settled)} new points had not settled when the "
-            "search ended; they are the best found",
+            f"the coordinates of {count} of {len(converged)} new points did not converge; they "
+            "are the best found",
             ExtensionWarning,
         )
 
 
 def with_training_rows(rows: Matrix, known: IntArray, K: Matrix) -> sparse.csr_array:
-    """Kernel rows, but for those `known` to be training points the ones of the matrix `K`."""
+    """Replace the kernel rows of points `known` to be training points by rows of `K`."""
     old = np.flatnonzero(known >= 0)
     which = sparse.csr_array((np.ones(len(old)), (old, known[old])), shape=(len(known), K.shape[0]))
     return sparse.csr_array(sparse.diags_array((known < 0).astype(float)) @ rows + which @ K)

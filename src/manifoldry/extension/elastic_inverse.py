@@ -1,4 +1,4 @@
-"""Elastic embedding's own way back: the data that would be placed at a given position."""
+"""Inverse of the elastic embedding: the data that minimize its energy at given coordinates."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,29 +13,29 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class ElasticInverse:
-    """Minimize elastic embedding's energy of a pair (x, y) over the data point y.
+    """Minimize the energy of the elastic embedding over the data point y, given its position x.
 
-    At a map position x the energy is Σₙ w⁺(y, yₙ)·aₙ + (λ/Σw⁻)·Σₙ e^{−aₙ}·‖y − yₙ‖² with
-    aₙ = ‖x − xₙ‖²: a pull towards the mean of the data at nearby positions, and a push away from
-    data at distant positions that y resembles. Repulsive weights must be squared distances: with
-    uniform ones only the push is left, which is least infinitely far away, and there is no such
-    inverse.
+    The energy is Σₙ w⁺(y, yₙ)·aₙ + (λ/Σw⁻)·Σₙ e^{−aₙ}·‖y − yₙ‖² with aₙ = ‖x − xₙ‖²: an
+    attraction to the mean of the data at nearby positions, and a repulsion from similar data at
+    distant positions. The repulsive weights of the embedding must be squared distances. With
+    uniform weights only the repulsion remains, which has no minimizer.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     Z : array of shape (n_samples, n_components)
-        Their map positions.
+        Their coordinates.
     precision, log_scale : arrays of shape (n_samples,)
-        Attraction is w⁺(y, yₙ) = exp(log_scaleₙ − precisionₙ·‖y − yₙ‖²), in which all weights of
-        the training data sum to one; so log_scale counts as zero where it is greater.
+        The affinities are w⁺(y, yₙ) = exp(log_scaleₙ − precisionₙ·‖y − yₙ‖²). The affinities of
+        the training data sum to one, so positive values of log_scale are replaced by zero.
     strength : float
         λ, for repulsive weights that sum to one.
     n_nearest : int, default=3
-        Training points nearest on the map from which searches begin, beside their mean.
+        Number of nearest training points in the embedding from which searches start, in addition
+        to their weighted mean.
     remote : float, default=30.0
-        Squared distance from the map beyond which nothing changes any more.
+        Squared distance from the embedding beyond which the result is constant.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ElasticInverse:
     remote: float = 30.0
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), 4 * (self.n_nearest + 1) * sum(self.X.shape)):
@@ -65,12 +65,12 @@ class ElasticInverse:
 
     @cached_property
     def frame(self) -> Frame:
-        """Origin and unit of the data: squares are taken in it."""
+        """Origin and unit of the data in which squares are computed."""
         return Frame.of(self.X)
 
     @cached_property
     def points(self) -> Array:
-        """The data in their frame."""
+        """The data relative to the frame."""
         return np.asarray(self.frame.apply(self.X), dtype=np.float64)
 
     @cached_property
@@ -86,7 +86,7 @@ class ElasticInverse:
         return Y.reshape(starts.shape)[first_minimum(values.reshape(n_starts, n)), np.arange(n)]
 
     def _pose(self, Z: Array) -> tuple["PairEnergy", Array]:
-        """The energies of some positions, and where to start, (n_starts, n_new, n_features)."""
+        """Energies at the coordinates `Z`, and initial data, (n_starts, n_new, n_features)."""
         places = np.asarray(self.Z, dtype=np.float64)
         A = expanded_squares(Z, places, squared_norms(places))
         nearest = np.argsort(A, axis=1, kind="stable")[:, : self.n_nearest]
@@ -109,13 +109,13 @@ class ElasticInverse:
 
 @dataclass(frozen=True, eq=False)
 class PairEnergy:
-    """‖y − mean‖² + Σₙ aₙ·w⁺(y, yₙ): the energy in units of its pull."""
+    """‖y − mean‖² + Σₙ aₙ·w⁺(y, yₙ): the energy divided by the strength of its attraction."""
 
     X: Array
     squares: Array
     precision: Array
     log_scale: Array
-    repulsion: Array  # (n_new, n): aₙ over the strength of the pull
+    repulsion: Array  # (n_new, n): aₙ divided by the strength of the attraction
     mean: Array  # (n_new, n_features)
 
     def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:
@@ -136,17 +136,17 @@ def minimize_energies(
     rows: IntArray,
     tolerance: float = 1e-10,
     max_iter: int = 1000,
-    armijo: float = 1e-4,  # fraction of the decrease along the slope that a step has to bring
-    rounding: float = 1e-15,  # of energies, in the frame of the data
+    armijo: float = 1e-4,  # required fraction of the decrease predicted by the gradient
+    rounding: float = 1e-15,  # rounding error of the energies
 ) -> tuple[Array, Array]:
-    """Minimize the energies `rows` from `starts`: where the searches end, and the energy there.
+    """Minimize the energies `rows` from `starts`; return the minimizers and their energies.
 
-    Gradient steps of Barzilai and Borwein's length, shortened until they descend. The energy is
-    a paraboloid with bumps, so few are needed, and unlike Newton's they cost no n_features².
+    Gradient descent with Barzilai-Borwein step lengths, shortened until the energy decreases. The
+    energy is close to quadratic, so few steps are needed; Newton steps would cost n_features².
     """
     Y = starts.copy()
     value, gradient = energy.at(Y, rows)
-    length = np.full(len(Y), 0.5)  # leads to the minimum, were there a pull only
+    length = np.full(len(Y), 0.5)  # exact if there is only attraction
     active = np.arange(len(Y))
     for _ in range(max_iter):
         step = -length[active, None] * gradient[active]
@@ -166,9 +166,9 @@ def minimize_energies(
 def _next_length(
     step: Array, change: Array, shortest: float = 1e-8, longest: float = 10.0
 ) -> Array:
-    """The reciprocal of the curvature along the last step; long where there is none.
+    """Reciprocal of the curvature along the last step; `longest` if it is not positive.
 
-    The pull alone would ask for a half.
+    For the attraction alone it is one half.
     """
     curvature, square = _dot(step, change), _dot(step, step)
     with np.errstate(divide="ignore", invalid="ignore"):

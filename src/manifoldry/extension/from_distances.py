@@ -1,4 +1,4 @@
-"""Classical scaling's kernel, −½·d², as a function of new points."""
+"""Extensions of methods based on distances: Gower's formula and triangulation."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class DistancesToTraining:
-    """Distances from new points to training points, computed or given by the user."""
+    """Distances between new points and training points, computed or passed by the user."""
 
     n_train: int
     X: Matrix | None
@@ -42,14 +42,14 @@ class DistancesToTraining:
         return Frame.of(self.X)
 
     def identical(self, X: Matrix) -> IntArray:
-        """Training point at distance zero from each row of given distances, or -1."""
+        """Training point at distance zero from each row of precomputed distances, or -1."""
         zero = X == 0
         return np.where(zero.any(axis=1), zero.argmax(axis=1), -1)
 
 
 @dataclass(frozen=True, eq=False)
 class GowerKernel:
-    """−½·d² in units of `unit`, with classical scaling's additive constant if there is one."""
+    """Kernel −½·(d/unit)² of classical scaling, with its additive constant if there is one."""
 
     distances: DistancesToTraining
     unit: float
@@ -66,18 +66,18 @@ class GowerKernel:
         if not np.isfinite(D).all():
             row = int(np.argmin(np.isfinite(D).all(axis=1)))
             raise ValueError(
-                f"distances from row {row} to the training points are NaN or infinite; the metric "
-                "is not defined there, or the row's magnitude overflows"
+                f"distances from row {row} to the training points are NaN or infinite; remove or "
+                "rescale the row, or use another metric"
             )
         if self.constant:
             itself = self.distances.identical(D)
             D += self.constant
             known = np.flatnonzero(itself >= 0)
-            D[known, itself[known]] = 0.0  # the constant separates different points only
+            D[known, itself[known]] = 0.0  # the constant is not added between identical points
         return -0.5 * (D / self.unit) ** 2
 
     def among(self, X: Matrix) -> Array:
-        """Uncentered kernel of new points with each other, (n_new, n_new)."""
+        """Uncentered kernel between new points, (n_new, n_new)."""
         if self.distances.X is None:
             raise ValueError(UNKNOWN_AMONG)
         among = replace(self.distances, X=X, n_train=X.shape[0])
@@ -86,15 +86,17 @@ class GowerKernel:
 
 @dataclass(frozen=True, eq=False)
 class GeodesicExtension(KernelExtension):
-    """Gower's formula on the distances that a new point has through its neighbors.
+    """Gower's formula on the geodesic distances of new points.
 
-    With landmarks it is the triangulation of landmark scaling: the two differ only by terms that
-    the eigenvectors, which sum to zero, do not see.
+    With landmarks it is the triangulation of landmark MDS: the two differ only by terms that
+    vanish because the eigenvectors sum to zero.
     """
 
     geodesics: Geodesics
-    columns: list[IntArray]  # targets of each component, by position among all targets
-    maps: list[Nystrom]  # from −½·d² to those targets to coordinates on the component
+    columns: list[
+        IntArray
+    ]  # positions of the targets of each connected component among all targets
+    maps: list[Nystrom]  # from −½·d² to coordinates within each component
     unit: float
     layout: Layout
 
@@ -129,14 +131,14 @@ class GeodesicExtension(KernelExtension):
         return inside, component
 
     def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
-        """For each component that some rows belong to: which rows, and their uncentered kernel."""
+        """For each connected component of new points: its label, rows and uncentered kernel."""
         index = self.geodesics.graph.index
         near = index.nearest(index.read(X), 1)[0][:, 0]
         D = self.geodesics.from_new(X)
         if not np.isfinite(D).any(axis=1).all():
             raise ValueError(
-                "some rows have no training point within reach, so they cannot be placed; use "
-                "n_neighbors or a larger radius"
+                "some rows have no training point within the radius, so they have no coordinates; "
+                "fit with n_neighbors or a larger radius"
             )
         component = self.layout.labels[near]
         found: list[tuple[int, IntArray, Array]] = []
@@ -149,25 +151,24 @@ class GeodesicExtension(KernelExtension):
 
 
 def gower_kernel(D: Array, unit: float) -> Array:
-    """Classical scaling's uncentered kernel −½·d², in units of `unit`."""
+    """Uncentered kernel −½·(d/unit)² of classical scaling."""
     return np.asarray(-0.5 * (D / unit) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class Triangulation(Extension):
-    """The place whose squared distances from neighbors on the map fit those in the data best.
+    """Least-squares position given the distances to the nearest training points.
 
-    For maps that keep the lengths of short edges. It needs distances only; where coordinates are
-    known, :class:`~manifoldry.extension.local.Barycentric` is exact at training points.
+    For embeddings that preserve local distances. It needs distances only; if the data are known,
+    :class:`~manifoldry.extension.local.Barycentric` is exact at training points.
     """
 
     graph: NeighborGraph
     embedding: Array  # (n_train, n_components)
-    labels: IntArray  # component of every training point
-    # Directions in which neighbors extend less than this fraction of the most are rounding or
-    # folds.
+    labels: IntArray  # connected component of every training point
+    # Singular values of the neighbors' coordinates below this fraction of the largest are ignored.
     flat: float = 0.05
-    # What is added to squared distances in weights, as a fraction of that of the second nearest.
+    # Added to squared distances in the weights, as a fraction of that of the second neighbor.
     softening: float = 0.05
 
     def transform(self, X: Matrix) -> Array:
@@ -177,7 +178,7 @@ class Triangulation(Extension):
             indices, distances = index.nearest(index.read(X[block]), self._k)
             component = self.labels[indices[:, :1]]
             same = self.labels[indices] == component
-            # Those elsewhere do not count; some may not even be on the map.
+            # Neighbors in other components have weight zero; their coordinates may be NaN.
             Y = np.where(same[:, :, None], self.embedding[indices], self.embedding[indices[:, :1]])
             out[block] = self._triangulated(np.nan_to_num(Y), distances, same)
             out[block][component[:, 0] < 0] = np.nan
@@ -189,10 +190,10 @@ class Triangulation(Extension):
         return min(few + 1, self.graph.n_reference)
 
     def _triangulated(self, Y: Array, distances: Array, counted: Array) -> Array:
-        """Least-squares places (n, d) from places (n, k, d) and distances (n, k) of neighbors.
+        """Least-squares positions (n, d) from positions (n, k, d) and distances (n, k).
 
-        With weights that favor the nearest: at y about their mean, |x|² − 2x·y + |y|² = d² is
-        linear in x once the mean over neighbors is taken out.
+        Near neighbors have larger weights. |x|² − 2x·y + |y|² = d² becomes linear in x when its
+        weighted mean over the neighbors is subtracted.
         """
         Y = Y.astype(np.float64)
         unit = np.where(distances[:, -1:] > 0, distances[:, -1:], 1.0)

@@ -1,4 +1,4 @@
-"""From a map to data by kernel regression, with derivatives."""
+"""Inverse by kernel regression of the data on the embedding, with derivatives."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,10 +13,10 @@ from manifoldry.util.validation import row_blocks
 
 
 class Expansion(NamedTuple):
-    """A map from positions to data derivatives some positions, up to the second order."""
+    """Second-order expansion of the map f from coordinates to data."""
 
     residuals: Array
-    """r, given targets less f, (n_new, n_features)."""
+    """r = targets − f, (n_new, n_features)."""
     jacobian: Array
     """∂f/∂z, (n_new, n_components, n_features)."""
     curvature: Array
@@ -24,7 +24,7 @@ class Expansion(NamedTuple):
 
 
 class Density(NamedTuple):
-    """Logarithm of ρ(z) = Σᵢ κ(‖z − zᵢ‖²) derivatives some positions, up to the second order."""
+    """Second-order expansion of log ρ(z), where ρ(z) = Σᵢ κ(‖z − zᵢ‖²)."""
 
     log: Array
     """(n_new,)."""
@@ -36,22 +36,23 @@ class Density(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KernelRegressionMap:
-    """f(z) = Σᵢ bᵢ(z)·xᵢ with weights bᵢ ∝ κ(‖z − zᵢ‖²): the data at any place of a map.
+    """f(z) = Σᵢ bᵢ(z)·xᵢ with weights bᵢ ∝ κ(‖z − zᵢ‖²).
 
-    Values lie in the convex hull of the data. Far from all map positions they are those of the
-    nearest one (for Student's kernel, the mean): it does not extrapolate. This is the way back
-    from a map by unsupervised kernel regression, whose kernel has width one.
+    This is the inverse of unsupervised kernel regression, whose kernel has width one. Values lie
+    in the convex hull of the data: it does not extrapolate. Far from all training coordinates the
+    value is that of the nearest one (for Student's kernel, the mean).
 
     Parameters
     ----------
     Z : array of shape (n_samples, n_components)
-        Map positions.
+        Training coordinates.
     X : array of shape (n_samples, n_features)
-        The data there.
+        The training data.
     kernel : {"gaussian", "student", "quartic", "triweight"} or RegressionKernel
-        The κ that the map was made with.
+        The kernel κ of the embedding.
     farthest : float, default=1e3
-        Diameters of the map from its center beyond which all is as it is there.
+        Largest distance from the center, in diameters of the embedding; coordinates beyond it are
+        clipped.
 
     Examples
     --------
@@ -74,11 +75,11 @@ class KernelRegressionMap:
         as_kernel(self.kernel)
         if len(self.Z) != len(self.X):
             raise ValueError(
-                f"{len(self.Z)} map positions for {len(self.X)} rows of data; pass one each"
+                f"Z has {len(self.Z)} rows and X has {len(self.X)}; pass as many rows of each"
             )
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
@@ -87,7 +88,7 @@ class KernelRegressionMap:
         return out + self.mean
 
     def jacobian(self, Z: Array) -> Array:
-        """Derivatives ∂f/∂z at map positions `Z`, (n_new, n_features, n_components)."""
+        """Derivatives ∂f/∂z at the coordinates `Z`, (n_new, n_features, n_components)."""
         Z = self._clip_distance(Z)
         out = np.empty((len(Z), self.X.shape[1], self.Z.shape[1]))
         for block in row_blocks(len(Z), self.numbers_per_row):
@@ -95,13 +96,13 @@ class KernelRegressionMap:
         return out
 
     def expand(self, Z: Array, targets: Array) -> Expansion:
-        """Residuals and derivatives at few positions; targets are relative to the data's mean."""
+        """Residuals and derivatives at `Z`; `targets` are relative to the mean of the data."""
         derivatives = _Derivatives.of(self, Z)
         R = targets - derivatives.base - derivatives.offset
         return Expansion(R, derivatives.jacobian, derivatives.curvature(R))
 
     def density(self, Z: Array) -> Density:
-        """How many positions of the map are within reach of each of `Z`, with derivatives."""
+        """Density of the training coordinates at `Z`, with derivatives."""
         derivatives = _Derivatives.of(self, Z)
         return Density(
             derivatives.weights.log_kernel_sum,
@@ -111,7 +112,7 @@ class KernelRegressionMap:
 
     @cached_property
     def positions(self) -> Array:
-        """The map positions in double precision."""
+        """Training coordinates in double precision."""
         return np.ascontiguousarray(self.Z, dtype=np.float64)
 
     @cached_property
@@ -121,16 +122,16 @@ class KernelRegressionMap:
 
     @cached_property
     def centered(self) -> Array:
-        """The data derivatives their mean, in double precision."""
+        """Centered data in double precision."""
         return np.asarray(self.X - self.mean)
 
     @property
     def numbers_per_row(self) -> int:
-        """Numbers that one position keeps in memory at a time."""
+        """Number of values that one position needs in memory."""
         return int((6 + self.Z.shape[1]) * len(self.Z) + (self.Z.shape[1] + 4) * self.X.shape[1])
 
     def _clip_distance(self, Z: Array) -> Array:
-        """Positions so far off that squares would lose the map are moved in, straight to it."""
+        """Move positions beyond `farthest` towards the center, where squares keep their digits."""
         Z, center = np.asarray(Z, dtype=np.float64), self.positions.mean(axis=0)
         farthest = self.farthest * max(float(np.ptp(self.positions, axis=0).max()), 1.0)
         offset = Z - center
@@ -141,11 +142,11 @@ class KernelRegressionMap:
 
 @dataclass(frozen=True, eq=False)
 class _Derivatives:
-    """Derivatives at positions z.
+    """Derivatives of f and log ρ at positions z.
 
-    Differences xᵢ − f are taken relative to the data x₀ of the nearest position. Between positions
-    far apart f is all but flat, equal to x₀ to many digits; derivatives keep theirs this way, and
-    a search that creeps over such a plateau takes the same steps in every batch.
+    Differences xᵢ − f are computed relative to the data x₀ of the nearest training point. Between
+    distant points f is almost constant and equals x₀ to many digits; this way the derivatives stay
+    accurate, and a search takes the same steps in every batch.
     """
 
     surface: KernelRegressionMap
@@ -166,12 +167,12 @@ class _Derivatives:
 
     @cached_property
     def offset(self) -> Array:
-        """The value less that of the nearest position, f − x₀."""
+        """Difference f − x₀, (n_new, n_features)."""
         return self._sum(self.weights.weights.copy())
 
     @cached_property
     def jacobian(self) -> Array:
-        """−2 Σᵢ slopeᵢ·(z − zᵢ)(xᵢ − f)ᵀ, (n_new, n_components, n_features)."""
+        """2 Σᵢ κ′ᵢ/s·(z − zᵢ)(xᵢ − f)ᵀ with s = Σκ, (n_new, n_components, n_features)."""
         J = np.empty((*self.Z.shape, self.base.shape[1]))
         for axis, offset in enumerate(self._offsets):
             S = self.weights.negative_derivative * offset
@@ -195,13 +196,13 @@ class _Derivatives:
 
     @cached_property
     def log_density_gradient(self) -> Array:
-        """The vector w = ∇s/s, (n_new, n_components)."""
+        """Gradient w = ∇s/s of log s, (n_new, n_components)."""
         derivative = self.weights.negative_derivative
         return -2 * np.column_stack([np.einsum("ni,ni->n", derivative, o) for o in self._offsets])
 
     @property
     def log_density_hessian(self) -> Array:
-        """Second derivatives of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
+        """Hessian of log s: Σᵢ(2κ′I + 4κ″δδᵀ)/s − wwᵀ."""
         w = self.log_density_gradient
         H = self._second_moments(self.weights.negative_derivative, self._second_derivative)
         return np.asarray(H - w[:, :, None] * w[:, None, :])
@@ -213,7 +214,7 @@ class _Derivatives:
         )
 
     def _second_moments(self, derivative: Array, second_derivative: Array) -> Array:
-        """Σᵢ(−2·slopeᵢI + 4·bendᵢδδᵀ), (n_new, n_components, n_components)."""
+        """Σᵢ(−2·derivativeᵢI + 4·second_derivativeᵢδδᵀ), where `derivative` is −κ′/s."""
         d = self.Z.shape[1]
         H = -2 * derivative.sum(axis=1)[:, None, None] * np.eye(d)
         for j, k in np.ndindex(d, d):
@@ -224,11 +225,13 @@ class _Derivatives:
 
     @cached_property
     def _offsets(self) -> list[Array]:
-        """Of every axis z − zᵢ, (n_new, n_samples)."""
+        """Differences z − zᵢ for every coordinate, each (n_new, n_samples)."""
         Z, positions = self.Z, self.surface.positions
         return [Z[:, axis, None] - positions[:, axis] for axis in range(Z.shape[1])]
 
     def _sum(self, W: Array) -> Array:
-        """Σᵢ Wᵢ(xᵢ − x₀); `W` is changed."""
-        W[np.arange(len(W)), self.nearest] = 0  # x₀ itself, whose weight would hide the others'
+        """Σᵢ Wᵢ(xᵢ − x₀); `W` is modified."""
+        W[np.arange(len(W)), self.nearest] = (
+            0  # xᵢ = x₀; its large weight would cause rounding errors
+        )
         return np.asarray(W @ self.surface.centered - W.sum(axis=1)[:, None] * self.base)

@@ -1,4 +1,4 @@
-"""New points on a map made of Laplacian eigenvectors."""
+"""Extension of Laplacian eigenvectors to new points."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +21,7 @@ from manifoldry.util.warn import warn
 
 Normalization = Literal["rw", "sym", "none"]
 
-# Nyström divides by 1 − λ: nearer to zero than this it only amplifies noise.
+# Nyström's formula divides by 1 − λ; smaller values would only amplify noise.
 SMALLEST_DIVISOR = 0.1
 
 
@@ -34,17 +34,17 @@ class WeightRows(Protocol):
         ...
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        """Weights scaled to a row maximum of one, log of the scale, and nearest training point."""
+        """Weights with row maximum one, logarithm of their scale, and nearest training point."""
         ...
 
     def identical(self, X: Matrix) -> IntArray:
-        """Training point at distance exactly zero from each row, or -1."""
+        """Training point identical to each row, or -1."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class GraphWeights:
-    """Weights found through a neighbor graph, by the rule for new points."""
+    """Weights of a neighbor graph."""
 
     graph: NeighborGraph
     weights: Weights
@@ -70,7 +70,7 @@ class GraphWeights:
 
 @dataclass(frozen=True, eq=False)
 class KernelWeights:
-    """A Gaussian weight to every training point."""
+    """Gaussian weights to all training points."""
 
     kernel: RBF
 
@@ -99,7 +99,7 @@ class KernelWeights:
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights:
-    """Weights computed by the user, passed in place of data."""
+    """Weights passed by the user in place of data."""
 
     n_train: int
 
@@ -111,24 +111,24 @@ class GivenWeights:
         return sparse.csr_array(sparse.diags_array(1 / scale) @ W), np.log(scale), _heaviest(W)
 
     def identical(self, X: Matrix) -> IntArray:
-        """Weights do not tell which rows are training points."""
+        """Return -1 for all rows, since weights do not identify training points."""
         return np.full(X.shape[0], -1, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
 class LaplacianExtension(KernelExtension):
-    """Solve the eigenvalue equation at the new point alone, the training map held fixed.
+    """Solve the eigenvalue equation at a new point, with the training embedding fixed.
 
-    With weights w(x, j) and d(x) = Σⱼ w(x, j), an eigenfunction obeys
-    (1 − λ)·d(x)·f(x) = Σⱼ w(x, j)·f(j) under the degree-weighted normalizations, and
-    (d(x) − λ)·f(x) = Σⱼ w(x, j)·f(j) without one.
+    With weights w(x, j) and degree d(x) = Σⱼ w(x, j), an eigenfunction satisfies
+    (1 − λ)·d(x)·f(x) = Σⱼ w(x, j)·f(j) with normalization "rw" or "sym", and
+    (d(x) − λ)·f(x) = Σⱼ w(x, j)·f(j) with "none".
     """
 
     source: WeightRows
-    affinity: Matrix  # (n_train, n_train): weights of the training points
+    affinity: Matrix  # (n_train, n_train): weights between training points
     degree: Array  # (n_train,)
-    functions: Array  # (n_train, n_components): f, also where coordinates are √d·f
-    values: Array  # (n_components, n_components)
+    functions: Array  # (n_train, n_components): f, even if the coordinates are √d·f
+    values: Array  # (n_connected, n_components): eigenvalues λ
     normalization: Normalization
     layout: Layout
 
@@ -156,8 +156,8 @@ class LaplacianExtension(KernelExtension):
         d = W.sum(axis=1)
         if (d == 0).any():
             raise ValueError(
-                f"{int((d == 0).sum())} of the rows have no training point within reach, so they "
-                "cannot be placed; fit with n_neighbors or a larger radius, or leave them out"
+                f"{int((d == 0).sum())} rows have no training point within the radius, so they "
+                "have no coordinates; fit with n_neighbors or a larger radius, or remove them"
             )
         mean = (W @ self.functions) / d[:, None]
         degree = d * np.exp(log_scale)
@@ -173,9 +173,9 @@ class LaplacianExtension(KernelExtension):
         return self.source.n_train if isinstance(self.source, KernelWeights) else 64
 
     def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to other training points than a point's own, and the sum with that.
+        """Weights to other training points, and the sum of all weights including the point itself.
 
-        They are scaled to a row maximum of one.
+        Weights have row maximum one.
         """
         W = self.source.rows(X)[0].copy()
         total = np.asarray(W.sum(axis=1)).ravel()
@@ -186,30 +186,30 @@ class LaplacianExtension(KernelExtension):
         return W, total
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
-        """The weights over the roots of both degrees; without normalization, μI − L."""
+        """Weights divided by the square roots of both degrees; without normalization, μI − L."""
         d, K = self.degree, sparse.csr_array(self.affinity)
         if self.normalization == "none":
-            K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d: no eigenvalue is larger
+            K = K + sparse.diags_array(2 * d.max() - d)  # μ = 2·max d bounds the eigenvalues of L
         else:
             K = sparse.diags_array(d**-0.5) @ K @ sparse.diags_array(d**-0.5)
         return with_training_rows(self.matrix(X), known, K)
 
     def at_training(self) -> Array:
-        """What the formula gives at the training points of a single component."""
+        """Result of the formula at the training points of a single connected component."""
         mean = (self.affinity @ self.functions) / self.degree[:, None]
         divisor, _ = self._divisor(self.layout.labels, self.degree)
         root = np.sqrt(self.degree)[:, None] if self.normalization == "sym" else 1.0
         return np.asarray(root * mean / divisor)
 
     def _divisor(self, component: IntArray, degree: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """1 − λ, or 1 − λ/d(x), and where it is one instead: it is too near zero, or below.
+        """1 − λ or 1 − λ/d(x), replaced by one where it is near zero or negative; and where.
 
-        Such a function changes sign from neighbor to neighbor. Dividing would blow up what
-        little the neighbors agree on; their weighted mean is the most that can be said.
+        Such functions oscillate between neighbors. Dividing by a small number would amplify noise,
+        so the weighted mean of the neighbors is used instead.
         """
         values = self.values[component]
         if self.normalization == "none":
-            # A far point has hardly any degree; it counts as the loneliest training point.
+            # Degrees of distant points are raised to the smallest degree of a training point.
             values = values / np.maximum(degree, self.degree[self.degree > 0].min())[:, None]
         oscillating = 1 - values < SMALLEST_DIVISOR
         return np.where(oscillating, 1.0, 1 - values), oscillating
@@ -218,15 +218,15 @@ class LaplacianExtension(KernelExtension):
         if oscillating.any():
             columns = ", ".join(map(str, np.flatnonzero(oscillating.any(axis=0))))
             warn(
-                f"coordinates {columns} oscillate between neighbors (eigenvalue too near 1 or "
-                f"beyond), so {int(oscillating.any(axis=1).sum())} new points got the weighted mean of "
-                "their neighbors there; use fewer components for coordinates that extend",
+                f"coordinates {columns} oscillate between neighbors (eigenvalue near 1 or above); "
+                f"{int(oscillating.any(axis=1).sum())} new points got the weighted mean of their "
+                "neighbors there; use fewer components",
                 ExtensionWarning,
             )
 
 
 def _heaviest(W: sparse.csr_array) -> IntArray:
-    """Column of the largest weight in each row, the training point most like the new one."""
+    """Column of the largest weight in each row."""
     if W.shape[0] == 0:
         return np.empty(0, dtype=np.intp)
     return np.asarray(W.argmax(axis=1)).ravel().astype(np.intp)
@@ -235,7 +235,7 @@ def _heaviest(W: sparse.csr_array) -> IntArray:
 def _within_component(
     W: sparse.csr_array, component: IntArray, labels: IntArray
 ) -> sparse.csr_array:
-    """Weights to the points of each row's own component only."""
+    """Set weights to points outside the row's connected component to zero."""
     W = W.copy()
     rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
     W.data[labels[W.indices] != component[rows]] = 0.0

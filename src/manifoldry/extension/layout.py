@@ -1,4 +1,4 @@
-"""Maps made of several components, one per connected component of the neighbor graph."""
+"""Embeddings of disconnected graphs: position and scale of each connected component."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks, split_by_
 
 @dataclass(frozen=True, eq=False)
 class ComponentGeometry:
-    """Where the components lie in the data: how large they are and how far apart their centers."""
+    """Radii and centers of the connected components in the data."""
 
-    radii: Array  # (n_components,), root mean square distance from the center
-    centers: Array  # (n_components, n_dimensions)
+    radii: Array  # (n_connected,), root mean square distance from the center
+    centers: Array  # (n_connected, n_dimensions)
 
     @classmethod
     def of_points(cls, X: Matrix, rows: list[IntArray]) -> "ComponentGeometry":
-        """From the data themselves."""
+        """Compute them from the data."""
         centers = np.vstack([_center(X[row]) for row in rows])
         return cls(np.array([_radius(X[row]) for row in rows]), centers)
 
     @classmethod
     def of_distances(cls, D: Array, rows: list[IntArray]) -> "ComponentGeometry":
-        """From all distances: centers are where classical scaling of their distances puts them."""
+        """Compute them from all distances; centers are found by classical scaling."""
         unit = power_of_two_scale(D)
         mean = _mean_squares(D, rows, unit)
         squared_radii = np.diag(mean) / 2
@@ -38,22 +38,22 @@ class ComponentGeometry:
 
     @classmethod
     def unknown(cls, rows: list[IntArray]) -> "ComponentGeometry":
-        """Nothing is known about distances between components: side by side, in a common size."""
+        """Equal radii and equally spaced centers, if distances are unknown."""
         return cls(np.ones(len(rows)), 4.0 * np.arange(len(rows))[:, None])
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Which component every training point belongs to, and where each component lies on the map.
+    """Connected component of every training point, and scale and position of each component.
 
     Parameters
     ----------
     labels : array of shape (n_samples,)
-        Component of every training point, 0 being the largest; -1 where a point was left out.
-    scale : array of shape (n_components,)
-        Factor on the coordinates of each component.
-    offset : array of shape (n_components, n_components)
-        Position of each component.
+        Connected component of every training point: 0 for the largest, -1 for omitted points.
+    scale : array of shape (n_connected,)
+        Factor of the coordinates of each component.
+    offset : array of shape (n_connected, n_components)
+        Translation of each component.
     """
 
     labels: IntArray
@@ -62,16 +62,16 @@ class Layout:
 
     @classmethod
     def single(cls, labels: IntArray, n_components: int) -> "Layout":
-        """One component, left as it is."""
+        """Layout of a single component, which is not moved or scaled."""
         return cls(labels, np.ones(1), np.zeros((1, n_components)))
 
     @classmethod
     def lay_out(
         cls, labels: IntArray, Y: Array, geometry: ComponentGeometry, keep_size: bool = False
     ) -> "Layout":
-        """Give every component the size, and the position relative to others, it has in the data.
+        """Give every component the radius and relative position that it has in the data.
 
-        With `keep_size` components are only moved: their coordinates are lengths already.
+        With `keep_size` components are moved but not scaled.
         """
         rows = component_rows(labels)
         radius = np.array([_radius(Y[row]) for row in rows])
@@ -89,20 +89,20 @@ class Layout:
         geometry: Callable[[list[IntArray]], ComponentGeometry],
         has_lengths: bool,
     ) -> "Layout":
-        """Components where `geometry` says they lie; a single one is left as it is."""
+        """Layout by `geometry(rows)`; a single component is not moved or scaled."""
         if labels.max() == 0:
             return cls.single(labels, Y.shape[1])
         return cls.lay_out(labels, Y, geometry(component_rows(labels)), has_lengths)
 
     def place(self, Y: Array, component: IntArray) -> Array:
-        """Put coordinates computed within components into the common map; component -1 gives NaN."""
+        """Move and scale coordinates computed within components; component -1 gives NaN."""
         placed = Y * self.scale[component][:, None] + self.offset[component]
         placed[component < 0] = np.nan
         return placed
 
 
 def component_labels(components: list[IntArray], n: int) -> IntArray:
-    """Component of each of `n` points from the rows of every component; -1 for rows in none."""
+    """Label of each of `n` points, given the rows of every component; -1 for other rows."""
     labels = np.full(n, -1, dtype=np.intp)
     for number, rows in enumerate(components):
         labels[rows] = number
@@ -110,12 +110,12 @@ def component_labels(components: list[IntArray], n: int) -> IntArray:
 
 
 def component_rows(labels: IntArray) -> list[IntArray]:
-    """Rows of every component in the order of their labels."""
+    """Rows of every component, ordered by label."""
     return split_by_label(labels)
 
 
 def _mean_squares(D: Array, rows: list[IntArray], unit: float) -> Array:
-    """Mean squared distance, in units of `unit`, between the points of every two components."""
+    """Mean squared distance between the points of every two components, in units of unit²."""
     member = np.concatenate(rows)
     component = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
     fraction = 1 / np.bincount(component)[component]
@@ -128,7 +128,7 @@ def _mean_squares(D: Array, rows: list[IntArray], unit: float) -> Array:
 
 def _center(X: Matrix) -> Array:
     if sparse.issparse(X):
-        X = X.astype(np.float64)  # scipy sums in the precision of the data, whatever it is told
+        X = X.astype(np.float64)  # scipy ignores dtype for sparse means
     return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
 
 
@@ -146,7 +146,7 @@ def _centered(X: Matrix, center: Array) -> Array:
 
 
 def _principal_positions(centers: Array, n_components: int) -> Array:
-    """Centers projected on their own principal axes, padded with zeros."""
+    """Centers projected on their principal axes, padded with zeros."""
     U, s, _ = np.linalg.svd(centers - centers.mean(axis=0), full_matrices=False)
     kept = min(n_components, len(s))
     positions = np.zeros((len(centers), n_components))

@@ -1,4 +1,4 @@
-"""New points placed by the geometry of their neighborhood: barycenters and local affine maps."""
+"""Extensions by barycentric weights and local affine maps, and their inverse."""
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
@@ -20,16 +20,16 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks
 
 @dataclass(frozen=True, eq=False)
 class LocalWeights(KernelExtension):
-    """Coordinates of a few training points, averaged with weights that may be negative."""
+    """Weighted averages of the coordinates of a few training points; weights may be negative."""
 
     graph: NeighborGraph
     embedding: Array  # (n_train, n_components)
-    # What the map costs, with a method `matrix`; None where nobody asks for its kernel.
+    # Object whose `matrix()` is the alignment matrix M; None if there is no equivalent kernel.
     alignment: Any = field(default=None, kw_only=True)
 
     @abstractmethod
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
-        """Training points of every new one, and their weights, which sum to one."""
+        """Neighbors of every new point among the training points, and weights that sum to one."""
 
     def rows(self, X: Matrix) -> sparse.csr_array:
         indices, weights = self._weights(X)
@@ -45,11 +45,11 @@ class LocalWeights(KernelExtension):
         return out
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
-        """μI − M among training points; μ times its weights on them at a new point."""
+        """μI − M between training points; μ times the weights of new points."""
         if self.alignment is None:
             return Extension.equivalent_kernel(self, X, known)
         M = self.alignment.matrix()
-        bound = abs(M).sum(axis=1).max()  # μ: no eigenvalue is larger
+        bound = abs(M).sum(axis=1).max()  # μ, a bound of the eigenvalues of M
         K = bound * sparse.eye_array(M.shape[0]) - M
         return with_training_rows(bound * self.matrix(X), known, K)
 
@@ -60,21 +60,21 @@ class LocalWeights(KernelExtension):
     @property
     def _points(self) -> Matrix:
         points = self.graph.index.points
-        assert points is not None  # the estimator saw to that
+        assert points is not None  # checked by the estimator
         return points
 
 
 @dataclass(frozen=True, eq=False)
 class Barycentric(LocalWeights):
-    """Weights that reproduce a new point from its neighbors, applied to their coordinates.
+    """Barycentric weights of the neighbors of a new point, applied to their coordinates.
 
-    This is the limit of LLE's equivalent kernel in which its free parameter goes to infinity.
-    Neighbors on another component of the map than the nearest one, or across a cut of the graph,
-    get no weight.
+    This is the limit of LLE's equivalent kernel as its free parameter tends to infinity. Neighbors
+    in another connected component than the nearest one, or across a cut of the graph, have weight
+    zero.
     """
 
     reg: float
-    labels: IntArray  # component of every training point
+    labels: IntArray  # connected component of every training point
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         index = self.graph.index
@@ -91,17 +91,16 @@ class Barycentric(LocalWeights):
 
 @dataclass(frozen=True, eq=False)
 class LocalAffine(LocalWeights):
-    """The affine map that carries a training neighborhood's tangent plane onto the map.
+    """The least-squares affine map from a local tangent space to the embedding, and its inverse.
 
-    A new point takes the neighborhood of the training point nearest to it; a position on the map
-    is carried back by the inverse of the same map.
+    A new point uses the neighborhood of its nearest training point.
     """
 
-    members: IntArray  # (n_train, k), the point itself first
-    # Where the map shrinks one direction to less than this fraction of another, it is folded there
-    # and going back along that direction would blow up noise.
+    members: IntArray  # (n_train, k), each point first in its own neighborhood
+    # Singular values of the affine map below this fraction of the largest are ignored by the
+    # inverse: the embedding is folded there, and the inverse would amplify noise.
     folded: float = 0.05
-    # Tangent coordinates smaller than this fraction of the largest are rounding.
+    # Singular values of tangent coordinates below this fraction of the largest are rounding.
     flat: float = 1e-10
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
@@ -110,12 +109,12 @@ class LocalAffine(LocalWeights):
         local, center, axes = self._tangents(members)
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
         theta = np.einsum("qf,qfl->ql", position, axes)
-        # The pseudo-inverse of centered coordinates sums to zero over the members.
+        # The pseudo-inverse of centered coordinates has rows that sum to zero.
         steps = np.einsum("ql,qlk->qk", theta, np.linalg.pinv(local, rcond=self.flat))
         return members, 1 / members.shape[1] + steps
 
     def inverse(self, Z: Array) -> Array:
-        """Data at map positions, through the neighborhood of the nearest embedded point."""
+        """Data at the coordinates `Z`, by the neighborhood of the nearest embedded point."""
         out = np.empty((len(Z), self._points.shape[1]))
         for block in self._blocks(len(Z)):
             near = self._nearest_on_map(Z[block], 1)[:, 0]
@@ -123,7 +122,7 @@ class LocalAffine(LocalWeights):
         return out
 
     def inverse_error(self, rows: IntArray) -> float:
-        """Mean distance of training rows from what `inverse` makes of them, each left out."""
+        """Mean leave-one-out error of `inverse` on training rows."""
         total, unit = 0.0, power_of_two_scale(self._points)
         for block in self._blocks(len(rows)):
             left_out = rows[block]
@@ -156,7 +155,7 @@ class LocalAffine(LocalWeights):
         return row_blocks(n, self.numbers_per_row)
 
     def _tangents(self, members: IntArray) -> tuple[Array, Array, Array]:
-        """Tangent coordinates of the members, their center, and the tangent axes."""
+        """Tangent coordinates of the neighborhoods, their centers and axes."""
         coordinates = gathered(self._points, members)
         center = coordinates.mean(axis=1)
         centered = coordinates - center[:, None, :]
@@ -165,7 +164,7 @@ class LocalAffine(LocalWeights):
         return centered @ axes, center, axes
 
     def _affine(self, members: IntArray, local: Array) -> tuple[Array, Array]:
-        """Center on the map, and the least-squares map from tangent coordinates to it."""
+        """Mean coordinates, and the least-squares linear map from tangent coordinates."""
         Y = self.embedding[members].astype(np.float64)
         middle = Y.mean(axis=1)
         return middle, np.linalg.pinv(local, rcond=self.flat) @ (Y - middle[:, None, :])
@@ -173,22 +172,22 @@ class LocalAffine(LocalWeights):
 
 @dataclass(frozen=True, eq=False)
 class TangentInverse:
-    """From the map to the data along tangent planes, or by regression where data are no sheet.
+    """Inverse by local affine maps or by local regression.
 
-    The one with the smaller leave-one-out error on a sample is taken. On curled-up or noisy data
-    tangent planes point past the data, and an average of neighbors is nearer to them.
+    The one with the smaller leave-one-out error on a sample is used. Affine maps are worse on
+    strongly curved or noisy data.
     """
 
     affine: LocalAffine
     regression: LocalRegression
-    on_map: IntArray  # training rows that the regression was made on
+    on_map: IntArray  # training rows on which the regression was fitted
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         return self.affine.inverse(Z) if self.use_tangents else self.regression.predict(Z)
 
     @cached_property
     def use_tangents(self) -> bool:
-        """Whether tangent planes lead back to the data at least as well as the regression."""
+        """Whether the leave-one-out error of the affine maps is at most that of the regression."""
         rows = self.on_map[self.regression.map.sample]
         return self.affine.inverse_error(rows) <= self.regression.mean_residual

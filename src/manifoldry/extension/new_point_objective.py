@@ -1,4 +1,4 @@
-"""What new points minimize on a frozen map: attraction to neighbors, repulsion from all."""
+"""Objectives of new points given a fixed embedding, and Newton's method for many of them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,20 +18,20 @@ from manifoldry.util.validation import row_blocks
 
 
 class Evaluation(NamedTuple):
-    """A function and its derivatives at one place for each of several points."""
+    """Values and derivatives of several functions, each at one position."""
 
     value: Array  # (n,)
     gradient: Array  # (n, d)
     hessian: Array  # (n, d, d)
-    value_error: Array  # (n,): what rounding may have changed
+    value_error: Array  # (n,): rounding error
     gradient_error: Array  # (n,)
 
     def take(self, rows: Any) -> "Evaluation":
-        """The same of some of the points."""
+        """Return the entries of some functions."""
         return Evaluation(*(part[rows] for part in self))
 
     def put(self, rows: Any, other: "Evaluation") -> None:
-        """Overwrite some of the points."""
+        """Overwrite the entries of some functions."""
         for part, new in zip(self, other, strict=True):
             part[rows] = new
 
@@ -43,24 +43,24 @@ class NewPointObjective:
     Parameters
     ----------
     Y : array of shape (n_train, d)
-        The frozen map.
+        The training embedding.
     P : sparse array of shape (n_new, n_train)
         Affinities of the new points.
     problem : NewPointTerms
-        φ, ψ and R: what the map's own objective says of a point more.
+        φ, ψ and R of the objective of the embedding.
     repulsion_weights : array of shape (n_new, n_train), default=None
-        The aₙ of every new point; one by default.
+        Weights aₙ of every new point; one by default.
     index : NeighborIndex, default=None
-        Neighbor search on the map, where there is one already.
+        Neighbor search in the embedding; built if None.
     columns : int, default=1024
-        Points of the map that sums work on at a time.
+        Number of training points per block.
     cached : int, default=12288
-        Numbers of one array of theirs: small ones stay in the cache, and the system hands out
-        memory for large ones anew each time, which took two thirds of the time.
+        Size of temporary arrays. Small arrays stay in the cache; allocating large ones took two
+        thirds of the time.
     thread_pairs : int, default=2**20
-        Pairs that are worth a thread.
+        Number of pairs per thread.
     rounding : float, default=32 eps
-        Error of sums, relative to the sum of the moduli.
+        Rounding error of sums, relative to the sum of absolute values.
     """
 
     Y: Array
@@ -74,7 +74,7 @@ class NewPointObjective:
     rounding: float = 32 * float(np.finfo(float).eps)
 
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
-        """The objective of the new points `rows`, which may repeat, at the places `Z`."""
+        """Objectives of the new points `rows`, which may repeat, at the positions `Z`."""
         parts = row_blocks(len(Z), len(self.Y), self.thread_pairs)
         lists = map_threads(lambda part: self._part(Z[part], rows[part]), parts)
         blocks = [block for part in lists for block in part]
@@ -82,12 +82,12 @@ class NewPointObjective:
 
     @cached_property
     def total_affinity(self) -> Array:
-        """Sum of every new point's affinities."""
+        """Sum of the affinities of every new point."""
         return np.asarray(self.P.sum(axis=1)).ravel()
 
     @cached_property
     def neighbors(self) -> tuple[IntArray, Array]:
-        """Columns and values of P's entries, (n_new, most entries of a row), zeros at the end."""
+        """Columns and values of the entries of P, padded with zeros to rows of equal length."""
         counts = np.diff(self.P.indptr)
         filled = np.arange(counts.max(initial=1)) < counts[:, None]
         indices, values = np.zeros(filled.shape, dtype=np.intp), np.zeros(filled.shape)
@@ -114,11 +114,11 @@ class NewPointObjective:
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
         H = H + dR[:, None, None] * V + (ddR - dR)[:, None, None] * outer
-        noise = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * pull
-        return Evaluation(value + R, force + dR[:, None] * u, H, *noise)
+        error = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * pull
+        return Evaluation(value + R, force + dR[:, None] * u, H, *error)
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:
-        """Σ pφ, its derivatives, and the sum of the lengths of all forces."""
+        """Σ pφ, its gradient and Hessian, and the sum of the lengths of all forces."""
         indices, P = self.neighbors[0][rows], self.neighbors[1][rows]
         steps = [z[:, None] - y[indices] for z, y in zip(Z.T, self.Y.T, strict=True)]
         D, kernel = squared_lengths(steps), self.problem.kernel
@@ -131,33 +131,33 @@ class NewPointObjective:
 
 @dataclass(frozen=True)
 class TrustRegion:
-    """How far a quadratic model is trusted, by the fraction of its promise that a step has kept."""
+    """Trust region radii, controlled by the ratio of the actual to the predicted decrease."""
 
-    accept: float = 1e-4  # fraction of the promised decrease that a step has to bring
-    poor: float = 0.25  # share below which the model is trusted less
-    good: float = 0.75  # share above which it is trusted more
-    longest: float = 4.0  # radius, in units of the scale
+    accept: float = 1e-4  # ratio above which a step is accepted
+    poor: float = 0.25  # ratio below which the radius is reduced
+    good: float = 0.75  # ratio above which the radius is doubled
+    longest: float = 4.0  # largest radius, in units of the scale
 
-    def next_radius(self, radius: Array, length: Array, kept: Array) -> Array:
-        """Of the next step, after one of that length that has `kept` a fraction of its promise."""
+    def next_radius(self, radius: Array, length: Array, ratio: Array) -> Array:
+        """Radius after a step of the given length and ratio of actual to predicted decrease."""
         grown = np.where(length >= radius, 2 * radius, radius)
-        # Where the trial has no value at all, neither comparison holds: that is a failure too.
-        return np.where(kept > self.good, grown, np.where(kept > self.poor, radius, length / 4))
+        # A ratio of NaN fails both comparisons and reduces the radius.
+        return np.where(ratio > self.good, grown, np.where(ratio > self.poor, radius, length / 4))
 
 
 DEFAULT_REGION = TrustRegion()
 
 
 class BatchObjective(Protocol):
-    """Functions of a few variables each."""
+    """Several functions, each of a few variables."""
 
     def at(self, Z: Array, rows: IntArray) -> Evaluation:
-        """The functions `rows` and their derivatives at the places `Z`."""
+        """Values and derivatives of the functions `rows` at the positions `Z`."""
         ...
 
 
 class Minima(NamedTuple):
-    """Where the searches ended."""
+    """Results of several searches."""
 
     positions: Array  # (n, d)
     values: Array  # (n,)
@@ -175,12 +175,12 @@ def minimize_each(
     max_iter: int = 200,
     region: TrustRegion = DEFAULT_REGION,
 ) -> Minima:
-    """Minimize the functions `rows` from the starts `Z`, (n, d), by safeguarded Newton steps.
+    """Minimize the functions `rows` from the starts `Z`, (n, d), by trust region Newton steps.
 
-    Curvatures count by their modulus, so that a step descends everywhere and leaves saddles. Along
-    each axis of curvature a step is no longer than a radius, which grows and shrinks with the
-    success of the quadratic model; that is the exact minimizer of the model in the box. A search
-    ends when its step is below `tolerance`. Radius and tolerance are in units of `scale`, (n,).
+    The eigenvalues of the Hessian are replaced by their absolute values, so that every step is a
+    descent direction and leaves saddle points. The trust region is a box along the eigenvectors, in
+    which the step is the exact minimizer of the quadratic model. A search converges when the
+    unrestricted step is below `tolerance`. Radius and tolerance are in units of `scale`, (n,).
     """
     Z, radius = np.array(Z, dtype=np.float64), np.array(scale, dtype=np.float64)
     here = problems.at(Z, rows)
@@ -190,14 +190,14 @@ def minimize_each(
         now = here.take(active)
         step = _step(now, radius[active], tolerance * scale[active])
         there = problems.at(Z[active] + step.move, rows[active])
-        noise = now.value_error + there.value_error
-        with np.errstate(invalid="ignore"):  # flat without rounding: 0/0 is no success
-            success = (now.value - there.value + noise) / (step.decrease + noise)
-        better = success > region.accept
+        error = now.value_error + there.value_error
+        with np.errstate(invalid="ignore"):  # 0/0 for a constant function: the step is rejected
+            ratio = (now.value - there.value + error) / (step.decrease + error)
+        better = ratio > region.accept
         Z[active[better]] += step.move[better]
         here.put(active[better], there.take(better))
-        wider = region.next_radius(radius[active], step.length, success)
-        radius[active] = np.minimum(wider, region.longest * scale[active])
+        next_radius = region.next_radius(radius[active], step.length, ratio)
+        radius[active] = np.minimum(next_radius, region.longest * scale[active])
         n_iter[active] += 1
         converged[active] = step.last
         failed = radius[active] <= tolerance * scale[active]
@@ -206,21 +206,21 @@ def minimize_each(
 
 
 class _Step(NamedTuple):
-    """Where to go next."""
+    """A trust region step."""
 
     move: Array  # (n, d)
-    length: Array  # along the longest axis of curvature
-    decrease: Array  # what the model promises
-    last: NDArray[np.bool_]
+    length: Array  # largest component along an eigenvector
+    decrease: Array  # predicted by the quadratic model
+    last: NDArray[np.bool_]  # whether the search has converged
 
 
 def _step(now: Evaluation, radius: Array, tolerance: Array, flat: float = 1e-300) -> _Step:
-    """The minimizer of the quadratic model in the box; a curvature of `flat` stands for none."""
+    """Minimizer of the quadratic model in the box; curvatures are at least `flat`."""
     curvature, axes = np.linalg.eigh(now.hessian)
     curvature = np.maximum(np.abs(curvature), flat)
     derivative = np.einsum("nij,ni->nj", axes, now.gradient)
     derivative[np.abs(derivative) <= now.gradient_error[:, None]] = 0.0
-    with np.errstate(over="ignore"):  # on flat ground the radius is the limit
+    with np.errstate(over="ignore"):  # with zero curvature the radius limits the step
         whole = -derivative / curvature
     along = np.clip(whole, -radius[:, None], radius[:, None])
     decrease = -(derivative * along + 0.5 * curvature * along**2).sum(axis=1)

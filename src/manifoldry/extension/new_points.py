@@ -1,4 +1,4 @@
-"""New points on the map of an iterative method: each finds its place while the map stands still."""
+"""Extension of iterative methods: minimize the objective of each new point separately."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,45 +19,46 @@ from manifoldry.util.validation import canonical, row_blocks
 
 
 class NewPointSolution(NamedTuple):
-    """Places of new points, with evidence."""
+    """Coordinates of new points, and the convergence of their searches."""
 
     positions: Array  # (n_new, d)
-    values: Array  # (n_new,): the objective there
-    gradients: Array  # (n_new, d): its gradient, zero but for rounding
+    values: Array  # (n_new,): objective at the positions
+    gradients: Array  # (n_new, d): gradient at the positions
     converged: NDArray[np.bool_]
-    start: IntArray  # 0: best from the mean of its neighbors' places; j: from that of the j-th;
-    # beyond n_starts: from outside the map
+    # Start of the best search: 0 for the weighted mean of the neighbors, j ≤ n_starts for the j-th
+    # neighbor, beyond n_starts for positions outside the embedding.
+    start: IntArray
     n_iter: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class NewPointOptimizer:
-    """Minimize the objective of each new point by itself, the training map held fixed.
+    """Minimize the objective of each new point separately, with the training embedding fixed.
 
-    The search starts from the affinity-weighted mean of the neighbors' places and from the
-    places of the nearest neighbors; the best end is kept. A row of the result does not depend
-    on the other rows.
+    Searches start from the affinity-weighted mean of the neighbors' positions and from the
+    positions of the nearest neighbors; the best result is kept. A row of the result does not
+    depend on the other rows.
 
     Parameters
     ----------
     Y : array of shape (n_train, d)
-        The map.
+        The training embedding.
     problem : NewPointTerms
-        What a point more minimizes there, as the objective of the map says it.
+        Objective of a new point.
     n_starts : int, default=1
-        Nearest neighbors whose places are tried.
+        Number of nearest neighbors whose positions are used as starts.
     outside : bool, default=False
-        Try places beyond the map's sides too. Where repulsion does not saturate, as that of
-        the elastic embedding, it is a wall between a point's neighbors and the free space
-        outside, where points unlike all others belong.
+        Whether to start from positions outside the embedding too. With the unnormalized repulsion
+        of the elastic embedding, new points unlike all others belong there, but the repulsion is a
+        barrier that searches from the neighbors cannot cross.
     gap : float, default=1.0
-        From the map to places outside: the width of the kernel.
+        Distance of these positions from the embedding; the width of the kernel is one.
     axes : int, default=2
-        Longest axes of the map along which places outside are looked for.
+        Number of principal axes along which these positions are chosen.
 
     Examples
     --------
-    A new point like the first two of four, by symmetric SNE's objective:
+    A new point with affinities to the first two of four points, for symmetric SNE:
 
     >>> import numpy as np
     >>> from manifoldry.objectives import symmetric_sne
@@ -76,9 +77,9 @@ class NewPointOptimizer:
     axes: int = 2
 
     def minimize(self, P: Matrix, repulsion_weights: Array | None = None) -> NewPointSolution:
-        """Places of new points with affinities `P`, (n_new, n_train), which sum to about one.
+        """Coordinates of new points with affinities `P`, (n_new, n_train).
 
-        `repulsion_weights`, (n_new, n_train), are the weights of repulsion; one by default.
+        Rows of `P` sum to about one; `repulsion_weights`, (n_new, n_train), are one by default.
         """
         P = canonical(sparse.csr_array(P, dtype=np.float64))
         self._check(P, repulsion_weights)
@@ -110,28 +111,27 @@ class NewPointOptimizer:
     def _check(self, P: sparse.csr_array, repulsion_weights: Array | None) -> None:
         if P.shape[1] != len(self.Y):
             raise ValueError(
-                f"affinities have {P.shape[1]} columns where the map has {len(self.Y)} points; "
-                "pass one column for each"
+                f"affinities have {P.shape[1]} columns and the embedding has {len(self.Y)} points; "
+                "pass one column for each point"
             )
-        for what, A in (("affinities", P.data), ("weights of repulsion", repulsion_weights)):
+        for what, A in (("affinities", P.data), ("repulsion weights", repulsion_weights)):
             if A is not None and not (np.isfinite(A).all() and (A >= 0).all()):
                 raise ValueError(
-                    f"{what} of new points must be finite and not negative; their smallest and "
-                    f"largest are {A.min()} and {A.max()}; check the scale of X"
+                    f"{what} of new points are between {A.min()} and {A.max()} and must be finite "
+                    "and not negative; check the scale of X"
                 )
-        alone = int((P.sum(axis=1) == 0).sum())
-        if alone:
+        isolated = int((P.sum(axis=1) == 0).sum())
+        if isolated:
             raise ValueError(
-                f"{alone} of the rows have no affinity to any training point, so they cannot be "
-                "placed; raise perplexity or n_neighbors, or leave them out"
+                f"{isolated} rows have no affinity to any training point, so they have no "
+                "coordinates; increase perplexity or n_neighbors, or remove these rows"
             )
 
     def _starts(self, objective: NewPointObjective) -> tuple[Array, Array]:
-        """The neighbors' weighted mean, the places of the nearest, and others if asked for.
+        """Initial positions (number of starts, n_new, d), and the length scale of each search.
 
-        Of shape (number of starts, n_new, d). And how far the neighbors are spread; kernels have a
-        length of one, but t-SNE's maps of few points may grow to thousands, where only the ratios
-        of distances matter.
+        The scale is the spread of the neighbors, at least the kernel width one. Embeddings by t-SNE
+        of few points may be thousands of kernel widths large.
         """
         indices, P = objective.neighbors
         P = P / objective.total_affinity[:, None]
@@ -147,7 +147,7 @@ class NewPointOptimizer:
         return starts, np.maximum(spread, 1.0)
 
     def _beyond(self, Z: Array) -> list[Array]:
-        """The places `Z` moved out of the map, to either side along its longest axes."""
+        """Positions `Z` moved out of the embedding along its principal axes, in both directions."""
         Y = self._positions
         axes = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][: self.axes]
         along = [(axis, np.einsum("nd,d->n", Y, axis)) for axis in axes]
@@ -157,18 +157,18 @@ class NewPointOptimizer:
 
 @dataclass(frozen=True, eq=False)
 class OptimizedExtension(Extension):
-    """Coordinates of new points on a frozen map, a block of them at a time.
+    """Coordinates of new points by minimizing their objectives, in blocks of rows.
 
     Parameters
     ----------
     optimizer : NewPointOptimizer
-        Where they are placed.
+        Minimizes the objectives, given affinities.
     affinity : EquivalentKernel
         Its ``rows(X)`` are the affinities of new points.
     repulsion : Repulsion, default=None
-        Its ``rows(X)`` are the weights of repulsion, dense; one by default.
+        Its ``rows(X)`` are the repulsion weights, dense; one by default.
     numbers_per_row : int, default=4096
-        Numbers that a new point may well keep in memory for its neighbors.
+        Estimated number of values that a new point needs in memory for its neighbors.
     """
 
     optimizer: NewPointOptimizer
@@ -192,9 +192,9 @@ class OptimizedExtension(Extension):
 
 
 def first_minimum(values: Array, tie: float = 1e-9) -> IntArray:
-    """Row of the smallest value in every column; a later one only if it is smaller for certain.
+    """Row of the smallest value in every column; the first one if values are equal up to `tie`.
 
-    That is by more than the fraction `tie`: else rounding could choose among equals.
+    The relative tolerance `tie` keeps rounding from choosing among equal values.
     """
     best = np.zeros(values.shape[1], dtype=np.intp)
     columns = np.arange(values.shape[1])

@@ -1,4 +1,4 @@
-"""Kernel PCA's ways back to the data: kernel ridge regression and a fixed point."""
+"""Inverses of kernel PCA: kernel ridge regression and a fixed-point iteration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from manifoldry.util.validation import plan_memory, power_of_two_scale, row_bloc
 
 @dataclass(frozen=True, eq=False)
 class KernelRidge:
-    """Regress the data on map positions with a Gaussian kernel.
+    """Kernel ridge regression of the data on the coordinates, with a Gaussian kernel.
 
     Parameters
     ----------
     Z : array of shape (n_samples, n_components)
-        Map positions.
+        Training coordinates.
     X : array of shape (n_samples, n_features)
-        The data at those positions.
+        The training data.
     ridge : float or None
-        Penalty; by default the one of smallest leave-one-out error.
+        Penalty; by default the one with the smallest leave-one-out error.
     ridges : tuple of float
-        Penalties among which that one is chosen, relative to the kernel's diagonal.
+        Candidate penalties, relative to the diagonal of the kernel.
     sample_size : int, default=1000
-        Rows on which it is chosen, at most.
+        Largest number of rows on which the penalty is chosen.
     """
 
     Z: Array
@@ -41,7 +41,7 @@ class KernelRidge:
 
     @cached_property
     def kernel(self) -> RBF:
-        """exp(−d²/median d²) between map positions."""
+        """exp(−d²/median d²) between coordinates."""
         return median_rbf(np.asarray(self.Z, dtype=np.float64))
 
     @cached_property
@@ -53,12 +53,12 @@ class KernelRidge:
         sample = RBF(self.kernel.X[rows], self.kernel.frame, self.kernel.gamma)
         Y = self._centered[rows]
         K = sample.matrix(sample.X)
-        # Units do not matter for the choice, and in the data's own squares might overflow.
+        # The choice does not depend on the units of the data; scaled squares do not overflow.
         errors = ridge_leave_one_out_errors(K, Y / power_of_two_scale(Y), self.ridges)
         return float(self.ridges[np.argmin(errors)])
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), len(self.Z)):
             out[block] = self.kernel.matrix(Z[block]) @ self._dual + self._mean
@@ -77,16 +77,16 @@ class KernelRidge:
         n = len(self.Z)
         plan_memory(16.0 * n * n, f"kernel ridge regression on {n} points", "use fewer points")
         K = self.kernel.matrix(self.kernel.X)
-        # Coincident positions make K singular: without a floor Cholesky would break down.
+        # Duplicate coordinates make K singular; a minimum ridge keeps it positive definite.
         K[np.diag_indices_from(K)] += max(self.ridge_, 10 * n * np.finfo(np.float64).eps)
         return np.asarray(cho_solve(cho_factor(K, lower=True, overwrite_a=True), self._centered))
 
 
 def ridge_leave_one_out_errors(K: Array, Y: Array, ridges: Sequence[float]) -> Array:
-    """Mean squared leave-one-out error of kernel ridge regression for each of the ridges.
+    """Mean squared leave-one-out error of kernel ridge regression for each ridge.
 
-    With A = K + ridge·I, leaving row i out changes its residual to (A⁻¹Y)ᵢ / (A⁻¹)ᵢᵢ, so one
-    eigendecomposition serves all rows and all ridges.
+    With A = K + ridge·I, the leave-one-out residual of row i is (A⁻¹Y)ᵢ / (A⁻¹)ᵢᵢ, so one
+    eigendecomposition suffices for all rows and ridges.
     """
     values, U = eigh(K)
     projected, squares = U.T @ Y, U**2
@@ -100,21 +100,21 @@ def ridge_leave_one_out_errors(K: Array, Y: Array, ridges: Sequence[float]) -> A
 
 @dataclass(frozen=True, eq=False)
 class FixedPoint:
-    """The point whose image under a Gaussian kernel lies nearest to a map position.
+    """Pre-image under a Gaussian kernel: the point whose image is nearest to given coordinates.
 
-    Iterates z ← Σ cᵢ k(z, xᵢ) xᵢ / Σ cᵢ k(z, xᵢ) from the training point nearest on the map,
-    the cᵢ being the coefficients of the map position in feature space. Each result is a
-    weighted mean of training points; where the iteration breaks down it is the nearest one.
+    Iterates z ← Σ cᵢ k(z, xᵢ) xᵢ / Σ cᵢ k(z, xᵢ) from the training point with the nearest
+    coordinates, where cᵢ are the coefficients of the coordinates in feature space. The result is a
+    weighted mean of training points, or the nearest one if the denominator vanishes.
     """
 
     kernel: RBF
     dual: Array  # v/√ℓ, (n_train, n_components)
-    Z: Array  # training map positions
+    Z: Array  # training coordinates
     n_iterations: int = 200
     tolerance: float = 1e-9
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         out = np.empty((len(Z), self.kernel.X.shape[1]))
         for block in row_blocks(len(Z), self.kernel.n_train):
             out[block] = self._iterate(np.asarray(Z[block], dtype=np.float64))

@@ -1,4 +1,4 @@
-"""New points by orthogonal projection onto the surface that a map describes in data space."""
+"""Extension by orthogonal projection onto the surface of a kernel regression."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,32 +23,32 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 class ProjectionResult(NamedTuple):
-    """Where new points fall on a map."""
+    """Projections of new points onto the surface."""
 
     positions: Array
-    """(n_new, n_components)."""
+    """Coordinates, (n_new, n_components)."""
     residuals: Array
-    """Distances of the points from the surface, (n_new,)."""
+    """Distances from the surface, (n_new,)."""
     converged: NDArray[np.bool_]
-    """Whether the search for a position came to its end, (n_new,)."""
+    """Whether the searches converged, (n_new,)."""
 
 
 @dataclass(frozen=True)
 class DampedNewton:
-    """Newton steps whose damping follows their success (Levenberg and Marquardt's rule).
+    """Newton's method with adaptive damping (Levenberg-Marquardt).
 
     Parameters
     ----------
     max_iter : int, default=200
-        Most steps of a search.
+        Largest number of steps.
     tolerance : float, default=1e-11
-        Steps that short end a search, in extents of the map.
+        Step length at which a search ends, relative to the extent of the embedding.
     gain : float, default=1e-15
-        Fraction of the cost; a step that promises less is the last.
+        Predicted decrease at which a search ends, relative to the cost.
     rounding : float, default=1e-13
-        Fraction of the squares by which a cost may rise without being refused.
+        Rounding error of the cost, relative to squared norms; an increase below it is accepted.
     damping : float, default=1e-3
-        To begin with, relative to the largest curvature.
+        Initial damping, relative to the largest curvature.
     """
 
     max_iter: int = 200
@@ -60,7 +60,7 @@ class DampedNewton:
     def minimize(
         self, cost: "_Cost", X: Array, Z: Array, low: Array, high: Array
     ) -> "_SearchResult":
-        """Minimize a cost from given positions, each with a damping of its own."""
+        """Minimize the cost from each of the positions `Z` within the box from `low` to `high`."""
         Z, extent = Z.copy(), np.maximum(high - low, _TINY)
         moving, damping = np.arange(len(Z)), np.full(len(Z), self.damping)
         here = cost.evaluate(X, Z)
@@ -90,34 +90,34 @@ class DampedNewton:
 
 @dataclass(frozen=True, eq=False)
 class OrthogonalProjection(Extension):
-    """The position z that minimizes ‖x − f(z)‖ for every new point x, f a kernel regression map.
+    """Coordinates z that minimize ‖x − f(z)‖ for every new point x, where f is a kernel regression.
 
-    Damped Newton steps (Levenberg and Marquardt's rule) from the training positions whose images
-    are nearest; the best end counts. Positions stay within the map's bounding box, widened by a
-    tenth: beyond it f is flat. Each point is searched for on its own, to about 1e-9, so that it
-    does not matter which others come with it.
+    The cost is minimized by the Levenberg-Marquardt method from the training coordinates whose
+    images are nearest; the best result is kept. Coordinates are confined to the bounding box of the
+    embedding, widened by a tenth, beyond which f is constant. Each point is projected separately,
+    to about 1e-9, so that the result does not depend on the other points.
 
-    Beyond the map's own rim f turns into steps, each at the data of one position, and points are
-    drawn far out to them. A `floor` for the density keeps them in: the cost is then
-    ‖x − f(z)‖² + weight·max(0, log(floor/ρ(z)))², where ρ(z) = Σᵢ κ(‖z − zᵢ‖²). Where the
-    density is at least the floor, the projection is orthogonal all the same.
+    Outside the embedding f is a step function, whose steps would attract new points far from the
+    embedding. A `floor` of the density prevents this: the cost is then
+    ‖x − f(z)‖² + weight·max(0, log(floor/ρ(z)))², where ρ(z) = Σᵢ κ(‖z − zᵢ‖²). The projection is
+    orthogonal where the density is at least the floor.
 
     Parameters
     ----------
     surface : KernelRegressionMap
-        The map f.
+        The kernel regression f.
     n_starts : int, default=5
         Number of starts for every point.
     floor : float, default=0.0
-        Density below which positions are called back; 0 for none.
+        Density below which coordinates are penalized; 0 for no penalty.
     weight : float, default=0.0
-        Weight of that call, in squared units of the data.
+        Weight of the penalty, in squared units of the data.
     margin : float, default=0.1
-        Fraction of the map's extent by which positions may leave it.
+        Margin of the bounding box, as a fraction of the extent of the embedding.
     farthest : float, default=1e6
-        Sizes of the data beyond which a point is projected as from there.
+        Largest distance of a point, relative to the scale of the data; farther points are clipped.
     search : DampedNewton
-        How a position is searched for.
+        Optimizer.
 
     Examples
     --------
@@ -146,7 +146,7 @@ class OrthogonalProjection(Extension):
         return projected.positions
 
     def project(self, X: Array) -> ProjectionResult:
-        """Positions of new points, and how far off the surface they are."""
+        """Coordinates of new points, and their distances from the surface."""
         k = min(check_count("n_starts", self.n_starts), len(self._map.Z))
         Z, converged = np.empty((len(X), self._map.Z.shape[1])), np.empty(len(X), dtype=bool)
         for block in row_blocks(len(X), k * self._map.numbers_per_row + X.shape[1]):
@@ -161,12 +161,14 @@ class OrthogonalProjection(Extension):
         out = np.empty(len(X))
         for block in row_blocks(len(X), 3 * X.shape[1]):
             R = X[block] - self.surface.predict(Z[block])
-            size = np.maximum(np.abs(R).max(axis=1), _TINY)  # squares of far points may overflow
+            size = np.maximum(
+                np.abs(R).max(axis=1), _TINY
+            )  # squares of distant points may overflow
             out[block] = size * np.linalg.norm(R / size[:, None], axis=1)
         return out
 
     def _relative(self, X: Array) -> Array:
-        """New points in the coordinates of `_map`; what they have beyond its span is constant."""
+        """New points in the coordinates of `_map`, projected onto the span of the data."""
         with np.errstate(over="ignore"):
             X = (np.asarray(X, dtype=np.float64) - self.surface.mean) / self._unit
         X = np.clip(X, -_LARGEST, _LARGEST)
@@ -180,13 +182,13 @@ class OrthogonalProjection(Extension):
 
     @cached_property
     def _basis(self) -> Array | None:
-        """Orthonormal directions (n_features, n) of the data, if they are fewer than features."""
+        """Orthonormal basis (n_features, n) of the data if n < n_features, else None."""
         X = self.surface.centered / self._unit
         return None if X.shape[1] <= len(X) else np.asarray(qr(X.T, mode="economic")[0])
 
     @cached_property
     def _map(self) -> KernelRegressionMap:
-        """The same surface around the data's mean, in their unit and at most n dimensions."""
+        """The surface for centered and scaled data, in at most n dimensions."""
         X = self.surface.centered / self._unit
         X = X if self._basis is None else X @ self._basis
         return replace(self.surface, Z=self.surface.positions, X=X)
@@ -198,7 +200,7 @@ class OrthogonalProjection(Extension):
 
     @cached_property
     def _images(self) -> NeighborIndex:
-        """Search among the images of the training positions."""
+        """Neighbor search among the images of the training coordinates."""
         return choose_index(self._map.predict(self._map.Z))
 
     @cached_property
@@ -208,7 +210,7 @@ class OrthogonalProjection(Extension):
 
 
 class _SearchResult(NamedTuple):
-    """Ends of searches."""
+    """Results of several searches."""
 
     positions: Array
     costs: Array
@@ -216,7 +218,7 @@ class _SearchResult(NamedTuple):
 
 
 class _Evaluation(NamedTuple):
-    """A cost around positions z."""
+    """Value, gradient and Hessian of the cost at positions z."""
 
     values: Array
     gradient: Array
@@ -227,7 +229,7 @@ class _Evaluation(NamedTuple):
 
 
 class _Cost(NamedTuple):
-    """‖x − f(z)‖², and what positions of low density pay."""
+    """‖x − f(z)‖² and the penalty on low density."""
 
     surface: KernelRegressionMap
     floor: float
@@ -254,13 +256,13 @@ class _Cost(NamedTuple):
 
 
 def _steps(local: _Evaluation, damping: Array, Z: Array, low: Array, high: Array) -> Array:
-    """Damped Newton steps; what pushes against a wall of the box stays where it is."""
+    """Damped Newton steps; coordinates at an active bound of the box are fixed."""
     g, H = local.gradient.copy(), local.hessian.copy()
     held = ((low >= Z) & (g > 0)) | ((high <= Z) & (g < 0))
     g[held] = 0
     H[held[:, :, None] | held[:, None, :]] = 0
     values, U = np.linalg.eigh(H)
-    size = np.abs(values)  # towards a minimum also where the function bends down
+    size = np.abs(values)  # a descent direction even if an eigenvalue is negative
     size += damping[:, None] * size.max(axis=1, keepdims=True)
     along = np.einsum("nlm,nl->nm", U, g) / np.maximum(size, _TINY)
     return np.asarray(-np.einsum("nlm,nm->nl", U, along))
@@ -268,7 +270,7 @@ def _steps(local: _Evaluation, damping: Array, Z: Array, low: Array, high: Array
 
 @dataclass(frozen=True, eq=False)
 class FramedProjection(Extension):
-    """Orthogonal projection of data in their own units."""
+    """Orthogonal projection of data in their original units."""
 
     frame: Frame
     projection: OrthogonalProjection
@@ -279,22 +281,22 @@ class FramedProjection(Extension):
 
 @dataclass(frozen=True, eq=False)
 class FramedRegression:
-    """The data at map positions, in their own units."""
+    """Kernel regression of data in their original units."""
 
     frame: Frame
     surface: KernelRegressionMap
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         return self.frame.origin + self.frame.unit * self.surface.predict(Z)
 
     def jacobian(self, Z: Array) -> Array:
-        """Derivatives of the data by the map positions, (n_new, n_features, n_components)."""
+        """Derivatives of the data by the coordinates, (n_new, n_features, n_components)."""
         return self.frame.unit * self.surface.jacobian(Z)
 
 
 def in_frame(points: Matrix) -> tuple[Frame, Array]:
-    """The data as a dense array, in units in which squares neither overflow nor vanish."""
+    """Dense data in units in which squares neither overflow nor underflow."""
     if sparse.issparse(points):
         plan_memory(8.0 * np.prod(points.shape), "sparse data as a dense array", "use fewer rows")
     frame = Frame.of(points)

@@ -1,4 +1,4 @@
-"""From map positions back to data by local regression, with a figure of how far off one is."""
+"""Inverse by local regression, and the distance of coordinates from the embedding."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,41 +17,41 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_ro
 
 @dataclass(frozen=True, eq=False)
 class MapSpacing:
-    """How densely a map is populated, and how far a position is from its points."""
+    """Local spacing of the points of an embedding."""
 
     Z: Array
-    max_neighbors: int = 48  # that a prediction may draw on; the bandwidth decides how many count
-    spacing_neighbor: int = 5  # whose distance is the local spacing of the map
-    sample_size: int = 1000  # points on which figures are taken, and bandwidths chosen
+    max_neighbors: int = 48  # largest number of neighbors of a prediction
+    spacing_neighbor: int = 5  # the local spacing is the distance to this neighbor
+    sample_size: int = 1000  # points on which statistics are computed and bandwidths chosen
 
     @cached_property
     def positions(self) -> Array:
-        """The map positions in double precision."""
+        """Coordinates in double precision."""
         return np.asarray(self.Z, dtype=np.float64)
 
     @cached_property
     def index(self) -> NeighborIndex:
-        """Neighbor search among the map positions."""
+        """Neighbor search among the coordinates."""
         return choose_index(self.positions)
 
     @cached_property
     def sample(self) -> IntArray:
-        """Up to `sample_size` evenly spread rows, to take figures on."""
+        """Up to `sample_size` evenly spaced rows."""
         return spread_rows(len(self.Z), self.sample_size)
 
     @property
     def k(self) -> int:
-        """Neighbors looked at around a position."""
+        """Number of neighbors of a prediction."""
         return min(self.max_neighbors, len(self.Z) - 1)
 
     @property
     def spacing_rank(self) -> int:
-        """The neighbor whose distance is the local spacing."""
+        """Rank of the neighbor whose distance is the local spacing."""
         return min(self.spacing_neighbor, self.k)
 
     @cached_property
     def sample_neighbors(self) -> tuple[IntArray, Array]:
-        """Neighbors of the sampled positions, themselves left out."""
+        """Neighbors of the sampled points, without the points themselves."""
         indices, distances = self.index.nearest(self.positions[self.sample], self.k + 1)
         itself = indices == self.sample[:, None]
         itself[~itself.any(axis=1), -1] = True
@@ -60,7 +60,7 @@ class MapSpacing:
 
     @cached_property
     def typical_spacing(self) -> float:
-        """Median local spacing; of distinct points, where coinciding ones are the rule."""
+        """Median local spacing; if it is zero, median of the nonzero neighbor distances."""
         distances = self.sample_neighbors[1]
         for spacings in (distances[:, self.spacing_rank - 1], distances[distances > 0]):
             median = float(np.median(spacings)) if len(spacings) else 0.0
@@ -69,16 +69,16 @@ class MapSpacing:
         return 1.0
 
     def relative_distance(self, Z: Array) -> Array:
-        """Distance of each position from the map's points, in units of their typical_spacing spacing.
+        """Distance of each row of `Z` from the embedding, relative to its typical spacing.
 
-        About 1 among the points; beyond 2 or 3 whatever is said about a position extrapolates.
+        It is about 1 among the points; predictions beyond 2 or 3 are extrapolations.
         """
         _, distances = self.index.nearest(np.asarray(Z, dtype=np.float64), self.spacing_rank)
         return distances[:, -1] / self.typical_spacing
 
 
 class Smoother(NamedTuple):
-    """A degree of local polynomial, and a bandwidth in units of the local spacing."""
+    """Degree of the local polynomial, and bandwidth in units of the local spacing."""
 
     degree: int
     bandwidth: float
@@ -86,20 +86,20 @@ class Smoother(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LocalRegression:
-    """Regress data on map positions: local constant or local linear, Gaussian weights.
+    """Local constant or local linear regression of the data on the coordinates.
 
-    The bandwidth follows the local spacing of the map. Its factor, and whether the local fit is
-    constant or linear, are chosen by the leave-one-out error: the mean length of residuals, which
-    a few outliers on the map do not decide, as they would the mean square.
+    The bandwidth of the Gaussian weights is proportional to the local spacing of the embedding. Its
+    factor and the degree are chosen by the leave-one-out error: the mean length of the residuals,
+    which is less sensitive to outliers than the mean square.
 
     Parameters
     ----------
     Z : array of shape (n_samples, n_components)
-        Map positions of at least two points.
+        Coordinates of at least two points.
     X : array or sparse matrix of shape (n_samples, n_features)
-        The data at those positions.
+        The data.
     bandwidths : tuple of float
-        Those to choose from, in units of the local spacing.
+        Candidate bandwidths, in units of the local spacing.
 
     Examples
     --------
@@ -116,22 +116,22 @@ class LocalRegression:
 
     @cached_property
     def map(self) -> MapSpacing:
-        """The map that is regressed on."""
+        """Spacing of the coordinates."""
         return MapSpacing(self.Z)
 
     @cached_property
     def smoother(self) -> Smoother:
-        """The smoother of smallest leave-one-out error."""
+        """The smoother with the smallest leave-one-out error."""
         return min(self._candidates, key=lambda smoother: self._residuals(smoother).mean())
 
     @cached_property
     def error(self) -> float:
-        """Root mean squared leave-one-out error per row, in the units of the data."""
+        """Root mean squared leave-one-out error, in the units of the data."""
         return float(np.sqrt(((self.residual_lengths / self._unit) ** 2).mean())) * self._unit
 
     @cached_property
     def residual_lengths(self) -> Array:
-        """Lengths of the leave-one-out residuals of the sampled rows, in the units of the data."""
+        """Lengths of the leave-one-out residuals of sampled rows, in the units of the data."""
         return self._residuals(self.smoother) * self._unit
 
     @cached_property
@@ -140,7 +140,7 @@ class LocalRegression:
         return float(self.residual_lengths.mean())
 
     def predict(self, Z: Array) -> Array:
-        """Data at map positions `Z`, (n_new, n_features)."""
+        """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), self._numbers_per_row):
@@ -150,7 +150,7 @@ class LocalRegression:
 
     @property
     def _candidates(self) -> list[Smoother]:
-        # A local linear fit has n_components + 1 unknowns and needs points to spare.
+        # A local linear fit has n_components + 1 unknowns and needs twice as many points.
         degrees = (0, 1) if self.map.k >= 2 * (self.Z.shape[1] + 1) else (0,)
         return [Smoother(degree, h) for degree in degrees for h in self.bandwidths]
 
@@ -160,12 +160,12 @@ class LocalRegression:
 
     @property
     def _numbers_per_row(self) -> int:
-        """Numbers that predicting one row keeps in memory at a time."""
+        """Number of values that the prediction of one row needs in memory."""
         n_components = self.Z.shape[1]
         return int(self.X.shape[1] + (self.map.k + n_components) * (4 * n_components + 8))
 
     def _residuals(self, smoother: Smoother) -> Array:
-        """Lengths of the residuals of sampled rows, each left out, in powers of two of the data."""
+        """Lengths of the leave-one-out residuals of sampled rows, divided by `_unit`."""
         rows, lengths = self.map.sample, np.empty(len(self.map.sample))
         indices, distances = self.map.sample_neighbors
         for block in row_blocks(len(rows), self._numbers_per_row):
@@ -189,11 +189,11 @@ class LocalRegression:
 
 
 def gaussian_weights(distances: Array, width: Array) -> Array:
-    """exp(−d²/2h²) normalized over each row; never 0/0, however far the row or small h."""
-    with np.errstate(over="ignore"):  # far beyond the width: infinite exponent, weight zero
+    """exp(−d²/2h²) normalized over each row, without underflow for small h or large d."""
+    with np.errstate(over="ignore"):  # an infinite exponent gives weight zero
         scaled = distances / np.where(width > 0, width, 1.0)[:, None]
         exponent = (scaled**2 - scaled[:, :1] ** 2) / 2
-    # A width of zero means several points at this very position: they alone count.
+    # A width of zero means several points at this position: only they have weight.
     exponent[width == 0] = np.where(distances[width == 0] > 0, np.inf, 0.0)
     weights = np.exp(-exponent)
     return weights / weights.sum(axis=1, keepdims=True)
@@ -202,16 +202,15 @@ def gaussian_weights(distances: Array, width: Array) -> Array:
 def linear_weights(
     weights: Array, neighbors: Array, Z: Array, *, reach: float = 5.0, fade: float = 1e-6
 ) -> Array:
-    """Weights of a local linear fit's value at Z, from kernel weights of the neighbors.
+    """Weights of a local linear fit at Z, from the kernel weights of the neighbors.
 
-    The fit's value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with m the weighted mean of the neighbors, cᵢ
-    their offsets from it and C their covariance. In directions in which the neighbors have less
-    than the fraction `fade` of their variance, C⁻¹ fades to zero and the fit to a local constant. A
-    line through few points runs away from the data between them too, so in each direction of C, z
-    counts as no farther from m than `reach` of its standard deviations: the value then stays within
-    as many of those of the xᵢ.
+    The fitted value is Σ wᵢ·(1 + cᵢᵀ C⁻¹ (z − m))·xᵢ, with the weighted mean m of the neighbors,
+    their offsets cᵢ from it and their covariance C. Along eigenvectors of C with less than the
+    fraction `fade` of the variance, C⁻¹ tends to zero and the fit to a local constant. To limit
+    extrapolation, z − m is clipped to `reach` standard deviations along each eigenvector; the
+    fitted value then stays within as many standard deviations of the xᵢ.
     """
-    origin = neighbors[:, :1]  # the nearest: differences to it keep their digits far from zero
+    origin = neighbors[:, :1]  # the nearest neighbor: differences to it are accurate
     unit = np.abs(neighbors - origin).max(axis=(1, 2), keepdims=True)
     unit[unit == 0] = 1.0
     local = (neighbors - origin) / unit  # (n_query, k, n_components)
@@ -219,19 +218,22 @@ def linear_weights(
     centered = local - mean[:, None, :]
     C = centered.transpose(0, 2, 1) @ (weights[:, :, None] * centered)
     trace = np.trace(C, axis1=1, axis2=2)[:, None]
-    scale = np.where(trace > 1e-100, trace, np.inf)  # else one neighbor has all the weight
+    scale = np.where(trace > 1e-100, trace, np.inf)  # otherwise one neighbor has all the weight
     fractions, axes = np.linalg.eigh(C / scale[:, :, None])
     fractions = np.maximum(fractions, 0.0)
     farthest = reach * np.sqrt(fractions * np.where(np.isinf(scale), 0.0, scale))
     offset = (Z - origin[:, 0]) / unit[:, 0] - mean
     along = np.clip(np.einsum("qlm,ql->qm", axes, offset), -farthest, farthest)
-    # λ/(λ² + ε²) in place of 1/λ: the same up to (ε/λ)² where there is spread, else near zero.
+    # λ/(λ² + ε²) in place of 1/λ: equal up to (ε/λ)² for λ ≫ ε, and near zero for λ ≪ ε.
     gradient = np.einsum("qlm,qm->ql", axes, along * fractions / (fractions**2 + fade**2)) / scale
     return weights * (1 + (centered @ gradient[:, :, None])[:, :, 0])
 
 
 def regression_inverse(embedding: Array, points: Matrix | None) -> LocalRegression | None:
-    """From the map to the data of the rows that are on it; None where the data are not known."""
+    """Local regression of the data on the embedding; None if the data are unknown.
+
+    Rows without coordinates are left out.
+    """
     if points is None:
         return None
     rows = np.flatnonzero(np.isfinite(embedding).all(axis=1))
@@ -241,7 +243,7 @@ def regression_inverse(embedding: Array, points: Matrix | None) -> LocalRegressi
 
 
 def coordinate_redundancy(Y: Array) -> Array:
-    """Error of predicting each coordinate from those before it, relative to its spread."""
+    """Error of predicting each coordinate from the previous ones, relative to its spread."""
     Y = check_array(Y, ensure_min_samples=3, input_name="embedding")
     return np.array([1.0, *(prediction_error(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 
@@ -250,9 +252,9 @@ def prediction_error(before: Array, f: Array) -> float:
     """Error of predicting `f` from the columns `before`, relative to its spread."""
     spread, size = before.std(axis=0), float(f.std())
     if size == 0:
-        return 0.0  # a constant is known without looking
+        return 0.0  # a constant is predicted exactly
     if not spread.any():
         return 1.0
     rows = np.column_stack([before[:, spread > 0] / spread[spread > 0], f / size])
-    rows = rows[RowLookup.of(rows).first_copies(1)]  # a copy predicts a row that is left out
+    rows = rows[RowLookup.of(rows).first_copies(1)]  # duplicates would predict each other
     return LocalRegression(rows[:, :-1], rows[:, -1:]).error if len(rows) > 2 else 1.0
