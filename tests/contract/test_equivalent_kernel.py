@@ -66,7 +66,7 @@ class TestEveryMethod:
             found = found / np.linalg.norm(found, axis=1, keepdims=True)
         assert np.abs(subspace_angles(found, V)).max() < 1e-8
 
-    def test_what_comes_before_them_is_no_coordinate(self, kernel_method, X):
+    def test_previous_eigenvectors_are_not_coordinates(self, kernel_method, X):
         model = fitted(kernel_method, X)
         if as_eigenvectors(model)[1] == 0:
             pytest.skip("nothing comes before them")
@@ -75,7 +75,7 @@ class TestEveryMethod:
         constant = roots_of_degrees(model) if divided else np.ones_like(first)
         assert np.abs(subspace_angles(first, constant)).max() < 1e-8
 
-    def test_rows_do_not_depend_on_their_company(self, kernel_method, X, X_new):
+    def test_rows_do_not_depend_on_their_batch(self, kernel_method, X, X_new):
         model = fitted(kernel_method, X)
         mixed = kernel_method.between(np.vstack([X_new, X[:5]]), X)
         together = dense(model.equivalent_kernel(mixed))
@@ -90,7 +90,7 @@ class TestEveryMethod:
         assert set(vars(model)) == before
 
     def test_units(self, data_kernel_method, X):
-        """Kernels of lengths carry their square; others have no unit."""
+        """Kernels of lengths scale with their square; others have no unit."""
         if data_kernel_method.scale_power is None:
             pytest.skip("another problem at another scale")
         model, far = (fitted(data_kernel_method, s * X) for s in (1.0, 1e60))
@@ -113,7 +113,7 @@ CENTERED = {
 
 @pytest.mark.parametrize("make", CENTERED.values(), ids=list(CENTERED))
 def test_kernel_pca_of_scikit_learn_gives_the_map(make, X, same_up_to_sign):
-    """Up to the length of columns, where the method sets that otherwise."""
+    """Up to the scale of columns, if the method scales them otherwise."""
     model = make(2).fit(X)
     K = dense(model.equivalent_kernel(X))
     Y = ReferenceKernelPCA(2, kernel="precomputed", eigen_solver="dense").fit_transform(K)
@@ -146,7 +146,7 @@ class TestNewPoints:
         assert np.diff(sparse.csr_array(K).indptr).max() <= 13
 
     def test_diffusion_written_out(self, X, X_new):
-        """Also for new points the density is divided out at both ends."""
+        """The density is divided out at new points too."""
         n, alpha, gamma = len(X), 0.7, 0.3
         model = mf.DiffusionMaps(2, n_neighbors=n - 1, alpha=alpha, gamma=gamma).fit(X)
         W = np.exp(-gamma * cdist(X, X, "sqeuclidean"))
@@ -167,8 +167,8 @@ def test_kernel_of_lle_written_out(X):
     assert eigh(K, eigvals_only=True)[0] >= 0  # μ is large enough
 
 
-def test_a_given_diagonal_counts_for_nothing(X):
-    """It says nothing about neighbors, so the fit leaves it out."""
+def test_a_given_diagonal_is_ignored(X):
+    """It is not a weight between neighbors."""
     W = np.exp(-cdist(X, X, "sqeuclidean") / np.median(pdist(X)) ** 2)
     K = LE(2, affinity="precomputed").fit(W).equivalent_kernel(W).toarray()
     assert np.diag(K).max() == 0
@@ -177,7 +177,7 @@ def test_a_given_diagonal_counts_for_nothing(X):
     np.testing.assert_allclose(K, W / np.sqrt(np.outer(d, d)), atol=1e-14)
 
 
-def test_components_do_not_know_each_other(make_cloud):
+def test_components_are_independent(make_cloud):
     X = np.vstack([make_cloud(40), make_cloud(30, seed=3) + 1e3])
     for model in (mf.Isomap(2, disconnected="separate"), LE(2), mf.LLE(2)):
         with pytest.warns(DisconnectedGraphWarning):
@@ -188,10 +188,10 @@ def test_components_do_not_know_each_other(make_cloud):
 class TestRefused:
     def test_linear_maps(self, X):
         for model in (mf.PCA(2), mf.ClassicalMDS(2), mf.KernelPCA(2, kernel="linear")):
-            with pytest.raises(ValueError, match="inner product of centered rows"):
+            with pytest.raises(ValueError, match="a linear map does not store the training data"):
                 model.fit(X).equivalent_kernel(X)
 
-    def test_maps_that_are_no_eigenvectors(self, iterative_method):
+    def test_iterative_methods(self, iterative_method):
         assert not hasattr(iterative_method.make(), "equivalent_kernel")
 
     def test_constrained_coordinates(self, X):
@@ -200,7 +200,7 @@ class TestRefused:
         with pytest.raises(ValueError, match="no common kernel"):
             model.estimator_.equivalent_kernel(X)
 
-    def test_what_does_not_fit_in_memory(self, X, monkeypatch):
+    def test_memory(self, X, monkeypatch):
         models = [mf.KernelPCA(2).fit(X), LE(2).fit(X)]
         monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 1000)
         for model in models:

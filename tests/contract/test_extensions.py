@@ -1,4 +1,4 @@
-"""What every extension and every inverse promises, whoever made it."""
+"""Contract of all extensions and inverses."""
 
 import copy
 import pickle
@@ -51,7 +51,7 @@ def extension(model):
     return model.extension_
 
 
-def test_places_are_finite_and_in_double_precision(model, extension):
+def test_coordinates_are_finite_and_in_double_precision(model, extension):
     assert isinstance(extension, Extension)
     Y = extension.transform(NEW)
     assert Y.shape == (len(NEW), model.embedding_.shape[1])
@@ -59,23 +59,23 @@ def test_places_are_finite_and_in_double_precision(model, extension):
     assert np.isfinite(Y).all()
 
 
-def test_a_row_is_placed_by_itself(extension):
+def test_a_row_does_not_depend_on_its_batch(extension):
     alone = np.vstack([extension.transform(row[None]) for row in NEW])
     np.testing.assert_allclose(extension.transform(NEW), alone, rtol=0, atol=1e-7 * size(alone))
 
 
-def test_no_rows_have_no_places(model, extension):
+def test_no_rows(model, extension):
     assert extension.transform(NEW[:0]).shape == (0, model.embedding_.shape[1])
 
 
-def test_the_component_and_the_place_in_it_are_the_place_on_the_map(extension):
+def test_component_coordinates_give_the_coordinates(extension):
     Y, component = extension.component_coordinates(NEW)
     assert component.shape == (len(NEW),)
     assert (component == 0).all()
     np.testing.assert_array_equal(extension.place(Y, component), extension.transform(NEW))
 
 
-def test_new_rows_are_not_written_to(extension):
+def test_new_rows_are_not_modified(extension):
     rows = NEW.copy()
     rows.flags.writeable = False
     extension.transform(rows)
@@ -91,7 +91,7 @@ def test_copies_do_the_same(model, extension):
     np.testing.assert_array_equal(twin.predict(Z), model.inverse_.predict(Z))
 
 
-def test_the_equivalent_kernel_is_a_matrix_or_said_not_to_exist(extension):
+def test_the_equivalent_kernel_is_a_matrix_or_an_error(extension):
     kernels = (Nystrom, LaplacianExtension, UnitRows, GeodesicExtension)
     has_kernel = isinstance(extension, kernels) or getattr(extension, "alignment", None)
     known = np.full(len(NEW), -1)
@@ -105,7 +105,7 @@ def test_the_equivalent_kernel_is_a_matrix_or_said_not_to_exist(extension):
     assert np.isfinite(K).all()
 
 
-def test_an_inverse_takes_every_position_by_itself(model):
+def test_an_inverse_does_not_depend_on_the_batch(model):
     Z = model.embedding_[::9].astype(float) * 1.01
     together = model.inverse_.predict(Z)
     assert together.shape == (len(Z), X.shape[1])
@@ -126,7 +126,7 @@ def test_an_inverse_takes_every_position_by_itself(model):
     ids=repr,
 )
 @pytest.mark.filterwarnings("ignore::manifoldry.exceptions.DisconnectedGraphWarning")
-def test_a_new_point_belongs_to_the_component_that_it_is_near(model):
+def test_a_new_point_belongs_to_the_nearest_component(model):
     apart = np.vstack([X[:100], X[100:] + 100])
     extension = model.fit(apart).extension_
     Y, component = extension.component_coordinates(np.vstack([NEW, NEW + 100]))

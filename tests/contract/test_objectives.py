@@ -1,4 +1,4 @@
-"""What every objective promises, whatever it is the objective of."""
+"""Contract of all objectives."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ def conditional(keep_self=False):
 P = conditional()
 JOINT = (P + P.T) / (2 * N)
 FAR = sparse.csr_array(np.where(SQUARES > 8, SQUARES, 0.0))
-# Compiled loops are for large maps; here they have to give what numpy gives.
+# Compiled loops are for many points; here they must agree with numpy.
 FAST = Exact(compile_pairs=0, compile_edges=0)
 
 
@@ -62,17 +62,17 @@ def unfolding(interval, slack=0.0):
 
 @dataclass(frozen=True)
 class Case:
-    """An objective, and what is promised of it beyond what all promise."""
+    """An objective and its additional properties."""
 
     objective: Any
     turns: bool = True
-    """Whether maps that are turned have the same value."""
+    """Whether the value is invariant to rotations."""
     bounds: bool = False
     """Whether `diagonal_curvature` is at least the diagonal of the Hessian."""
     graph: bool = True
-    """Whether it has attraction, or was given a neighbor graph."""
+    """Whether it has an attraction or a neighbor graph."""
     far: bool = True
-    """Whether maps far from the origin are centered before anything is squared."""
+    """Whether embeddings are centered before squares are computed."""
 
 
 PAIRS: dict[str, Callable[[], Pairwise]] = {
@@ -125,8 +125,8 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-# The compiled loops that there are: with weights and charges, one degree of freedom and others.
-# What else leads to them is slow to compile, for every number of coordinates and both precisions.
+# These cover all compiled loops. The other cases are slow, since every number of coordinates and
+# both precisions are compiled.
 LOOPS = {"elastic, dense", "sne", "tsne", "tsne, dof 3", "student, per point"}
 
 
@@ -173,8 +173,8 @@ def test_the_gradient_is_the_derivative_of_the_value(objective, Y):
     np.testing.assert_allclose(G, expected, atol=1e-6 * abs(expected).max())
 
 
-def test_maps_that_are_moved_are_worth_the_same(objective, plane):
-    """Where the objective says so; then every column of the gradient sums to zero."""
+def test_translations_do_not_change_the_value(objective, plane):
+    """If the objective is translation invariant; every column of the gradient then sums to zero."""
     value, G = objective.value_and_gradient(plane)
     moved, H = objective.value_and_gradient(plane + np.array([3.0, -40.0]))
     if not objective.translation_invariant:
@@ -185,7 +185,7 @@ def test_maps_that_are_moved_are_worth_the_same(objective, plane):
     assert abs(G.sum(axis=0)).max() < 1e-12 * np.abs(G).sum()
 
 
-def test_maps_that_are_turned_are_worth_the_same(case, plane):
+def test_rotations_do_not_change_the_value(case, plane):
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(2, 2)))[0]
     value, G = case.objective.value_and_gradient(plane)
     turned, H = case.objective.value_and_gradient(plane @ turn)
@@ -196,7 +196,7 @@ def test_maps_that_are_turned_are_worth_the_same(case, plane):
     np.testing.assert_allclose(H, G @ turn, atol=1e-12 * abs(G).max() + 1e-13)
 
 
-def test_a_map_far_from_the_origin_keeps_its_digits(case, plane):
+def test_embeddings_far_from_the_origin_are_accurate(case, plane):
     if not (case.far and case.objective.translation_invariant):
         return
     value, G = case.objective.value_and_gradient(plane)
@@ -206,7 +206,7 @@ def test_a_map_far_from_the_origin_keeps_its_digits(case, plane):
 
 
 def test_diagonal_curvature(case, Y):
-    """Never negative; an upper bound of the Hessian's diagonal where that is promised."""
+    """Never negative; an upper bound of the diagonal of the Hessian in some cases."""
     h = case.objective.diagonal_curvature(Y)
     assert h.shape == Y.shape
     assert (h >= 0).all()
@@ -240,7 +240,7 @@ def test_attraction_is_symmetric_and_not_negative(case):
     assert (W >= 0).all()
 
 
-def test_a_search_goes_on_from_a_map_of_the_same_value(objective, plane):
+def test_retraction_does_not_change_the_value(objective, plane):
     value, G = objective.value_and_gradient(plane)
     Z, H = objective.retract(plane, G)
     there, expected = objective.value_and_gradient(Z)
@@ -258,14 +258,14 @@ def test_single_precision_is_close_to_double(case, plane):
     np.testing.assert_allclose(H, G, atol=1e-5 * abs(G).max())
 
 
-def test_maps_of_other_points_are_refused(objective, plane):
+def test_embeddings_of_another_length_are_refused(objective, plane):
     assert objective.n == N
     for method in ("value", "value_and_gradient", "diagonal_curvature"):
         with pytest.raises(ValueError, match=rf"\(15, 2\); pass an array with {N} rows"):
             getattr(objective, method)(np.vstack([plane, plane[:1]]))
 
 
-def test_the_map_stays_as_it_is(objective, plane):
+def test_the_embedding_is_not_modified(objective, plane):
     before = plane.copy()
     plane.flags.writeable = False
     G = objective.value_and_gradient(plane)[1]
@@ -275,7 +275,7 @@ def test_the_map_stays_as_it_is(objective, plane):
     np.testing.assert_array_equal(plane, before)
 
 
-def test_the_same_bits_twice(objective, plane):
+def test_results_are_deterministic(objective, plane):
     first, second = (objective.value_and_gradient(plane) for _ in range(2))
     assert first[0] == second[0]
     np.testing.assert_array_equal(first[1], second[1])
@@ -308,7 +308,7 @@ def test_learned_affinity_of_some_pairs(pairs, plane):
     np.testing.assert_allclose(edges.toarray(), expected, atol=1e-16)
 
 
-def test_curvature_at_the_collapsed_map(pairs):
+def test_curvature_at_zero(pairs):
     """Attraction and repulsion at Y = 0 are the Laplacians that a bifurcation compares."""
     Y = np.zeros((N, 1))
     hessian = differences(lambda Y: pairs.value_and_gradient(Y)[1], Y).reshape(N, N)

@@ -1,4 +1,4 @@
-"""The affine map of PCA, both ways, at any offset and scale."""
+"""The affine map of PCA and its inverse, at any offset and scale."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Elastic embedding's own way back to the data."""
+"""The inverse of the elastic embedding."""
 
 import pickle
 import warnings
@@ -122,7 +122,7 @@ def test_a_row_does_not_depend_on_its_batch(rng, monkeypatch):
 
 
 @pytest.mark.parametrize("distance", [20.0, 1e3, 1e9])
-def test_far_from_the_map_predictions_stay_near_the_data(rng, distance):
+def test_far_from_the_embedding_predictions_stay_near_the_data(rng, distance):
     inverse = ElasticInverse(*arc(rng), STRENGTH)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

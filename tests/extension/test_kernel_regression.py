@@ -105,9 +105,9 @@ def test_density_and_its_derivatives(rng, kernel):
     surface = KernelRegressionMap(Z, X, kernel)
     new = rng.uniform(-2, 2, size=(5, 2))
     tail = 0.0 if kernel in ("gaussian", "student") else 1e-6 * np.exp(-(cdist(new, Z) ** 2))
-    mass = (KERNELS[kernel].value(cdist(new, Z, "sqeuclidean")) + tail).sum(axis=1)
+    density = (KERNELS[kernel].value(cdist(new, Z, "sqeuclidean")) + tail).sum(axis=1)
     found = surface.density(new)
-    np.testing.assert_allclose(found.log, np.log(mass), rtol=1e-9)
+    np.testing.assert_allclose(found.log, np.log(density), rtol=1e-9)
     for axis, e in enumerate(1e-6 * np.eye(2)):
         ahead, behind = surface.density(new + e), surface.density(new - e)
         slope, bend = (ahead.log - behind.log) / 2e-6, (ahead.gradient - behind.gradient) / 2e-6
@@ -118,14 +118,14 @@ def test_density_and_its_derivatives(rng, kernel):
 def test_derivatives_on_a_plateau_keep_their_digits():
     Z, X = np.array([[0.0], [12.0], [20.0]]), np.array([[1.0], [5.0], [9.0]])
     z = np.array([[4.0]])  # f is x₀ to 1e-20
-    fraction = np.exp(-((z[0] - Z[:, 0]) ** 2) + 16)  # of the others
-    expected = 2 * (fraction[1] * 12 * 4 + fraction[2] * 20 * 8)
+    weights = np.exp(-((z[0] - Z[:, 0]) ** 2) + 16)  # of the others
+    expected = 2 * (weights[1] * 12 * 4 + weights[2] * 20 * 8)
     found = KernelRegressionMap(Z, X).jacobian(z)[0, 0, 0]
     assert found == pytest.approx(expected, rel=1e-12)
     assert found < 1e-15
 
 
-def test_one_row_of_data_each():
+def test_coordinates_and_data_of_different_length():
     with pytest.raises(ValueError, match="Z has 3 rows and X has 2"):
         KernelRegressionMap(np.zeros((3, 1)), np.zeros((2, 4)))
 
@@ -195,7 +195,7 @@ def test_a_floor_is_part_of_what_is_minimized(rng):
         assert cost(z, x) <= best * (1 + 1e-6)
 
 
-def test_a_floor_keeps_points_from_the_rim(rng):
+def test_a_floor_keeps_points_from_the_boundary(rng):
     Z, X = sheet(rng, n=80)
     surface = KernelRegressionMap(Z, X)
     new = X + 0.5 * rng.normal(size=X.shape)
@@ -216,7 +216,7 @@ def test_the_weight_of_a_floor_has_the_unit_of_the_data(rng):
 
 
 @every_kernel
-def test_each_point_is_on_its_own(rng, kernel, monkeypatch):
+def test_a_row_does_not_depend_on_its_batch(rng, kernel, monkeypatch):
     Z, X = sheet(rng, n=150)
     extension = OrthogonalProjection(KernelRegressionMap(Z, X, kernel))
     new = X[:40] + 0.3 * rng.normal(size=(40, 4))
@@ -227,7 +227,7 @@ def test_each_point_is_on_its_own(rng, kernel, monkeypatch):
     np.testing.assert_allclose(extension.transform(new), together, atol=1e-7)
 
 
-def test_each_point_is_on_its_own_between_scattered_points(rng):
+def test_a_row_does_not_depend_on_its_batch_between_scattered_points(rng):
     Z = np.cumsum(rng.exponential(3.0, size=60))[:, None]  # gaps of many widths: plateaus
     X = np.column_stack([np.cos(Z / 9), np.sin(Z / 9), Z / 40]) + 0.1 * rng.normal(size=(60, 3))
     extension = OrthogonalProjection(KernelRegressionMap(Z, X))
@@ -238,7 +238,7 @@ def test_each_point_is_on_its_own_between_scattered_points(rng):
     assert together.converged.all()
 
 
-def test_positions_stay_near_the_map(rng):
+def test_positions_stay_near_the_embedding(rng):
     Z, X = sheet(rng)
     far = np.vstack([np.full(4, 50.0), np.full(4, -1e200), np.full(4, 1e-200)])
     found = OrthogonalProjection(KernelRegressionMap(Z, X)).project(far)

@@ -1,4 +1,4 @@
-"""New points on maps of Laplacian eigenvectors."""
+"""Extension of Laplacian eigenvectors to new points."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ AFFINITIES = [Gaussian(), Gaussian(symmetrize="mean"), SelfTuning(), Binary()]
 
 @pytest.mark.parametrize("normalization", ["rw", "sym", "none"])
 @pytest.mark.parametrize("affinity", AFFINITIES)
-def test_training_points_return_to_their_place(X, normalization, affinity):
+def test_training_points_return_to_their_coordinates(X, normalization, affinity):
     graph = NeighborGraph.build(X, 9)
     weights = affinity.fit(graph)
     extended, Y = extension(
@@ -93,7 +93,7 @@ def test_far_points_are_finite_and_batches_do_not_matter(X, normalization):
     np.testing.assert_allclose(alone, together, rtol=1e-13)
 
 
-def test_nobody_within_reach_is_an_error_with_a_remedy(X):
+def test_no_neighbor_within_the_radius_is_an_error(X):
     graph = NeighborGraph.build(X, radius=0.6)
     weights = Gaussian().fit(graph)
     extended, _ = extension(GraphWeights(graph, weights), weights.matrix(graph).toarray(), "rw")
@@ -122,7 +122,7 @@ def test_functions_that_oscillate_get_the_mean_of_the_neighbors(X):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_given_weights_are_scaled_rows_and_say_nothing_about_identity(X, kind):
+def test_given_weights_are_scaled_rows_without_identical_points(X, kind):
     graph = NeighborGraph.build(X, 9)
     W = Gaussian().fit(graph).matrix(graph).toarray()
     source = GivenWeights(len(X))

@@ -1,4 +1,4 @@
-"""Components of a map at their true sizes and relative positions."""
+"""Layout of connected components at their sizes and relative positions in the data."""
 
 import numpy as np
 import pytest
@@ -62,14 +62,14 @@ def test_geometry_of_single_precision_points_is_taken_in_double(rng):
     np.testing.assert_allclose(sparse_geometry.centers[0], exact.mean(axis=0), rtol=1e-13)
 
 
-def test_distances_tell_the_same_geometry_as_points(X, labels):
+def test_distances_give_the_same_geometry_as_points(X, labels):
     rows = component_rows(labels)
     a, b = ComponentGeometry.of_points(X, rows), ComponentGeometry.of_distances(cdist(X, X), rows)
     np.testing.assert_allclose(b.radii, a.radii, rtol=1e-10, atol=1e-6)
     np.testing.assert_allclose(pdist(b.centers), pdist(a.centers), rtol=1e-10)
 
 
-def test_distances_in_blocks_tell_the_same(X, labels, monkeypatch):
+def test_distances_in_blocks_give_the_same(X, labels, monkeypatch):
     rows, D = component_rows(labels), cdist(X, X)
     whole = ComponentGeometry.of_distances(D, rows)
     blocks = [slice(start, start + 9) for start in range(0, len(D), 9)]
@@ -142,7 +142,7 @@ def test_fewer_components_keep_the_main_axes_of_the_centers(X, labels, rng):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_layout_has_a_fixed_sign(labels, seed):
-    """Mirror images are not left to chance: the largest coordinate of a center is positive."""
+    """The largest coordinate of a center is positive."""
     rng = np.random.default_rng(seed)
     X, Y = rng.normal(size=(len(labels), 3)), rng.normal(size=(len(labels), 2))
     rows = component_rows(labels)
@@ -152,7 +152,7 @@ def test_the_layout_has_a_fixed_sign(labels, seed):
     assert (centers[np.abs(centers).argmax(axis=0), [0, 1]] > 0).all()
 
 
-def test_new_points_go_with_their_component_and_unknown_ones_nowhere(X, labels, rng):
+def test_new_points_move_with_their_component_and_unknown_ones_are_nan(X, labels, rng):
     Y = rng.normal(size=(len(X), 2))
     layout = Layout.lay_out(labels, Y, ComponentGeometry.of_points(X, component_rows(labels)))
     new, component = rng.normal(size=(4, 2)), np.array([0, 3, -1, 1])
@@ -163,7 +163,7 @@ def test_new_points_go_with_their_component_and_unknown_ones_nowhere(X, labels, 
         np.testing.assert_array_equal(placed[i], expected)
 
 
-def test_a_single_component_stays_as_it_is(rng):
+def test_a_single_component_is_not_changed(rng):
     Y = rng.normal(size=(6, 2))
     layout = Layout.single(np.zeros(6, dtype=int), 2)
     np.testing.assert_array_equal(layout.place(Y, layout.labels), Y)
@@ -193,7 +193,7 @@ def test_a_wide_sparse_component_is_not_made_dense_at_once(rng, monkeypatch):
     np.testing.assert_allclose(geometry.radii[0], expected, rtol=1e-12)
 
 
-def test_many_components_take_no_time():
+def test_many_components_are_fast():
     labels = np.arange(1000)
     X = np.random.default_rng(0).normal(size=(1000, 2))
     geometry = ComponentGeometry.of_distances(cdist(X, X), component_rows(labels))

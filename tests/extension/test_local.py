@@ -1,4 +1,4 @@
-"""Barycentric and local affine extensions: what they must not mix or blow up."""
+"""Barycentric and local affine extensions: separate components, and folded directions."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_a_new_point_stays_with_its_component(method):
 
 
 def test_a_new_point_between_components_belongs_to_the_nearer_one():
-    """It has neighbors on both, of which those on the other component must not count."""
+    """It has neighbors in both; those in the other component must have weight zero."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.uniform(size=(12, 2)), rng.uniform(size=(12, 2)) + np.array([3, 0])])
     with pytest.warns(DisconnectedGraphWarning):
@@ -40,8 +40,8 @@ def test_a_new_point_between_components_belongs_to_the_nearer_one():
     np.testing.assert_allclose(W.sum(axis=1), 1)
 
 
-def test_folded_directions_are_not_blown_up():
-    """The map has lost one direction but for rounding: going back along it would divide by that."""
+def test_folded_directions_are_not_amplified():
+    """One direction is lost up to rounding; the inverse must not divide by it."""
     X, _ = make_strip(200, random_state=0)
     rng = np.random.default_rng(0)
     Y = np.column_stack([X[:, 0], 1e-9 * rng.normal(size=200)])

@@ -1,4 +1,4 @@
-"""New points on frozen maps of iterative methods."""
+"""Extension of iterative methods to new points."""
 
 import pickle
 import warnings
@@ -47,7 +47,7 @@ def similarities(method, D):
 
 
 def small_map(method, X, d, steps=None):
-    """A map by minimizing the method's objective as written, gradients by differences of forces."""
+    """An embedding by minimizing the objective of the method, written out."""
     n, D = len(X), cdist(X, X, "sqeuclidean")
     P = entropic(D + np.diag(np.full(n, np.inf)))
     if method != "sne":
@@ -72,7 +72,7 @@ def small_map(method, X, d, steps=None):
         return value, 2 * (T.sum(axis=1)[:, None] * Y - T @ Y).ravel()
 
     start = (X[:, :d] - X[:, :d].mean(axis=0)) / X[:, :d].std(axis=0)
-    # Of so few points t-SNE's map grows and grows: it is stopped at an ordinary size.
+    # With so few points the t-SNE embedding diverges; the search is stopped early.
     steps = steps or (15 if method in ("student", "heavy") else 2000)
     options = {"maxiter": steps, "ftol": 1e-15, "gtol": 1e-8}
     return minimize(energy, start.ravel(), jac=True, options=options, method="L-BFGS-B").x.reshape(
@@ -106,7 +106,7 @@ class Fitted(NamedTuple):
 
 
 def new_point_optimizer(method, Y, strength=STRENGTH, **options):
-    """The training points stand still, so that it does not matter what attracts them."""
+    """The training points are fixed, so their attraction does not matter."""
     n, starts = len(Y), 3 if "elastic" in method else 1
     W = (1 - np.eye(n)) / (n * (n - 1))
     objective = {
@@ -138,7 +138,7 @@ def rng():
 
 
 def local_spacing(Y):
-    """Distance of every map point to its fifth neighbor."""
+    """Distance of every point of the embedding to its fifth neighbor."""
     return np.sort(cdist(Y, Y), axis=1)[:, 5]
 
 
@@ -181,12 +181,12 @@ def test_derivatives_by_central_differences(fitted, rng):
         e = np.zeros(Z.shape[1])
         e[i] = h
         ahead, behind = objective.at(Z + e, rows), objective.at(Z - e, rows)
-        slope, bend = (
+        gradient, hessian = (
             (getattr(ahead, part) - getattr(behind, part)) / (2 * h)
             for part in ("value", "gradient")
         )
-        np.testing.assert_allclose(here.gradient[:, i], slope, rtol=1e-6, atol=1e-7)
-        np.testing.assert_allclose(here.hessian[:, :, i], bend, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(here.gradient[:, i], gradient, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(here.hessian[:, :, i], hessian, rtol=1e-6, atol=1e-6)
 
 
 def test_one_block_and_many_blocks_are_the_same(fitted, rng):
@@ -200,10 +200,10 @@ def test_one_block_and_many_blocks_are_the_same(fitted, rng):
         np.testing.assert_allclose(part, expected, rtol=1e-11, atol=1e-11)
 
 
-# --- places ------------------------------------------------------------------------------------
+# --- positions ---------------------------------------------------------------------------------
 
 
-def test_places_are_stationary_and_no_worse_than_the_starts(fitted, rng):
+def test_positions_are_stationary_and_no_worse_than_the_starts(fitted, rng):
     X = sheet(rng, 40)
     placed, objective, rows = fitted.minimize(X), fitted.objective(X), np.arange(40)
     assert placed.converged.all()
@@ -256,7 +256,7 @@ def test_sne_matches_the_means_of_both_kinds_of_affinity(rng):
     np.testing.assert_allclose(Q @ Y, P @ Y, atol=1e-9)
 
 
-def test_training_points_are_placed_where_they_are(fitted):
+def test_training_points_return_to_their_positions(fitted):
     """A new point sees the training point in its stead as one neighbor more, and the nearest.
 
     Tolerance: 0.6 of the local spacing for the median point, the whole of it for nine in ten.
@@ -315,7 +315,7 @@ def test_maps_that_grew_to_thousands(method, rng):
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])
-def test_coinciding_places(method, rng):
+def test_coinciding_positions(method, rng):
     for Y in (np.zeros((12, 2)), np.repeat(rng.normal(size=(4, 2)), 3, axis=0)):
         placed = new_point_optimizer(method, Y).minimize(rng.dirichlet(np.ones(12), size=9))
         assert np.isfinite(placed.positions).all()

@@ -1,4 +1,4 @@
-"""Local regression from map positions to data, and how far a position is from the map."""
+"""Local regression of the data on the embedding, and the distance from the embedding."""
 
 import warnings
 
@@ -8,8 +8,8 @@ from scipy import sparse
 
 from manifoldry.extension import regression as regression_module
 from manifoldry.extension.regression import (
+    EmbeddingSpacing,
     LocalRegression,
-    MapSpacing,
     Smoother,
     gaussian_weights,
     linear_weights,
@@ -63,7 +63,7 @@ def test_linear_weights_are_weighted_least_squares(rng):
 
 
 def test_linear_weights_fade_to_constant_where_there_is_no_spread(rng):
-    """Neighbors on a line: the direction across it has no slope to estimate."""
+    """Neighbors on a line: the gradient across it cannot be estimated."""
     t = rng.normal(size=(1, 10, 1))
     neighbors = np.concatenate([t, 2 * t], axis=2)
     weights = np.full((1, 10), 0.1)
@@ -74,7 +74,7 @@ def test_linear_weights_fade_to_constant_where_there_is_no_spread(rng):
 
 
 def test_far_positions_get_what_the_edge_of_the_neighbors_supports(rng):
-    """A line runs away with distance; the prediction must not."""
+    """A linear function grows with distance; the prediction must not."""
     neighbors = rng.uniform(size=(1, 30, 2))
     X = neighbors[0] @ np.array([3.0, -2.0])
     weights = np.full((1, 30), 1 / 30)
@@ -86,7 +86,7 @@ def test_far_positions_get_what_the_edge_of_the_neighbors_supports(rng):
 
 
 def test_between_neighbors_a_fit_stays_near_those_that_have_the_weight(rng):
-    """A steep line through the few that count must not be followed as far as all of them reach."""
+    """A steep fit to the few neighbors of large weight must not be extrapolated to the others."""
     neighbors, X = rng.normal(size=(200, 48, 2)), rng.normal(size=(200, 48))
     neighbors[:, :3] *= [0.1, 1e-3]  # three of weight, nearly on a line
     weights = np.full((200, 48), 1e-9)
@@ -183,8 +183,8 @@ def test_the_error_is_that_of_leaving_out_explicitly(rng):
     np.testing.assert_allclose(regression.error, np.sqrt(np.mean(left_out)), rtol=1e-10)
 
 
-def test_a_few_outliers_on_the_map_do_not_choose_the_smoother(rng):
-    """Smooth data: the linear fit is far better everywhere but at five stray points."""
+def test_outliers_of_the_embedding_do_not_choose_the_smoother(rng):
+    """Smooth data: the linear fit is far better except at five outliers."""
     Z = np.vstack([rng.uniform(size=(400, 2)), rng.uniform(20, 40, size=(5, 2))])
     X = np.hstack([np.sin(Z), np.cos(Z)])
     regression = LocalRegression(Z, X)
@@ -192,7 +192,7 @@ def test_a_few_outliers_on_the_map_do_not_choose_the_smoother(rng):
 
 
 def test_the_sample_is_spread_over_sorted_data():
-    spacing = MapSpacing(np.arange(1999.0)[:, None])
+    spacing = EmbeddingSpacing(np.arange(1999.0)[:, None])
     assert len(spacing.sample) == 1000
     assert spacing.sample[0] == 0
     assert spacing.sample[-1] >= 1996
@@ -207,7 +207,7 @@ def test_few_points(rng, n, n_components):
     predicted = regression.predict(np.vstack([Z, rng.normal(size=(5, n_components)) * 10]))
     assert np.isfinite(predicted).all()
     assert np.isfinite(regression.error)
-    assert np.isfinite(regression.map.relative_distance(Z)).all()
+    assert np.isfinite(regression.spacing.relative_distance(Z)).all()
     if regression.smoother.degree == 0:  # an average stays between the data
         assert (predicted >= X.min(axis=0) - 1e-12).all()
         assert (predicted <= X.max(axis=0) + 1e-12).all()
@@ -223,7 +223,9 @@ def test_coinciding_positions(rng, degree, bandwidth):
         warnings.simplefilter("error")
         predicted = regression.predict(Z[::10])
     groups = X.reshape(8, 10, 3).mean(axis=1)
-    np.testing.assert_allclose(predicted, groups, atol=1e-12)  # the average of those at the spot
+    np.testing.assert_allclose(
+        predicted, groups, atol=1e-12
+    )  # the mean of the data at the position
     assert np.isfinite(LocalRegression(Z, X).error)
 
 
@@ -231,7 +233,7 @@ def test_all_positions_coincide(rng):
     Z, X = np.ones((9, 2)), rng.normal(size=(9, 3))
     regression = LocalRegression(Z, X)
     assert np.isfinite(regression.predict(np.array([[1.0, 1.0], [5.0, 0.0]]))).all()
-    np.testing.assert_array_equal(regression.map.relative_distance(np.array([[1.0, 4.0]])), 3.0)
+    np.testing.assert_array_equal(regression.spacing.relative_distance(np.array([[1.0, 4.0]])), 3.0)
 
 
 @pytest.mark.parametrize("degree", [0, 1])
@@ -282,9 +284,9 @@ def test_a_single_precision_map_is_read_in_double(rng):
 # --- spacing -----------------------------------------------------------------------------------
 
 
-def test_remoteness_is_about_one_inside_and_grows_outside(rng):
+def test_relative_distance_is_about_one_inside_and_grows_outside(rng):
     Z = rng.uniform(size=(2000, 2))
-    spacing = MapSpacing(Z)
+    spacing = EmbeddingSpacing(Z)
     inside = spacing.relative_distance(rng.uniform(0.1, 0.9, size=(500, 2)))
     assert 0.9 < np.median(inside) < 1.1
     assert np.quantile(inside, 0.99) < 2
@@ -296,26 +298,26 @@ def test_remoteness_is_about_one_inside_and_grows_outside(rng):
 
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_remoteness_has_no_unit(rng, scale):
+def test_relative_distance_has_no_unit(rng, scale):
     Z, new = rng.uniform(size=(100, 2)), rng.uniform(-1, 2, size=(20, 2))
     np.testing.assert_allclose(
-        MapSpacing(Z * scale).relative_distance(new * scale),
-        MapSpacing(Z).relative_distance(new),
+        EmbeddingSpacing(Z * scale).relative_distance(new * scale),
+        EmbeddingSpacing(Z).relative_distance(new),
         rtol=1e-12,
     )
 
 
-def test_remoteness_where_most_positions_coincide_has_no_unit_either(rng):
+def test_relative_distance_where_most_positions_coincide_has_no_unit_either(rng):
     Z = np.vstack([np.zeros((60, 2)), rng.normal(size=(20, 2))])
     new = np.array([[1.0, 1.0], [9.0, 9.0]])
-    remote = MapSpacing(Z).relative_distance(new)
+    remote = EmbeddingSpacing(Z).relative_distance(new)
     assert np.isfinite(remote).all()
-    np.testing.assert_allclose(MapSpacing(Z * 1e6).relative_distance(new * 1e6), remote)
+    np.testing.assert_allclose(EmbeddingSpacing(Z * 1e6).relative_distance(new * 1e6), remote)
 
 
 def test_sampled_neighbors_leave_the_point_itself_out(rng):
     Z = np.repeat(rng.normal(size=(30, 2)), 2, axis=0)
-    indices, distances = MapSpacing(Z).sample_neighbors
+    indices, distances = EmbeddingSpacing(Z).sample_neighbors
     assert not (indices == np.arange(60)[:, None]).any()
-    np.testing.assert_array_equal(distances[:, 0], 0)  # its twin
+    np.testing.assert_array_equal(distances[:, 0], 0)  # its duplicate
     assert (distances[:, 1] > 0).all()

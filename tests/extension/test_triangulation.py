@@ -1,4 +1,4 @@
-"""Places from distances to neighbors: exact on a plane, in any unit, whatever the component."""
+"""Positions from distances to neighbors: exact on a plane, in any unit and component."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def triangulation(X, Y, k=6, labels=None, **options):
 
 @pytest.mark.parametrize("scale", [1.0, 1e-100, 1e100])
 @pytest.mark.parametrize("precomputed", [False, True])
-def test_exact_where_the_map_keeps_distances(scale, precomputed):
+def test_exact_where_distances_are_preserved(scale, precomputed):
     Y = (FLAT @ TURN + [3.0, -1.0]) * scale
     expected = (NEW @ TURN + [3.0, -1.0]) * scale
     if precomputed:
@@ -38,15 +38,15 @@ def test_training_points_return():
     np.testing.assert_allclose(found, FLAT @ TURN, atol=1e-9)
 
 
-def test_a_fold_does_not_blow_up():
-    """Neighbors on a line say nothing about the side, so nothing is said."""
+def test_a_fold_is_not_amplified():
+    """Neighbors on a line do not determine the side, so the position is on the line."""
     Y = np.column_stack([FLAT[:, 0], 1e-4 * RNG.standard_normal(80)])
     found = triangulation(FLAT, Y).transform(NEW)
     assert np.abs(found).max() < 2.0
 
 
 def test_only_the_nearest_ones_component_counts():
-    """Between two components that lie far apart on the map, a point goes to the nearer one."""
+    """A point between two distant components belongs to the nearer one."""
     X = np.vstack([FLAT, FLAT + np.array([1.2, 0.0])])
     labels = np.repeat([0, 1], 80)
     Y = X + np.where(labels[:, None] == 1, [100.0, 0.0], 0.0)
@@ -55,13 +55,13 @@ def test_only_the_nearest_ones_component_counts():
     assert np.abs(found - (new + np.array([[0.0, 0.0], [100.0, 0.0]]))).max() < 0.05
 
 
-def test_copies_of_one_point():
+def test_duplicates_of_one_point():
     X = np.vstack([np.repeat(FLAT[:1], 20, axis=0), FLAT])
     found = triangulation(X, X).transform(X[:2])
     np.testing.assert_allclose(found, X[:2], atol=1e-9)
 
 
-def test_rows_by_themselves():
+def test_a_row_does_not_depend_on_its_batch():
     placed = triangulation(FLAT, FLAT @ TURN)
     alone = np.vstack([placed.transform(row[None]) for row in NEW])
     np.testing.assert_allclose(alone, placed.transform(NEW), atol=1e-12)
@@ -73,8 +73,8 @@ def test_a_radius_graph():
     np.testing.assert_allclose(found, NEW @ TURN, atol=1e-9)
 
 
-def test_neighbors_that_are_not_on_the_map():
-    """Beside points that were left out others keep their place; next to them there is none."""
+def test_neighbors_without_coordinates():
+    """Points near omitted ones have no coordinates; others are not affected."""
     labels = np.where(FLAT[:, 0] > 0.7, -1, 0)
     Y = np.where(labels[:, None] < 0, np.nan, FLAT)
     new = np.array([[0.3, 0.5], [0.66, 0.5], [0.95, 0.5]])

@@ -1,4 +1,4 @@
-"""Where collapsed maps open."""
+"""The critical weight of the repulsion and its bounds."""
 
 import numpy as np
 import pytest
@@ -89,13 +89,15 @@ def descend(objective, Y):
         value, G = objective.value_and_gradient(y.reshape(Y.shape))
         return value / scale, G.ravel() / scale
 
-    scale = np.linalg.norm(objective.value_and_gradient(Y)[1])  # else tolerances see nothing
+    scale = np.linalg.norm(
+        objective.value_and_gradient(Y)[1]
+    )  # without it the gradient is below the tolerance
     options = {"maxiter": 3000, "maxfun": 10**5, "ftol": 0, "gtol": 1e-9}
     return minimize(fun, Y.ravel(), jac=True, method="L-BFGS-B", options=options).x.reshape(Y.shape)
 
 
 @pytest.mark.parametrize("name", ["uniform", "distances", "sne", "sne, self", "symmetric sne"])
-def test_maps_collapse_below_and_open_in_one_direction_above(name):
+def test_embeddings_collapse_below_and_are_one_dimensional_above(name):
     objective = OBJECTIVES[name]
     found = Bifurcation.of(objective)
     start = 1e-2 * RNG.normal(size=(N, 2))
@@ -110,7 +112,7 @@ def test_maps_collapse_below_and_open_in_one_direction_above(name):
 
 @pytest.mark.parametrize("repulsion", ["uniform", "dense", "sparse"])
 @pytest.mark.parametrize("dense_up_to", [2000, 10])
-def test_components_that_repel_each_other_open_at_once(repulsion, dense_up_to):
+def test_the_weight_is_zero_if_components_repel_each_other(repulsion, dense_up_to):
     half = np.kron(np.eye(2), 1 - np.eye(12))
     weights = {"uniform": "uniform", "dense": SQUARES[:24, :24]}
     given = weights.get(repulsion, sparse.csr_array(GRAPH[:24, :24]))
@@ -125,7 +127,7 @@ def test_components_that_repel_each_other_open_at_once(repulsion, dense_up_to):
 
 
 def test_components_that_do_not_repel_each_other():
-    """Each component opens by itself: the smaller of their critical weights counts."""
+    """The critical weight is the smaller one of the two components."""
     half = np.kron(np.diag([2.0, 1.0]), 1 - np.eye(6))
     repulsion = np.kron(np.eye(2), 1 - np.eye(6))
     found = Bifurcation.of(elastic(half / half.sum(), repulsion), n_components=1)

@@ -1,4 +1,4 @@
-"""The elastic embedding's own laws."""
+"""Hessian, scaling and repulsion weights of the elastic embedding."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_scaling_law():
     assert a * objective.value(MAP) == pytest.approx(raw, rel=1e-12)
 
 
-def test_learned_affinity_holds_a_minimum_together():
+def test_learned_affinity_at_a_minimum():
     objective = elastic(ATTRACTION, squared_distance_weights(X, np.float64), 50.0)
 
     def fun(y):
@@ -149,7 +149,7 @@ class TestRepulsion:
 
 
 def test_laplacian_of_squared_distances_needs_no_matrix():
-    """To the digits of double precision, though the weights are kept in single."""
+    """Accurate in double precision, although the weights are stored in single."""
     V = RNG.normal(size=(N, 2))
     exact = lap(SQUARES / SQUARES.sum()) @ V
     found = squared_distance_weights(X)
@@ -172,7 +172,7 @@ def test_repulsion_of_new_points():
 
 @pytest.mark.parametrize(("scale", "offset"), [(1e150, 0), (1e-150, 0), (1.0, 2.0**30)])
 def test_units_and_offset_of_the_data_do_not_matter(scale, offset):
-    lattice = np.round(X * 1024) / 1024  # so that adding the offset rounds nothing off
+    lattice = np.round(X * 1024) / 1024  # so that adding the offset is exact
     plain = squared_distance_weights(lattice).weights
     moved = squared_distance_weights(lattice * scale + offset).weights
     np.testing.assert_allclose(moved, plain, rtol=1e-5)

@@ -116,7 +116,7 @@ def test_diagonal_curvature_is_that_of_gauss_and_newton(X, Y, kernel, leave_one_
 
 @every_kernel
 @pytest.mark.parametrize("distance", [1.5, 4.0])
-def test_gradient_at_points_out_of_reach(X, Y, kernel, distance):
+def test_gradient_at_isolated_points(X, Y, kernel, distance):
     Y = Y - Y.mean(axis=0)
     Y[0] += distance
     Y[1] -= distance
@@ -128,7 +128,7 @@ def test_a_point_far_from_all_is_predicted_as_the_nearest(X, Y, kernel):
     Y[0] = [300.0, 0.0]  # exp(−d²) underflows
     fit = UKRObjective(X, kernel=kernel).fitted(Y)
     nearest = 1 + np.argmin(np.linalg.norm(Y[1:] - Y[0], axis=1))
-    if kernel == "student":  # it never forgets the others
+    if kernel == "student":  # its tails are heavy
         np.testing.assert_allclose(fit.values[0], X[1:].mean(axis=0), atol=0.1)
     else:
         np.testing.assert_allclose(fit.values[0], X[nearest], rtol=1e-9)
@@ -138,7 +138,7 @@ def test_a_point_far_from_all_is_predicted_as_the_nearest(X, Y, kernel):
 
 
 @every_kernel
-def test_a_collapsed_map_predicts_the_mean_of_the_others(X, Y, kernel):
+def test_a_collapsed_embedding_predicts_the_mean_of_the_others(X, Y, kernel):
     objective = UKRObjective(X, kernel=kernel)
     collapsed = (14 / 13) ** 2 * X.var(axis=0).sum()
     assert objective.value(1e-6 * Y) == pytest.approx(collapsed, rel=1e-9)
@@ -184,7 +184,7 @@ def test_the_input_stays_as_it_is(X, Y):
     np.testing.assert_array_equal(Y, before[1])
 
 
-def test_curvature_is_positive_where_the_map_says_nothing(X):
+def test_curvature_is_positive_at_isolated_points(X):
     assert (UKRObjective(X).diagonal_curvature(np.zeros((14, 2))) > 0).all()
     alone = 100 * np.arange(14.0)[:, None]
     assert (UKRObjective(X).diagonal_curvature(alone) > 0).all()
@@ -212,7 +212,7 @@ def test_the_neighbor_graph_is_passed_on_in_units_of_the_error(X):
     objective = Boxed(DensityFloor(UKRObjective(X, W)), 2.0)
     variance = ((X - X.mean(axis=0)) ** 2).sum() / 14
     np.testing.assert_allclose(objective.attraction.toarray(), W.toarray() * variance / 14)
-    assert objective.attraction is objective.attraction  # so that factors are made once
+    assert objective.attraction is objective.attraction  # cached, so that it is factorized once
     assert objective.n == 14
 
 
@@ -246,28 +246,30 @@ def test_memory_grows_with_a_block_not_with_all_pairs(rng):
 def test_derivatives_of_kernels(kernel):
     kappa, t, h = as_kernel(kernel), np.array([0.0, 0.3, 0.7, 0.95, 1.3, 6.0]) + 1e-3, 1e-6
     derivative = -(kappa.value(t + h) - kappa.value(t - h)) / (2 * h)
-    bend = -(kappa.negative_derivative(t + h) - kappa.negative_derivative(t - h)) / (2 * h)
+    second_derivative = -(kappa.negative_derivative(t + h) - kappa.negative_derivative(t - h)) / (
+        2 * h
+    )
     np.testing.assert_allclose(kappa.negative_derivative(t), derivative, atol=1e-8)
-    np.testing.assert_allclose(kappa.second_derivative(t), bend, atol=1e-8)
+    np.testing.assert_allclose(kappa.second_derivative(t), second_derivative, atol=1e-8)
     assert kappa.value(np.zeros(1)) == 1
 
 
 @every_kernel
 @pytest.mark.parametrize("nearest", [0.0, 0.5, 0.999, 1.001, 30.0])
-def test_shares_are_ratios_of_the_kernel(kernel, nearest):
+def test_regression_weights_are_ratios_of_the_kernel(kernel, nearest):
     D = nearest + np.array([[0.0, 0.2, 1.5], [0.1, 3.0, np.inf]])
     kappa, K = as_kernel(kernel), PLAIN[kernel](D)
     weights, derivative, log_kernel_sum = kappa.weights(D)
     np.testing.assert_allclose(weights, K / K.sum(axis=1, keepdims=True), rtol=1e-12, atol=1e-300)
     np.testing.assert_allclose(log_kernel_sum, np.log(K.sum(axis=1)), rtol=1e-12, atol=1e-15)
     tail = 1e-6 * np.exp(-D) if kernel in ("quartic", "triweight") else 0
-    mass = K.sum(axis=1)[:, None]
+    total = K.sum(axis=1)[:, None]
     np.testing.assert_allclose(
-        derivative, (kappa.negative_derivative(D) + tail) / mass, rtol=1e-11, atol=1e-300
+        derivative, (kappa.negative_derivative(D) + tail) / total, rtol=1e-11, atol=1e-300
     )
-    bends = kappa.normalized_second_derivative(D, log_kernel_sum)
+    second_derivative = kappa.normalized_second_derivative(D, log_kernel_sum)
     np.testing.assert_allclose(
-        bends, (kappa.second_derivative(D) + tail) / mass, rtol=1e-11, atol=1e-300
+        second_derivative, (kappa.second_derivative(D) + tail) / total, rtol=1e-11, atol=1e-300
     )
 
 
@@ -287,7 +289,7 @@ def test_penalty_of_low_density(X, Y, kernel):
     assert_gradient(with_floor, Y)
 
 
-def test_no_penalty_where_the_map_is_dense(X, Y):
+def test_no_penalty_at_high_density(X, Y):
     plain = UKRObjective(X)
     with_floor = DensityFloor(plain, floor=1e-3)
     for expected, found in zip(
@@ -308,7 +310,7 @@ def test_curvature_of_the_penalty(X, Y):
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_the_penalty_calls_back_an_outlier(X, Y):
+def test_the_penalty_attracts_an_outlier(X, Y):
     Y[0] = [30.0, 0.0]
     lost = UKRObjective(X)
     assert np.abs(lost.value_and_gradient(Y)[1][0]).max() < 1e-12
@@ -335,7 +337,7 @@ def test_reinsertion(rng):
 @either_way
 def test_gradient_and_curvature_in_a_box(X, Y, leave_one_out):
     boxed = Boxed(UKRObjective(X, leave_one_out=leave_one_out), half_width=0.7)
-    Z = 3 * Y  # well beyond the walls
+    Z = 3 * Y  # well beyond the bounds
     assert np.abs(boxed.constrained(Z)).max() <= 0.7
     assert_gradient(boxed, Z)
     assert (boxed.diagonal_curvature(Z) > 0).all()
@@ -362,7 +364,7 @@ def test_a_free_search_in_the_box_finds_what_a_bounded_one_finds(rng):
     bounded = search(objective.value_and_gradient, start, bounds=bounds)
     free = search(boxed.value_and_gradient, boxed.unconstrained(start))
     Y = boxed.constrained(free.x.reshape(-1, 1))
-    assert np.abs(bounded.x).max() == 3.0  # the box is what holds the map
+    assert np.abs(bounded.x).max() == 3.0  # the bounds are active
     assert np.abs(Y).max() == pytest.approx(3.0, abs=1e-6)
     assert objective.value(Y) <= 1.001 * bounded.fun
 

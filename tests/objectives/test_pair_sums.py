@@ -1,4 +1,4 @@
-"""Sums over pairs: compiled loops and numpy against whole matrices and scipy's densities."""
+"""Sums over pairs: compiled loops and numpy against dense matrices and scipy's densities."""
 
 from dataclasses import dataclass
 
@@ -35,27 +35,27 @@ def points(n, d, dtype=np.float64, seed=0):
 
 
 def density(D, dof):
-    """κ and u; Student's density is that of scipy, one at zero."""
+    """κ and u; Student's density is that of scipy, scaled to one at zero."""
     if dof is None:
         return np.exp(-D), np.ones_like(D)
     return student.pdf(np.sqrt(D), dof) / student.pdf(0, dof), 1 + D / dof
 
 
 def expected(Y, weights=1.0, dof=None, rows=slice(None)):
-    """Mass, force and second moments by whole matrices in double precision."""
+    """Kernel sums, forces and second moments by dense matrices in double precision."""
     Y = np.asarray(Y, float)
-    slope = 1 if dof is None else (dof + 1) / (2 * dof)
-    bend = 1 if dof is None else slope * (slope + 1 / dof)
+    derivative = 1 if dof is None else (dof + 1) / (2 * dof)
+    curvature = 1 if dof is None else derivative * (derivative + 1 / dof)
     K, u = density(cdist(Y[rows], Y, "sqeuclidean"), dof)
     K = K * weights
     K[np.arange(len(K)), np.arange(len(Y))[rows]] = 0
     steps = Y[rows, None] - Y
-    force = np.einsum("ij,ijc->ic", slope * K / u, steps)
-    return K.sum(axis=1), force, np.einsum("ij,ijc->ic", bend * K / u**2, steps**2)
+    force = np.einsum("ij,ijc->ic", derivative * K / u, steps)
+    return K.sum(axis=1), force, np.einsum("ij,ijc->ic", curvature * K / u**2, steps**2)
 
 
 def check(pairs, kernel, Y, weights=None, **how):
-    """Errors are relative to the largest figure, since forces cancel."""
+    """Errors are relative to the largest value, since forces cancel."""
     sums, moments = pairs.sums(kernel, Y, weights), pairs.moments(kernel, Y, weights)
     assert sums.kernel_sums.dtype == np.float64
     assert sums.force.dtype == moments.dtype == Y.dtype
@@ -67,20 +67,19 @@ def check(pairs, kernel, Y, weights=None, **how):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 class TestAgainstWholeMatrices:
-    """Not all combinations: each is compiled by itself, and they share one body."""
+    """Some combinations only, since each is compiled separately from the same function body."""
 
     @pytest.mark.parametrize("d", [1, 2, 3, 5])
     def test_gaussian(self, pairs, d, dtype):
-        check(
-            pairs, GaussianKernel(), points(1300, d, dtype)
-        )  # over a tile, and no multiple of one
+        # More than one tile, and not a multiple of its size.
+        check(pairs, GaussianKernel(), points(1300, d, dtype))
 
     @pytest.mark.parametrize(("d", "dof"), [(2, 1.0), (3, 1.0), (5, 1.0), (2, 0.5), (2, 3.0)])
     def test_student(self, pairs, d, dof, dtype):
         check(pairs, StudentKernel(dof), points(301, d, dtype), dof=dof)
 
     @pytest.mark.parametrize("d", [1, 5])
-    def test_charges(self, pairs, d, dtype):
+    def test_point_weights(self, pairs, d, dtype):
         check(
             pairs, StudentKernel(), points(77, d, dtype), points(77, 1, dtype, seed=2)[:, 0], dof=1
         )
@@ -107,7 +106,7 @@ def test_sums_over_edges_are_those_with_dense_weights(kernel):
 
 @dataclass(frozen=True)
 class Plain(Kernel):
-    """Student's formulas without its name: a kernel that has no compiled loops."""
+    """Student's kernel under another class, which has no compiled loops."""
 
     def phi(self, D):
         return np.log1p(D)
@@ -175,7 +174,7 @@ def test_derivatives_of_kernels(kernel):
 
 
 class TestExtremes:
-    def test_whole_numbers_as_charges(self, pairs):
+    def test_integer_weights(self, pairs):
         check(pairs, GaussianKernel(), points(30, 2), np.arange(30))
 
     @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -198,7 +197,7 @@ class TestExtremes:
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])
     @pytest.mark.parametrize("far", [1e2, 1e15, 1e30])
     @pytest.mark.filterwarnings("error")
-    def test_far_points_do_not_touch(self, pairs, dtype, far):
+    def test_far_points_do_not_interact(self, pairs, dtype, far):
         Y = np.array([[0, 0], [0, 1], [far, far]], dtype)
         kernel_sums, force = pairs.sums(GaussianKernel(), Y)
         assert kernel_sums == pytest.approx([np.exp(-1), np.exp(-1), 0], abs=0, rel=1e-6)
@@ -212,7 +211,7 @@ class TestExtremes:
             assert sums.kernel_sums[2] < 1e-3
 
     @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-    def test_not_a_number_is_not_hidden(self, pairs, kernel):
+    def test_nan_is_propagated(self, pairs, kernel):
         sums = pairs.sums(kernel, np.array([[0, 0], [1, np.nan], [2, 0]], np.float32))
         assert np.isnan(sums.kernel_sums).all()
         assert np.isnan(sums.force[:, 1]).all()
@@ -222,8 +221,8 @@ class TestExtremes:
         kernel_sums, moved = (pairs.sums(GaussianKernel(), Z).kernel_sums for Z in (Y, Y + 2.0**30))
         assert (kernel_sums == moved).all()
 
-    def test_small_masses_keep_their_digits(self, pairs):
-        """A point's own κ(0) = 1 must not have been in the sum."""
+    def test_small_kernel_sums_are_accurate(self, pairs):
+        """The sum must not contain κ(0) = 1 of the point itself."""
         kernel_sums = pairs.sums(GaussianKernel(), np.array([[0.0], [5.0]])).kernel_sums
         assert kernel_sums == pytest.approx(np.exp(-25), rel=1e-14, abs=0)
 

@@ -1,4 +1,4 @@
-"""Objectives of attracting and repelling pairs: their values, and what they refuse."""
+"""Values of pairwise objectives, and errors for invalid weights."""
 
 import warnings
 
@@ -58,7 +58,7 @@ def central_differences(f, Y, step=1e-5):
 
 
 def test_all_points_far_apart():
-    """Then the nearest pair alone decides; in two dimensions all pairs are nearest."""
+    """Only the nearest pair matters; in two dimensions all pairs are nearest."""
     Y = 100 * np.array([[0.0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
     even = (1 - np.eye(3)) / 6
     assert symmetric_sne(even).value(Y) == pytest.approx(0, abs=1e-8)
@@ -129,8 +129,8 @@ def test_repulsion_does_not_attract():
         objective.with_weight(-1.0)
 
 
-def test_learned_affinity_of_a_map_with_a_lost_point_is_quiet():
-    """Its row's normalizer is e^(-3600) or so; only the diagonal would overflow."""
+def test_learned_affinity_with_an_isolated_point_does_not_warn():
+    """The normalizer of its row is about e^(-3600); only the diagonal would overflow."""
     P = (1 - np.eye(6)) / 5
     Y = np.arange(12.0).reshape(6, 2) / 10
     Y[0] += 60

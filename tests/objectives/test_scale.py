@@ -1,4 +1,4 @@
-"""The best size of a map of given shape."""
+"""The best scale of an embedding of given shape."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_no_other_scale_is_better(objective, unit):
     [elastic(JOINT, weight=0.1), tsne(JOINT, exaggeration=12.0)],
     ids=lambda objective: type(objective).__name__,
 )
-def test_a_map_that_repulsion_cannot_open_is_as_good_as_collapsed(objective):
+def test_the_smallest_scale_is_best_if_the_repulsion_is_weak(objective):
     Y = 50 * X[:, :2]
     s = best_scale(objective, Y)
     values = [objective.value(r * s * Y) for r in (1, 2, 10, 100, 1000)]
@@ -50,8 +50,8 @@ def test_a_map_that_repulsion_cannot_open_is_as_good_as_collapsed(objective):
     assert values[0] == pytest.approx(objective.value(0 * Y), rel=1e-4)
 
 
-def test_a_map_that_nothing_holds_together_gets_a_finite_scale():
-    """Two pieces without edges between them, each of them a point."""
+def test_a_diverging_embedding_gets_a_finite_scale():
+    """Two connected components, each collapsed to a point."""
     half = np.kron(np.eye(2), 1 - np.eye(5))
     Y = np.repeat([[0.0, 0.0], [1.0, 0.0]], 5, axis=0)
     s = best_scale(elastic(half / half.sum(), weight=1.0), Y)

@@ -1,4 +1,4 @@
-"""Objectives of maps that are held to one covariance."""
+"""Objectives of embeddings of fixed covariance."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ masses = pytest.mark.parametrize("mass", [None, MASS], ids=["uniform", "mass"])
 
 @pytest.fixture(name="Z")
 def skewed():
-    """A map far from zero whose coordinates have unlike sizes and go together."""
+    """An embedding far from zero with correlated coordinates of different scales."""
     return np.random.default_rng(1).normal(size=(N, D)) @ np.triu(np.ones((D, D))) * [1, 5, 0.3] + 7
 
 
@@ -31,7 +31,7 @@ def diagonal(mass):
 
 
 @masses
-def test_the_covariance_is_as_asked_for(Z, mass):
+def test_the_covariance_is_the_requested_one(Z, mass):
     b = diagonal(mass)
     Y = Whitened(ELASTIC, mass, size=2.5).nearest(Z)
     assert np.allclose(b @ Y, 0, atol=1e-12)
@@ -39,8 +39,8 @@ def test_the_covariance_is_as_asked_for(Z, mass):
 
 
 @masses
-def test_no_map_that_keeps_the_constraint_is_nearer(Z, mass):
-    """Against the polar factor by the matrix square root, and against turned maps."""
+def test_no_feasible_embedding_is_nearer(Z, mass):
+    """Against the polar factor by the matrix square root, and against rotated embeddings."""
     b, size = diagonal(mass), 0.7
     Y = Whitened(ELASTIC, mass, size).nearest(Z)
     centered = Z - b @ Z
@@ -51,7 +51,7 @@ def test_no_map_that_keeps_the_constraint_is_nearer(Z, mass):
         assert b @ (Y - centered) ** 2 @ np.ones(D) <= b @ (Y @ Q - centered) ** 2 @ np.ones(D)
 
 
-def test_a_map_that_keeps_the_constraint_is_its_own(Z):
+def test_a_feasible_embedding_is_its_own_nearest(Z):
     whitened = Whitened(ELASTIC, MASS, 3.0)
     Y = whitened.nearest(Z)
     assert np.allclose(whitened.nearest(Y), Y, atol=1e-12)
@@ -60,7 +60,7 @@ def test_a_map_that_keeps_the_constraint_is_its_own(Z):
 
 @objectives
 @masses
-def test_gradient_is_riemannian_where_the_constraint_is_kept(objective, Z, mass):
+def test_gradient_is_riemannian_on_the_constraint_set(objective, Z, mass):
     b, size = diagonal(mass), 1.5
     whitened = Whitened(objective, mass, size)
     Y = whitened.nearest(Z)
@@ -74,7 +74,7 @@ def test_gradient_is_riemannian_where_the_constraint_is_kept(objective, Z, mass)
 
 
 @masses
-def test_value_is_that_of_all_maps_of_one_subspace(Z, mass):
+def test_value_depends_on_the_subspace_only(Z, mass):
     whitened = Whitened(ELASTIC, mass)
     mixed = Z @ np.random.default_rng(3).normal(size=(D, D)) - 5
     assert whitened.value(mixed) == pytest.approx(whitened.value(Z), rel=1e-10)
@@ -84,7 +84,7 @@ def test_value_is_that_of_all_maps_of_one_subspace(Z, mass):
 
 @objectives
 @masses
-def test_a_search_goes_on_from_the_nearest_map(objective, Z, mass):
+def test_retraction_to_the_nearest_embedding(objective, Z, mass):
     whitened = Whitened(objective, mass, size=1.5)
     Y, G = whitened.retract(Z, whitened.value_and_gradient(Z)[1])
     assert np.array_equal(Y, whitened.nearest(Z))
@@ -92,13 +92,13 @@ def test_a_search_goes_on_from_the_nearest_map(objective, Z, mass):
 
 
 @pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_units_of_the_map_do_not_matter(Z, unit):
+def test_units_of_the_embedding_do_not_matter(Z, unit):
     whitened = Whitened(ELASTIC, MASS)
     assert np.allclose(whitened.nearest(unit * Z), whitened.nearest(Z), atol=1e-10)
     assert np.allclose(Whitened(ELASTIC, unit * MASS).nearest(Z), whitened.nearest(Z), atol=1e-10)
 
 
-def test_a_flat_map(Z):
+def test_a_rank_deficient_embedding(Z):
     Z[:, 1] = Z[:, 0]
     whitened = Whitened(ELASTIC)
     assert whitened.value_and_gradient(Z)[0] == np.inf

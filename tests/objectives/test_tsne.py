@@ -42,7 +42,7 @@ def test_agrees_with_opentsne(exaggeration):
 
 
 def test_curvature_of_attraction_and_repulsion():
-    """4·Σ p·u and, of log Z, 4·Σ 2·bend·κ·u²·Δ²/Z, u = 1/(1 + d²/α); bend is 2 for α = 1."""
+    """4·Σ p·u and, of log Z, 4·Σ 2·c·κ·u²·Δ²/Z, with u = 1/(1 + d²/α), and c = 2 for α = 1."""
     d2 = squareform(pdist(MAP, "sqeuclidean"))
     u = 1 / (1 + d2)
     kernel = u - np.eye(N)

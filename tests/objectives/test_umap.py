@@ -1,4 +1,4 @@
-"""UMAP's loss, which is no function of its kernel's sums, by a kernel from outside the package."""
+"""UMAP's loss by a user-defined kernel; it is not a function of kernel sums."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ class Rational(Kernel):
         return self.derivative(D) * (self.b * self(D) - 1) / np.maximum(D, 1e-30)
 
 
-def test_the_loss_of_umap_fits():
+def test_the_loss_of_umap():
     n, gamma, rng = 30, 0.7, np.random.default_rng(0)
     X, Y = rng.normal(size=(n + 1, 3)), rng.normal(size=(n, 2))
     memberships = np.exp(-cdist(X, X, "sqeuclidean")) * (1 - np.eye(n + 1))

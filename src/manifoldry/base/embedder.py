@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from manifoldry.base.input import Distances, GraphOptions, Input, Lookup, Points, ReadyGraph
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.regression import MapSpacing, coordinate_redundancy
+from manifoldry.extension.regression import EmbeddingSpacing, coordinate_redundancy
 from manifoldry.extension.regressor import check_regressor, fit_extension, fit_inverse
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
@@ -190,7 +190,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
-        return data, MapSpacing(self.embedding_[self._on_map]).relative_distance(Z)
+        return data, EmbeddingSpacing(self.embedding_[self._on_map]).relative_distance(Z)
 
     def _why_no_inverse(self) -> str:
         name = type(self).__name__

@@ -87,8 +87,8 @@ class ElasticInverse:
 
     def _pose(self, Z: Array) -> tuple["PairEnergy", Array]:
         """Energies at the coordinates `Z`, and initial data, (n_starts, n_new, n_features)."""
-        places = np.asarray(self.Z, dtype=np.float64)
-        A = expanded_squares(Z, places, squared_norms(places))
+        positions = np.asarray(self.Z, dtype=np.float64)
+        A = expanded_squares(Z, positions, squared_norms(positions))
         nearest = np.argsort(A, axis=1, kind="stable")[:, : self.n_nearest]
         K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.remote, 0.0) - A)
         total = K.sum(axis=1)

@@ -117,7 +117,7 @@ class LocalAffine(LocalWeights):
         """Data at the coordinates `Z`, by the neighborhood of the nearest embedded point."""
         out = np.empty((len(Z), self._points.shape[1]))
         for block in self._blocks(len(Z)):
-            near = self._nearest_on_map(Z[block], 1)[:, 0]
+            near = self._nearest_embedded(Z[block], 1)[:, 0]
             out[block] = self._inverse_affine(Z[block], self.members[near])
         return out
 
@@ -127,7 +127,7 @@ class LocalAffine(LocalWeights):
         for block in self._blocks(len(rows)):
             left_out = rows[block]
             Z = self.embedding[left_out].astype(np.float64)
-            two = self._nearest_on_map(Z, 2)
+            two = self._nearest_embedded(Z, 2)
             near = np.where(two[:, 0] == left_out, two[:, 1], two[:, 0])
             members = self.members[near]
             members = np.where(members == left_out[:, None], near[:, None], members)
@@ -142,14 +142,14 @@ class LocalAffine(LocalWeights):
         theta = np.einsum("qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=self.folded))
         return np.asarray(center + np.einsum("qfl,ql->qf", axes, theta))
 
-    def _nearest_on_map(self, Z: Array, k: int) -> IntArray:
-        on_map, index = self._map
-        return np.asarray(on_map[index.nearest(Z, k)[0]])
+    def _nearest_embedded(self, Z: Array, k: int) -> IntArray:
+        embedded, index = self._embedded
+        return np.asarray(embedded[index.nearest(Z, k)[0]])
 
     @cached_property
-    def _map(self) -> tuple[IntArray, NeighborIndex]:
-        on_map = np.flatnonzero(np.isfinite(self.embedding).all(axis=1))
-        return on_map, choose_index(self.embedding[on_map].astype(np.float64))
+    def _embedded(self) -> tuple[IntArray, NeighborIndex]:
+        embedded = np.flatnonzero(np.isfinite(self.embedding).all(axis=1))
+        return embedded, choose_index(self.embedding[embedded].astype(np.float64))
 
     def _blocks(self, n: int) -> list[slice]:
         return row_blocks(n, self.numbers_per_row)
@@ -180,7 +180,7 @@ class TangentInverse:
 
     affine: LocalAffine
     regression: LocalRegression
-    on_map: IntArray  # training rows on which the regression was fitted
+    embedded: IntArray  # training rows on which the regression was fitted
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
@@ -189,5 +189,5 @@ class TangentInverse:
     @cached_property
     def use_tangents(self) -> bool:
         """Whether the leave-one-out error of the affine maps is at most that of the regression."""
-        rows = self.on_map[self.regression.map.sample]
+        rows = self.embedded[self.regression.spacing.sample]
         return self.affine.inverse_error(rows) <= self.regression.mean_residual

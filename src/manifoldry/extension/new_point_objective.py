@@ -103,7 +103,7 @@ class NewPointObjective:
         return [self._at(Z[block], rows[block]) for block in blocks]
 
     def _at(self, Z: Array, rows: IntArray) -> Evaluation:
-        value, force, H, pull = self._attraction(Z, rows)
+        value, force, H, forces = self._attraction(Z, rows)
         repulsion_weights = None if self.repulsion_weights is None else self.repulsion_weights[rows]
         nearest = self._index.nearest(Z, 1)[1][:, 0] ** 2
         problem = self.problem
@@ -114,7 +114,7 @@ class NewPointObjective:
         # With L = log S: ∇R = R′∇L and ∇²R = R′∇²L + R″∇L∇Lᵀ, where ∇²L = V − uuᵀ.
         outer = u[:, :, None] * u[:, None, :]
         H = H + dR[:, None, None] * V + (ddR - dR)[:, None, None] * outer
-        error = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * pull
+        error = self.rounding * (np.abs(value) + np.abs(R)), self.rounding * forces
         return Evaluation(value + R, force + dR[:, None] * u, H, *error)
 
     def _attraction(self, Z: Array, rows: IntArray) -> tuple[Array, Array, Array, Array]:

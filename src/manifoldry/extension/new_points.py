@@ -139,11 +139,11 @@ class NewPointOptimizer:
         mean = np.einsum("nk,nkd->nd", P, Y)
         spread = np.sqrt(np.einsum("nk,nkd->n", P, (Y - mean[:, None]) ** 2))
         nearest = np.argsort(-P, axis=1, kind="stable")[:, : self.n_starts]
-        places = np.take_along_axis(Y, nearest[:, :, None], axis=1)
+        positions = np.take_along_axis(Y, nearest[:, :, None], axis=1)
         known = np.take_along_axis(P, nearest, axis=1) > 0  # a row may have fewer neighbors
-        places = np.where(known[:, :, None], places, mean[:, None])
+        positions = np.where(known[:, :, None], positions, mean[:, None])
         beyond = self._beyond(mean) if self.outside else []
-        starts = np.stack([mean, *places.transpose(1, 0, 2), *beyond])
+        starts = np.stack([mean, *positions.transpose(1, 0, 2), *beyond])
         return starts, np.maximum(spread, 1.0)
 
     def _beyond(self, Z: Array) -> list[Array]:

@@ -16,7 +16,7 @@ from manifoldry.util.validation import power_of_two_scale, row_blocks, spread_ro
 
 
 @dataclass(frozen=True, eq=False)
-class MapSpacing:
+class EmbeddingSpacing:
     """Local spacing of the points of an embedding."""
 
     Z: Array
@@ -115,9 +115,9 @@ class LocalRegression:
     bandwidths: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
     @cached_property
-    def map(self) -> MapSpacing:
+    def spacing(self) -> EmbeddingSpacing:
         """Spacing of the coordinates."""
-        return MapSpacing(self.Z)
+        return EmbeddingSpacing(self.Z)
 
     @cached_property
     def smoother(self) -> Smoother:
@@ -144,14 +144,14 @@ class LocalRegression:
         Z = np.asarray(Z, dtype=np.float64)
         out = np.empty((len(Z), self.X.shape[1]))
         for block in row_blocks(len(Z), self._numbers_per_row):
-            indices, distances = self.map.index.nearest(Z[block], self.map.k)
+            indices, distances = self.spacing.index.nearest(Z[block], self.spacing.k)
             out[block] = self._average(self.smoother, Z[block], indices, distances)
         return out
 
     @property
     def _candidates(self) -> list[Smoother]:
         # A local linear fit has n_components + 1 unknowns and needs twice as many points.
-        degrees = (0, 1) if self.map.k >= 2 * (self.Z.shape[1] + 1) else (0,)
+        degrees = (0, 1) if self.spacing.k >= 2 * (self.Z.shape[1] + 1) else (0,)
         return [Smoother(degree, h) for degree in degrees for h in self.bandwidths]
 
     @cached_property
@@ -162,24 +162,24 @@ class LocalRegression:
     def _numbers_per_row(self) -> int:
         """Number of values that the prediction of one row needs in memory."""
         n_components = self.Z.shape[1]
-        return int(self.X.shape[1] + (self.map.k + n_components) * (4 * n_components + 8))
+        return int(self.X.shape[1] + (self.spacing.k + n_components) * (4 * n_components + 8))
 
     def _residuals(self, smoother: Smoother) -> Array:
         """Lengths of the leave-one-out residuals of sampled rows, divided by `_unit`."""
-        rows, lengths = self.map.sample, np.empty(len(self.map.sample))
-        indices, distances = self.map.sample_neighbors
+        rows, lengths = self.spacing.sample, np.empty(len(self.spacing.sample))
+        indices, distances = self.spacing.sample_neighbors
         for block in row_blocks(len(rows), self._numbers_per_row):
-            Z, X = self.map.positions[rows[block]], self.X[rows[block]]
+            Z, X = self.spacing.positions[rows[block]], self.X[rows[block]]
             predicted = self._average(smoother, Z, indices[block], distances[block])
             residuals = predicted - (X.toarray() if sparse.issparse(X) else X)
             lengths[block] = np.linalg.norm(residuals / self._unit, axis=1)
         return lengths
 
     def _average(self, smoother: Smoother, Z: Array, indices: IntArray, distances: Array) -> Array:
-        width = smoother.bandwidth * distances[:, self.map.spacing_rank - 1]
+        width = smoother.bandwidth * distances[:, self.spacing.spacing_rank - 1]
         weights = gaussian_weights(distances, width)
         if smoother.degree == 1:
-            weights = linear_weights(weights, self.map.positions[indices], Z)
+            weights = linear_weights(weights, self.spacing.positions[indices], Z)
         indptr = np.arange(len(Z) + 1) * indices.shape[1]
         S = sparse.csr_array(
             (weights.ravel(), indices.ravel(), indptr), shape=(len(Z), len(self.Z))

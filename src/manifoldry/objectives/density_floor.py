@@ -10,7 +10,7 @@ from manifoldry.objectives.base import Objective
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
-    centered_map,
+    centered_embedding,
     gradient_part,
     over_pairs,
 )
@@ -58,13 +58,13 @@ class DensityFloor(Objective):
         return self.objective.attraction
 
     def value(self, Y: Array) -> float:
-        deficits = over_pairs(self._deficit, centered_map(Y, self.n))
+        deficits = over_pairs(self._deficit, centered_embedding(Y, self.n))
         penalty = sum(float((deficit**2).sum()) for deficit in deficits)
         return self.objective.value(Y) + self.weight / self.n * penalty
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
         value, gradient = self.objective.value_and_gradient(Y)
-        Y = centered_map(Y, self.n)
+        Y = centered_embedding(Y, self.n)
         penalties, parts = zip(*over_pairs(partial(self._penalty, Y), Y), strict=True)
         fraction = self.weight / self.n
         G = fraction * np.sum(parts, axis=0)
@@ -73,7 +73,7 @@ class DensityFloor(Objective):
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal curvature of the objective plus the Gauss-Newton one of the penalty."""
         own = self.objective.diagonal_curvature(Y)
-        Y = centered_map(Y, self.n)
+        Y = centered_embedding(Y, self.n)
         H = np.sum(over_pairs(partial(self._curvature, Y), Y), axis=0)
         return np.asarray(own + (2 * self.weight / self.n * H).astype(own.dtype))
 

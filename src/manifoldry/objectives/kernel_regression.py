@@ -18,7 +18,7 @@ from manifoldry.objectives.leave_one_out import (
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
-    centered_map,
+    centered_embedding,
     gradient_part,
     over_pairs,
 )
@@ -113,7 +113,7 @@ class UKRObjective(Objective):
         )
 
     def value_and_gradient(self, Y: Array) -> tuple[float, Array]:
-        dtype, Y = Y.dtype, centered_map(Y, self.n)
+        dtype, Y = Y.dtype, centered_embedding(Y, self.n)
         work = partial(self._squares_and_gradient, Y)
         squares, parts = zip(*over_pairs(work, Y, self.leave_one_out), strict=True)
         G = np.sum(parts, axis=0) / self.n
@@ -121,7 +121,7 @@ class UKRObjective(Objective):
 
     def diagonal_curvature(self, Y: Array) -> Array:
         """Diagonal of the Gauss-Newton matrix, 2/n Σⱼ‖∂fⱼ/∂yₙₗ‖², (n, d)."""
-        dtype, Y = Y.dtype, centered_map(Y, self.n)
+        dtype, Y = Y.dtype, centered_embedding(Y, self.n)
         work = partial(self._squared_derivatives, Y)
         H = 2 / self.n * np.sum(over_pairs(work, Y, self.leave_one_out), axis=0)
         mean = float(H.mean())

@@ -12,7 +12,7 @@ from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.regression_kernels import (
     RegressionKernel,
     as_kernel,
-    centered_map,
+    centered_embedding,
     over_pairs,
 )
 from manifoldry.util.typing import Array, Matrix
@@ -67,7 +67,7 @@ def fit_kernel_regression(
     def average(_: slice, D: Array) -> Array:
         return np.asarray(kernel.weights(D).weights @ X)
 
-    values = np.vstack(over_pairs(average, centered_map(Y, len(X)), leave_one_out))
+    values = np.vstack(over_pairs(average, centered_embedding(Y, len(X)), leave_one_out))
     return RegressionFit(values, ((X - values) ** 2).sum(axis=1))
 
 
@@ -156,7 +156,7 @@ def compress_features(X: Array) -> Array:
 
 def _scales(Y: Array, count: int) -> Array:
     """Scales on a geometric grid, from all points within the kernel width to most isolated."""
-    places = np.unique(Y, axis=0)
-    _, distances = choose_index(places).nearest(places, 2)
+    positions = np.unique(Y, axis=0)
+    _, distances = choose_index(positions).nearest(positions, 2)
     extent = float(np.linalg.norm(np.ptp(Y, axis=0)))
     return np.geomspace(0.3 / extent, 3.0 / float(np.median(distances[:, 1])), count)

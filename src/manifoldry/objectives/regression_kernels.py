@@ -236,7 +236,7 @@ def gradient_part(C: Array, Y: Array, block: slice) -> Array:
     return np.asarray(G)
 
 
-def centered_map(Y: Array, n: int) -> Array:
+def centered_embedding(Y: Array, n: int) -> Array:
     """Centered embedding in double precision."""
     Y = check_embedding(Y, n).astype(np.float64, copy=False)
     return np.asarray(Y - Y.mean(axis=0))
