@@ -23,7 +23,7 @@ MODELS = {
     "Nystrom, fixed point": mf.KernelPCA(inverse="fixed_point"),
     "LaplacianExtension": mf.LaplacianEigenmaps(),
     "LaplacianExtension, sym": mf.LaplacianEigenmaps(normalization="sym"),
-    "WalkWeights": mf.DiffusionMaps(),
+    "RandomWalkWeights": mf.DiffusionMaps(),
     "UnitRows": mf.SpectralClustering(3),
     "GeodesicExtension": mf.Isomap(n_neighbors=8),
     "GeodesicExtension, landmarks": mf.Isomap(n_neighbors=8, n_landmarks=40),

@@ -33,7 +33,7 @@ class CommuteTime(SpectralEmbedder):
     radius = metric_params = n_jobs = None
     metric = "euclidean"
     disconnected = "separate"
-    _takes_graphs = True
+    _accepts_graphs = True
 
     def __init__(self, n_components=None, *, n_neighbors=None, eigen_solver="auto", random_state=0):
         self.n_components = n_components
@@ -73,7 +73,7 @@ class PosedCommute(PosedOnGraph):
         return LaplacianExtension(self.source, self.W, self.degree, Y, values, "none", layout)
 
     @property
-    def lookup(self):
+    def row_matcher(self):
         return self.source.graph
 
 

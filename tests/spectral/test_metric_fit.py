@@ -8,7 +8,7 @@ from manifoldry import LTSA, HessianLLE, NeighborGraph
 from manifoldry.datasets import make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.metrics import procrustes
-from manifoldry.spectral.metric_fit import MetricFit, _form, _squares
+from manifoldry.spectral.metric_fit import MetricFit, _least_squares_metric, _squared_lengths
 
 
 def fitted(Y, graph):
@@ -92,11 +92,11 @@ def test_lengths_that_no_form_gives():
     Cutting off the negative part of the plain answer, which has P₁₂ = 3.5, is no minimum.
     """
     steps = np.array([[1.0, 0.0], [0.0, 1.0], [1 / 3, 1 / 3]])
-    P = _form(steps, np.ones(3))
+    P = _least_squares_metric(steps, np.ones(3))
     assert np.linalg.eigvalsh(P)[0] >= -1e-12
     values, vectors = np.linalg.eigh([[1, 3.5], [3.5, 1]])
     cut = (vectors * np.maximum(values, 0)) @ vectors.T
-    errors = [np.square(_squares(steps, form) - 1).sum() for form in (P, cut)]
+    errors = [np.square(_squared_lengths(steps, form) - 1).sum() for form in (P, cut)]
     assert errors[0] < 0.5 * errors[1]
     # By symmetry the best form is p in all its entries: 2(p − 1)² + (4p/9 − 1)² is least.
     np.testing.assert_allclose(P, (2 + 4 / 9) / (2 + 16 / 81), rtol=1e-8)

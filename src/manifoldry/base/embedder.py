@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.base.input import Distances, GraphOptions, Input, Lookup, Points, ReadyGraph
+from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import EmbeddingSpacing, coordinate_redundancy
@@ -53,20 +53,20 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     inverse_: Inverse | None
 
     # The parameter that says how many coordinates there are.
-    _counted_by = "n_components"
+    _dimension_parameter = "n_components"
     # What a user may pass as `disconnected`.
-    _policies: tuple[str, ...] = OPTIONS
+    _disconnected_options: tuple[str, ...] = OPTIONS
     # Inverses of the method itself that may be passed by name.
     _named_inverses: tuple[str, ...] = ()
     # Whether a neighbor graph may be passed in place of data.
-    _takes_graphs = False
+    _accepts_graphs = False
     # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
-    _learned: frozenset[str] = frozenset()
+    _fitted_names: frozenset[str] = frozenset()
     # Finds training rows among new ones; None where nobody can tell.
-    _lookup: Lookup | None = None
+    _row_matcher: RowMatcher | None = None
 
     @property
-    def _reads(self) -> type[Input]:
+    def _input_type(self) -> type[Input]:
         """What the rows mean that the estimator is given."""
         metric = getattr(self, "metric", None)
         return Distances if isinstance(metric, str) and metric == "precomputed" else Points
@@ -83,23 +83,26 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         for name in ("extension", "inverse"):
             self._regressor(name)  # raises before the work begins
-        with self._learning() as former, threads_allowed(getattr(self, "n_jobs", None)):
+        with self._replacing_fit() as former, threads_allowed(getattr(self, "n_jobs", None)):
             self._fit(X, former)
         return self
 
     @contextmanager
-    def _learning(self) -> Iterator[dict[str, Any]]:
+    def _replacing_fit(self) -> Iterator[dict[str, Any]]:
         """What is set in here is learned, and replaces what was; all of that if anything fails."""
-        former = {name: vars(self)[name] for name in {*self._learned, "_learned"} & set(vars(self))}
-        self._forget_all_but(set(vars(self)).difference(former))
+        former = {
+            name: vars(self)[name]
+            for name in {*self._fitted_names, "_fitted_names"} & set(vars(self))
+        }
+        self._delete_attributes_except(set(vars(self)).difference(former))
         before = set(vars(self))
         try:
             yield former
         except BaseException:
-            self._forget_all_but(before)  # half a model is none
+            self._delete_attributes_except(before)  # half a model is none
             self.__dict__.update(former)
             raise
-        self._learned = frozenset(vars(self)).difference(before)
+        self._fitted_names = frozenset(vars(self)).difference(before)
 
     @abstractmethod
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
@@ -114,25 +117,29 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         layout = posed.lay_out(Y)
         self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
         formula = posed.extend(spectra, layout, self.embedding_)
-        for name, value in posed.evidence(spectra, Y, formula).items():
+        for name, value in posed.fitted_attributes(spectra, Y, formula).items():
             setattr(self, name, value)
         invert = partial(posed.invert, self.embedding_, formula)
-        self._map_points(posed.data, posed.lookup, formula, invert)
-        self._learned |= {"_lookup", *(name for name in vars(self) if name.endswith("_"))}
+        self._set_extension_and_inverse(posed.data, posed.row_matcher, formula, invert)
+        self._fitted_names |= {"_row_matcher", *(name for name in vars(self) if name.endswith("_"))}
 
-    def _map_points(
-        self, data: Input, lookup: Lookup | None, formula: Extension, invert: Callable[[], Any]
+    def _set_extension_and_inverse(
+        self,
+        data: Input,
+        row_matcher: RowMatcher | None,
+        formula: Extension,
+        invert: Callable[[], Any],
     ) -> None:
         """Set what maps new points to coordinates and back: the method's own, or a regressor.
 
-        `formula` and `invert` are those of the method; `lookup` finds training points.
+        `formula` and `invert` are those of the method; `row_matcher` finds training points.
         """
         extension, inverse = self._regressor("extension"), self._regressor("inverse")
         Y = self.embedding_.astype(np.float64)
         rows = data.rows if data.pairwise else data.points
         self.extension_ = formula if extension is None else fit_extension(extension, rows, Y)
         self.inverse_ = invert() if inverse is None else fit_inverse(inverse, data.points, Y)
-        self._lookup = lookup
+        self._row_matcher = row_matcher
 
     def _regressor(self, name: str) -> Any:
         """The regressor passed as `extension` or `inverse`; None for the method's own."""
@@ -156,11 +163,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            return self._place(rows).astype(Points(rows).dtype, copy=False)
+            return self._transform_rows(rows).astype(Points(rows).dtype, copy=False)
 
-    def _place(self, rows: Matrix) -> Array:
+    def _transform_rows(self, rows: Matrix) -> Array:
         placed = np.empty((rows.shape[0], self._n_features_out))
-        known = self._identical(rows)
+        known = self._identical_training_rows(rows)
         placed[known >= 0] = self.embedding_[known[known >= 0]]
         new = np.flatnonzero(known < 0)
         if len(new):
@@ -184,17 +191,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -------
         array of shape (n_samples, n_features), and the distances if asked for
         """
-        Z = self._check_positions(X)
+        Z = self._check_coordinates(X)
         if self.inverse_ is None:
-            raise ValueError(self._why_no_inverse())
+            raise ValueError(self._no_inverse_message())
         data = self.inverse_.predict(Z.astype(np.float64)).astype(Z.dtype, copy=False)
         if not return_distance:
             return data
-        return data, EmbeddingSpacing(self.embedding_[self._on_map]).relative_distance(Z)
+        return data, EmbeddingSpacing(self.embedding_[self._embedded_rows]).relative_distance(Z)
 
-    def _why_no_inverse(self) -> str:
+    def _no_inverse_message(self) -> str:
         name = type(self).__name__
-        if self._reads.pairwise:
+        if self._input_type.pairwise:
             return (
                 f"this {name} was fitted on precomputed values, so it never saw the data that "
                 "inverse_transform would have to return; fit it on the data"
@@ -205,7 +212,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             "sklearn.neighbors.KNeighborsRegressor()"
         )
 
-    def _check_positions(self, X: Any) -> Array:
+    def _check_coordinates(self, X: Any) -> Array:
         check_is_fitted(self)
         Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         if Z.shape[1] != self._n_features_out:
@@ -230,7 +237,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise ValueError(
                 f"X has {data.shape[0]} rows; pass all {len(self.embedding_)} training rows"
             )
-        rows = self._on_map
+        rows = self._embedded_rows
         error = np.abs(self.extension_.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
@@ -241,47 +248,47 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         :class:`~manifoldry.NonRedundant` around this estimator says more in as many coordinates.
         """
         check_is_fitted(self)
-        return coordinate_redundancy(self.embedding_[self._on_map])
+        return coordinate_redundancy(self.embedding_[self._embedded_rows])
 
     def _read(self, X: Any) -> Input:
         """Training data, or a graph of them."""
         if not isinstance(X, NeighborGraph):
-            return self._reads.read(self, X)
-        if not self._takes_graphs:
+            return self._input_type.read(self, X)
+        if not self._accepts_graphs:
             raise TypeError(f"{type(self).__name__} takes data, not a NeighborGraph")
-        return ReadyGraph.read(self, X)
+        return GivenGraph.read(self, X)
 
     def _read_new(self, X: Any) -> Matrix:
         check_is_fitted(self)
-        return self._reads.read_new(self, X)
+        return self._input_type.read_new(self, X)
 
     def _neighbor_graph(self, data: Input) -> NeighborGraph:
         """The graph that the estimator's parameters ask for."""
         asked = {name: getattr(self, name, default) for name, default in _GRAPH_PARAMETERS.items()}
         default = self._default_neighbors(data.n_samples)
-        return data.graph(GraphOptions(**asked, default=default))
+        return data.graph(GraphOptions(**asked, default_n_neighbors=default))
 
     def _policy(self) -> DisconnectedPolicy:
         """What is to be done where the graph falls into components."""
         disconnected: Any = getattr(self, "disconnected", OPTIONS[0])
-        return DisconnectedPolicy(disconnected, self._policies)
+        return DisconnectedPolicy(disconnected, self._disconnected_options)
 
     def _default_neighbors(self, n: int) -> int | None:
         """Neighbors of `n` points where none were asked for; None leaves it to the graph."""
         return None
 
-    def _forget_all_but(self, kept: set[str]) -> None:
+    def _delete_attributes_except(self, kept: set[str]) -> None:
         for name in set(vars(self)).difference(kept):
             delattr(self, name)
 
-    def _largest_components(self, data: Input) -> tuple[int, str]:
+    def _max_components(self, data: Input) -> tuple[int, str]:
         """The largest n_components the data allow, and what sets it."""
         return data.n_samples - 1, "n_samples - 1"
 
-    def _resolve_components(self, data: Input, default: int = 2) -> int:
+    def _resolve_n_components(self, data: Input, default: int = 2) -> int:
         """How many coordinates there are to be: as asked for, or what the data allow."""
-        bound, limit = self._largest_components(data)
-        name = self._counted_by
+        bound, limit = self._max_components(data)
+        name = self._dimension_parameter
         if getattr(self, name) is None:
             return min(default, bound)
         value = check_count(name, getattr(self, name))
@@ -291,14 +298,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
         return value
 
-    def _identical(self, rows: Matrix) -> IntArray:
+    def _identical_training_rows(self, rows: Matrix) -> IntArray:
         """Training row identical to each row, or -1; without stored data nobody is known."""
-        if self._lookup is None:
+        if self._row_matcher is None:
             return np.full(rows.shape[0], -1, dtype=np.intp)
-        return self._lookup.identical(rows)
+        return self._row_matcher.identical(rows)
 
     @property
-    def _on_map(self) -> Any:
+    def _embedded_rows(self) -> Any:
         """Rows that are on the map: a policy for disconnected graphs may have left some out."""
         return np.flatnonzero(np.isfinite(self.embedding_).all(axis=1))
 
@@ -313,7 +320,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._reads.pairwise
-        tags.input_tags.positive_only = self._reads.positive_only
+        tags.input_tags.pairwise = self._input_type.pairwise
+        tags.input_tags.positive_only = self._input_type.positive_only
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -23,7 +23,7 @@ from manifoldry.util.validation import (
 )
 
 
-class Lookup(Protocol):
+class RowMatcher(Protocol):
     """Finds training points among new rows."""
 
     def identical(self, X: Matrix) -> IntArray:
@@ -40,13 +40,15 @@ class GraphOptions:
     metric: Any
     metric_params: dict[str, Any] | None
     n_jobs: int | None
-    default: int | None  # neighbors where none of this was asked for; None: the graph's own
+    default_n_neighbors: (
+        int | None
+    )  # neighbors where none of this was asked for; None: the graph's own
 
     @property
-    def count(self) -> int | None:
+    def resolved_n_neighbors(self) -> int | None:
         """Neighbors to take."""
         free = self.n_neighbors is None and self.radius is None
-        return self.default if free else self.n_neighbors
+        return self.default_n_neighbors if free else self.n_neighbors
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,7 @@ class Input(ABC):
         """The neighbor graph of the training points."""
 
     @property
-    def lookup(self) -> Lookup | None:
+    def row_matcher(self) -> RowMatcher | None:
         """What finds training points among new rows; None where nobody can tell."""
         return RowLookup.of(self.rows)
 
@@ -131,7 +133,7 @@ class Points(Input):
         return self.rows
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        return _build(self.rows, options.count, options)
+        return _build(self.rows, options.resolved_n_neighbors, options)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
         return ComponentGeometry.of_points(self.rows, components)
@@ -148,7 +150,7 @@ class Distances(Input):
         return None if sparse.issparse(self.rows) else self.rows
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        count = options.count
+        count = options.resolved_n_neighbors
         if options.radius is None and options.n_neighbors is None and sparse.issparse(self.rows):
             check_square(self.rows, "distances")  # no more neighbors than a sparse graph has
             fewest = SparseDistances(self.n_samples).fewest_stored(self.rows)
@@ -180,7 +182,7 @@ class AllDistances(Distances):
         check_zero_diagonal(self.rows)
 
     @property
-    def lookup(self) -> Lookup:
+    def row_matcher(self) -> RowMatcher:
         return DenseDistances(self.n_samples)
 
 
@@ -197,7 +199,7 @@ class KernelValues(Input):
         raise TypeError("kernel values have no neighbor graph; pass the data or distances")
 
     @property
-    def lookup(self) -> Lookup | None:
+    def row_matcher(self) -> RowMatcher | None:
         return None
 
 
@@ -220,11 +222,11 @@ class Affinities(Input):
         raise TypeError("affinities have no neighbor graph; pass the data or distances")
 
     @property
-    def lookup(self) -> Lookup:
+    def row_matcher(self) -> RowMatcher:
         return RowLookup.of(sparse.csr_array(self.rows))
 
 
-class ReadyGraph(Input):
+class GivenGraph(Input):
     """A neighbor graph that was built before, and remembers what it was built on."""
 
     rows: NeighborGraph
@@ -259,7 +261,7 @@ class ReadyGraph(Input):
         return self.rows.index.points
 
     @property
-    def lookup(self) -> Lookup:
+    def row_matcher(self) -> RowMatcher:
         return self.rows
 
     def graph(self, options: GraphOptions) -> NeighborGraph:

@@ -11,7 +11,7 @@ from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import power_of_two_scale, read_rows, row_blocks
 
 
-def _sees_data(estimator: Any) -> bool:
+def _takes_data(estimator: Any) -> bool:
     """Whether the estimator takes data, to which it can return; else it has no score."""
     if get_tags(estimator).input_tags.pairwise:
         raise AttributeError(
@@ -21,7 +21,7 @@ def _sees_data(estimator: Any) -> bool:
     return True
 
 
-@available_if(_sees_data)
+@available_if(_takes_data)
 def score(self: Any, X: Any, y: Any = None) -> float:
     """How well data are found again after going to the map and back: R² in data space.
 
@@ -39,36 +39,36 @@ def score(self: Any, X: Any, y: Any = None) -> float:
     y : ignored
         Present for scikit-learn's sake.
     """
-    left, whole = reconstruction_errors(self, X)
-    return 1 - float(left.sum() / whole.sum())
+    residual, total = reconstruction_errors(self, X)
+    return 1 - float(residual.sum() / total.sum())
 
 
 def reconstruction_errors(estimator: Any, X: Any) -> tuple[Array, Array]:
-    """Squared error of every row that goes to the map and back, and its own about the mean."""
+    """Squared error of every row that goes to the map and reconstructed, and its own about the mean."""
     data = read_rows(X, least=2)
-    left, whole = _squared_errors(data, _there_and_back(estimator, X, data))
-    if not whole.any():
+    residual, total = _squared_errors(data, _reconstruct(estimator, X, data))
+    if not total.any():
         raise ValueError("all rows of X are equal; R² compares with their spread, which is zero")
-    return left, whole
+    return residual, total
 
 
-def _there_and_back(estimator: Any, X: Any, data: Matrix) -> Array:
+def _reconstruct(estimator: Any, X: Any, data: Matrix) -> Array:
     Z = np.asarray(estimator.transform(X), dtype=np.float64)
     on_map = np.isfinite(Z).all(axis=1)
     mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
-    back = np.tile(mean, (len(Z), 1))
+    reconstructed = np.tile(mean, (len(Z), 1))
     if on_map.any():
-        back[on_map] = np.asarray(estimator.inverse_transform(Z[on_map]))
-    return back
+        reconstructed[on_map] = np.asarray(estimator.inverse_transform(Z[on_map]))
+    return reconstructed
 
 
-def _squared_errors(data: Matrix, back: Array) -> tuple[Array, Array]:
+def _squared_errors(data: Matrix, reconstructed: Array) -> tuple[Array, Array]:
     """Squared error of every row, and its squared distance from the mean, in one unit."""
     mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
-    unit = max(power_of_two_scale(back - mean), power_of_two_scale(data))
-    left, whole = np.empty(len(back)), np.empty(len(back))
-    for block in row_blocks(*back.shape):
+    unit = max(power_of_two_scale(reconstructed - mean), power_of_two_scale(data))
+    residual, total = np.empty(len(reconstructed)), np.empty(len(reconstructed))
+    for block in row_blocks(*reconstructed.shape):
         rows = data[block].toarray() if sparse.issparse(data) else data[block]
-        left[block] = (((rows - back[block]) / unit) ** 2).sum(axis=1)
-        whole[block] = (((rows - mean) / unit) ** 2).sum(axis=1)
-    return left, whole
+        residual[block] = (((rows - reconstructed[block]) / unit) ** 2).sum(axis=1)
+        total[block] = (((rows - mean) / unit) ** 2).sum(axis=1)
+    return residual, total

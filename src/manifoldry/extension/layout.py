@@ -87,12 +87,12 @@ class Layout:
         labels: IntArray,
         Y: Array,
         geometry: Callable[[list[IntArray]], ComponentGeometry],
-        has_lengths: bool,
+        preserves_scale: bool,
     ) -> "Layout":
         """Layout by `geometry(rows)`; a single component is not moved or scaled."""
         if labels.max() == 0:
             return cls.single(labels, Y.shape[1])
-        return cls.lay_out(labels, Y, geometry(component_rows(labels)), has_lengths)
+        return cls.lay_out(labels, Y, geometry(component_rows(labels)), preserves_scale)
 
     def place(self, Y: Array, component: IntArray) -> Array:
         """Move and scale coordinates computed within components; component -1 gives NaN."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from manifoldry.base.embedder import Embedder
-from manifoldry.base.input import Input, Lookup
+from manifoldry.base.input import Input, RowMatcher
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression_inverse
@@ -46,7 +46,7 @@ class PosedSearch:
     rng: np.random.Generator
 
     @property
-    def lookup(self) -> Lookup | None:
+    def row_matcher(self) -> RowMatcher | None:
         """What finds training points among new rows."""
         return self.graph
 
@@ -107,7 +107,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
     # The graph has as many neighbors as the method needs.
     n_neighbors: int | None = None
     radius: float | None = None
-    _takes_graphs = True
+    _accepts_graphs = True
     # What searches, unless the user says otherwise.
     _default_optimizer: str | Optimizer
     # What opens a map that has collapsed.
@@ -143,14 +143,14 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
         data = self._read(X)
-        self.n_components_ = self._resolve_components(data)
+        self.n_components_ = self._resolve_n_components(data)
         posed = self._pose(data)
         with self._monitor() as monitor:
             found = self._find(posed, former, monitor)
         self._store(posed, found, monitor)
         self.extension_ = self._extend(posed, found)
         self.inverse_ = self._invert(posed)
-        self._lookup = posed.lookup
+        self._row_matcher = posed.row_matcher
 
     @abstractmethod
     def _pose(self, data: Input) -> Any:

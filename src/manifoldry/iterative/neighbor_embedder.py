@@ -29,7 +29,7 @@ from manifoldry.objectives.scale import best_scale
 from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Walk
 from manifoldry.optimize.optimizer import Optimizer
-from manifoldry.spectral.posed import all_coincide
+from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, Matrix, RandomState
 from manifoldry.util.warn import warn
@@ -314,7 +314,7 @@ def check_edges(graph: NeighborGraph) -> None:
             "build it with more neighbors, three times the perplexity, or a greater radius"
         )
     if not graph.distances.any():
-        raise ValueError(all_coincide(graph.n_query, "perplexity"))
+        raise ValueError(all_coincide_message(graph.n_query, "perplexity"))
 
 
 def warn_of_components(graph: NeighborGraph) -> None:

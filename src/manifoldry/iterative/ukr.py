@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.affinity.gaussian import local_weights
-from manifoldry.base.input import Input, Lookup, Points
+from manifoldry.base.input import Input, Points, RowMatcher
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import (
     FramedProjection,
@@ -30,7 +30,7 @@ from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Optimizer, Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
-from manifoldry.spectral.posed import all_coincide
+from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, RandomState
@@ -220,7 +220,7 @@ class UKR(IterativeEmbedder):
         graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
         if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query))
+            raise ValueError(all_coincide_message(graph.n_query))
         frame, X = in_frame(data.points)
         regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
         floor = self._floor(regression)
@@ -330,7 +330,7 @@ class UKR(IterativeEmbedder):
         array of shape (n_samples, n_features, n_components)
         """
         surface: Any = self.inverse_
-        return np.asarray(surface.jacobian(self._check_positions(X)))
+        return np.asarray(surface.jacobian(self._check_coordinates(X)))
 
 
 @dataclass(frozen=True)
@@ -370,5 +370,5 @@ class PosedRegression(PosedSearch):
     floor: Floor
 
     @property
-    def lookup(self) -> Lookup | None:
+    def row_matcher(self) -> RowMatcher | None:
         return RowLookup.of(self.data.points)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.base.input import Lookup
+from manifoldry.base.input import RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.layout import Layout
@@ -47,8 +47,8 @@ class PosedNonRedundant(Posed):
         return self.inner.components
 
     @property
-    def has_lengths(self) -> bool:
-        return self.inner.has_lengths
+    def preserves_scale(self) -> bool:
+        return self.inner.preserves_scale
 
     def spectra(self, k: int) -> Spectra:
         """The coordinates of all components, as spectra of k pairs each."""
@@ -61,7 +61,7 @@ class PosedNonRedundant(Posed):
         if not self._is_gram:
             return Y
         for part, own in enumerate(self._at_sites(spectra)):
-            rows, sites = self.components[part], self.inner.sites[part]
+            rows, sites = self.components[part], self.inner.problem_rows[part]
             if len(sites) == len(rows):
                 Y[rows] = own
             else:  # points other than landmarks are placed like new points
@@ -77,19 +77,19 @@ class PosedNonRedundant(Posed):
         """Coordinates at the points of the problem of every component."""
         if not self._is_gram:
             Y = self.inner.coordinates(spectra)
-            return [Y[sites] for sites in self.inner.sites]
+            return [Y[sites] for sites in self.inner.problem_rows]
         pairs = zip(self.problems, spectra.padded, strict=True)
         return [problem.coordinates(spectrum) * self.unit for problem, spectrum in pairs]
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
         extension = self.inner.extend(spectra, layout, embedding)
         with blas_threads_for(self.problems[0]):
-            uncorrected = self.inner.formula(spectra, extension)
+            uncorrected = self.inner.extension_at_training(spectra, extension)
             if uncorrected is None:  # new points are interpolated from any coordinates
                 return extension
             parts = [
                 self._corrections(
-                    spectra, part, own, uncorrected[self.inner.sites[part]], extension
+                    spectra, part, own, uncorrected[self.inner.problem_rows[part]], extension
                 )
                 for part, own in enumerate(self._at_sites(spectra))
             ]
@@ -100,7 +100,7 @@ class PosedNonRedundant(Posed):
         self, spectra: Spectra, part: int, Y: Array, uncorrected: Array, extension: Extension | None
     ) -> ComponentCorrections:
         """Corrections from the formula's values to the coordinates `Y` at a component's sites."""
-        sequence, sites = self.sequences[part], self.inner.sites[part]
+        sequence, sites = self.sequences[part], self.inner.problem_rows[part]
         if sequence is None:
             return ComponentCorrections(sites, np.ones(spectra.k), [])
         F = spectra.padded[part].vectors
@@ -125,9 +125,9 @@ class PosedNonRedundant(Posed):
         return self.inner.invert(embedding, extension)
 
     @cached_property
-    def lookup(self) -> Lookup | None:
+    def row_matcher(self) -> RowMatcher | None:
         # A linear map maps training rows to their coordinates exactly; a corrected one does not.
-        return self.inner.lookup or self.data.lookup
+        return self.inner.row_matcher or self.data.row_matcher
 
     def check_connected(self) -> None:
         self.inner.check_connected()
@@ -135,8 +135,8 @@ class PosedNonRedundant(Posed):
     def loss(self, spectra: Spectra) -> float:
         return self.inner.loss(spectra)
 
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        return self.inner.evidence(spectra, Y, getattr(extension, "base", extension))
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        return self.inner.fitted_attributes(spectra, Y, getattr(extension, "base", extension))
 
 
 def _gradient_equation(sequence: CoordinateSequence, coordinate: Coordinate) -> GradientEquation:

@@ -19,8 +19,8 @@ from manifoldry.semidefinite.conformal_map import ConformalMap, NeighborhoodPair
 from manifoldry.spectral.base import SpectralEmbedder, eigengap
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.lle import LLE
-from manifoldry.spectral.local import check_even, check_points
-from manifoldry.spectral.posed import all_coincide
+from manifoldry.spectral.local import check_has_points, check_uniform_neighborhoods
+from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.typing import IntArray, RandomState
 from manifoldry.util.validation import plan_memory
@@ -127,9 +127,9 @@ class ConformalEigenmaps(Embedder):
     """
 
     radius = None
-    _takes_graphs = True
+    _accepts_graphs = True
     # "join" is not offered: an edge between components is not a neighborhood.
-    _policies: tuple[str, ...] = ("separate", "largest", "error")
+    _disconnected_options: tuple[str, ...] = ("separate", "largest", "error")
     # Default of n_basis.
     _default_basis = 10
 
@@ -166,8 +166,8 @@ class ConformalEigenmaps(Embedder):
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
         data = self._read(X)
-        check_points(type(self).__name__, data)
-        self.n_components_ = self._resolve_components(data)
+        check_has_points(type(self).__name__, data)
+        self.n_components_ = self._resolve_n_components(data)
         self.n_basis_ = self._resolve_basis(data)
         graph = self._graph(data)
         self.basis_ = self._fitted_basis(graph)
@@ -181,17 +181,17 @@ class ConformalEigenmaps(Embedder):
             np.stack([found.axes for found in maps]),
             layout,
         )
-        self._map_points(
+        self._set_extension_and_inverse(
             data, graph, formula, lambda: regression_inverse(self.embedding_, data.points)
         )
 
     def _graph(self, data: Input) -> NeighborGraph:
         if isinstance(data, Points):  # so that the basis is computed in double precision
             data = Points(data.rows.astype(np.float64, copy=False))
-        graph = check_even(type(self).__name__, self._neighbor_graph(data))
+        graph = check_uniform_neighborhoods(type(self).__name__, self._neighbor_graph(data))
         self.neighbor_search_ = graph.search
         if not graph.distances.any():
-            raise ValueError(all_coincide(graph.n_query))
+            raise ValueError(all_coincide_message(graph.n_query))
         return graph
 
     def _fitted_basis(self, graph: NeighborGraph) -> Any:
@@ -231,7 +231,7 @@ class ConformalEigenmaps(Embedder):
         for rows, found in zip(component_rows(labels), maps, strict=True):
             Y[rows] = (self.basis_.embedding_[rows] - found.center) @ found.axes
             self.scales_[rows] = found.scales
-        layout = Layout.of(labels, Y, data.geometry, has_lengths=True)
+        layout = Layout.of(labels, Y, data.geometry, preserves_scale=True)
         self.embedding_ = layout.place(Y, labels).astype(data.dtype, copy=False)
         self.solver_ = self.basis_.solver_
         self.computed_eigenvalues_ = maps[0].fractions
@@ -241,10 +241,10 @@ class ConformalEigenmaps(Embedder):
         self.bound_ = float(sum(found.solution.value for found in maps))
         self.certificate_ = float(max(found.solution.certificate for found in maps))
         self.converged_ = all(found.solution.converged for found in maps)
-        self._warn_of(maps[0])
+        self._warn_about(maps[0])
         return layout
 
-    def _warn_of(self, largest: ConformalMap) -> None:
+    def _warn_about(self, largest: ConformalMap) -> None:
         rank = int(largest.axes.any(axis=0).sum())
         if rank < self.n_components_:
             warn(
@@ -259,8 +259,8 @@ class ConformalEigenmaps(Embedder):
                 ConvergenceWarning,
             )
 
-    def _largest_components(self, data: Input) -> tuple[int, str]:
-        most = super()._largest_components(data)
+    def _max_components(self, data: Input) -> tuple[int, str]:
+        most = super()._max_components(data)
         if self.n_basis is None or check_count("n_basis", self.n_basis) > most[0]:
             return most
         return self.n_basis, "n_basis"

@@ -26,7 +26,7 @@ from manifoldry.semidefinite.start import unfolding_start
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding, UnfoldingProblem
 from manifoldry.spectral.base import store_spectrum
 from manifoldry.spectral.gram import PosedMap
-from manifoldry.spectral.posed import all_coincide, connected_graph
+from manifoldry.spectral.posed import all_coincide_message, connected_graph
 from manifoldry.util.checks import (
     as_generator,
     check_at_most,
@@ -297,7 +297,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         )
         edges = EdgeLengths.of(graph, distinct, bool(cliques), data.distances)
         if edges.count == 0:
-            raise ValueError(all_coincide(int(distinct.multiplicity.sum())))
+            raise ValueError(all_coincide_message(int(distinct.multiplicity.sum())))
         for length in (edges.unit, edges.unit * edges.n):  # the map may be a straight line
             check_range(length)
         self._check_landmarks(edges.n, graph.index.points)
@@ -464,7 +464,7 @@ class PosedUnfolding(PosedSearch):
 
     def laid_out(self, Y: Array) -> Array:
         """The map with its components where they lie in the data."""
-        layout = Layout.of(self.labels, Y, self.data.geometry, has_lengths=True)
+        layout = Layout.of(self.labels, Y, self.data.geometry, preserves_scale=True)
         return layout.place(Y, self.labels)
 
 

@@ -44,7 +44,7 @@ def unfolding_start(
 class StartingIsomap(Isomap):
     """Isomap without the check for short circuits, which unfolding performs itself."""
 
-    def _inspect(self, graph: NeighborGraph) -> None:
+    def _check_short_circuits(self, graph: NeighborGraph) -> None:
         """Skip the check."""
 
 

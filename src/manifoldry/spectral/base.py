@@ -32,7 +32,7 @@ class SpectralEmbedder(Embedder):
     """Whether the problem itself, not only its solution, depends on the number of coordinates."""
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
-        posed = self._posed_for(X)
+        posed = self._pose_input(X)
         solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Start vectors must not matter, so without a seed every fit takes the same ones.
         rng = as_generator(self.random_state, unset=0)
@@ -58,12 +58,12 @@ class SpectralEmbedder(Embedder):
         >>> model.transform(X[:3] + 0.01).shape
         (3, 2)
         """
-        with self._learning():
-            return self._posed_for(X)
+        with self._replacing_fit():
+            return self._pose_input(X)
 
-    def _posed_for(self, X: Any) -> Posed:
+    def _pose_input(self, X: Any) -> Posed:
         data = self._read(X)
-        self.n_components_ = self._resolve_components(data)
+        self.n_components_ = self._resolve_n_components(data)
         return self._pose(data)
 
     @abstractmethod
@@ -80,7 +80,7 @@ class SpectralEmbedder(Embedder):
         spectra : Spectra
             Eigenpairs of its problems, or what stands for them.
         """
-        self._warn_of(posed, spectra)
+        self._warn_about(posed, spectra)
         store_spectrum(self, posed, spectra)
         self.computed_eigenvalues_ = spectra.largest.computed * posed.unit**2
         self.loss_ = posed.loss(spectra)
@@ -124,9 +124,9 @@ class SpectralEmbedder(Embedder):
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
-            return self.extension_.equivalent_kernel(rows, self._identical(rows))
+            return self.extension_.equivalent_kernel(rows, self._identical_training_rows(rows))
 
-    def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
+    def _warn_about(self, posed: Posed, spectra: Spectra) -> None:
         """Say so where coordinates are empty or arbitrary."""
         k, spectrum, n = self.n_components_, spectra.largest, len(posed.components[0])
         posed.check_connected()
@@ -148,7 +148,7 @@ class SpectralEmbedder(Embedder):
         elif spectrum.splits_cluster:
             warn(
                 f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
-                f"{self._counted_by}={k} coordinates: any rotation among its eigenvectors is as "
+                f"{self._dimension_parameter}={k} coordinates: any rotation among its eigenvectors is as "
                 "good as this one. One more or one fewer may avoid that",
                 DegenerateSpectrumWarning,
             )

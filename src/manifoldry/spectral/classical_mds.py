@@ -11,7 +11,7 @@ from manifoldry.eigen import EigenSolver
 from manifoldry.extension.from_distances import DistancesToTraining, GowerKernel
 from manifoldry.neighbors.distances import check_range
 from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, plan_gram
+from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, check_gram_memory
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import largest_modulus, power_of_two_scale
 
@@ -95,7 +95,7 @@ class ClassicalMDS(SpectralEmbedder):
         self.random_state = random_state
 
     @property
-    def _reads(self) -> type[Input]:
+    def _input_type(self) -> type[Input]:
         given = isinstance(self.metric, str) and self.metric == "precomputed"
         return AllDistances if given else Points
 
@@ -111,7 +111,7 @@ class ClassicalMDS(SpectralEmbedder):
 
     def _gram(self, data: Input) -> KernelGram:
         # Cailliez's constant takes a matrix of twice the order.
-        plan_gram(data.n_samples, copies=13 if self.additive_constant else 4.5)
+        check_gram_memory(data.n_samples, n_matrices=13 if self.additive_constant else 4.5)
         params = dict(self.metric_params or {})
         distances = DistancesToTraining(data.n_samples, data.points, self.metric, params)
         D = distances.matrix(data.rows)
@@ -134,7 +134,7 @@ class ClassicalMDS(SpectralEmbedder):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self._reads is Points
+        tags.input_tags.sparse = self._input_type is Points
         return tags
 
 

@@ -16,7 +16,11 @@ from manifoldry.extension.laplacian import Normalization, WeightRows
 from manifoldry.neighbors.disconnected import FIXED_WIDTH
 from manifoldry.neighbors.distances import check_range
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, PosedLaplacian, Weighted
+from manifoldry.spectral.laplacian_eigenmaps import (
+    LaplacianEigenmaps,
+    PosedLaplacian,
+    TrainingWeights,
+)
 from manifoldry.util.checks import check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import spread_rows
@@ -125,7 +129,7 @@ class DiffusionMaps(LaplacianEigenmaps):
 
     # Neighbors by default: more reach across the layers of a rolled-up sheet, fewer leave the
     # density in.
-    _nearest = 20
+    _usual_neighbors = 20
 
     # What the parent takes as parameters is settled here.
     radius = None
@@ -133,41 +137,41 @@ class DiffusionMaps(LaplacianEigenmaps):
     normalization: Normalization = "rw"
 
     def _default_neighbors(self, n: int) -> int:
-        return min(self._nearest, n - 1)
+        return min(self._usual_neighbors, n - 1)
 
-    def _weigh(self, data: Input) -> Weighted:
+    def _training_weights(self, data: Input) -> TrainingWeights:
         alpha = check_nonnegative("alpha", self.alpha)
-        weighted = super()._weigh(data)
+        weighted = super()._training_weights(data)
         W = weighted.matrix + sparse.eye_array(data.n_samples)  # the walk may stay
         density = np.asarray(W.sum(axis=1)).ravel()
-        densest = float(density.max())
-        factor = sparse.diags_array((density / densest) ** -alpha)
+        max_density = float(density.max())
+        factor = sparse.diags_array((density / max_density) ** -alpha)
         return weighted._replace(
             matrix=sparse.csr_array(factor @ W @ factor),
-            source=WalkWeights(weighted.source, factor, alpha, densest),
-            weak_link=FIXED_WIDTH,
+            source=RandomWalkWeights(weighted.source, factor, alpha, max_density),
+            zero_weight_cause=FIXED_WIDTH,
         )
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         self.gamma_ = fastest_growth(graph) if self.gamma is None else self.gamma
         return Gaussian(gamma=self.gamma_)
 
-    def _posed(self, **stated: Any) -> "PosedWalk":
-        return PosedWalk(**stated, t=check_nonnegative("t", self.t))
+    def _make_posed(self, **fields: Any) -> "PosedRandomWalk":
+        return PosedRandomWalk(**fields, t=check_nonnegative("t", self.t))
 
-    def _warn_of(self, posed: Any, spectra: Spectra) -> None:
-        super()._warn_of(posed, spectra)
-        faded = int((decay(spectra.values[0], float(self.t)) == 0).sum())
-        if faded:
+    def _warn_about(self, posed: Any, spectra: Spectra) -> None:
+        super()._warn_about(posed, spectra)
+        vanished = int((decay(spectra.values[0], float(self.t)) == 0).sum())
+        if vanished:
             warn(
-                f"{faded} of n_components={self.n_components_} coordinates are zero: their "
+                f"{vanished} of n_components={self.n_components_} coordinates are zero: their "
                 f"modes have died out after t={self.t} steps. Pass fewer components or steps",
                 RankWarning,
             )
 
 
 @dataclass(frozen=True, eq=False)
-class PosedWalk(PosedLaplacian):
+class PosedRandomWalk(PosedLaplacian):
     """A random walk on a weighted graph, after `t` steps."""
 
     t: float
@@ -179,8 +183,8 @@ class PosedWalk(PosedLaplacian):
             F[rows] *= np.sqrt(self.degree[rows].sum()) * decay(values, self.t)
         return F
 
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        found = super().evidence(spectra, Y, extension)
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+        found = super().fitted_attributes(spectra, Y, extension)
         return found | {"transition_eigenvalues_": 1 - spectra.values[0]}
 
 
@@ -190,7 +194,7 @@ def decay(values: Array, t: float) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class WalkWeights:
+class RandomWalkWeights:
     """Weights of new points with a weight to themselves, divided by the density at both ends.
 
     A new point's weight to itself is that to the training point at its place, if there is one.
@@ -199,7 +203,7 @@ class WalkWeights:
     source: WeightRows
     factor: sparse.dia_array  # (n_train, n_train): density at the training points, to be divided by
     alpha: float
-    densest: float  # where density is one
+    max_density: float  # where density is one
 
     @property
     def n_train(self) -> int:
@@ -217,7 +221,7 @@ class WalkWeights:
         total = np.asarray(W.sum(axis=1)).ravel()
         # Nobody's density is less than one: a training point's own weight counts in its density.
         log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, 0.0)
-        log_density -= np.log(self.densest)
+        log_density -= np.log(self.max_density)
         return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
 
     def identical(self, X: Matrix) -> IntArray:

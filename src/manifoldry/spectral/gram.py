@@ -101,11 +101,11 @@ class LinearGram(Posed):
         return extension
 
     @property
-    def lookup(self) -> None:
+    def row_matcher(self) -> None:
         return None  # the map itself returns training rows to their place
 
     def loss(self, spectra: Spectra) -> float:
-        return left_of_gram(spectra.largest, self.squared_norm)
+        return gram_residual(spectra.largest, self.squared_norm)
 
     @property
     def squared_norm(self) -> float:
@@ -149,7 +149,7 @@ class KernelGram:
     def loss(self, spectrum: Spectrum) -> float:
         """Fraction of the squared kernel matrix that the coordinates leave."""
         K = self.problem.operator
-        return left_of_gram(spectrum, float(np.vdot(K, K)))
+        return gram_residual(spectrum, float(np.vdot(K, K)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class PosedKernel(Posed):
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Nystrom:
         return self.gram.extend(spectra.largest)
 
-    def formula(self, spectra: Spectra, extension: Extension) -> Array:
+    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array:
         return np.asarray(self.gram.problem.operator @ spectra.largest.dual_vectors) * self.unit
 
     def loss(self, spectra: Spectra) -> float:
@@ -184,31 +184,36 @@ class PosedMap(Posed):
     """
 
     map: Array  # (n, r), NaN where a point is not on it
-    parts: list[IntArray]
+    rows_by_component: list[IntArray]
     extension: Extension
     graph: NeighborGraph
 
     @property
     def components(self) -> list[IntArray]:
-        return self.parts
+        return self.rows_by_component
 
     @property
-    def has_lengths(self) -> bool:
+    def preserves_scale(self) -> bool:
         return True
 
     @cached_property
     def means(self) -> Array:
         """Middle of every component on the map, (n_components, r)."""
-        return np.stack([self.map[rows].mean(axis=0) for rows in self.parts])
+        return np.stack([self.map[rows].mean(axis=0) for rows in self.rows_by_component])
 
     @cached_property
     def unit(self) -> float:
-        steps = [self.map[rows] - mean for rows, mean in zip(self.parts, self.means, strict=True)]
+        steps = [
+            self.map[rows] - mean
+            for rows, mean in zip(self.rows_by_component, self.means, strict=True)
+        ]
         return max(power_of_two_scale(step) for step in steps)
 
     @cached_property
     def problems(self) -> list[SpectralProblem]:
-        return [self._problem(*part) for part in zip(self.parts, self.means, strict=True)]
+        return [
+            self._problem(*part) for part in zip(self.rows_by_component, self.means, strict=True)
+        ]
 
     def _problem(self, rows: IntArray, mean: Array) -> SpectralProblem:
         """The leading eigenvectors of a component's Gram matrix, with neighbors as in the data."""
@@ -222,12 +227,14 @@ class PosedMap(Posed):
         )
 
     @property
-    def lookup(self) -> NeighborGraph:
+    def row_matcher(self) -> NeighborGraph:
         return self.graph
 
-    def formula(self, spectra: Spectra, extension: Extension) -> Array:
+    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array:
         Y = np.zeros((len(self.map), spectra.k))
-        for rows, mean, V in zip(self.parts, self.means, self._axes(spectra), strict=True):
+        for rows, mean, V in zip(
+            self.rows_by_component, self.means, self._axes(spectra), strict=True
+        ):
             Y[rows] = (self.map[rows] - mean) @ V
         return Y
 
@@ -245,7 +252,7 @@ def _weights_among(graph: NeighborGraph, rows: IntArray) -> sparse.csr_array:
     return local_weights(graph)[rows][:, rows]
 
 
-def left_of_gram(spectrum: Spectrum, squared_norm: float) -> float:
+def gram_residual(spectrum: Spectrum, squared_norm: float) -> float:
     """Fraction of a Gram matrix's squared norm that eigenpairs leave."""
     kept = float((np.maximum(spectrum.values, 0) ** 2).sum())
     return max(0.0, 1 - kept / squared_norm) if squared_norm > 0 else 0.0
@@ -258,9 +265,9 @@ def _symmetrize(K: Array) -> None:
         K[rows, columns], K[columns, rows] = mean, mean.T
 
 
-def plan_gram(n: int, copies: float = 4.5, remedy: str = "use fewer points") -> None:
+def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = "use fewer points") -> None:
     """Refuse up front a Gram matrix, with the copies its decomposition makes, that cannot fit."""
-    plan_memory(8.0 * copies * n * n, f"the Gram matrix of {n} points", remedy)
+    plan_memory(8.0 * n_matrices * n * n, f"the Gram matrix of {n} points", remedy)
 
 
 def _centered_product(F: Matrix) -> Array:

@@ -93,14 +93,14 @@ class HessianLLE(TangentEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _tangents(self, graph: NeighborGraph) -> "HessianAlignment":
+    def _alignment(self, graph: NeighborGraph) -> "HessianAlignment":
         return HessianAlignment(graph, self.n_components_)
 
-    def _fewest_neighbors(self, n_components: int) -> int:
+    def _min_neighbors(self, n_components: int) -> int:
         return n_components + n_components * (n_components + 1) // 2
 
     def _default_neighbors(self, n: int) -> int:
-        return min(max(12, self._fewest_neighbors(self.n_components_) + 2), n - 1)
+        return min(max(12, self._min_neighbors(self.n_components_) + 2), n - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ class HessianAlignment(TangentAlignment):
 
     dependent: float = 1e-10
 
-    def local(self, coordinates: Array) -> Array:
+    def local_matrices(self, coordinates: Array) -> Array:
         U = tangent_bases(coordinates, self.n_components)
         a, b = np.triu_indices(self.n_components)
         affine_out = alignment_blocks(U)

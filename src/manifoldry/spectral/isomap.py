@@ -20,7 +20,7 @@ from manifoldry.neighbors.geodesics import Geodesics
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.short_circuits import warn_of_short_circuits
 from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.gram import KernelGram, plan_gram
+from manifoldry.spectral.gram import KernelGram, check_gram_memory
 from manifoldry.spectral.posed import Posed, connected_graph
 from manifoldry.util.checks import as_generator, check_count, check_option
 from manifoldry.util.typing import Array, IntArray, RandomState
@@ -93,7 +93,7 @@ class Isomap(SpectralEmbedder):
     True
     """
 
-    _takes_graphs = True
+    _accepts_graphs = True
 
     def __init__(
         self,
@@ -131,19 +131,19 @@ class Isomap(SpectralEmbedder):
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
         components = self._policy().components(graph.components()[1])
-        self._inspect(graph)
+        self._check_short_circuits(graph)
         geodesics = self._geodesics(graph, components)
         self.landmarks_ = geodesics.targets
         return PosedGeodesics(data, components, geodesics)
 
-    def _inspect(self, graph: NeighborGraph) -> None:
+    def _check_short_circuits(self, graph: NeighborGraph) -> None:
         """Look for edges that may join what lies apart on the manifold."""
         warn_of_short_circuits(graph)
 
     def _check_landmarks(self, n: int) -> None:
         check_option("landmarks", self.landmarks, ("maxmin", "random"))
         if self.n_landmarks is None:
-            plan_gram(n, remedy="pass n_landmarks to use fewer points")
+            check_gram_memory(n, remedy="pass n_landmarks to use fewer points")
             return
         count = check_count("n_landmarks", self.n_landmarks, minimum=self.n_components_ + 1)
         if count > n:
@@ -155,8 +155,8 @@ class Isomap(SpectralEmbedder):
         """Geodesics to the landmarks, of which every component has its fraction."""
         if self.n_landmarks is None:
             return Geodesics.of(graph)
-        counts = [self._fraction(len(rows), graph.n_query) for rows in components]
-        plan_gram(max(counts), remedy="pass a smaller n_landmarks")
+        counts = [self._landmark_count(len(rows), graph.n_query) for rows in components]
+        check_gram_memory(max(counts), remedy="pass a smaller n_landmarks")
         rng = as_generator(self.random_state, unset=0)
         if self.landmarks == "random":
             drawn = [
@@ -166,7 +166,7 @@ class Isomap(SpectralEmbedder):
         starts = [int(rng.choice(rows)) for rows in components]
         return Geodesics.to_farthest(graph, components, counts, starts)
 
-    def _fraction(self, size: int, n: int) -> int:
+    def _landmark_count(self, size: int, n: int) -> int:
         """Landmarks of a component: in proportion to its size, and enough to span the map."""
         assert self.n_landmarks is not None  # the caller saw to that
         return min(size, max(round(self.n_landmarks * size / n), self.n_components_ + 1))
@@ -176,19 +176,19 @@ class Isomap(SpectralEmbedder):
 class PosedGeodesics(Posed):
     """Classical scaling of geodesic distances to landmarks, which may be all points."""
 
-    parts: list[IntArray]
+    rows_by_component: list[IntArray]
     geodesics: Geodesics
 
     @property
     def components(self) -> list[IntArray]:
-        return self.parts
+        return self.rows_by_component
 
     @property
-    def has_lengths(self) -> bool:
+    def preserves_scale(self) -> bool:
         return True
 
     @property
-    def lookup(self) -> NeighborGraph:
+    def row_matcher(self) -> NeighborGraph:
         return self.geodesics.graph
 
     @cached_property
@@ -202,16 +202,18 @@ class PosedGeodesics(Posed):
     def columns(self) -> list[IntArray]:
         """Landmarks of every component, by position among all of them."""
         labels = self.labels[self.geodesics.targets]
-        return [np.flatnonzero(labels == component) for component in range(len(self.parts))]
+        return [
+            np.flatnonzero(labels == component) for component in range(len(self.rows_by_component))
+        ]
 
     @property
-    def sites(self) -> list[IntArray]:
+    def problem_rows(self) -> list[IntArray]:
         return [self.geodesics.targets[columns] for columns in self.columns]
 
     @cached_property
     def grams(self) -> list[KernelGram]:
         """Centered −½·d² between the landmarks of every component."""
-        found = [self._gram(*part) for part in zip(self.sites, self.columns, strict=True)]
+        found = [self._gram(*part) for part in zip(self.problem_rows, self.columns, strict=True)]
         if found[0].problem.n == self.data.n_samples:
             weights = partial(local_weights, self.geodesics.graph)
             found[0] = replace(found[0], problem=replace(found[0].problem, graph=weights))
@@ -228,7 +230,7 @@ class PosedGeodesics(Posed):
     def coordinates(self, spectra: Spectra) -> Array:
         D, Y = self.geodesics.distances, np.zeros((self.data.n_samples, spectra.k))
         for rows, columns, gram, spectrum in zip(
-            self.parts, self.columns, self.grams, spectra.padded, strict=True
+            self.rows_by_component, self.columns, self.grams, spectra.padded, strict=True
         ):
             K = gower_kernel(D[np.ix_(rows, columns)], self.unit)
             Y[rows] = gram.extend(spectrum).transform(K)
@@ -238,13 +240,13 @@ class PosedGeodesics(Posed):
         maps = [g.extend(s) for g, s in zip(self.grams, spectra.padded, strict=True)]
         return GeodesicExtension(self.geodesics, self.columns, maps, self.unit, layout)
 
-    def formula(self, spectra: Spectra, extension: Extension) -> Array:
+    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array:
         return self.coordinates(spectra)
 
     def loss(self, spectra: Spectra) -> float:
         return self.grams[0].loss(spectra.padded[0])
 
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         variance = self._residual_variance(Y)
         return {"component_labels_": self.labels, "residual_variance_": variance}
 
@@ -253,9 +255,9 @@ class PosedGeodesics(Posed):
 
         On the pairs of so many points of the largest component with its landmarks.
         """
-        rows = self.parts[0][spread_rows(len(self.parts[0]), sample)]
+        rows = self.rows_by_component[0][spread_rows(len(self.rows_by_component[0]), sample)]
         geodesic = self.geodesics.distances[np.ix_(rows, self.columns[0])].ravel()
-        targets = Y[self.sites[0]]
+        targets = Y[self.problem_rows[0]]
         out = np.ones(Y.shape[1])
         for k in range(Y.shape[1]):
             on_map = cdist(Y[rows, : k + 1], targets[:, : k + 1]).ravel()

@@ -14,7 +14,7 @@ from manifoldry.extension.base import Inverse, Nystrom
 from manifoldry.extension.preimage import FixedPoint, KernelRidge
 from manifoldry.neighbors.distances import Frame, check_range
 from manifoldry.spectral.base import SpectralEmbedder
-from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, plan_gram
+from manifoldry.spectral.gram import KernelGram, LinearGram, PosedKernel, check_gram_memory
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array, Matrix, RandomState
 from manifoldry.util.validation import plan_memory
@@ -115,7 +115,7 @@ class KernelPCA(SpectralEmbedder):
     _named_inverses = ("ridge", "fixed_point", "regression")
 
     @property
-    def _reads(self) -> type[Input]:
+    def _input_type(self) -> type[Input]:
         given = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return KernelValues if given else Points
 
@@ -124,7 +124,7 @@ class KernelPCA(SpectralEmbedder):
         self.gamma_: float | None = None
         if isinstance(self.kernel, str) and self.kernel == "linear":
             return LinearGram.of(data)
-        plan_gram(data.n_samples)
+        check_gram_memory(data.n_samples)
         raw = self._kernel_on(data.rows)
         with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
             K = raw.matrix(data.rows)
@@ -144,7 +144,7 @@ class KernelPCA(SpectralEmbedder):
                 check_positive(name, getattr(self, name))
 
     def _kernel_on(self, X: Matrix) -> RawKernel:
-        if self._reads.pairwise:
+        if self._input_type.pairwise:
             return GivenKernel(X.shape[0])
         if callable(self.kernel):
             return PairwiseKernel(X, self.kernel, dict(self.kernel_params or {}))

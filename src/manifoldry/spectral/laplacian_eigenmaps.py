@@ -10,7 +10,7 @@ from manifoldry.affinity import Affinity, Binary, Gaussian, SelfTuning
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.gaussian import SelfTuningWeights
 from manifoldry.base.docs import shared_docs
-from manifoldry.base.input import Affinities, Input, Lookup
+from manifoldry.base.input import Affinities, Input, RowMatcher
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import (
@@ -141,58 +141,62 @@ class LaplacianEigenmaps(SpectralEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _takes_graphs = True
+    _accepts_graphs = True
 
     @property
-    def _reads(self) -> type[Input]:
+    def _input_type(self) -> type[Input]:
         if isinstance(self.affinity, str) and self.affinity == "precomputed":
             return Affinities
-        return super()._reads
+        return super()._input_type
 
     def _pose(self, data: Input) -> "PosedLaplacian":
         check_option("normalization", self.normalization, ("rw", "sym", "none"))
-        weighted = self._weigh(data)
+        weighted = self._training_weights(data)
         self.affinity_ = weighted.matrix
         degree = np.asarray(weighted.matrix.sum(axis=1)).ravel()
         degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
         problem = laplacian_problem(weighted.matrix, degree, self.normalization)
         components = self._components(problem, weighted)
-        return self._posed(
+        return self._make_posed(
             data=data,
             problem=problem,
-            parts=components,
+            rows_by_component=components,
             weighted=weighted,
             degree=degree,
             normalization=self.normalization,
         )
 
-    def _posed(self, **stated: Any) -> "PosedLaplacian":
-        return PosedLaplacian(**stated)
+    def _make_posed(self, **fields: Any) -> "PosedLaplacian":
+        return PosedLaplacian(**fields)
 
-    def _components(self, problem: SpectralProblem, weighted: "Weighted") -> list[IntArray]:
+    def _components(self, problem: SpectralProblem, weighted: "TrainingWeights") -> list[IntArray]:
         """Rows of the components to be embedded."""
         has_radius = "radius" in self.get_params(deep=False)
         remedy = GRAPH.remedy if has_radius else "raise n_neighbors"
         graph, policy = weighted.graph, self._policy()
-        return operator_components(problem.operator, policy, graph, weighted.weak_link, remedy)
+        return operator_components(
+            problem.operator, policy, graph, weighted.zero_weight_cause, remedy
+        )
 
-    def _weigh(self, data: Input) -> "Weighted":
+    def _training_weights(self, data: Input) -> "TrainingWeights":
         """Weights of the training points, and what gives them to new ones."""
         if isinstance(data, Affinities):
             self.neighbor_search_ = "none: the weights were given"
             source = GivenWeights(data.n_samples)
-            return Weighted(_without_diagonal(data.rows), source, data.lookup, GIVEN_WEIGHTS)
+            return TrainingWeights(
+                _without_diagonal(data.rows), source, data.row_matcher, GIVEN_WEIGHTS
+            )
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)
         self.neighbor_search_ = graph.search
         weights = self._affinity_of(graph).fit(graph)
         local = isinstance(weights, SelfTuningWeights | EntropicWeights)
         with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
             W = weights.matrix(graph)
-        weak_link = LOCAL_WIDTH if local else VANISHING_WEIGHTS
-        return Weighted(W, GraphWeights(graph, weights), graph, weak_link, graph)
+        zero_weight_cause = LOCAL_WIDTH if local else VANISHING_WEIGHTS
+        return TrainingWeights(W, GraphWeights(graph, weights), graph, zero_weight_cause, graph)
 
     def _read(self, X: Any) -> Input:
-        if isinstance(X, NeighborGraph) and self._reads is Affinities:
+        if isinstance(X, NeighborGraph) and self._input_type is Affinities:
             raise TypeError("affinity='precomputed' takes a matrix of weights, not a graph")
         return super()._read(X)
 
@@ -216,13 +220,13 @@ class LaplacianEigenmaps(SpectralEmbedder):
         return Binary() if self.affinity == "binary" else SelfTuning()
 
 
-class Weighted(NamedTuple):
+class TrainingWeights(NamedTuple):
     """Weights of pairs of training points, and what gives them to new points."""
 
     matrix: Matrix
     source: WeightRows
-    lookup: Lookup | None
-    weak_link: Cause
+    row_matcher: RowMatcher | None
+    zero_weight_cause: Cause
     """What is at fault where weights vanish and the graph, if there is one, does not fall apart."""
     graph: NeighborGraph | None = None
 
@@ -231,13 +235,13 @@ class Weighted(NamedTuple):
 class PosedLaplacian(PosedOnGraph):
     """The smoothest functions on a weighted graph."""
 
-    weighted: Weighted
+    weighted: TrainingWeights
     degree: Array
     normalization: Normalization
 
     @property
-    def lookup(self) -> Lookup | None:
-        return self.weighted.lookup
+    def row_matcher(self) -> RowMatcher | None:
+        return self.weighted.row_matcher
 
     def functions(self, spectra: Spectra) -> Array:
         """The functions whose values are coordinates: the eigenvectors as they are."""
@@ -258,7 +262,7 @@ class PosedLaplacian(PosedOnGraph):
             layout,
         )
 
-    def formula(self, spectra: Spectra, extension: Any) -> Array:
+    def extension_at_training(self, spectra: Spectra, extension: Any) -> Array:
         return np.asarray(extension.at_training())
 
     def loss(self, spectra: Spectra) -> float:

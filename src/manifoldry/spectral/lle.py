@@ -17,10 +17,10 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
     Alignment,
     PosedAlignment,
-    aligned_components,
+    alignment_components,
     alignment_problem,
-    check_even,
-    check_points,
+    check_has_points,
+    check_uniform_neighborhoods,
 )
 from manifoldry.spectral.posed import connected_graph
 from manifoldry.util.checks import check_positive
@@ -82,9 +82,9 @@ class LLE(SpectralEmbedder):
     """
 
     radius = None
-    _takes_graphs = True
+    _accepts_graphs = True
     # Local fits cannot use a single bridge, so there is no "join".
-    _policies: tuple[str, ...] = ("separate", "largest", "error")
+    _disconnected_options: tuple[str, ...] = ("separate", "largest", "error")
 
     def __init__(
         self,
@@ -115,13 +115,13 @@ class LLE(SpectralEmbedder):
 
     def _pose(self, data: Input) -> "PosedLLE":
         reg, name = check_positive("reg", self.reg), type(self).__name__
-        check_points(name, data)
-        graph = check_even(name, self._neighbor_graph(data))
+        check_has_points(name, data)
+        graph = check_uniform_neighborhoods(name, self._neighbor_graph(data))
         graph = connected_graph(graph, self._policy(), data)
         self.neighbor_search_ = graph.search
         alignment = Reconstruction(graph, reg)
         problem = alignment_problem(alignment)
-        components = aligned_components(problem, graph, self._policy())
+        components = alignment_components(problem, graph, self._policy())
         return PosedLLE(data, problem, components, alignment)
 
 

@@ -35,9 +35,9 @@ class Alignment(ABC):
     def matrix(self) -> sparse.csr_array:
         """The whole as a quadratic form on the training points."""
         graph = self.graph
-        members = with_itself(graph) if self.includes_itself else _others(graph)
+        members = with_itself(graph) if self.includes_itself else _neighbors_without_self(graph)
         M = self.align(Neighborhoods(graph.index.points, members))
-        return M if graph.distances.all() else M + _glue(graph)
+        return M if graph.distances.all() else M + _duplicate_penalty(graph)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,10 +52,10 @@ class PosedAlignment(PosedOnGraph):
         return self.alignment.graph
 
     @property
-    def lookup(self) -> NeighborGraph:
+    def row_matcher(self) -> NeighborGraph:
         return self.graph
 
-    def formula(self, spectra: Spectra, extension: Extension) -> Array | None:
+    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
         return None
 
 
@@ -72,14 +72,14 @@ def alignment_problem(alignment: Alignment) -> SpectralProblem:
     )
 
 
-def aligned_components(
+def alignment_components(
     problem: SpectralProblem, graph: NeighborGraph, policy: DisconnectedPolicy
 ) -> list[IntArray]:
     """Rows of the components to be embedded."""
     return operator_components(problem.operator, policy, graph, ALIGNMENT, "raise n_neighbors")
 
 
-def check_points(name: str, data: Input) -> None:
+def check_has_points(name: str, data: Input) -> None:
     """Refuse distances in place of data."""
     if data.points is None:
         raise ValueError(
@@ -88,7 +88,7 @@ def check_points(name: str, data: Input) -> None:
         )
 
 
-def check_even(name: str, graph: NeighborGraph) -> NeighborGraph:
+def check_uniform_neighborhoods(name: str, graph: NeighborGraph) -> NeighborGraph:
     """The graph, unless its neighborhoods differ in size."""
     if graph.n_neighbors is None:
         raise ValueError(
@@ -98,7 +98,7 @@ def check_even(name: str, graph: NeighborGraph) -> NeighborGraph:
     return graph
 
 
-def _others(graph: NeighborGraph) -> IntArray:
+def _neighbors_without_self(graph: NeighborGraph) -> IntArray:
     """Neighbors without the point itself, but for points that nobody has as a neighbor.
 
     Those would be in no neighborhood at all: they take the farthest place in their own.
@@ -109,7 +109,7 @@ def _others(graph: NeighborGraph) -> IntArray:
     return members
 
 
-def _glue(graph: NeighborGraph, weight: float = 1e4) -> sparse.csr_array:
+def _duplicate_penalty(graph: NeighborGraph, weight: float = 1e4) -> sparse.csr_array:
     """Laplacian of the edges of length zero, of a weight far above entries of local problems.
 
     Duplicates always appear together in the local problems, which therefore may not see what

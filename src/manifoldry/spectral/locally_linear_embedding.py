@@ -84,7 +84,7 @@ class LocallyLinearEmbedding(LLE):
     extension = None
     inverse = None
     disconnected = "separate"
-    _policies = ("separate",)
+    _disconnected_options = ("separate",)
 
     def _pose(self, data: Input) -> PosedLLE:
         if self.method != "standard":

@@ -93,12 +93,12 @@ class LTSA(TangentEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    _inverts_by_planes = True
+    _inverts_by_tangent_planes = True
 
-    def _tangents(self, graph: NeighborGraph) -> "PlaneAlignment":
+    def _alignment(self, graph: NeighborGraph) -> "PlaneAlignment":
         return PlaneAlignment(graph, self.n_components_)
 
-    def _fewest_neighbors(self, n_components: int) -> int:
+    def _min_neighbors(self, n_components: int) -> int:
         return n_components + 2  # one fewer lie in a plane of their own, wherever they are
 
 
@@ -107,5 +107,5 @@ class PlaneAlignment(TangentAlignment):
 
     includes_itself = False
 
-    def local(self, coordinates: Array) -> Array:
+    def local_matrices(self, coordinates: Array) -> Array:
         return alignment_blocks(tangent_bases(coordinates, self.n_components))

@@ -21,12 +21,16 @@ class MetricFit:
 
     graph: NeighborGraph
     nearest: int = 5  # longer chords cut across the curvature and shrink the map
-    rounds: int = 10  # of reweighting
-    torn_at: float = 6.0  # a step this many times as long as others belongs to misplaced points
-    fits: float = 0.25  # error up to which a squared length counts as right
-    most: float = 0.8  # fraction of squared lengths that are right on a sheet
-    overreach: float = 1.5  # a map this many times as wide as the paths on it is none
-    trusted: float = 3.0  # factor by which a fit without that evidence may differ from a robust one
+    n_reweightings: int = 10  # of reweighting
+    outlier_ratio: float = (
+        6.0  # a step this many times as long as others belongs to misplaced points
+    )
+    length_tolerance: float = 0.25  # error up to which a squared length counts as right
+    min_fraction: float = 0.8  # fraction of squared lengths that are right on a sheet
+    max_stretch: float = 1.5  # a map this many times as wide as the paths on it is none
+    max_correction: float = (
+        3.0  # factor by which a fit without that evidence may differ from a robust one
+    )
 
     def fit(self, Y: Array, rows: IntArray) -> Array:
         """The map A (n_components, n_components) for `rows` of the coordinates `Y`.
@@ -34,17 +38,17 @@ class MetricFit:
         Minimizes Σ |‖A(yᵢ − yⱼ)‖²/d²ᵢⱼ − 1| over nearest edges by reweighted least squares in
         P = AᵀA. Where that does not fit most of them, noise or torn edges decide it, and it may
         drop a direction: then A is a scatter estimate that no minority of edges can sway. The
-        result is turned to its principal axes, the longest first.
+        result is rotated to its principal axes, the longest first.
         """
-        steps, unit = self._steps(Y, rows)
-        if len(steps) == 0:
+        edges, unit = self._edge_vectors(Y, rows)
+        if len(edges) == 0:
             return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this component are one point
-        A = _root(self._fitted(steps, self._unremarkable(steps)))
-        A = A if self._is_sheet(steps @ A) else self._robust_root(steps)
+        A = _square_root(self._fit_metric(edges, self._inlier_weights(edges)))
+        A = A if self._fits_most_edges(edges @ A) else self._robust_root(edges)
         A = A @ _principal_axes(Y[rows] @ A) * unit
-        return A / self._overreach(Y @ A, rows)
+        return A / self._excess_stretch(Y @ A, rows)
 
-    def _steps(self, Y: Array, rows: IntArray) -> tuple[Array, float]:
+    def _edge_vectors(self, Y: Array, rows: IntArray) -> tuple[Array, float]:
         """Steps on the map along edges, each over its length in the data, and a unit of length.
 
         The nearest edges, unless they leave out a direction, as on a grid of uneven spacing.
@@ -55,22 +59,22 @@ class MetricFit:
         inside[rows] = True
         usable = (graph.distances > 0) & inside[graph.rows]
         unit = power_of_two_scale(graph.distances[usable])
-        steps = Y[graph.rows[usable]] - Y[graph.indices[usable]]
-        steps = steps / (graph.distances[usable] / unit)[:, None]
-        nearest = steps[rank[usable] < self.nearest]
-        size = np.abs(steps).max(axis=0, initial=0.0)
+        edges = Y[graph.rows[usable]] - Y[graph.indices[usable]]
+        edges = edges / (graph.distances[usable] / unit)[:, None]
+        nearest = edges[rank[usable] < self.nearest]
+        size = np.abs(edges).max(axis=0, initial=0.0)
         spans = np.linalg.matrix_rank(nearest / np.where(size > 0, size, 1.0)) == Y.shape[1]
-        return (nearest if spans else steps), unit
+        return (nearest if spans else edges), unit
 
-    def torn(self, Z: Array, rows: IntArray) -> int:
+    def count_misplaced(self, Z: Array, rows: IntArray) -> int:
         """How many of `rows` lie far beyond any path from the middle of the map `Z`.
 
         A few points that two others tie to the rest may turn about those two as about a hinge.
         """
         stretch = self._stretch(Z, rows)
-        return int((np.median(stretch, axis=0) > self.torn_at).sum())
+        return int((np.median(stretch, axis=0) > self.outlier_ratio).sum())
 
-    def _overreach(self, Z: Array, rows: IntArray) -> float:
+    def _excess_stretch(self, Z: Array, rows: IntArray) -> float:
         """How many times too wide the map is, at least 1.
 
         Where edges keep their length no two points can be farther apart than the path along the
@@ -79,98 +83,98 @@ class MetricFit:
         """
         stretch = self._stretch(Z, rows)
         excess = float(np.quantile(stretch[stretch > 0], 0.9)) if stretch.any() else 1.0
-        return excess if excess > self.overreach else 1.0
+        return excess if excess > self.max_stretch else 1.0
 
     def _stretch(self, Z: Array, rows: IntArray) -> Array:
         """Distances on the map from a few points in its middle over paths, where there are any."""
         lengths, unit = self._paths
         Z = Z[rows] / unit
-        sources = _along_the_middle(Z)
+        sources = _central_points(Z)
         paths = dijkstra(lengths, indices=rows[sources])[:, rows]
         direct = np.linalg.norm(Z - Z[sources][:, None], axis=2)
         known = np.isfinite(paths) & (paths > 0)
         return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)
 
-    def _fitted(self, steps: Array, counted: Array) -> Array:
-        """P for which steps·P·steps are nearest to one, by reweighting towards absolute errors."""
-        P = _form(steps, counted)
-        for _ in range(self.rounds):
-            excess = np.abs(_squares(steps, P) - 1)
-            P = _form(steps, counted / np.maximum(excess, 0.05))
+    def _fit_metric(self, edges: Array, weights: Array) -> Array:
+        """P for which edges·P·edges are nearest to one, by reweighting towards absolute errors."""
+        P = _least_squares_metric(edges, weights)
+        for _ in range(self.n_reweightings):
+            excess = np.abs(_squared_lengths(edges, P) - 1)
+            P = _least_squares_metric(edges, weights / np.maximum(excess, 0.05))
         return P
 
-    def _unremarkable(self, steps: Array) -> Array:
-        """One for steps of ordinary size, else zero: a torn edge weighs by its length squared."""
-        typical = np.median(np.abs(steps), axis=0)
-        size = np.abs(steps) / np.where(typical > 0, typical, np.inf)
-        return (size.max(axis=1) < self.torn_at).astype(float)
+    def _inlier_weights(self, edges: Array) -> Array:
+        """One for edges of ordinary size, else zero: a torn edge weighs by its length squared."""
+        typical = np.median(np.abs(edges), axis=0)
+        size = np.abs(edges) / np.where(typical > 0, typical, np.inf)
+        return (size.max(axis=1) < self.outlier_ratio).astype(float)
 
-    def _is_sheet(self, fitted: Array) -> bool:
-        """Whether most steps have the length they should, one, after a fit."""
-        right = np.abs((fitted**2).sum(axis=1) - 1) < self.fits
-        return bool(right.mean() > self.most)
+    def _fits_most_edges(self, fitted: Array) -> bool:
+        """Whether most edges have the length they should, one, after a fit."""
+        right = np.abs((fitted**2).sum(axis=1) - 1) < self.length_tolerance
+        return bool(right.mean() > self.min_fraction)
 
-    def _robust_root(self, steps: Array) -> Array:
-        """The scatter estimate, refined by a fit among the steps it finds credible."""
-        A = self._scatter_root(steps)
-        even = steps @ A
-        size = np.linalg.norm(even, axis=1)
-        credible = (size > 1 / self.torn_at) & (size < self.torn_at)
-        values, vectors = np.linalg.eigh(self._fitted(even, credible.astype(float)))
-        if values[0] < self.trusted**-2 or values[-1] > self.trusted**2:
+    def _robust_root(self, edges: Array) -> Array:
+        """The scatter estimate, refined by a fit among the edges it finds inliers."""
+        A = self._scatter_root(edges)
+        whitened = edges @ A
+        size = np.linalg.norm(whitened, axis=1)
+        inliers = (size > 1 / self.outlier_ratio) & (size < self.outlier_ratio)
+        values, vectors = np.linalg.eigh(self._fit_metric(whitened, inliers.astype(float)))
+        if values[0] < self.max_correction**-2 or values[-1] > self.max_correction**2:
             return A
         return np.asarray(A @ (vectors * np.sqrt(values)))
 
-    def _scatter_root(self, steps: Array) -> Array:
-        """A for which steps·A have unit length in the median and no direction is preferred.
+    def _scatter_root(self, edges: Array) -> Array:
+        """A for which edges·A have unit length in the median and no direction is preferred.
 
         Tyler's estimate of scatter: it looks at directions only, so the length of a torn edge,
         however absurd, counts for nothing.
         """
-        size = np.median(np.abs(steps), axis=0)
+        size = np.median(np.abs(edges), axis=0)
         if not size.all():
-            size = np.abs(steps).mean(axis=0)  # most steps are zero: few are left to go by
+            size = np.abs(edges).mean(axis=0)  # most edges are zero: few are left to go by
         size[size == 0] = 1.0
-        scaled = steps / size
+        scaled = edges / size
         scaled = scaled[scaled.any(axis=1)]
-        C = np.eye(steps.shape[1])
-        for _ in range(5 * self.rounds):
-            squares = _squares(scaled, np.linalg.pinv(C))
-            seen = squares > 0
-            before, C = C, (scaled[seen] / squares[seen, None]).T @ scaled[seen]
+        C = np.eye(edges.shape[1])
+        for _ in range(5 * self.n_reweightings):
+            squares = _squared_lengths(scaled, np.linalg.pinv(C))
+            nonzero = squares > 0
+            before, C = C, (scaled[nonzero] / squares[nonzero, None]).T @ scaled[nonzero]
             C *= len(C) / np.trace(C)
             if np.abs(C - before).max() < 1e-6:
                 break
         values, vectors = np.linalg.eigh(C)
         A = vectors / np.sqrt(np.maximum(values, 1e-6 * values[-1])) / size[:, None]
-        return A / np.median(np.linalg.norm(steps[steps.any(axis=1)] @ A, axis=1))
+        return A / np.median(np.linalg.norm(edges[edges.any(axis=1)] @ A, axis=1))
 
     @cached_property
     def _paths(self) -> tuple[sparse.csr_array, float]:
         return edge_lengths(self.graph)
 
 
-def _along_the_middle(Z: Array) -> IntArray:
+def _central_points(Z: Array) -> IntArray:
     """Points nearest to the quartiles of the first axis, in the middle of the others."""
-    spots = np.tile(np.median(Z, axis=0), (3, 1))
-    spots[:, 0] = np.quantile(Z[:, 0], [0.25, 0.5, 0.75])
-    return np.unique(((Z - spots[:, None]) ** 2).sum(axis=2).argmin(axis=1))
+    targets = np.tile(np.median(Z, axis=0), (3, 1))
+    targets[:, 0] = np.quantile(Z[:, 0], [0.25, 0.5, 0.75])
+    return np.unique(((Z - targets[:, None]) ** 2).sum(axis=2).argmin(axis=1))
 
 
-def _root(P: Array) -> Array:
+def _square_root(P: Array) -> Array:
     values, vectors = np.linalg.eigh(P)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 
 
-def _squares(steps: Array, P: Array) -> Array:
-    return np.einsum("el,lm,em->e", steps, P, steps)
+def _squared_lengths(edges: Array, P: Array) -> Array:
+    return np.einsum("el,lm,em->e", edges, P, edges)
 
 
-def _form(steps: Array, weights: Array) -> Array:
-    """The positive semidefinite P that makes weighted steps·P·steps nearest to one."""
-    size = np.abs(steps).mean(axis=0)
+def _least_squares_metric(edges: Array, weights: Array) -> Array:
+    """The positive semidefinite P that makes weighted edges·P·edges nearest to one."""
+    size = np.abs(edges).mean(axis=0)
     size[size == 0] = 1.0
-    design, root = svec_outer(steps / size), np.sqrt(weights)
+    design, root = svec_outer(edges / size), np.sqrt(weights)
     P = smat(np.linalg.lstsq(design * root[:, None], root, rcond=None)[0])
     if np.linalg.eigvalsh(P)[0] < 0:
         weighted = design * weights[:, None]
@@ -182,6 +186,6 @@ def _principal_axes(Y: Array) -> Array:
     """Rotation to principal axes, signs as eigenvectors have them."""
     centered = Y - Y.mean(axis=0)
     V = np.linalg.svd(centered, full_matrices=False)[2].T
-    turned = centered @ V
-    largest = turned[np.abs(turned).argmax(axis=0), np.arange(turned.shape[1])]
+    rotated = centered @ V
+    largest = rotated[np.abs(rotated).argmax(axis=0), np.arange(rotated.shape[1])]
     return V * np.where(largest < 0, -1.0, 1.0)

@@ -77,7 +77,7 @@ class PCA(SpectralEmbedder):
     def _pose(self, data: Input) -> LinearGram:
         return PrincipalComponents.of(data)
 
-    def _largest_components(self, data: Input) -> tuple[int, str]:
+    def _max_components(self, data: Input) -> tuple[int, str]:
         return min(data.n_samples - 1, data.n_features), "min(n_samples - 1, n_features)"
 
 
@@ -87,7 +87,7 @@ class PrincipalComponents(LinearGram):
     def loss(self, spectra: Spectra) -> float:
         return max(0.0, 1 - float(self._fractions(spectra).sum())) if self.inertia else 0.0
 
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         variances = spectra.largest.values * self.unit**2 / (self.data.n_samples - 1)
         return {
             "explained_variance_": variances,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry.base.input import Input, Lookup
+from manifoldry.base.input import Input, RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import Extension, Inverse
@@ -56,7 +56,7 @@ class Posed(ABC):
         return [np.arange(self.data.n_samples)]
 
     @property
-    def sites(self) -> list[IntArray]:
+    def problem_rows(self) -> list[IntArray]:
         """Rows of the points on which each problem is posed: all of its component, or landmarks."""
         return self.components
 
@@ -66,7 +66,7 @@ class Posed(ABC):
         return component_labels(self.components, self.data.n_samples)
 
     @property
-    def has_lengths(self) -> bool:
+    def preserves_scale(self) -> bool:
         """Whether coordinates are lengths in the data, so that components keep their size."""
         return False
 
@@ -81,22 +81,22 @@ class Posed(ABC):
 
     def lay_out(self, Y: Array) -> Layout:
         """Where every component lies on the map."""
-        return Layout.of(self.labels, Y, self.data.geometry, self.has_lengths)
+        return Layout.of(self.labels, Y, self.data.geometry, self.preserves_scale)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         """What leads from the map back to the data; None where they were never seen."""
         return regression_inverse(embedding, self.data.points)
 
     @property
-    def lookup(self) -> Lookup | None:
+    def row_matcher(self) -> RowMatcher | None:
         """What finds training points among new rows."""
-        return self.data.lookup
+        return self.data.row_matcher
 
     def loss(self, spectra: Spectra) -> float:
         """The objective of the method at the solution."""
         return float(spectra.values.sum())
 
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         """Further attributes of the fitted estimator, by name; `Y` is what `coordinates` gave."""
         return {}
 
@@ -112,7 +112,7 @@ class Posed(ABC):
                 DisconnectedGraphWarning,
             )
 
-    def formula(self, spectra: Spectra, extension: Extension) -> Array | None:
+    def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
         """What `extension` alone would make of the training points.
 
         None where nobody can tell, or where new points follow the coordinates of their
@@ -127,22 +127,22 @@ class PosedOnGraph(Posed):
     """A method whose operator is made from a neighbor graph, and falls apart where that does."""
 
     problem: SpectralProblem
-    parts: list[IntArray]
+    rows_by_component: list[IntArray]
 
     @property
     def components(self) -> list[IntArray]:
-        return self.parts
+        return self.rows_by_component
 
     @cached_property
     def problems(self) -> list[SpectralProblem]:
-        if len(self.parts[0]) == self.problem.n:
+        if len(self.rows_by_component[0]) == self.problem.n:
             return [self.problem]
-        return [self.problem.restrict(rows) for rows in self.parts]
+        return [self.problem.restrict(rows) for rows in self.rows_by_component]
 
     def check_connected(self) -> None:
         """Components are embedded apart, and the policy for them has said so."""
 
-    def evidence(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
+    def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return {"component_labels_": self.labels}
 
 
@@ -150,9 +150,9 @@ def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Inpu
     """The graph, connected if the policy says so; refuses one that says nothing."""
     graph = policy.connect(graph, distances=data.distances)
     if len(graph.distances) == 0:
-        raise ValueError(no_neighbors(graph.n_query))
+        raise ValueError(no_neighbors_message(graph.n_query))
     if not graph.distances.any():
-        raise ValueError(all_coincide(graph.n_query))
+        raise ValueError(all_coincide_message(graph.n_query))
     return graph
 
 
@@ -160,26 +160,26 @@ def operator_components(
     A: Any,
     policy: DisconnectedPolicy,
     graph: NeighborGraph | None = None,
-    weak_link: Cause = VANISHING_WEIGHTS,
+    zero_weight_cause: Cause = VANISHING_WEIGHTS,
     remedy: str = "raise n_neighbors",
 ) -> list[IntArray]:
     """Return the rows of each connected component of an operator that the policy embeds.
 
     The policy warns if there are several. The warning names the graph as the cause, with
-    `remedy`, or `weak_link` if most of the components are connected in the graph.
+    `remedy`, or `zero_weight_cause` if most of the components are connected in the graph.
     """
     labels = coupled_components(A)
     count = labels.max() + 1
     if count == len(labels):
-        raise ValueError(no_neighbors(len(labels)))
+        raise ValueError(no_neighbors_message(len(labels)))
     if count == 1:
         return [np.arange(len(labels))]
     # A weight or two may vanish in any graph: what made most of the components is the cause.
     weak = graph is None or count > 2 * graph.components()[0] - 1
-    return policy.components(labels, weak_link if weak else GRAPH._replace(remedy=remedy))
+    return policy.components(labels, zero_weight_cause if weak else GRAPH._replace(remedy=remedy))
 
 
-def no_neighbors(n: int) -> str:
+def no_neighbors_message(n: int) -> str:
     """What to say of a graph without an edge."""
     return (
         f"no two of the {n} points are joined by a positive weight; raise radius or n_neighbors, "
@@ -187,7 +187,7 @@ def no_neighbors(n: int) -> str:
     )
 
 
-def all_coincide(n: int, to_raise: str = "n_neighbors") -> str:
+def all_coincide_message(n: int, to_raise: str = "n_neighbors") -> str:
     """What to say of a graph all of whose edges have no length."""
     return (
         f"each of the {n} rows coincides with all its neighbors, so the graph says nothing about "

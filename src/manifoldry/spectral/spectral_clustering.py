@@ -14,7 +14,11 @@ from manifoldry.exceptions import DisconnectedGraphWarning
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.extension.layout import Layout
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, PosedLaplacian, Weighted
+from manifoldry.spectral.laplacian_eigenmaps import (
+    LaplacianEigenmaps,
+    PosedLaplacian,
+    TrainingWeights,
+)
 from manifoldry.spectral.posed import Posed, coupled_components
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
@@ -122,7 +126,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     # What the parent takes as parameters is settled here.
     normalization: Normalization = "rw"
     disconnected = "separate"
-    _counted_by = "n_clusters"
+    _dimension_parameter = "n_clusters"
     _kmeans: KMeans
 
     def predict(self, X: Any) -> IntArray:
@@ -133,7 +137,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data, as for ``transform``.
         """
-        Y = self._place(self._read_new(X))
+        Y = self._transform_rows(self._read_new(X))
         return np.asarray(self._kmeans.predict(Y))
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
@@ -144,18 +148,18 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         steps = np.diff(self.computed_eigenvalues_)
         self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
-    def _posed(self, **stated: Any) -> "PosedCut":
+    def _make_posed(self, **fields: Any) -> "PosedClustering":
         # Nothing is deflated: where the graph has components, all constants on them are wanted.
-        stated["problem"] = replace(stated["problem"], deflate=None)
-        return PosedCut(**stated, normalize_rows=bool(self.normalize_rows))
+        fields["problem"] = replace(fields["problem"], deflate=None)
+        return PosedClustering(**fields, normalize_rows=bool(self.normalize_rows))
 
-    def _components(self, problem: SpectralProblem, weighted: Weighted) -> list[IntArray]:
+    def _components(self, problem: SpectralProblem, weighted: TrainingWeights) -> list[IntArray]:
         return [np.arange(problem.n)]
 
-    def _warn_of(self, posed: Posed, spectra: Spectra) -> None:
+    def _warn_about(self, posed: Posed, spectra: Spectra) -> None:
         components = int(coupled_components(posed.problems[0].operator).max()) + 1
         if components <= self.n_clusters:
-            super()._warn_of(posed, spectra)
+            super()._warn_about(posed, spectra)
             return
         warn(
             f"the neighbor graph has {components} components, more than n_clusters={self.n_clusters}, and "
@@ -165,7 +169,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
 
 
 @dataclass(frozen=True, eq=False)
-class PosedCut(PosedLaplacian):
+class PosedClustering(PosedLaplacian):
     """The whole graph with the constants on its components, its coordinates on a sphere if asked."""
 
     normalize_rows: bool

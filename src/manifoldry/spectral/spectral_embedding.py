@@ -8,12 +8,12 @@ from scipy import sparse
 from manifoldry.affinity import Affinity, Binary
 from manifoldry.affinity.dense import median_rbf
 from manifoldry.base.docs import shared_docs
-from manifoldry.base.input import GraphOptions, Input, ReadyGraph
+from manifoldry.base.input import GivenGraph, GraphOptions, Input
 from manifoldry.extension.laplacian import KernelWeights, Normalization
 from manifoldry.neighbors.disconnected import VANISHING_WEIGHTS
 from manifoldry.neighbors.graph import NeighborGraph
-from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, Weighted
-from manifoldry.spectral.posed import all_coincide
+from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps, TrainingWeights
+from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import check_count, check_option, check_positive
 from manifoldry.util.typing import RandomState
 from manifoldry.util.validation import plan_memory
@@ -98,9 +98,9 @@ class SpectralEmbedding(LaplacianEigenmaps):
         precomputed = self.affinity == "precomputed_nearest_neighbors"
         return "precomputed" if precomputed else "euclidean"
 
-    def _weigh(self, data: Input) -> Weighted:
+    def _training_weights(self, data: Input) -> TrainingWeights:
         if self.affinity != "rbf":
-            return super()._weigh(data)
+            return super()._training_weights(data)
         if data.points is not data.rows:
             raise TypeError("affinity='rbf' weighs all pairs of points, not those of a graph")
         n = data.n_samples
@@ -110,9 +110,9 @@ class SpectralEmbedding(LaplacianEigenmaps):
         self.neighbor_search_ = "none: every pair has a weight"
         W = source.kernel.matrix(data.rows)
         if (W == 1).all():
-            raise ValueError(all_coincide(n))
+            raise ValueError(all_coincide_message(n))
         np.fill_diagonal(W, 0.0)
-        return Weighted(W, source, source, VANISHING_WEIGHTS)
+        return TrainingWeights(W, source, source, VANISHING_WEIGHTS)
 
     def _affinity_of(self, graph: NeighborGraph) -> Affinity:
         check_option("affinity", self.affinity, _AFFINITIES)
@@ -120,19 +120,19 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     def _neighbor_graph(self, data: Input) -> NeighborGraph:
         n = data.n_samples
-        k = None if self.n_neighbors is None else self._others(n)
-        if not isinstance(data, ReadyGraph):
+        k = None if self.n_neighbors is None else self._n_other_neighbors(n)
+        if not isinstance(data, GivenGraph):
             # scikit-learn counts whoever a sparse graph stores, the point itself if it is there.
-            k = self._others(n) + (data.pairwise and not _stores_diagonal(data.rows))
+            k = self._n_other_neighbors(n) + (data.pairwise and not _stores_diagonal(data.rows))
         return data.graph(GraphOptions(k, None, self.metric, None, self.n_jobs, None))
 
     @property
     def n_neighbors_(self) -> int:
         """Neighbors in use, the point itself counted, under scikit-learn's name."""
         n = len(self.embedding_)
-        return self._others(n) + 1
+        return self._n_other_neighbors(n) + 1
 
-    def _others(self, n: int) -> int:
+    def _n_other_neighbors(self, n: int) -> int:
         """Neighbors of a point apart from itself, whom scikit-learn counts among them."""
         if self.n_neighbors is None:
             return max(n // 10 - 1, 1)

@@ -21,10 +21,10 @@ from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
     Alignment,
     PosedAlignment,
-    aligned_components,
+    alignment_components,
     alignment_problem,
-    check_even,
-    check_points,
+    check_has_points,
+    check_uniform_neighborhoods,
 )
 from manifoldry.spectral.metric_fit import MetricFit
 from manifoldry.spectral.posed import connected_graph
@@ -44,36 +44,41 @@ class TangentEmbedder(SpectralEmbedder):
     metric_fit: bool
     needs_dimension = True  # that of the planes
     # Whether tangent planes lead from the map back to the data.
-    _inverts_by_planes = False
+    _inverts_by_tangent_planes = False
     radius = None
-    _takes_graphs = True
+    _accepts_graphs = True
     # Local fits cannot use a single bridge, so there is no "join".
-    _policies = ("separate", "largest", "error")
+    _disconnected_options = ("separate", "largest", "error")
 
     @abstractmethod
-    def _fewest_neighbors(self, n_components: int) -> int:
+    def _min_neighbors(self, n_components: int) -> int:
         """Smallest neighborhood on which the local problem is determined."""
 
     @abstractmethod
-    def _tangents(self, graph: NeighborGraph) -> "TangentAlignment":
+    def _alignment(self, graph: NeighborGraph) -> "TangentAlignment":
         """What a map costs on the tangent planes."""
 
-    def _pose(self, data: Input) -> "PosedSheet":
-        check_points(type(self).__name__, data)
+    def _pose(self, data: Input) -> "PosedTangentAlignment":
+        check_has_points(type(self).__name__, data)
         graph = self._check_neighbors(self._neighbor_graph(data))
         graph = connected_graph(graph, self._policy(), data)
         self.neighbor_search_ = graph.search
-        _check_places(graph)
-        alignment = self._tangents(graph)
+        _check_distinct_neighbors(graph)
+        alignment = self._alignment(graph)
         problem = alignment_problem(alignment)
-        components = aligned_components(problem, graph, self._policy())
-        return PosedSheet(
-            data, problem, components, alignment, bool(self.metric_fit), self._inverts_by_planes
+        components = alignment_components(problem, graph, self._policy())
+        return PosedTangentAlignment(
+            data,
+            problem,
+            components,
+            alignment,
+            bool(self.metric_fit),
+            self._inverts_by_tangent_planes,
         )
 
     def _check_neighbors(self, graph: NeighborGraph) -> NeighborGraph:
-        check_even(type(self).__name__, graph)
-        fewest = self._fewest_neighbors(self.n_components_)
+        check_uniform_neighborhoods(type(self).__name__, graph)
+        fewest = self._min_neighbors(self.n_components_)
         if graph.k < fewest:
             raise ValueError(
                 f"n_neighbors={graph.k} must be at least {fewest} for "
@@ -81,20 +86,20 @@ class TangentEmbedder(SpectralEmbedder):
             )
         return graph
 
-    def _largest_components(self, data: Input) -> tuple[int, str]:
+    def _max_components(self, data: Input) -> tuple[int, str]:
         """As many as neighborhoods of all other points could determine."""
         n, d = data.n_samples, data.n_features
         most = 0
-        while most < d and self._fewest_neighbors(most + 1) < n:
+        while most < d and self._min_neighbors(most + 1) < n:
             most += 1
         if most == 0:
-            fewest = self._fewest_neighbors(1) + 1
+            fewest = self._min_neighbors(1) + 1
             raise ValueError(f"{type(self).__name__} needs at least {fewest} rows; n_samples={n}")
         return most, "the largest that neighborhoods and features allow"
 
     def _default_neighbors(self, n: int) -> int:
         usual = min(10, n // 2)
-        return min(max(usual, self._fewest_neighbors(self.n_components_)), n - 1)
+        return min(max(usual, self._min_neighbors(self.n_components_)), n - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,22 +109,22 @@ class TangentAlignment(Alignment):
     n_components: int
 
     @abstractmethod
-    def local(self, coordinates: Array) -> Array:
+    def local_matrices(self, coordinates: Array) -> Array:
         """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
 
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        return neighborhoods.align(self.local)
+        return neighborhoods.align(self.local_matrices)
 
 
 @dataclass(frozen=True, eq=False)
-class PosedSheet(PosedAlignment):
+class PosedTangentAlignment(PosedAlignment):
     """A sheet, whose map gets the lengths of the data's short edges if asked."""
 
     metric_fit: bool
-    by_planes: bool  # whether tangent planes lead back to the data too
+    tangent_inverse: bool  # whether tangent planes lead back to the data too
 
     @property
-    def has_lengths(self) -> bool:
+    def preserves_scale(self) -> bool:
         return self.metric_fit
 
     def coordinates(self, spectra: Spectra) -> Array:
@@ -130,8 +135,8 @@ class PosedSheet(PosedAlignment):
         for rows in self.components:
             Y[rows] = V[rows] @ fit.fit(V, rows)
         largest = self.components[0]
-        warn_if_thinner(Y[largest])
-        warn_if_torn(fit.torn(Y, largest), len(largest))
+        warn_if_degenerate(Y[largest])
+        warn_if_misplaced(fit.count_misplaced(Y, largest), len(largest))
         return Y
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> LocalAffine:
@@ -140,13 +145,13 @@ class PosedSheet(PosedAlignment):
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         found = regression_inverse(embedding, self.data.points)
-        if found is None or not self.by_planes:
+        if found is None or not self.tangent_inverse:
             return found
         on_map = np.flatnonzero(np.isfinite(embedding).all(axis=1))
         return TangentInverse(extension, found, on_map)
 
 
-def warn_if_thinner(Y: Array, thin: float = 1e-6) -> None:
+def warn_if_degenerate(Y: Array, thin: float = 1e-6) -> None:
     """Say so where a sheet is a line: where its width is but the fraction `thin` of its length."""
     # The bulk decides: one far point may stretch a coordinate out of all proportion.
     spread = np.quantile(np.abs(Y - np.median(Y, axis=0)), 0.9, axis=0)
@@ -159,7 +164,7 @@ def warn_if_thinner(Y: Array, thin: float = 1e-6) -> None:
         )
 
 
-def warn_if_torn(count: int, n: int) -> None:
+def warn_if_misplaced(count: int, n: int) -> None:
     """Say so where points lie far beyond any path to them."""
     if count:
         warn(
@@ -169,15 +174,15 @@ def warn_if_torn(count: int, n: int) -> None:
         )
 
 
-def _check_places(graph: NeighborGraph) -> None:
+def _check_distinct_neighbors(graph: NeighborGraph) -> None:
     """Refuse neighborhoods that are copies of one point: they have no tangent plane."""
     if graph.distances.all():
         return
     place = graph.identical(graph.index.points)
-    hoods = np.sort(place[graph.indices].reshape(-1, graph.k), axis=1)
-    single = np.flatnonzero(hoods[:, 0] == hoods[:, -1])
+    neighbor_sets = np.sort(place[graph.indices].reshape(-1, graph.k), axis=1)
+    single = np.flatnonzero(neighbor_sets[:, 0] == neighbor_sets[:, -1])
     if len(single):
-        row = int(hoods[single[0], 0])
+        row = int(neighbor_sets[single[0], 0])
         raise ValueError(
             f"row {row} occurs {int((place == row).sum())} times, so that the n_neighbors="
             f"{graph.k} nearest of row {int(single[0])} are one point, without a tangent plane; "
