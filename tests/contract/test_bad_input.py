@@ -426,7 +426,7 @@ def scale_outcome(factor):
 
 
 NO_EDGES = Refused(
-    ValueError, "no two of the 60 points are joined by a positive weight; raise radius or n_neig"
+    ValueError, "no two of the 60 points are connected by a positive weight; raise radius"
 )
 
 
@@ -506,7 +506,7 @@ def one_outlier(X):
 
 
 def others_not_crushed(method, model, X):
-    """Everybody finite; an outlier out of reach is a component by itself, and the others keep size."""
+    """All finite; an outlier may be a component by itself, and the others keep their size."""
     finite(method, model, X)
     keeps_size = method.scale_power != 1  # else the map is as large as the sheet rolled up
     if method.on_graph and model.component_labels_.max() > 0 and keeps_size:
@@ -534,7 +534,7 @@ SHAPES = [
         lambda m: (
             Refused(ValueError, "no two of the 2 points")
             if has_own_units(m)
-            else Refused(ValueError, "needs at least [34] rows; n_samples=2")
+            else Refused(ValueError, "n_samples=2 must be at least [34] for")
             if m.on_sheet
             else Right(finite)
         ),
@@ -545,7 +545,7 @@ SHAPES = [
         "three rows",
         lambda m, X: m.input(X[:3]),
         lambda m: (
-            Refused(ValueError, "needs at least 4 rows|n_components=2 must be at most .*=1")
+            Refused(ValueError, "must be at least 4 for|n_components=2 must be at most .*=1")
             if m.on_sheet
             else Right(finite)
         ),
@@ -686,7 +686,7 @@ NEIGHBORS = [
             (0.0, ValueError, "radius=0.0 must be greater than 0"),
             (np.nan, ValueError, "radius=nan must be finite"),
             ("far", TypeError, "radius='far' must be a number"),
-            (1e-9, ValueError, "no two of the 60 points are joined"),
+            (1e-9, ValueError, "no two of the 60 points are connected"),
         ]
     ),
     Case(
@@ -731,7 +731,7 @@ NEIGHBORS = [
     Case(
         "gamma without a kernel",
         SAME,
-        anyone(Refused(ValueError, "gamma=1.0 has no meaning for affinity='binary'")),
+        anyone(Refused(ValueError, "gamma=1.0 is not used by affinity='binary'")),
         anyone({"gamma": 1.0}),
         lambda m: m.id == "LaplacianEigenmaps-binary",
     ),
@@ -844,7 +844,7 @@ MATRICES = [
     Case(
         "no affinities at all",
         converted(np.zeros_like),
-        anyone(Refused(ValueError, "no two of the 60 points are joined by a positive weight")),
+        anyone(Refused(ValueError, "no two of the 60 points are connected by a positive weight")),
         applies=lambda m: m.takes == "affinity",
     ),
     Case(

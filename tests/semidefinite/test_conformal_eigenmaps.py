@@ -271,7 +271,7 @@ class TestBases:
 
     def test_radius_graphs_are_refused(self):
         X, _ = make_hemisphere(60, random_state=0)
-        with pytest.raises(ValueError, match="needs the same number of neighbors everywhere"):
+        with pytest.raises(ValueError, match="needs the same number of neighbors for each point"):
             ConformalEigenmaps().fit(NeighborGraph.build(X, radius=1.0))
 
 

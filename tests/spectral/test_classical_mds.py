@@ -39,7 +39,7 @@ def test_recovers_any_configuration_up_to_a_rigid_motion(rank):
 
 def test_too_many_components_are_zero():
     X = np.random.default_rng(0).normal(size=(25, 2))
-    with pytest.warns(RankWarning, match=r"2 directions.*n_components=4.*zero"):
+    with pytest.warns(RankWarning, match=r"2 positive eigenvalues.*n_components=4.*zero"):
         Y = precomputed(4).fit_transform(cdist(X, X))
     assert not Y[:, 2:].any()
 
@@ -79,7 +79,7 @@ def test_coordinates_of_negative_eigenvalue_are_zero():
     values = np.linalg.eigvalsh(double_centered(D))[::-1]
     positive = int((values > 1e-9).sum())
     assert (values < -1e-9).any()
-    with pytest.warns(RankWarning, match=f"have {positive} directions of positive eigenvalue"):
+    with pytest.warns(RankWarning, match=f"there are {positive} positive eigenvalues"):
         model = precomputed(3).fit(D)
     assert not model.embedding_[:, positive:].any()
     assert np.isfinite(model.transform(D + 0.1)).all()

@@ -72,7 +72,7 @@ def test_outliers_do_not_carry_the_walk():
 
 def test_modes_that_died_out_are_reported():
     X = np.random.default_rng(0).normal(size=(50, 3))
-    with pytest.warns(RankWarning, match=r"2 of n_components=2 .*t=1000000\.0 steps"):
+    with pytest.warns(RankWarning, match=r"2 of n_components=2 .*t=1000000\.0 vanish"):
         DiffusionMaps(t=1e6).fit(X)
 
 

@@ -189,7 +189,7 @@ def test_isolated_points_of_a_radius_graph():
 def test_small_components_have_fewer_coordinates():
     """Components of two points in a map of three coordinates: what they lack is zero, and said."""
     pairs = np.repeat(np.arange(4)[:, None] * 100.0, 2, axis=0) + np.tile([[0.0], [1.0]], (4, 1))
-    with pytest.warns(RankWarning, match="the largest component has 2 points and so 1 coord"):
+    with pytest.warns(RankWarning, match="largest connected component has 2 points, so only 1"):
         model = fitted(np.hstack([pairs, pairs**2 / 100]), n_components=3, n_neighbors=1)
     assert np.isfinite(model.embedding_).all()
     assert np.array_equal(model.component_labels_, np.repeat(np.arange(4), 2))

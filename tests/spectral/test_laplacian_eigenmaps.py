@@ -312,8 +312,8 @@ class TestReadyGraph:
             ({"n_neighbors": 16}, ValueError, "n_neighbors=16 cannot be cut from .* 15 neighbors"),
             ({"n_neighbors": 0}, ValueError, "n_neighbors=0 must be at least 1"),
             ({"n_neighbors": "all"}, TypeError, "n_neighbors='all' must be a whole number"),
-            ({"radius": 0.3}, ValueError, "radius=0.3 was asked for.*built with radius=None"),
-            ({"affinity": "precomputed"}, TypeError, "takes a matrix of weights, not a graph"),
+            ({"radius": 0.3}, ValueError, "radius=0.3 differs from radius=None.*was built"),
+            ({"affinity": "precomputed"}, TypeError, "matrix of weights, not a NeighborGraph"),
         ],
     )
     def test_that_does_not_fit(self, params, error, match):
@@ -380,7 +380,7 @@ def test_the_name_arpack_means_shift_invert_here():
 
 def test_a_graph_in_another_metric_is_refused():
     graph = NeighborGraph.build(strip(40), 5)
-    with pytest.raises(ValueError, match=r"metric='cosine' was asked for.*metric='euclidean'"):
+    with pytest.raises(ValueError, match=r"metric='cosine' differs from metric='euclidean'"):
         LaplacianEigenmaps(metric="cosine").fit(graph)
 
 

@@ -319,7 +319,7 @@ def test_other_methods_name_our_class(method, ours):
 
 
 def test_unknown_methods_are_refused():
-    with pytest.raises(ValueError, match=r"method='modified' is not LLE; pass method='standard'"):
+    with pytest.raises(ValueError, match=r"method='modified' must be 'standard'"):
         OurLLE(method="modified").fit(make_swiss_roll(60, random_state=0).X)
 
 

@@ -103,9 +103,9 @@ def test_lengths_that_no_form_gives():
 
 
 def test_points_on_a_hinge_are_reported():
-    """Seven points at an end of this roll are tied to the others by two."""
+    """Seven points at an end of this roll are connected to the others by two."""
     X, truth = make_swiss_roll(500, aspect=4, random_state=0)
-    with pytest.warns(DisconnectedGraphWarning, match="7 of 500 points are tied to the others"):
+    with pytest.warns(DisconnectedGraphWarning, match="7 of 500 points are connected"):
         Y = LTSA(2, n_neighbors=5).fit_transform(X)
     near = np.linalg.norm(Y - np.median(Y, axis=0), axis=1) < 1000
     assert near.sum() == 493

@@ -114,7 +114,9 @@ def test_far_from_the_origin(make):
 def test_rank_deficient_data_give_zero_columns():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2)) @ rng.normal(size=(2, 6))
-    with pytest.warns(RankWarning, match=r"2 directions.*n_components=4.*Pass n_components=2"):
+    with pytest.warns(
+        RankWarning, match=r"2 positive eigenvalues.*n_components=4.*Pass n_components=2"
+    ):
         model = PCA(4).fit(X)
     assert not model.embedding_[:, 2:].any()
     assert not model.components_[2:].any()

@@ -109,7 +109,9 @@ def test_new_points_have_unit_rows_too():
 
 def test_more_components_than_clusters_are_named():
     X, _ = make_blobs(200, centers=[[0, 0], [50, 0], [0, 50], [50, 50]], random_state=0)
-    with pytest.warns(DisconnectedGraphWarning, match="4 components, more than n_clusters=2"):
+    with pytest.warns(
+        DisconnectedGraphWarning, match="4 connected components, more than n_clusters=2"
+    ):
         SpectralClustering(2).fit(X)
 
 

@@ -1,1 +1,1 @@
-"""What all estimators share: reading the input, fitting, mapping points both ways."""
+"""Base classes of all estimators: input validation, fit, transform and inverse_transform."""

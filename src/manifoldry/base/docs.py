@@ -1,27 +1,47 @@
-"""Descriptions of parameters and attributes that several estimators have, each written once."""
+"""Descriptions of parameters and attributes that several estimators share."""
 
 import re
 from textwrap import indent
 from typing import TypeVar
 
+_RESIDUALS = """\
+Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other one. A
+coordinate is reliable if its residual is much smaller than its gap."""
+
 SHARED = {
     # Parameters.
     "n_components": """\
 n_components : int, default=None
-    Number of coordinates, at most ``n_samples - 1``. None is 2, or fewer if the data allow fewer.""",
+    Number of coordinates, at most ``n_samples - 1``. None means 2, or ``n_samples - 1`` if that is
+    smaller.""",
+    "intrinsic_components": """\
+n_components : int, default=None
+    Number of coordinates, which is the dimension of the tangent spaces. None means 2, or the
+    maximum that the numbers of samples and features allow if that is smaller.""",
     "n_neighbors": """\
 n_neighbors : int, default=None
-    Number of neighbors of each point. None is 10, or half of the points if that is fewer.""",
+    Number of neighbors of each point. None means 10, or ``n_samples // 2`` if that is smaller.""",
     "radius": """\
 radius : float, default=None
-    Connect all points within this distance instead of `n_neighbors` nearest ones.""",
+    Connect all points within this distance instead of the `n_neighbors` nearest ones.""",
     "metric": """\
 metric : str or callable, default="euclidean"
     Metric of the neighbor search, as in :class:`sklearn.neighbors.NearestNeighbors`;
     ``"precomputed"`` if `X` holds distances, dense or as a sparse neighbor graph.""",
+    "search_metric": """\
+metric : str or callable, default="euclidean"
+    Metric of the neighbor search, as in :class:`sklearn.neighbors.NearestNeighbors`. Everything
+    computed within a neighborhood uses Euclidean distances, whatever the metric.""",
     "metric_params": """\
 metric_params : dict, default=None
     Additional keyword arguments of the metric.""",
+    "reg": """\
+reg : float, default=1e-3
+    Regularization of the local weights, relative to the trace of the local Gram matrix.""",
+    "metric_fit": """\
+metric_fit : bool, default=True
+    Apply the linear map that best restores the lengths of short edges, so that the embedding has
+    the scale of the data. If False, each coordinate has unit variance.""",
     "disconnected": """\
 What to do if the neighbor graph is not connected; see
 :class:`~manifoldry.neighbors.DisconnectedPolicy`.""",
@@ -30,32 +50,32 @@ eigen_solver : str or EigenSolver, default="auto"
     The eigensolver, by name or as an object; see :func:`manifoldry.eigen.resolve_solver`.""",
     "extension": """\
 extension : regressor, default=None
-    How ``transform`` finds the coordinates of new points: a scikit-learn regressor that is
+    How ``transform`` computes the coordinates of new points: a scikit-learn regressor that is
     fitted to predict ``embedding_`` from `X`. None uses the formula of the method.""",
     "inverse": """\
 inverse : regressor, default=None
-    How ``inverse_transform`` finds data: a scikit-learn regressor that is fitted to predict `X`
-    from ``embedding_``. None uses the inverse of the method.""",
+    How ``inverse_transform`` computes data from coordinates: a scikit-learn regressor that is
+    fitted to predict `X` from ``embedding_``. None uses the inverse of the method.""",
     "max_iter": """\
 max_iter : int, default=None
-    Maximum number of iterations. None is the default of the optimizer.""",
+    Maximum number of iterations. None means the default of the optimizer.""",
     "callback": """\
 callback : callable or Callback, default=None
-    Called after every iteration with an :class:`~manifoldry.optimize.Iterate`; the search stops
-    if it returns True. A :class:`~manifoldry.optimize.Callback` also says how often to call it
-    and what to do on Ctrl-C.""",
+    Called after every iteration with an :class:`~manifoldry.optimize.Iterate`; the optimizer
+    stops if it returns True. A :class:`~manifoldry.optimize.Callback` also sets how often it is
+    called and what happens on Ctrl-C.""",
     "verbose": """\
 verbose : bool, default=False
     Show a progress bar with the value of the objective.""",
     "random_state": """\
 random_state : int, RandomState, Generator or None, default=None
-    Seed of the start vectors of iterative eigensolvers. None is a fixed seed.""",
+    Seed of the start vectors of iterative eigensolvers. None means a fixed seed.""",
     "random_start": """\
 random_state : int, RandomState, Generator or None, default=None
-    Seed of the initial embedding. None is a fixed seed.""",
+    Seed of the initial embedding. None means a fixed seed.""",
     "n_jobs": """\
 n_jobs : int, default=None
-    Number of threads. None is one per core; BLAS uses its own number.""",
+    Number of threads. None means one per core; BLAS uses its own number.""",
     # Attributes.
     "n_components_": """\
 n_components_ : int
@@ -63,6 +83,16 @@ n_components_ : int
     "embedding_": """\
 embedding_ : array of shape (n_samples, n_components)
     Coordinates of the training points.""",
+    "scaled_embedding_": """\
+embedding_ : array of shape (n_samples, n_components)
+    Coordinates of the training points, in the units of the data.""",
+    "sheet_embedding_": """\
+embedding_ : array of shape (n_samples, n_components)
+    Coordinates of the training points. With ``metric_fit=True`` they are in the units of the data
+    and along the principal axes, the largest variance first.""",
+    "affinity_": """\
+affinity_ : sparse array of shape (n_samples, n_samples)
+    Symmetric weights W of the edges of the neighbor graph.""",
     "extension_": """\
 extension_ : Extension
     Computes the coordinates of new points.""",
@@ -71,20 +101,21 @@ inverse_ : Inverse or None
     Computes data from coordinates; None if `X` was precomputed.""",
     "eigenvalues_": """\
 eigenvalues_ : array of shape (n_components,)
-    Smallest nonzero eigenvalues, of the largest connected component.""",
+    Smallest nonzero eigenvalues of the largest connected component.""",
     "computed_eigenvalues_": """\
 computed_eigenvalues_ : array of shape (n_computed,)
-    ``eigenvalues_`` followed by those that the solver computed beyond them.""",
-    "residuals_": """\
+    ``eigenvalues_`` and the further eigenvalues that the solver computed.""",
+    "residuals": _RESIDUALS,
+    "residuals_": f"""\
 residuals_, gaps_ : arrays of shape (n_components,)
-    Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other
-    one. A coordinate is reliable if its residual is much smaller than its gap.""",
+{indent(_RESIDUALS, "    ")}""",
     "solver_": """\
 solver_ : str
     Which eigensolver was used, why, and how accurate it was.""",
     "dimension_hint_": """\
 dimension_hint_ : int
-    Number of eigenvalues before the largest gap between successive ones.""",
+    Estimate of the intrinsic dimension: the number of eigenvalues before the largest ratio of
+    successive ones.""",
     "component_labels_": """\
 component_labels_ : array of shape (n_samples,)
     Connected component of each point, 0 for the largest, -1 for points that are not embedded.""",
@@ -127,7 +158,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def shared_docs(cls: Class) -> Class:
-    """Class decorator: replace lines ``{name}`` of the docstring by the description of `name`."""
-    if cls.__doc__ is not None:  # it is under ``python -OO``
+    """Class decorator that replaces each line ``{name}`` of the docstring by ``SHARED[name]``."""
+    if cls.__doc__ is not None:  # ``python -OO`` removes docstrings
         cls.__doc__ = _PLACEHOLDER.sub(lambda line: indent(SHARED[line[2]], line[1]), cls.__doc__)
     return cls

@@ -1,4 +1,4 @@
-"""What all embeddings share: fit, map points both ways, return training rows to their place."""
+"""Base class of all embeddings: fit, transform and inverse_transform."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
@@ -22,7 +23,7 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
 
-# Parameters of the neighbor graph, with the values that an estimator without them uses.
+# Parameters of the neighbor graph, with the values for estimators that do not have them.
 _GRAPH_PARAMETERS: dict[str, Any] = {
     "n_neighbors": None,
     "radius": None,
@@ -32,19 +33,18 @@ _GRAPH_PARAMETERS: dict[str, Any] = {
 }
 
 
+@shared_docs
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Base of all embeddings.
+    """Base class of all embeddings.
 
-    A subclass computes in ``_fit`` the map, what places new points on it and what leads back.
+    The method ``_fit`` of a subclass computes the embedding, its extension to new points and its
+    inverse.
 
     Attributes
     ----------
-    embedding_ : array of shape (n_samples, n_components)
-        The map.
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
+    {embedding_}
+    {extension_}
+    {inverse_}
     """
 
     n_components: int | None
@@ -52,44 +52,49 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     extension_: Extension
     inverse_: Inverse | None
 
-    # The parameter that says how many coordinates there are.
+    # Name of the parameter that sets the number of coordinates.
     _dimension_parameter = "n_components"
-    # What a user may pass as `disconnected`.
+    # Allowed values of the parameter `disconnected`.
     _disconnected_options: tuple[str, ...] = OPTIONS
-    # Inverses of the method itself that may be passed by name.
+    # Allowed strings for the parameter `inverse`.
     _named_inverses: tuple[str, ...] = ()
-    # Whether a neighbor graph may be passed in place of data.
+    # Whether `fit` accepts a NeighborGraph in place of data.
     _accepts_graphs = False
-    # Attributes that the last fit set; scikit-learn keeps others on an estimator for itself.
+    # Names of the attributes that the last fit set. scikit-learn sets others, which must stay.
     _fitted_names: frozenset[str] = frozenset()
-    # Finds training rows among new ones; None where nobody can tell.
+    # Finds training rows among new rows; None if `transform` computes all rows by the formula.
     _row_matcher: RowMatcher | None = None
 
     @property
     def _input_type(self) -> type[Input]:
-        """What the rows mean that the estimator is given."""
+        """Type of the input: data, distances, affinities or kernel values."""
         metric = getattr(self, "metric", None)
         return Distances if isinstance(metric, str) and metric == "precomputed" else Points
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Compute the embedding of `X`; where that fails, a model fitted before stays as it was.
+        """Compute the embedding of `X`.
+
+        If this fails, the attributes of an earlier fit are kept.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The data, or what the estimator's ``metric`` says is precomputed.
+            The data, or precomputed values if the parameters of the estimator say so.
         y : ignored
-            Present for scikit-learn's sake.
+            Present for API consistency.
         """
         for name in ("extension", "inverse"):
-            self._regressor(name)  # raises before the work begins
+            self._regressor(name)  # raise before the computation starts
         with self._replacing_fit() as former, threads_allowed(getattr(self, "n_jobs", None)):
             self._fit(X, former)
         return self
 
     @contextmanager
     def _replacing_fit(self) -> Iterator[dict[str, Any]]:
-        """What is set in here is learned, and replaces what was; all of that if anything fails."""
+        """Context in which fitted attributes are replaced; if it raises, the old ones are restored.
+
+        Yields the fitted attributes of the previous fit, by name.
+        """
         former = {
             name: vars(self)[name]
             for name in {*self._fitted_names, "_fitted_names"} & set(vars(self))
@@ -99,20 +104,20 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         try:
             yield former
         except BaseException:
-            self._delete_attributes_except(before)  # half a model is none
+            self._delete_attributes_except(before)
             self.__dict__.update(former)
             raise
         self._fitted_names = frozenset(vars(self)).difference(before)
 
     @abstractmethod
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
-        """Compute the embedding of `X` and what maps points both ways.
+        """Compute the embedding of `X`, its extension and its inverse.
 
-        `former` is what an earlier fit learned, by name.
+        `former` holds the attributes of the previous fit, by name.
         """
 
     def _adopt(self, posed: Any, spectra: Any) -> None:
-        """Make the solution of a posed spectral problem the fitted model."""
+        """Set the fitted attributes from the solution of a posed spectral problem."""
         Y = posed.coordinates(spectra)
         layout = posed.lay_out(Y)
         self.embedding_ = layout.place(Y, posed.labels).astype(posed.data.dtype, copy=False)
@@ -130,9 +135,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         formula: Extension,
         invert: Callable[[], Any],
     ) -> None:
-        """Set what maps new points to coordinates and back: the method's own, or a regressor.
+        """Set ``extension_``, ``inverse_`` and what finds training rows.
 
-        `formula` and `invert` are those of the method; `row_matcher` finds training points.
+        `formula` and `invert` are the extension and the inverse of the method, which regressors
+        passed as parameters replace.
         """
         extension, inverse = self._regressor("extension"), self._regressor("inverse")
         Y = self.embedding_.astype(np.float64)
@@ -142,24 +148,30 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._row_matcher = row_matcher
 
     def _regressor(self, name: str) -> Any:
-        """The regressor passed as `extension` or `inverse`; None for the method's own."""
+        """Return the regressor passed as `extension` or `inverse`, or None if none was passed."""
         names = self._named_inverses if name == "inverse" else ()
         return check_regressor(name, getattr(self, name, None), names)
 
     score = score
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Compute the embedding of `X` and return it, (n_samples, n_components)."""
+        """Compute the embedding of `X` and return it, an array (n_samples, n_components)."""
         return self.fit(X).embedding_.copy()
 
     def transform(self, X: Any) -> Array:
-        """Place new points on the map, each by itself; training rows return to their place.
+        """Compute the coordinates of new points, each independently of the others.
+
+        Rows that are identical to a training row get the coordinates of that row.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            New data; where the fit was on precomputed values, those between new and training
-            points.
+            New data; if the estimator was fitted on precomputed values, those between new points
+            (rows) and training points (columns).
+
+        Returns
+        -------
+        array of shape (n_samples, n_components)
         """
         rows = self._read_new(X)
         with threads_allowed(getattr(self, "n_jobs", None)):
@@ -177,19 +189,19 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def inverse_transform(
         self, X: Any, *, return_distance: bool = False
     ) -> Array | tuple[Array, Array]:
-        """Turn map positions into data.
+        """Compute data from coordinates.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_components)
-            Positions on the map.
+            Coordinates.
         return_distance : bool, default=False
-            Also return how far each position is from the embedded data, in units of the map's
-            own spacing: about 1 among the data; beyond 2 or 3 the result extrapolates.
+            Also return the distance of each row from the embedded training points, in units of
+            their typical spacing: about 1 among them; above 2 or 3 the result is an extrapolation.
 
         Returns
         -------
-        array of shape (n_samples, n_features), and the distances if asked for
+        array of shape (n_samples, n_features), and the distances if requested
         """
         Z = self._check_coordinates(X)
         if self.inverse_ is None:
@@ -203,12 +215,12 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         name = type(self).__name__
         if self._input_type.pairwise:
             return (
-                f"this {name} was fitted on precomputed values, so it never saw the data that "
-                "inverse_transform would have to return; fit it on the data"
+                f"this {name} was fitted on precomputed values, so it does not have the data that "
+                "inverse_transform would return; fit it on the data"
             )
         return (
             f"this {name} has no inverse: the method defines none, or it was fitted on a graph "
-            "without data; fit it on the data with inverse= a regressor, such as "
+            "without data; fit it on the data and pass a regressor as inverse=, such as "
             "sklearn.neighbors.KNeighborsRegressor()"
         )
 
@@ -217,45 +229,49 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         Z = check_array(X, dtype=[np.float64, np.float32], input_name="X")
         if Z.shape[1] != self._n_features_out:
             raise ValueError(
-                f"X has {Z.shape[1]} columns; the map has n_components={self._n_features_out}"
+                f"X has {Z.shape[1]} columns, but the embedding has "
+                f"n_components={self._n_features_out}; pass one column per coordinate"
             )
         return Z
 
     def extension_error(self, X: Any) -> float:
-        """Largest error of the bare extension formula at the training rows, relative to the map.
+        """Return the largest error of the out-of-sample formula on the training data.
 
-        ``transform`` returns training rows to their place by looking them up. This figure tells
-        how well the formula that places all other points would have done it.
+        ``transform`` looks up the coordinates of training rows. This method computes them by the
+        formula for new points instead, and returns the largest deviation from ``embedding_``
+        divided by the largest absolute coordinate.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The training data, as they were passed to ``fit``.
+            The training data, as passed to ``fit``.
         """
         data = self._read_new(X)
         if data.shape[0] != len(self.embedding_):
             raise ValueError(
-                f"X has {data.shape[0]} rows; pass all {len(self.embedding_)} training rows"
+                f"X has {data.shape[0]} rows, but the training data have "
+                f"{len(self.embedding_)}; pass the training data"
             )
         rows = self._embedded_rows
         error = np.abs(self.extension_.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
     def redundancy(self) -> Array:
-        """How much of each coordinate is new beside those before it: 0 nothing, 1 all of it.
+        """Return for each coordinate the fraction that the preceding coordinates cannot predict.
 
-        See :func:`manifoldry.metrics.redundancy`; where some are near 0,
-        :class:`~manifoldry.NonRedundant` around this estimator says more in as many coordinates.
+        0 means that a coordinate is a function of those before it, 1 that it is unrelated to them;
+        see :func:`manifoldry.metrics.redundancy`. If some values are near 0, wrap this estimator in
+        :class:`~manifoldry.NonRedundant`.
         """
         check_is_fitted(self)
         return coordinate_redundancy(self.embedding_[self._embedded_rows])
 
     def _read(self, X: Any) -> Input:
-        """Training data, or a graph of them."""
+        """Validate training data or their neighbor graph."""
         if not isinstance(X, NeighborGraph):
             return self._input_type.read(self, X)
         if not self._accepts_graphs:
-            raise TypeError(f"{type(self).__name__} takes data, not a NeighborGraph")
+            raise TypeError(f"{type(self).__name__}.fit takes data, not a NeighborGraph")
         return GivenGraph.read(self, X)
 
     def _read_new(self, X: Any) -> Matrix:
@@ -263,18 +279,18 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return self._input_type.read_new(self, X)
 
     def _neighbor_graph(self, data: Input) -> NeighborGraph:
-        """The graph that the estimator's parameters ask for."""
+        """Build the neighbor graph that the parameters describe."""
         asked = {name: getattr(self, name, default) for name, default in _GRAPH_PARAMETERS.items()}
         default = self._default_neighbors(data.n_samples)
         return data.graph(GraphOptions(**asked, default_n_neighbors=default))
 
     def _policy(self) -> DisconnectedPolicy:
-        """What is to be done where the graph falls into components."""
+        """Return the policy for a disconnected graph."""
         disconnected: Any = getattr(self, "disconnected", OPTIONS[0])
         return DisconnectedPolicy(disconnected, self._disconnected_options)
 
     def _default_neighbors(self, n: int) -> int | None:
-        """Neighbors of `n` points where none were asked for; None leaves it to the graph."""
+        """Return the number of neighbors if none is requested; None means the graph's default."""
         return None
 
     def _delete_attributes_except(self, kept: set[str]) -> None:
@@ -282,11 +298,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             delattr(self, name)
 
     def _max_components(self, data: Input) -> tuple[int, str]:
-        """The largest n_components the data allow, and what sets it."""
+        """Return the largest allowed n_components, and the expression that gives it."""
         return data.n_samples - 1, "n_samples - 1"
 
     def _resolve_n_components(self, data: Input, default: int = 2) -> int:
-        """How many coordinates there are to be: as asked for, or what the data allow."""
+        """Return the requested number of coordinates, or by default `default` or the maximum."""
         bound, limit = self._max_components(data)
         name = self._dimension_parameter
         if getattr(self, name) is None:
@@ -299,14 +315,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return value
 
     def _identical_training_rows(self, rows: Matrix) -> IntArray:
-        """Training row identical to each row, or -1; without stored data nobody is known."""
+        """Return the index of the training row identical to each row, or -1 if there is none."""
         if self._row_matcher is None:
             return np.full(rows.shape[0], -1, dtype=np.intp)
         return self._row_matcher.identical(rows)
 
     @property
     def _embedded_rows(self) -> Any:
-        """Rows that are on the map: a policy for disconnected graphs may have left some out."""
+        """Training rows that are embedded: ``disconnected="largest"`` leaves some out."""
         return np.flatnonzero(np.isfinite(self.embedding_).all(axis=1))
 
     @property
@@ -314,7 +330,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return int(self.embedding_.shape[1])
 
     def __sklearn_is_fitted__(self) -> bool:
-        # A fit that fails half-way may leave other attributes behind.
+        # A fit that fails may leave other attributes.
         return hasattr(self, "extension_")
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,4 @@
-"""What an estimator is given, read once: points, values of pairs of them, or a ready graph."""
+"""Types of input of an estimator: data, precomputed pairwise values, or a neighbor graph."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -24,46 +24,45 @@ from manifoldry.util.validation import (
 
 
 class RowMatcher(Protocol):
-    """Finds training points among new rows."""
+    """Finds training rows among new rows."""
 
     def identical(self, X: Matrix) -> IntArray:
-        """Training point identical to each row, or -1."""
+        """Return the index of the training row identical to each row, or -1 if there is none."""
         ...
 
 
 @dataclass(frozen=True)
 class GraphOptions:
-    """What an estimator asks of a neighbor graph."""
+    """Parameters of the neighbor graph of an estimator."""
 
     n_neighbors: int | None
     radius: float | None
     metric: Any
     metric_params: dict[str, Any] | None
     n_jobs: int | None
-    default_n_neighbors: (
-        int | None
-    )  # neighbors where none of this was asked for; None: the graph's own
+    # Used if neither n_neighbors nor radius is set; None means the default of NeighborGraph.
+    default_n_neighbors: int | None
 
     @property
     def resolved_n_neighbors(self) -> int | None:
-        """Neighbors to take."""
-        free = self.n_neighbors is None and self.radius is None
-        return self.default_n_neighbors if free else self.n_neighbors
+        """Number of neighbors; None if `radius` or the default of the graph decides."""
+        unset = self.n_neighbors is None and self.radius is None
+        return self.default_n_neighbors if unset else self.n_neighbors
 
 
 @dataclass(frozen=True, eq=False)
 class Input(ABC):
-    """What ``fit`` was given. A subclass says what its rows mean, and what follows from that."""
+    """Validated input of ``fit``; each subclass is one type of input."""
 
     rows: Any
 
-    # Whether rows are values of pairs, and whether those must not be negative.
+    # Whether the rows hold pairwise values, and whether those must be nonnegative.
     pairwise: ClassVar[bool] = False
     positive_only: ClassVar[bool] = False
 
     @classmethod
     def read(cls, estimator: Any, X: Any) -> Self:
-        """Validate training data, as a copy that the caller cannot change."""
+        """Validate training data and copy them, so that the caller cannot change them."""
         given = cls(owned(check_data(estimator, X, reset=True, ensure_min_samples=2), X))
         given.check()
         return given
@@ -72,18 +71,21 @@ class Input(ABC):
     def read_new(cls, estimator: Any, X: Any) -> Matrix:
         """Validate new rows for a fitted estimator."""
         if isinstance(X, NeighborGraph):
-            raise TypeError(f"{type(estimator).__name__}.transform takes data, not a NeighborGraph")
+            raise TypeError(
+                f"{type(estimator).__name__}.transform takes data, not a NeighborGraph; pass the "
+                "new points"
+            )
         rows = check_data(estimator, X, reset=False)
         cls.check_rows(rows)
         return rows
 
     @classmethod
     def check_rows(cls, rows: Matrix) -> None:
-        """Refuse rows, of training points or new ones, that mean nothing."""
-        return  # any rows of finite numbers will do
+        """Raise an error if the rows, of training or new points, are invalid for this type."""
+        return  # any finite numbers are valid
 
     def check(self) -> None:
-        """Refuse training data that mean nothing."""
+        """Raise an error if the training data are invalid for this type."""
         self.check_rows(self.rows)
 
     @property
@@ -98,35 +100,35 @@ class Input(ABC):
 
     @property
     def dtype(self) -> Any:
-        """Type of the coordinates: single precision for data in single precision."""
+        """Data type of the embedding: float32 for float32 data, else float64."""
         return np.float32 if self.rows.dtype == np.float32 else np.float64
 
     @property
     def points(self) -> Matrix | None:
-        """The data themselves, where they were passed."""
+        """The data, or None if only pairwise values were passed."""
         return None
 
     @property
     def distances(self) -> Array | None:
-        """The distances of all pairs, where they were passed."""
+        """The dense matrix of distances, or None if none was passed."""
         return None
 
     @abstractmethod
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        """The neighbor graph of the training points."""
+        """Build the neighbor graph of the training points."""
 
     @property
     def row_matcher(self) -> RowMatcher | None:
-        """What finds training points among new rows; None where nobody can tell."""
+        """Finds training rows among new rows; None if the input does not identify them."""
         return RowLookup.of(self.rows)
 
     def geometry(self, components: list[IntArray]) -> ComponentGeometry:
-        """Sizes and positions of components of the data, as far as they are known."""
+        """Return sizes and positions of connected components in the data, if they are known."""
         return ComponentGeometry.unknown(components)
 
 
 class Points(Input):
-    """Rows of features."""
+    """Data: one row of features per point."""
 
     @property
     def points(self) -> Matrix:
@@ -140,7 +142,7 @@ class Points(Input):
 
 
 class Distances(Input):
-    """Distances of pairs, dense or the stored ones of a sparse graph; graphs check them."""
+    """Precomputed distances, dense or a sparse neighbor graph; NeighborGraph checks them."""
 
     pairwise = True
     positive_only = True
@@ -152,7 +154,7 @@ class Distances(Input):
     def graph(self, options: GraphOptions) -> NeighborGraph:
         count = options.resolved_n_neighbors
         if options.radius is None and options.n_neighbors is None and sparse.issparse(self.rows):
-            check_square(self.rows, "distances")  # no more neighbors than a sparse graph has
+            check_square(self.rows, "distances")  # at most as many neighbors as are stored
             fewest = SparseDistances(self.n_samples).fewest_stored(self.rows)
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
@@ -164,14 +166,14 @@ class Distances(Input):
 
 
 class AllDistances(Distances):
-    """Distances of all pairs, which are used as they are."""
+    """Precomputed distances of all pairs of points, without a neighbor graph."""
 
     @classmethod
     def check_rows(cls, rows: Matrix) -> None:
         if sparse.issparse(rows):
             raise ValueError(
-                "precomputed distances must be dense, not sparse: what is not stored is unknown, "
-                "not zero; pass X.toarray() if all are stored"
+                "precomputed distances must be dense, not sparse: entries that are not stored are "
+                "unknown, not zero; pass X.toarray() if all are stored"
             )
         check_non_negative(rows, "distances")
 
@@ -187,7 +189,7 @@ class AllDistances(Distances):
 
 
 class KernelValues(Input):
-    """Values of a kernel for all pairs."""
+    """Precomputed kernel matrix."""
 
     pairwise = True
 
@@ -204,7 +206,7 @@ class KernelValues(Input):
 
 
 class Affinities(Input):
-    """Weights of pairs: how alike points are."""
+    """Precomputed affinity matrix: nonnegative weights of pairs of points."""
 
     pairwise = True
     positive_only = True
@@ -227,7 +229,7 @@ class Affinities(Input):
 
 
 class GivenGraph(Input):
-    """A neighbor graph that was built before, and remembers what it was built on."""
+    """A neighbor graph passed to ``fit``, which holds the data it was built from."""
 
     rows: NeighborGraph
 
@@ -235,8 +237,9 @@ class GivenGraph(Input):
     def read(cls, estimator: Any, X: NeighborGraph) -> Self:
         if X.n_query != X.n_reference:
             raise ValueError(
-                f"fit needs the graph of the training points among themselves; this one has "
-                f"{X.n_query} query points and {X.n_reference} reference points"
+                f"fit needs a graph whose query and reference points are the same; this one has "
+                f"{X.n_query} query points and {X.n_reference} reference points; build it with "
+                "NeighborGraph.build(X)"
             )
         given = cls(X)
         estimator.n_features_in_ = given.n_features
@@ -265,17 +268,17 @@ class GivenGraph(Input):
         return self.rows
 
     def graph(self, options: GraphOptions) -> NeighborGraph:
-        """The graph, with fewer neighbors where they were asked for."""
+        """Return the graph, truncated to ``n_neighbors`` if fewer are requested."""
         radius, metric = options.radius, options.metric
         if radius is not None and radius != self.rows.radius:
             raise ValueError(
-                f"radius={radius} was asked for, but the graph passed to fit was built with "
-                f"radius={self.rows.radius}; build it with radius={radius}"
+                f"radius={radius} differs from radius={self.rows.radius}, with which the graph "
+                f"passed to fit was built; build it with radius={radius}"
             )
         if metric not in ("euclidean", self.rows.metric):
             raise ValueError(
-                f"metric={metric!r} was asked for, but the graph passed to fit was built with "
-                f"metric={self.rows.metric!r}; build it with metric={metric!r}"
+                f"metric={metric!r} differs from metric={self.rows.metric!r}, with which the graph "
+                f"passed to fit was built; build it with metric={metric!r}"
             )
         if options.n_neighbors is None:
             return self.rows
@@ -296,5 +299,5 @@ def _build(rows: Matrix, count: int | None, options: GraphOptions) -> NeighborGr
         metric=options.metric,
         metric_params=options.metric_params,
         n_jobs=options.n_jobs,
-        copy=False,  # `read` has made one
+        copy=False,  # `Input.read` already copied them
     )

@@ -1,4 +1,4 @@
-"""The score that all embeddings share: how well data are found again."""
+"""The score of all embeddings: R² of the reconstruction."""
 
 from typing import Any
 
@@ -12,43 +12,50 @@ from manifoldry.util.validation import power_of_two_scale, read_rows, row_blocks
 
 
 def _takes_data(estimator: Any) -> bool:
-    """Whether the estimator takes data, to which it can return; else it has no score."""
+    """Whether the estimator takes data, which a score needs; raises an AttributeError if not."""
     if get_tags(estimator).input_tags.pairwise:
         raise AttributeError(
             f"{type(estimator).__name__} takes precomputed values here, so there are no data to "
-            "find again and no score; fit it on the data"
+            "reconstruct and no score; fit it on the data"
         )
     return True
 
 
 @available_if(_takes_data)
 def score(self: Any, X: Any, y: Any = None) -> float:
-    """How well data are found again after going to the map and back: R² in data space.
+    """Return R² of the reconstruction ``inverse_transform(transform(X))`` of `X`.
 
-    1 is perfect, 0 no better than the mean of `X`. It compares settings and methods, in
-    :class:`~sklearn.model_selection.GridSearchCV` too, as long as `X` was held out: training
-    rows know their place on the map. It does not see the shape of a map, so look at
-    :func:`manifoldry.metrics.coranking` beside it; further coordinates seldom lower it, so
-    take the fewest that come near the best (``docs/choosing.md``). For its confidence interval
-    see :func:`manifoldry.metrics.reconstruction`.
+    1 is perfect; 0 is no better than the mean of `X`. Use it to compare settings and methods, also
+    in :class:`~sklearn.model_selection.GridSearchCV`, on held-out data: ``transform`` returns the
+    fitted coordinates of training rows, so their score is too high. R² does not measure whether
+    neighborhoods are preserved; for that see :func:`manifoldry.metrics.coranking`. More
+    coordinates rarely lower it, so choose the smallest number whose score is near the best
+    (``docs/choosing.md``). For a confidence interval see
+    :func:`manifoldry.metrics.reconstruction`.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-        Data, two rows at least.
+        Data with at least two rows.
     y : ignored
-        Present for scikit-learn's sake.
+        Present for API consistency.
     """
     residual, total = reconstruction_errors(self, X)
     return 1 - float(residual.sum() / total.sum())
 
 
 def reconstruction_errors(estimator: Any, X: Any) -> tuple[Array, Array]:
-    """Squared error of every row that goes to the map and reconstructed, and its own about the mean."""
+    """Return the squared reconstruction error of each row, and its squared distance from the mean.
+
+    Both are in a common unit.
+    """
     data = read_rows(X, least=2)
     residual, total = _squared_errors(data, _reconstruct(estimator, X, data))
     if not total.any():
-        raise ValueError("all rows of X are equal; R² compares with their spread, which is zero")
+        raise ValueError(
+            "all rows of X are equal, so their variance is zero and R² is undefined; pass "
+            "different rows"
+        )
     return residual, total
 
 
@@ -63,7 +70,7 @@ def _reconstruct(estimator: Any, X: Any, data: Matrix) -> Array:
 
 
 def _squared_errors(data: Matrix, reconstructed: Array) -> tuple[Array, Array]:
-    """Squared error of every row, and its squared distance from the mean, in one unit."""
+    """Return the squared error and the squared distance from the mean of each row, in one unit."""
     mean = np.asarray(data.mean(axis=0, dtype=np.float64)).ravel()
     unit = max(power_of_two_scale(reconstructed - mean), power_of_two_scale(data))
     residual, total = np.empty(len(reconstructed)), np.empty(len(reconstructed))

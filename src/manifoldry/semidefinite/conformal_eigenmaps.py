@@ -31,45 +31,44 @@ _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 
 @shared_docs
 class ConformalEigenmaps(Embedder):
-    """Combine smooth functions of the data linearly into the map that best preserves angles.
+    """Conformal eigenmaps: the combination of eigenvectors that best preserves angles.
 
-    Minimizes Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighborhood of every
-    point i, itself included: near each point the map z should be similar to the data, at a local
-    scale sᵢ ≥ 0 (Sha & Saul 2005). z is a linear function of ``n_basis`` eigenvectors of another
-    method, and its variance is fixed. Over maps of any dimension this is a convex problem, whose
-    optimum is certified; the map in ``n_components`` coordinates starts from there. The scales
-    show where the map shrinks and stretches, the eigenvalues how many coordinates it needs. Use it
-    where LLE or Laplacian eigenmaps show the right shape with distorted angles, and for surfaces
-    that cannot be flattened without stretching, such as a hemisphere.
+    Minimizes Σᵢ Σ_{j<k} (‖zⱼ − zₖ‖² − sᵢ‖xⱼ − xₖ‖²)² over all pairs in the neighborhood of each
+    point i, which includes the point itself: near each point the embedding z should be similar to
+    the data, with a local scale sᵢ ≥ 0 (Sha & Saul 2005). z is a linear function of ``n_basis``
+    eigenvectors of another method, and its variance is fixed. For any number of coordinates this
+    is a semidefinite program, solved to a certified optimum; a local search from there gives the
+    embedding in ``n_components`` coordinates. ``scales_`` shows where the embedding shrinks or
+    stretches the data, ``eigenvalues_`` how many coordinates it needs. Use it if LLE or Laplacian
+    eigenmaps show the right shape with distorted angles, and for surfaces that cannot be flattened
+    without stretching, such as a hemisphere.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     basis : {"lle", "laplacian"} or spectral estimator, default="lle"
-        The method whose eigenvectors are mixed. Those of LLE can follow angles on a surface
-        closely; those of a Laplacian are rough from neighbor to neighbor and level off at a
-        boundary, but keep neighbors better where data, such as images, are no surface. Of an
-        estimator, whose own parameters count then, a copy is fitted with
-        ``n_components=n_basis``.
+        Method whose eigenvectors are combined. Those of LLE can represent angles on a surface
+        accurately. Those of a Laplacian vary irregularly between neighbors and are flat at a
+        boundary, but preserve neighborhoods better for data, such as images, that do not lie near
+        a surface. If it is an estimator, a clone with ``n_components=n_basis`` is fitted.
     n_basis : int, default=None
-        How many of its eigenvectors, at least ``n_components``; by default 10, or what the data
-        allow. With more of them the map is nearer to conformal and less smooth; the time to state
-        the problem grows with the fourth power, that to solve it with the sixth (half a second
-        for 30).
+        Number of eigenvectors, at least ``n_components``. None means the larger of 10 and
+        ``n_components``, but at most ``n_samples - 1``. More of them make the embedding more
+        conformal and less smooth. The time to state the problem grows with the fourth power, the
+        time to solve it with the sixth power (half a second for 30).
     refine : bool, default=True
-        Go on from the first ``n_components`` principal axes of the convex problem's optimum to
-        the best map in so many coordinates near them. Else those axes are the map, as published:
-        if angles are preserved better in more dimensions, as those of a half sphere are in three,
-        that is a projection, which distorts them.
+        Start from the first ``n_components`` principal axes of the optimum of the semidefinite
+        program and minimize the objective in that number of coordinates. If False, these axes are
+        the embedding, as published. If the optimum has more dimensions, such as three for a
+        hemisphere, that is a projection, which distorts angles.
     {n_neighbors}
-    metric : str or callable, default="euclidean"
-        Metric in which neighbors are sought; angles are Euclidean in any case.
+    {search_metric}
     {metric_params}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
     eigen_solver : str or EigenSolver, default="auto"
-        Of a basis that is given by name; see :func:`manifoldry.eigen.resolve_solver`.
+        The eigensolver of a basis that is given by name; see
+        :func:`manifoldry.eigen.resolve_solver`.
     {extension}
     {inverse}
     {random_state}
@@ -79,37 +78,40 @@ class ConformalEigenmaps(Embedder):
     ----------
     {n_components_}
     n_basis_ : int
-        Number of eigenvectors that were mixed.
+        Number of eigenvectors that were combined.
     embedding_ : array of shape (n_samples, n_components)
-        The map, its axes by decreasing variance. A conformal map has no size: it is given the one
-        at which Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs is least, so that its unit is that of
-        the data. Components keep their size and are put at their relative position in the data.
+        Coordinates of the training points, by decreasing variance, in the units of the data. The
+        objective does not determine their scale; it is set to minimize
+        Σ(‖zⱼ − zₖ‖² − ‖xⱼ − xₖ‖²)² over all pairs. Connected components have the relative
+        positions that they have in the data.
     scales_ : array of shape (n_samples,)
-        √sᵢ of the map in that size: length on the map over length in the data near every point.
-        NaN where a point coincides with its neighbors or was left out.
+        √sᵢ: ratio of lengths in the embedding to lengths in the data near each point. NaN for
+        points that coincide with all neighbors or are not embedded.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
-        Variance of the convex problem's map along its first principal axes (of the largest
-        component), as a fraction of the whole.
+        Fractions of the variance of the semidefinite program's optimum along its first principal
+        axes, for the largest connected component.
     computed_eigenvalues_ : array of shape (n_basis,)
-        The same along all of them, which sums to one.
+        The same along all principal axes; they sum to one.
     {dimension_hint_}
     {component_labels_}
     basis_ : spectral estimator
-        The fitted copy whose eigenvectors were mixed.
+        The fitted estimator whose eigenvectors were combined.
     {neighbor_search_}
-    solver_ : str
-        Which eigensolver found those, why that one, and how well it did.
+    {solver_}
     loss_ : float
-        The objective, summed over components, for a map whose squared coordinates sum to one.
+        The objective, summed over connected components, for an embedding whose squared coordinates
+        sum to one.
     bound_ : float
-        The optimum of the convex problem: no mixture of these eigenvectors, in any number of
-        coordinates, has a lower loss.
+        Optimal value of the semidefinite program, a lower bound of the loss for any linear
+        combination of these eigenvectors in any number of coordinates.
     certificate_ : float
-        How far the conditions of that optimum are from holding, relative to the gradient.
+        Violation of the optimality conditions of the semidefinite program, relative to the
+        gradient.
     converged_ : bool
-        Whether that optimum was found; the map, which goes on from it, is a minimum nearby.
+        Whether the semidefinite program was solved to the tolerance. The embedding is a local
+        minimum.
 
     Examples
     --------
@@ -128,9 +130,9 @@ class ConformalEigenmaps(Embedder):
 
     radius = None
     _accepts_graphs = True
-    # "join" is not offered: an edge between components is not a neighborhood.
+    # No "join": a single added edge makes no neighborhood.
     _disconnected_options: tuple[str, ...] = ("separate", "largest", "error")
-    # Default of n_basis.
+    # Default number of eigenvectors.
     _default_basis = 10
 
     def __init__(
@@ -208,10 +210,10 @@ class ConformalEigenmaps(Embedder):
         return basis.fit(graph)
 
     def _maps(self, graph: NeighborGraph, labels: IntArray) -> list[ConformalMap]:
-        """The map of every component, from the pairs of points within it."""
+        """Return the embedding of each connected component."""
         points: Any = graph.index.points
         members = with_itself(graph)
-        place = np.empty(graph.n_query, dtype=np.intp)  # index of every point in its component
+        place = np.empty(graph.n_query, dtype=np.intp)  # index of each point in its component
         maps = []
         for number, rows in enumerate(component_rows(labels)):
             place[rows] = np.arange(len(rows))
@@ -224,7 +226,7 @@ class ConformalEigenmaps(Embedder):
         return maps
 
     def _store(self, data: Input, maps: list[ConformalMap]) -> Layout:
-        """Store the fitted attributes and return the layout of the components."""
+        """Set the embedding and its attributes; return the layout of its components."""
         labels, L = self.component_labels_, self.n_components_
         Y = np.full((len(labels), L), np.nan)
         self.scales_ = np.full(len(Y), np.nan)
@@ -266,7 +268,7 @@ class ConformalEigenmaps(Embedder):
         return self.n_basis, "n_basis"
 
     def _resolve_basis(self, data: Input) -> int:
-        """The number of eigenvectors to compute."""
+        """Return the number of eigenvectors to combine."""
         self._check_basis()
         bound = data.n_samples - 1
         wanted = max(self._default_basis, self.n_components_)
@@ -277,7 +279,7 @@ class ConformalEigenmaps(Embedder):
                 f"n_basis={bound} or fewer"
             )
         order = count * (count + 1) / 2
-        plan_memory(5 * 8.0 * order**2, f"mixing {count} eigenvectors", "lower n_basis")
+        plan_memory(5 * 8.0 * order**2, f"combining {count} eigenvectors", "lower n_basis")
         return count
 
     def _check_basis(self) -> None:
@@ -300,7 +302,7 @@ class ConformalEigenmaps(Embedder):
 
 
 def _labels(basis: Any, n: int) -> IntArray:
-    """Component labels of the basis; a method without a graph has one component."""
+    """Return the connected components of the basis; methods without a graph have one."""
     if hasattr(basis, "component_labels_"):
         return np.asarray(basis.component_labels_)
     return np.zeros(n, dtype=np.intp)

@@ -1,7 +1,7 @@
-"""Spectral estimators: coordinates are eigenvectors.
+"""Spectral estimators, whose coordinates are eigenvectors.
 
-For a method of your own, :class:`SpectralEmbedder` is the base class, and its ``_pose`` returns a
-:class:`Posed`; see ``docs/extending.md``.
+To write another spectral method, subclass :class:`SpectralEmbedder` and return a :class:`Posed`
+from its ``_pose``; see ``docs/extending.md``.
 """
 
 from manifoldry.spectral.base import SpectralEmbedder

@@ -1,4 +1,4 @@
-"""What all spectral estimators share: read, pose, solve, lay out, extend, invert."""
+"""Base class of the spectral estimators: state the eigenproblem, solve it, set the results."""
 
 from abc import abstractmethod
 from typing import Any
@@ -19,9 +19,10 @@ from manifoldry.util.warn import warn
 
 
 class SpectralEmbedder(Embedder):
-    """Base of the estimators whose coordinates are eigenvectors.
+    """Base class of the estimators whose coordinates are eigenvectors.
 
-    A subclass says in ``_pose`` what its data are posed as; everything else is here.
+    The method ``_pose`` of a subclass returns the eigenproblem for its data as a
+    :class:`~manifoldry.spectral.Posed`.
     """
 
     eigen_solver: Any
@@ -29,21 +30,21 @@ class SpectralEmbedder(Embedder):
     n_components_: int
 
     needs_dimension = False
-    """Whether the problem itself, not only its solution, depends on the number of coordinates."""
+    """Whether the eigenproblem depends on the number of coordinates."""
 
     def _fit(self, X: Any, former: dict[str, Any]) -> None:
         posed = self._pose_input(X)
         solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
-        # Start vectors must not matter, so without a seed every fit takes the same ones.
+        # Without a seed every fit uses the same start vectors.
         rng = as_generator(self.random_state, unset=0)
         self.adopt(posed, solver.solve(posed.problems, self.n_components_, rng))
 
     def pose(self, X: Any) -> Posed:
-        """Read `X` and state the method's eigenproblem for it.
+        """Return the eigenproblem of this method for `X`.
 
-        For those who solve it in their own way, as :class:`~manifoldry.NonRedundant` does, and
-        hand the solution to :meth:`adopt`; ``fit`` is both, with an ordinary solver between them.
-        What an earlier fit learned is forgotten, unless this fails.
+        Use it to solve the problem in another way than ``fit``, as
+        :class:`~manifoldry.NonRedundant` does, and pass the solution to :meth:`adopt`. Attributes
+        of an earlier fit are deleted, unless this fails.
 
         Examples
         --------
@@ -68,17 +69,17 @@ class SpectralEmbedder(Embedder):
 
     @abstractmethod
     def _pose(self, data: Input) -> Posed:
-        """State the eigenproblem, and what follows from its solution."""
+        """Return the eigenproblem, and how its solution gives the embedding."""
 
     def adopt(self, posed: Posed, spectra: Spectra) -> None:
-        """Make the solution of a posed problem the fitted model.
+        """Set the fitted attributes from the solution of a posed problem.
 
         Parameters
         ----------
         posed : Posed
-            What :meth:`pose` returned, or another reading of it.
+            The return value of :meth:`pose`, or another Posed for the same data.
         spectra : Spectra
-            Eigenpairs of its problems, or what stands for them.
+            Eigenpairs of ``posed.problems``.
         """
         self._warn_about(posed, spectra)
         store_spectrum(self, posed, spectra)
@@ -88,27 +89,27 @@ class SpectralEmbedder(Embedder):
         self._adopt(posed, spectra)
 
     def equivalent_kernel(self, X: Any) -> Matrix:
-        """The kernel whose leading eigenvectors this method computes, from `X` to training points.
+        """Return the kernel between `X` and the training points whose eigenvectors are computed.
 
-        The kernel is made from the data, and any kernel method can use it. Of the training data it
-        is a symmetric matrix, and kernel PCA of it gives the map up to the length of coordinates,
-        with these exceptions. Laplacian eigenmaps and diffusion maps leave out its first
-        eigenvector, √degree, and divide the others by it (``normalization="sym"`` does not divide,
-        spectral clustering leaves none out); kernel PCA, which takes out the constant instead,
-        comes near but does not agree. LTSA and Hessian LLE mix the eigenvectors to fit lengths.
-        Components of a map have kernels apart.
+        The kernel depends on the training data, and any kernel method can use it. For the training
+        data it is a symmetric matrix, and kernel PCA of it gives the embedding up to the scale of
+        each coordinate, with the following exceptions. Laplacian eigenmaps and diffusion maps omit
+        its first eigenvector, √degree, and divide the others by it (``normalization="sym"`` does
+        not divide, spectral clustering does not omit it); kernel PCA removes the constant instead,
+        so that its result is close but not equal. LTSA and Hessian LLE with ``metric_fit=True``
+        apply a linear map to the eigenvectors. Each connected component has its own kernel.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Data, new or not; where the fit was on precomputed values, those between them and
-            training points. A row that occurs twice in the training data stands for its first
-            occurrence.
+            Training or new data; if the estimator was fitted on precomputed values, those between
+            `X` (rows) and training points (columns). A row that occurs several times in the
+            training data stands for its first occurrence.
 
         Returns
         -------
         array or sparse array of shape (n_samples, n_train), in double precision
-            One column per training point; for Isomap, per landmark.
+            One column per training point; for Isomap, one per landmark.
 
         Examples
         --------
@@ -127,13 +128,14 @@ class SpectralEmbedder(Embedder):
             return self.extension_.equivalent_kernel(rows, self._identical_training_rows(rows))
 
     def _warn_about(self, posed: Posed, spectra: Spectra) -> None:
-        """Say so where coordinates are empty or arbitrary."""
+        """Warn if coordinates are zero or not unique."""
         k, spectrum, n = self.n_components_, spectra.largest, len(posed.components[0])
         posed.check_connected()
         if spectrum.k < k:
             warn(
-                f"the largest component has {n} points and so {n - 1} coordinates; the others of "
-                f"n_components={k} are zero. Raise n_neighbors to connect the components",
+                f"the largest connected component has {n} points, so only {n - 1} of "
+                f"n_components={k} coordinates are nonzero. Raise n_neighbors to connect the "
+                "components",
                 RankWarning,
             )
             return
@@ -141,21 +143,21 @@ class SpectralEmbedder(Embedder):
         if posed.problems[0].is_gram and rank < k:
             remedy = f". Pass n_components={rank} or fewer" if rank else ": all points coincide"
             warn(
-                f"the data have {rank} directions of positive eigenvalue; the other {k - rank} of "
-                f"n_components={k} coordinates are zero{remedy}",
+                f"there are {rank} positive eigenvalues, so {k - rank} of n_components={k} "
+                f"coordinates are zero{remedy}",
                 RankWarning,
             )
         elif spectrum.splits_cluster:
             warn(
                 f"eigenvalue {spectrum.values[-1]:.6g} is repeated beyond the last of "
-                f"{self._dimension_parameter}={k} coordinates: any rotation among its eigenvectors is as "
-                "good as this one. One more or one fewer may avoid that",
+                f"{self._dimension_parameter}={k} coordinates, so those of this eigenvalue are an "
+                "arbitrary choice within its eigenspace. One more or one fewer may avoid that",
                 DegenerateSpectrumWarning,
             )
 
 
 def store_spectrum(model: Any, posed: Posed, spectra: Spectra) -> None:
-    """Keep on a model what is known of its eigenpairs, those of the largest component."""
+    """Set the attributes that describe the eigenpairs of the largest connected component."""
     largest, square = spectra.padded[0], posed.unit**2
     model.eigenvalues_ = largest.values * square
     model.residuals_ = largest.residuals * square
@@ -164,9 +166,9 @@ def store_spectrum(model: Any, posed: Posed, spectra: Spectra) -> None:
 
 
 def eigengap(values: Array, end: str) -> int:
-    """Number of coordinates before the largest jump in the ratio of successive eigenvalues.
+    """Return the number of eigenvalues before the largest ratio of successive eigenvalues.
 
-    A hint, not a verdict: it sees only the eigenvalues that were computed.
+    Only the computed eigenvalues are considered.
 
     Examples
     --------

@@ -18,23 +18,23 @@ from manifoldry.util.validation import largest_modulus, power_of_two_scale
 
 @shared_docs
 class ClassicalMDS(SpectralEmbedder):
-    """Find points whose inner products match those that the distances imply.
+    """Classical multidimensional scaling: match the inner products that the distances imply.
 
-    Minimizes the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², B being the doubly centered matrix −½·d². Where the
-    distances are Euclidean, distances on the map approximate them from below and the result is
-    that of PCA; use it when all you have is distances, or a metric that suits the data better.
+    Minimizes the strain Σᵢⱼ (Bᵢⱼ − yᵢ·yⱼ)², where B is the doubly centered matrix −½·d². For
+    Euclidean distances the result equals that of PCA, and no distance in the embedding is larger
+    than in the data. Use it if only distances are available, or for another metric.
 
     Parameters
     ----------
     {n_components}
     metric : str or callable, default="euclidean"
         Any metric of :func:`sklearn.metrics.pairwise_distances`, or ``"precomputed"``: then `X`
-        is a square matrix of distances, and ``transform`` takes distances from new points to
-        the training points. Euclidean data never form an n × n matrix; other metrics do.
+        is a square matrix of distances, and ``transform`` takes distances from new points to the
+        training points. ``"euclidean"`` forms no n × n matrix, other metrics do.
     {metric_params}
     additive_constant : bool, default=False
-        Add to all distances the smallest constant that makes them Euclidean (Cailliez). It
-        removes negative eigenvalues at the price of O(n³) work and inflated small distances.
+        Add to all distances the smallest constant that makes them Euclidean (Cailliez 1983). It
+        removes negative eigenvalues, but takes O(n³) time and distorts small distances most.
     {eigen_solver}
     {extension}
     {inverse}
@@ -44,18 +44,18 @@ class ClassicalMDS(SpectralEmbedder):
     ----------
     {n_components_}
     embedding_ : array of shape (n_samples, n_components)
-        Coordinates in the units of the distances.
+        Coordinates of the training points, in the units of the distances.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
-        Largest eigenvalues of B; a coordinate of negative eigenvalue is zero.
+        Largest eigenvalues of B; coordinates with a negative eigenvalue are zero.
     negative_fraction_ : float or None
-        Sum of the moduli of B's negative eigenvalues over the sum of all moduli: how far the
-        distances are from Euclidean. Not computed (None) beyond 2000 points.
+        Sum of |ℓ| over the negative eigenvalues ℓ of B divided by that over all eigenvalues; 0 for
+        Euclidean distances. None (not computed) for more than 2000 points.
     loss_ : float
-        The strain as a fraction of Σ Bᵢⱼ², which no unit of length changes.
+        The strain divided by Σ Bᵢⱼ².
     additive_constant_ : float
-        The constant that was added, or 0.
+        Constant that was added to the distances, or 0.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -104,21 +104,21 @@ class ClassicalMDS(SpectralEmbedder):
         self.negative_fraction_: float | None = 0.0
         if self.metric == "euclidean" and not self.additive_constant:
             return LinearGram.of(data)
-        with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
+        with np.errstate(over="ignore", invalid="ignore"):  # _gram raises instead
             gram = self._gram(data)
         self.negative_fraction_ = negative_fraction(gram.problem.operator)
         return PosedKernel(data, gram)
 
     def _gram(self, data: Input) -> KernelGram:
-        # Cailliez's constant takes a matrix of twice the order.
+        # Cailliez's constant is an eigenvalue of a 2n × 2n matrix.
         check_gram_memory(data.n_samples, n_matrices=13 if self.additive_constant else 4.5)
         params = dict(self.metric_params or {})
         distances = DistancesToTraining(data.n_samples, data.points, self.metric, params)
         D = distances.matrix(data.rows)
         if not np.isfinite(largest_modulus(D)):
             raise ValueError(
-                f"metric={self.metric!r} gave distances that are NaN or infinite; drop the rows it "
-                "is not defined for, or use another metric"
+                f"metric={self.metric!r} gave distances that are NaN or infinite; drop the rows "
+                "for which it is not defined, or use another metric"
             )
         np.fill_diagonal(D, 0.0)
         unit = power_of_two_scale(D)
@@ -139,24 +139,24 @@ class ClassicalMDS(SpectralEmbedder):
 
 
 def cailliez_constant(D: Array, rounding: float = 1e-12, real: float = 1e-8) -> float:
-    """The smallest constant that, added to all distances, makes them Euclidean.
+    """Return the smallest constant that, added to all distances, makes them Euclidean.
 
-    It is the largest real eigenvalue of a 2n × 2n matrix made of the doubly centered −½·d² and
-    −½·d (Cailliez 1983).
+    It is the largest real eigenvalue of a 2n × 2n matrix that consists of the doubly centered
+    −½·d² and −½·d (Cailliez 1983).
     """
     n = len(D)
     H = np.eye(n) - 1 / n
     squares, plain = (-0.5 * H @ M @ H for M in (D**2, D))
     values = eigvalsh(squares)
     if values[0] >= -rounding * max(values[-1], 0.0):
-        return 0.0  # Euclidean already; the large matrix is defective then, and would say 1e-8
+        return 0.0  # Euclidean already: the companion matrix is defective and would give 1e-8
     companion = np.block([[np.zeros((n, n)), 2 * squares], [-np.eye(n), -4 * plain]])
     found = eigvals(companion)
     return float(found.real[np.abs(found.imag) <= real * np.abs(found).max()].max())
 
 
 def negative_fraction(B: Array, full_up_to: int = 2000) -> float | None:
-    """Sum of moduli of negative eigenvalues over the sum of all; None where too costly."""
+    """Return Σ|ℓ| over negative eigenvalues divided by that over all; None if n > `full_up_to`."""
     if len(B) > full_up_to:
         return None
     values = eigvalsh(B)

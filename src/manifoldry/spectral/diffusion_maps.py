@@ -29,28 +29,30 @@ from manifoldry.util.warn import warn
 
 @shared_docs
 class DiffusionMaps(LaplacianEigenmaps):
-    """Place points so that straight distances match the distances of a random walk.
+    """Diffusion maps: the leading eigenvectors of a random walk on the data.
 
-    The walk steps between points with probabilities proportional to Gaussian weights, divided by
-    the density to the power `alpha`. Coordinates are the eigenfunctions of its transition matrix
-    times their eigenvalues to the power `t`, so that fast modes fade. With ``alpha=1`` the map
-    shows the geometry alone, however unevenly it is sampled; with 0 density matters in full.
+    Euclidean distances in the embedding approximate diffusion distances, which compare the
+    distributions of a random walk after `t` steps from two points. Transition probabilities are
+    proportional to Gaussian weights, divided by the density at both points to the power `alpha`;
+    coordinates are the right eigenvectors of the transition matrix times their eigenvalues to the
+    power `t`. Use it as a version of Laplacian eigenmaps that, with ``alpha=1``, does not depend on
+    the sampling density.
 
     Parameters
     ----------
     {n_components}
     n_neighbors : int, default=None
-        Neighbors per point; by default 20, or all if there are fewer.
+        Number of neighbors of each point. None means 20, or all points if there are fewer.
     {metric}
     {metric_params}
     gamma : float, default=None
-        Coefficient in the weights exp(−gamma·d²); by default the one at which the sum of all
-        weights grows fastest with the bandwidth, on a logarithmic scale.
+        Coefficient of the weights exp(−gamma·d²). None means the value at which the logarithm of
+        the sum of all weights changes fastest with log gamma.
     alpha : float, default=1.0
-        How far the sampling density is divided out: 0 not at all, ½ gives Fokker–Planck
-        diffusion, 1 the Laplace–Beltrami operator.
+        Exponent of the density normalization: 0 means none, ½ gives Fokker–Planck diffusion, 1 the
+        Laplace–Beltrami operator.
     t : float, default=1.0
-        Number of steps of the walk.
+        Number of steps of the random walk.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
         {disconnected}
     {eigen_solver}
@@ -63,20 +65,22 @@ class DiffusionMaps(LaplacianEigenmaps):
     ----------
     {n_components_}
     embedding_ : array of shape (n_samples, n_components)
-        The map ℓᵗ·ψ, with ψ of unit variance under the walk's stationary distribution.
+        Coordinates ℓᵗ·ψ of the training points; the eigenvectors ψ have unit variance under the
+        stationary distribution of the random walk.
     gamma_ : float
-        The coefficient in use.
+        Value of gamma that was used.
     transition_eigenvalues_ : array of shape (n_components,)
-        Eigenvalues ℓ of the transition matrix after the leading 1, largest first.
+        Largest eigenvalues ℓ of the transition matrix after the trivial 1.
     affinity_ : sparse array of shape (n_samples, n_samples)
-        The weights, density divided out.
+        Weights after the density normalization.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
-        1 − ℓ (of the largest component).
+        1 − ℓ, of the largest connected component.
+    {neighbor_search_}
     {component_labels_}
     loss_ : float
-        Twice the sum of ``eigenvalues_`` of all components.
+        Twice the sum of the eigenvalues 1 − ℓ of all connected components.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -127,11 +131,11 @@ class DiffusionMaps(LaplacianEigenmaps):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # Neighbors by default: more reach across the layers of a rolled-up sheet, fewer leave the
-    # density in.
+    # Default number of neighbors: more would connect the layers of a rolled-up manifold, fewer
+    # would not remove the effect of the density.
     _usual_neighbors = 20
 
-    # What the parent takes as parameters is settled here.
+    # Parameters of the parent class that are fixed here.
     radius = None
     affinity = None
     normalization: Normalization = "rw"
@@ -142,7 +146,7 @@ class DiffusionMaps(LaplacianEigenmaps):
     def _training_weights(self, data: Input) -> TrainingWeights:
         alpha = check_nonnegative("alpha", self.alpha)
         weighted = super()._training_weights(data)
-        W = weighted.matrix + sparse.eye_array(data.n_samples)  # the walk may stay
+        W = weighted.matrix + sparse.eye_array(data.n_samples)  # self-transitions
         density = np.asarray(W.sum(axis=1)).ravel()
         max_density = float(density.max())
         factor = sparse.diags_array((density / max_density) ** -alpha)
@@ -165,7 +169,7 @@ class DiffusionMaps(LaplacianEigenmaps):
         if vanished:
             warn(
                 f"{vanished} of n_components={self.n_components_} coordinates are zero: their "
-                f"modes have died out after t={self.t} steps. Pass fewer components or steps",
+                f"eigenvalues to the power t={self.t} vanish. Lower n_components or t",
                 RankWarning,
             )
 
@@ -177,7 +181,7 @@ class PosedRandomWalk(PosedLaplacian):
     t: float
 
     def functions(self, spectra: Spectra) -> Array:
-        """ℓᵗ·ψ on every component."""
+        """Return ℓᵗ·ψ, (n, k), for each component."""
         F = super().functions(spectra)
         for rows, values in zip(self.components, spectra.values, strict=True):
             F[rows] *= np.sqrt(self.degree[rows].sum()) * decay(values, self.t)
@@ -189,21 +193,21 @@ class PosedRandomWalk(PosedLaplacian):
 
 
 def decay(values: Array, t: float) -> Array:
-    """What is left of modes of a Laplacian after t steps."""
+    """Return ℓᵗ for eigenvalues 1 − ℓ of the Laplacian."""
     return np.asarray(np.maximum(1 - values, 0.0) ** t)
 
 
 @dataclass(frozen=True, eq=False)
 class RandomWalkWeights:
-    """Weights of new points with a weight to themselves, divided by the density at both ends.
+    """Weights of new points, including self-transitions, divided by the density at both ends.
 
-    A new point's weight to itself is that to the training point at its place, if there is one.
+    A new point has a self-transition only if it coincides with a training point.
     """
 
     source: WeightRows
-    factor: sparse.dia_array  # (n_train, n_train): density at the training points, to be divided by
+    factor: sparse.dia_array  # (n_train, n_train): (density / max_density) ** -alpha
     alpha: float
-    max_density: float  # where density is one
+    max_density: float
 
     @property
     def n_train(self) -> int:
@@ -219,7 +223,7 @@ class RandomWalkWeights:
         W += sparse.coo_array((np.ones(len(old)), (old, known[old])), shape=W.shape)
         log_scale = np.where(known >= 0, 0.0, log_scale)
         total = np.asarray(W.sum(axis=1)).ravel()
-        # Nobody's density is less than one: a training point's own weight counts in its density.
+        # As at training points, whose density includes their own weight 1, it is at least 1.
         log_density = np.maximum(np.log(np.where(total > 0, total, 1.0)) + log_scale, 0.0)
         log_density -= np.log(self.max_density)
         return sparse.csr_array(W @ self.factor), log_scale - self.alpha * log_density, nearest
@@ -230,18 +234,19 @@ class RandomWalkWeights:
 
 
 def fastest_growth(graph: NeighborGraph, edges: int = 200_000) -> float:
-    """Gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
+    """Return the gamma at which log Σ exp(−gamma·d²) changes fastest with log gamma.
 
-    There the weights reach far enough to join neighbors and not so far as to blur the shape;
-    twice that slope estimates the dimension.
+    With it the weights connect neighbors but do not average over the shape of the manifold; twice
+    the rate of change estimates the dimension.
     """
     degree = max(1, len(graph.distances) // graph.n_query)
     chosen = np.zeros(graph.n_query, dtype=bool)
-    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True  # all ranks of some rows
+    # All edges of a sample of rows, so that near and far neighbors are represented equally.
+    chosen[spread_rows(graph.n_query, max(1, edges // degree))] = True
     lengths = graph.distances[chosen[graph.rows]]
     lengths = lengths[lengths > 0]
     unit = float(np.median(lengths))
-    check_range(unit)  # gamma is the inverse of a square
+    check_range(unit)  # gamma is one over a squared length
     squared = (lengths / unit) ** 2
     widths, slope = kernel_growth(squared, own=float(chosen.sum()))
     return float(1 / widths[int(np.argmax(slope))] / unit / unit)

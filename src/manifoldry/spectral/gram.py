@@ -1,4 +1,4 @@
-"""Methods that decompose a centered Gram matrix: of the data themselves, or of a kernel."""
+"""Eigenproblems of centered Gram matrices: of data, of a kernel, or of another embedding."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -28,7 +28,7 @@ from manifoldry.util.validation import (
 
 @dataclass(frozen=True, eq=False)
 class LinearGram(Posed):
-    """The Gram matrix of centered data, in units in which nothing over- or underflows."""
+    """Gram matrix of centered data, scaled so that squares neither overflow nor underflow."""
 
     X: Matrix
     frame: Frame
@@ -37,8 +37,8 @@ class LinearGram(Posed):
 
     @classmethod
     def of(cls, data: Input) -> "LinearGram":
-        """Center and scale the data, and pose the problem on their factor: nothing is n × n."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
+        """Center and scale the data; the problem uses them as a factor, not the n × n matrix."""
+        with np.errstate(over="ignore", invalid="ignore"):  # check_range raises instead
             X = data.rows
             return cls._of_sparse(data, X) if sparse.issparse(X) else cls._of_dense(data, X)
 
@@ -48,7 +48,7 @@ class LinearGram(Posed):
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64)
-        F -= F.mean(axis=0)  # what rounding left of the mean
+        F -= F.mean(axis=0)  # rounding errors of the first centering
         problem = SpectralProblem(
             Gram(F),
             "largest",
@@ -60,7 +60,11 @@ class LinearGram(Posed):
 
     @classmethod
     def _of_sparse(cls, data: Input, X: Matrix, least_spread: float = 1e-4) -> "LinearGram":
-        """Subtracts moments, which loses the digits of `least_spread` as a fraction of the squares."""
+        """Pose the problem without centering the matrix, which would fill it in.
+
+        The variance is a difference of moments. If it is less than the fraction `least_spread` of
+        the second moment, too many digits cancel, and the data are made dense.
+        """
         frame = Frame.of(X)
         check_range(frame.unit)
         F = frame.apply(X).astype(np.float64)
@@ -69,7 +73,7 @@ class LinearGram(Posed):
         if inertia < least_spread * whole:
             plan_memory(24.0 * X.shape[0] * X.shape[1], "centering the data", "shift them first")
             return cls._of_dense(data, X.toarray())
-        # Centering would fill the matrix in; keeping eigenvectors orthogonal to 1 is the same.
+        # Constraining eigenvectors to be orthogonal to 1 is equivalent to centering.
         problem = SpectralProblem(
             Gram(F),
             "largest",
@@ -91,7 +95,7 @@ class LinearGram(Posed):
         return AffineMap.of(self.X, self.frame, spectrum)
 
     def coordinates(self, spectra: Spectra) -> Array:
-        # Through the map itself, so that rounding of a far-off mean shifts both alike.
+        # By the affine map, as for new points, so that rounding errors of the mean are the same.
         return self._affine(spectra.largest).transform(self.X)
 
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> AffineMap:
@@ -102,14 +106,14 @@ class LinearGram(Posed):
 
     @property
     def row_matcher(self) -> None:
-        return None  # the map itself returns training rows to their place
+        return None  # the affine map gives the coordinates of training rows exactly
 
     def loss(self, spectra: Spectra) -> float:
         return gram_residual(spectra.largest, self.squared_norm)
 
     @property
     def squared_norm(self) -> float:
-        """Squared Frobenius norm of the Gram matrix, from the smaller of its two sides."""
+        """Squared Frobenius norm of the Gram matrix, from the smaller of FᵀF and FFᵀ."""
         F = self.problem.operator.factor
         if sparse.issparse(F):
             small = _centered_product(F)
@@ -120,11 +124,11 @@ class LinearGram(Posed):
 
 @dataclass(frozen=True, eq=False)
 class KernelGram:
-    """A centered kernel matrix, and the kernel as a function of new points."""
+    """Centered kernel matrix of the training points, and the kernel function for new points."""
 
     kernel: Centered
     problem: SpectralProblem
-    unit: float  # length in which the kernel is computed: its entries carry the square
+    unit: float  # unit of length of the kernel; its entries scale with the square
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":
@@ -138,16 +142,16 @@ class KernelGram:
         _symmetrize(K)
         kernel, K = Centered.of(raw, K)
         if largest_modulus(K) <= rounding:
-            K[:] = 0.0  # all points are one in feature space; the rest is no direction
+            K[:] = 0.0  # all points coincide in feature space; the entries are rounding errors
         problem = SpectralProblem(K, "largest", deflate=np.ones(len(K)), scale="sqrt_eigenvalue")
         return cls(kernel, problem, unit)
 
     def extend(self, spectrum: Spectrum) -> Nystrom:
-        """Nyström's formula, which gives the training points their coordinates."""
+        """Return Nyström's formula, which is exact at the training points."""
         return Nystrom(self.kernel, spectrum.dual_vectors * self.unit, self.unit)
 
     def loss(self, spectrum: Spectrum) -> float:
-        """Fraction of the squared kernel matrix that the coordinates leave."""
+        """Return the strain divided by the squared norm of the kernel matrix."""
         K = self.problem.operator
         return gram_residual(spectrum, float(np.vdot(K, K)))
 
@@ -178,12 +182,12 @@ class PosedKernel(Posed):
 
 @dataclass(frozen=True, eq=False)
 class PosedMap(Posed):
-    """The Gram matrix of a map of more coordinates, found otherwise: its principal axes.
+    """Principal axes of a given embedding in more dimensions, for each connected component.
 
-    Every component has its own. New points are placed on that map first, by its own `extension`.
+    New points are first embedded by `extension`, the extension of that embedding.
     """
 
-    map: Array  # (n, r), NaN where a point is not on it
+    map: Array  # (n, r), NaN for points that are not embedded
     rows_by_component: list[IntArray]
     extension: Extension
     graph: NeighborGraph
@@ -198,7 +202,7 @@ class PosedMap(Posed):
 
     @cached_property
     def means(self) -> Array:
-        """Middle of every component on the map, (n_components, r)."""
+        """Mean of each connected component, (number of components, r)."""
         return np.stack([self.map[rows].mean(axis=0) for rows in self.rows_by_component])
 
     @cached_property
@@ -216,7 +220,7 @@ class PosedMap(Posed):
         ]
 
     def _problem(self, rows: IntArray, mean: Array) -> SpectralProblem:
-        """The leading eigenvectors of a component's Gram matrix, with neighbors as in the data."""
+        """Return the problem of the leading eigenvectors of one component's Gram matrix."""
         return SpectralProblem(
             Gram((self.map[rows] - mean) / self.unit),
             "largest",
@@ -243,7 +247,7 @@ class PosedMap(Posed):
         return PiecewiseAffineMap(self.extension, self.graph.index, self.means, axes, layout)
 
     def _axes(self, spectra: Spectra) -> Array:
-        """Principal axes of every component, (n_components, r, k)."""
+        """Return the principal axes of each component, (number of components, r, k)."""
         pairs = zip(self.problems, spectra.padded, strict=True)
         return np.stack([problem.operator.factor.T @ s.dual_vectors for problem, s in pairs])
 
@@ -253,25 +257,25 @@ def _weights_among(graph: NeighborGraph, rows: IntArray) -> sparse.csr_array:
 
 
 def gram_residual(spectrum: Spectrum, squared_norm: float) -> float:
-    """Fraction of a Gram matrix's squared norm that eigenpairs leave."""
+    """Return the fraction of the squared norm of a Gram matrix not explained by eigenpairs."""
     kept = float((np.maximum(spectrum.values, 0) ** 2).sum())
     return max(0.0, 1 - kept / squared_norm) if squared_norm > 0 else 0.0
 
 
 def _symmetrize(K: Array) -> None:
-    """Replace K by the mean of itself and its transpose."""
+    """Replace K by (K + Kᵀ)/2, in place."""
     for rows, columns in square_tiles(len(K)):
         mean = (K[rows, columns] + K[columns, rows].T) / 2
         K[rows, columns], K[columns, rows] = mean, mean.T
 
 
 def check_gram_memory(n: int, n_matrices: float = 4.5, remedy: str = "use fewer points") -> None:
-    """Refuse up front a Gram matrix, with the copies its decomposition makes, that cannot fit."""
+    """Raise an error if `n_matrices` n × n matrices, which the decomposition needs, do not fit."""
     plan_memory(8.0 * n_matrices * n * n, f"the Gram matrix of {n} points", remedy)
 
 
 def _centered_product(F: Matrix) -> Array:
-    """The smaller of FᵀHF and HFFᵀH, H being the centering; F stays sparse."""
+    """Return the smaller of FᵀHF and HFFᵀH, with H the centering matrix; F stays sparse."""
     if F.shape[1] <= F.shape[0]:
         mean = _column_means(F)
         return np.asarray((F.T @ F).toarray() - F.shape[0] * np.outer(mean, mean))

@@ -15,24 +15,23 @@ from manifoldry.util.typing import Array, RandomState
 
 @shared_docs
 class HessianLLE(TangentEmbedder):
-    """Find the coordinates with the least second derivative along the sheet.
+    """Hessian LLE: minimize the squared Hessian of the coordinates, as functions on the manifold.
 
-    Estimates the Hessian of a function in every tangent plane; the functions on which it vanishes
-    are the constants and the coordinates of a sheet bent without stretching. Like LTSA it recovers
-    the metric and does not mind holes; it needs more neighbors and bears less noise.
+    The Hessian is estimated in the tangent space of each neighborhood. It vanishes for constants
+    and for the coordinates of a manifold that was bent without stretching. Use it, like LTSA, for
+    densely sampled manifolds with little noise, with or without holes, whose distances it
+    recovers; it needs more neighbors than LTSA and is more sensitive to noise.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
+    {intrinsic_components}
     n_neighbors : int, default=None
-        Neighbors per point; by default 12, or more where ``n_components`` asks for it.
-    metric : str or callable, default="euclidean"
-        Metric in which neighbors are sought; the local fits are Euclidean in any case.
+        Number of neighbors of each point, at least
+        ``n_components + n_components * (n_components + 1) / 2``. None means 12, or two more than
+        this minimum if that is larger, but at most ``n_samples - 1``.
+    {search_metric}
     {metric_params}
-    metric_fit : bool, default=True
-        Give the map the lengths of the data's short edges. Without it all coordinates have unit
-        variance, whatever the shape of the sheet.
+    {metric_fit}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
     {eigen_solver}
@@ -44,14 +43,14 @@ class HessianLLE(TangentEmbedder):
     Attributes
     ----------
     {n_components_}
-    embedding_ : array of shape (n_samples, n_components)
-        The map, in the units of the data, on its principal axes.
+    {sheet_embedding_}
     {extension_}
     {inverse_}
     {eigenvalues_}
+    {neighbor_search_}
     {component_labels_}
     loss_ : float
-        Sum of the eigenvalues: the squared second derivatives that are left.
+        Sum of the eigenvalues: the squared Hessians of the coordinates before the metric fit.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -105,9 +104,9 @@ class HessianLLE(TangentEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class HessianAlignment(TangentAlignment):
-    """Squared second derivatives along tangent planes.
+    """Squared Hessians in the tangent spaces.
 
-    Quadratic directions smaller than `dependent` are combinations of others, up to rounding.
+    Quadratic functions with a singular value up to `dependent` are linear combinations of others.
     """
 
     dependent: float = 1e-10
@@ -116,9 +115,10 @@ class HessianAlignment(TangentAlignment):
         U = tangent_bases(coordinates, self.n_components)
         a, b = np.triu_indices(self.n_components)
         affine_out = alignment_blocks(U)
-        quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))  # twice, for rounding
+        # Orthogonalize twice against rounding errors.
+        quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))
         H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
-        H = H * (size > self.dependent)[:, None, :]  # U is orthonormal, so sizes have no unit
-        # Neighbors that do not span the tangent space have no Hessian; they can be aligned.
+        H = H * (size > self.dependent)[:, None, :]  # U is orthonormal: no unit of length
+        # Without neighbors that span the tangent space there is no Hessian; use LTSA's error.
         flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
         return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))

@@ -29,55 +29,56 @@ from manifoldry.util.validation import power_of_two_scale, spread_rows
 
 @shared_docs
 class Isomap(SpectralEmbedder):
-    """Lay the data out so that straight distances match distances along the manifold.
+    """Isomap: classical multidimensional scaling of geodesic distances.
 
-    Classical scaling of shortest paths on the neighbor graph: minimizes the strain against
-    geodesic distances. A convex sheet that was rolled up or bent comes back flat and to scale.
-    Use it for the global shape of one connected, evenly sampled manifold; holes stretch the map,
-    and a single false edge between layers can ruin it.
+    Minimizes the strain between the embedding and the lengths of shortest paths in the neighbor
+    graph, which approximate distances along the manifold. Use it for the global shape of one
+    connected, evenly sampled manifold. A convex manifold that was bent without stretching is
+    recovered with its distances; holes distort the embedding, and a single edge between layers
+    that are far apart on the manifold (a short circuit) can ruin it.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     {n_neighbors}
     {radius}
     {metric}
     {metric_params}
     n_landmarks : int, default=None
-        Compute distances to this many points only and triangulate the others. Time and memory
-        then grow with n·n_landmarks instead of n²; a few hundred are plenty for a smooth sheet.
-        Components embedded separately share them, each getting at least ``n_components + 1``.
+        Embed this many landmark points, and the other points by their distances to these. Time
+        and memory then grow with n·n_landmarks instead of n²; a few hundred landmarks suffice for
+        a smooth manifold. Connected components that are embedded separately get landmarks in
+        proportion to their sizes, but at least ``n_components + 1``. None means all points.
     landmarks : {"maxmin", "random"}, default="maxmin"
-        Spread the landmarks evenly, or draw them.
+        Choose the landmarks one by one, each farthest from the previous ones, or at random.
     disconnected : {"join", "separate", "largest", "error"}, default="join"
         {disconnected}
     {eigen_solver}
     {extension}
     {inverse}
     random_state : int, RandomState, Generator or None, default=None
-        Seed of landmarks and iterative solvers; ``None`` is a fixed seed.
+        Seed of the landmarks and of the start vectors of iterative eigensolvers. None means a
+        fixed seed.
     {n_jobs}
 
     Attributes
     ----------
     {n_components_}
-    embedding_ : array of shape (n_samples, n_components)
-        The map, in the units of the data.
+    {scaled_embedding_}
     landmarks_ : array of shape (n_landmarks,)
-        The points that distances were computed to.
+        Indices of the landmarks.
     residual_variance_ : array of shape (n_components,)
-        One minus the squared correlation between geodesic distances and distances on the map,
-        with one, two, ... coordinates (of the largest component, on up to 1000 points): it stops
-        falling at the dimension of the manifold.
+        1 − R² between geodesic distances and distances in the embedding, for the first 1, 2, ...
+        coordinates, from up to 1000 points of the largest connected component. It stops decreasing
+        at the dimension of the manifold.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
-        Largest eigenvalues of the centered matrix −½·d² (of the largest component).
+        Largest eigenvalues of the centered matrix −½·d² of the largest connected component.
     {neighbor_search_}
     {component_labels_}
     loss_ : float
-        The strain as a fraction of the squared matrix.
+        The strain of the largest connected component divided by the squared norm of its matrix.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -137,7 +138,7 @@ class Isomap(SpectralEmbedder):
         return PosedGeodesics(data, components, geodesics)
 
     def _check_short_circuits(self, graph: NeighborGraph) -> None:
-        """Look for edges that may join what lies apart on the manifold."""
+        """Warn about edges that may connect points that are far apart on the manifold."""
         warn_of_short_circuits(graph)
 
     def _check_landmarks(self, n: int) -> None:
@@ -152,7 +153,7 @@ class Isomap(SpectralEmbedder):
             )
 
     def _geodesics(self, graph: NeighborGraph, components: list[IntArray]) -> Geodesics:
-        """Geodesics to the landmarks, of which every component has its fraction."""
+        """Compute geodesic distances to the landmarks of each connected component."""
         if self.n_landmarks is None:
             return Geodesics.of(graph)
         counts = [self._landmark_count(len(rows), graph.n_query) for rows in components]
@@ -167,14 +168,14 @@ class Isomap(SpectralEmbedder):
         return Geodesics.to_farthest(graph, components, counts, starts)
 
     def _landmark_count(self, size: int, n: int) -> int:
-        """Landmarks of a component: in proportion to its size, and enough to span the map."""
-        assert self.n_landmarks is not None  # the caller saw to that
+        """Return the number of landmarks of a component, in proportion to its size."""
+        assert self.n_landmarks is not None  # checked by the caller
         return min(size, max(round(self.n_landmarks * size / n), self.n_components_ + 1))
 
 
 @dataclass(frozen=True, eq=False)
 class PosedGeodesics(Posed):
-    """Classical scaling of geodesic distances to landmarks, which may be all points."""
+    """Classical scaling of geodesic distances between landmarks, which may be all points."""
 
     rows_by_component: list[IntArray]
     geodesics: Geodesics
@@ -200,7 +201,7 @@ class PosedGeodesics(Posed):
 
     @cached_property
     def columns(self) -> list[IntArray]:
-        """Landmarks of every component, by position among all of them."""
+        """Positions of the landmarks of each component in the array of all landmarks."""
         labels = self.labels[self.geodesics.targets]
         return [
             np.flatnonzero(labels == component) for component in range(len(self.rows_by_component))
@@ -212,7 +213,7 @@ class PosedGeodesics(Posed):
 
     @cached_property
     def grams(self) -> list[KernelGram]:
-        """Centered −½·d² between the landmarks of every component."""
+        """Centered matrices −½·d² between the landmarks of each component."""
         found = [self._gram(*part) for part in zip(self.problem_rows, self.columns, strict=True)]
         if found[0].problem.n == self.data.n_samples:
             weights = partial(local_weights, self.geodesics.graph)
@@ -251,9 +252,9 @@ class PosedGeodesics(Posed):
         return {"component_labels_": self.labels, "residual_variance_": variance}
 
     def _residual_variance(self, Y: Array, sample: int = 1000) -> Array:
-        """1 − R² between geodesics and distances on the map, for every number of coordinates.
+        """Return 1 − R² between geodesic and embedded distances for each number of coordinates.
 
-        On the pairs of so many points of the largest component with its landmarks.
+        Uses the pairs of up to `sample` points of the largest component with its landmarks.
         """
         rows = self.rows_by_component[0][spread_rows(len(self.rows_by_component[0]), sample)]
         geodesic = self.geodesics.distances[np.ix_(rows, self.columns[0])].ravel()

@@ -27,32 +27,33 @@ _KERNELS = (
 
 @shared_docs
 class KernelPCA(SpectralEmbedder):
-    """PCA in the feature space of a kernel.
+    """Kernel principal component analysis: PCA in the feature space of a kernel.
 
-    Finds the directions of largest variance after an implicit nonlinear map φ with
-    k(x, y) = φ(x)·φ(y). With a Gaussian kernel short distances are kept (times √(2·gamma)) and
-    long ones saturate, so clusters and curved structure separate. Use it as a smooth nonlinear
-    feature map whose every step, forwards and backwards, is explicit.
+    Maximizes the variance of the coordinates after an implicit nonlinear map φ with
+    k(x, y) = φ(x)·φ(y). With a Gaussian kernel, distances in feature space are proportional to
+    short distances in the data (by √(2·gamma)) and saturate for long ones, so clusters and curved
+    structures separate. Use it as a smooth nonlinear feature map with explicit formulas for new
+    points and for the inverse.
 
     Parameters
     ----------
     {n_components}
     kernel : str or callable, default="rbf"
-        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or ``"precomputed"``.
-        ``"linear"`` is PCA and forms no n × n matrix.
+        Any kernel of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or ``"precomputed"`` if
+        `X` is a kernel matrix. ``"linear"`` is PCA and forms no n × n matrix.
     gamma : float, default=None
-        Coefficient of the kernel. For ``"rbf"``, exp(−gamma·d²), it defaults to one over the
-        median squared distance, for other kernels to one over the number of features.
+        Coefficient of the kernel. None means one over the median squared distance for ``"rbf"``,
+        which is exp(−gamma·d²), and ``1 / n_features`` for other kernels.
     degree, coef0 : float
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
-        Further arguments of a callable kernel.
+        Additional keyword arguments of a callable kernel.
     inverse : {"ridge", "fixed_point", "regression"} or regressor, default="ridge"
-        How ``inverse_transform`` finds data: by kernel ridge regression; by the fixed-point
-        iteration for the pre-image (Gaussian kernel only); by local regression; or by a
-        scikit-learn regressor that is fitted to predict `X` from ``embedding_``.
+        How ``inverse_transform`` computes data from coordinates: by kernel ridge regression; by
+        the fixed-point iteration for the pre-image (Gaussian kernel only); by local regression;
+        or by a scikit-learn regressor that is fitted to predict `X` from ``embedding_``.
     alpha : float, default=None
-        Penalty of the ridge regression, by default chosen by its leave-one-out error.
+        Penalty of the ridge regression. None means the one of smallest leave-one-out error.
     {eigen_solver}
     {extension}
     {random_state}
@@ -61,15 +62,15 @@ class KernelPCA(SpectralEmbedder):
     ----------
     {n_components_}
     embedding_ : array of shape (n_samples, n_components)
-        Coordinates √ℓ·v.
+        Coordinates √ℓ·v of the training points, with eigenvectors v of unit norm.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
         Largest eigenvalues ℓ of the centered kernel matrix.
     gamma_ : float or None
-        The coefficient in use.
+        Value of gamma that was used; None for kernels without one.
     loss_ : float
-        Fraction of the centered kernel's squared entries that the coordinates leave out.
+        Squared error of the centered kernel matrix as a fraction of its squared norm.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -126,7 +127,7 @@ class KernelPCA(SpectralEmbedder):
             return LinearGram.of(data)
         check_gram_memory(data.n_samples)
         raw = self._kernel_on(data.rows)
-        with np.errstate(over="ignore", invalid="ignore"):  # what these leave is looked for
+        with np.errstate(over="ignore", invalid="ignore"):  # KernelGram.of raises instead
             K = raw.matrix(data.rows)
             gram = KernelGram.of(raw, K.copy() if data.pairwise else K)
         return KernelComponents(data, gram, self.inverse, self.alpha)
@@ -149,7 +150,7 @@ class KernelPCA(SpectralEmbedder):
         if callable(self.kernel):
             return PairwiseKernel(X, self.kernel, dict(self.kernel_params or {}))
         if self.kernel == "rbf":
-            check_range(Frame.of(X).unit)  # gamma is the inverse of a square
+            check_range(Frame.of(X).unit)  # gamma is one over a squared length
             rbf = median_rbf(X, self.gamma)
             self.gamma_ = rbf.gamma / rbf.frame.unit**2
             return rbf
@@ -160,7 +161,7 @@ class KernelPCA(SpectralEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class KernelComponents(PosedKernel):
-    """A kernel's components with a choice of inverses."""
+    """Eigenvectors of a centered kernel matrix, with a choice of inverses."""
 
     inverse: str
     alpha: float | None

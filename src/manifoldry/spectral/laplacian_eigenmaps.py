@@ -39,34 +39,35 @@ _AFFINITIES = ("gaussian", "binary", "self_tuning", "precomputed")
 
 @shared_docs
 class LaplacianEigenmaps(SpectralEmbedder):
-    """Place points so that neighbors in the data stay neighbors on the map.
+    """Laplacian eigenmaps: the eigenvectors of a graph Laplacian with the smallest eigenvalues.
 
-    Minimizes Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and Y ⟂ D1, where W are the weights of a
-    neighbor graph and D its degrees. The coordinates are the smoothest functions on the graph:
-    use them to see clusters and the coarse shape of a manifold, or as features on which simple
-    classifiers do well. Long and narrow data show their length several times before their
-    width (coordinate 2 a function of coordinate 1); the eigenvalues warn of it.
+    Minimizes Σᵢⱼ Wᵢⱼ‖yᵢ − yⱼ‖² subject to YᵀDY = I and YᵀD1 = 0, where W are the weights of a
+    neighbor graph and D is the diagonal matrix of its degrees, so that neighbors stay close. Use
+    it to show clusters and the coarse shape of a manifold, or as features for a simple classifier.
+    For long and narrow data several coordinates are functions of the first one before the width
+    appears; :class:`~manifoldry.NonRedundant` avoids that.
 
     Parameters
     ----------
     {n_components}
     n_neighbors : int, default=None
-        Neighbors per point; by default what `affinity` wants, if it is an object that does,
-        else 10, or half the points if those are fewer.
+        Number of neighbors of each point. None means the number that an `affinity` object needs,
+        or else 10, or ``n_samples // 2`` if that is smaller.
     {radius}
     {metric}
     {metric_params}
     affinity : str or Affinity, default=None
-        Weights of the edges. ``"self_tuning"``: Gaussian, with a width that follows the local
-        density, so that outliers stay connected; the default. ``"gaussian"``: exp(−gamma·d²), one
-        width for all; the default if `gamma` is given. ``"binary"``: one for every edge.
-        ``"precomputed"``: `X` is a symmetric matrix of weights itself. Or an object of
-        :mod:`manifoldry.affinity`.
+        Weights of the edges. ``"self_tuning"``: Gaussian with a bandwidth that adapts to the local
+        density, so that outliers stay connected. ``"gaussian"``: exp(−gamma·d²). ``"binary"``: 1
+        for each edge. ``"precomputed"``: `X` is a symmetric matrix of weights. Or an object of
+        :mod:`manifoldry.affinity`. None means ``"self_tuning"``, or ``"gaussian"`` if `gamma` is
+        set.
     gamma : float, default=None
-        Coefficient of ``affinity="gaussian"``; by default one over the median squared distance
-        to the farthest neighbor.
+        Coefficient of ``affinity="gaussian"``. None means one over the median squared distance to
+        the farthest neighbor.
     normalization : {"rw", "sym", "none"}, default="rw"
-        Eigenvectors f of L f = λ D f (random walk), D^½·f, or eigenvectors of L itself.
+        ``"rw"``: eigenvectors f of L f = λ D f (random walk); ``"sym"``: D^½·f, the eigenvectors of
+        D^−½·L·D^−½; ``"none"``: eigenvectors of L = D − W.
     disconnected : {"separate", "join", "largest", "error"}, default="separate"
         {disconnected}
     {eigen_solver}
@@ -79,18 +80,17 @@ class LaplacianEigenmaps(SpectralEmbedder):
     ----------
     {n_components_}
     embedding_ : array of shape (n_samples, n_components)
-        The map. Where the graph has several components, each is scaled to the size, and put at
-        the relative position, it has in the data.
-    affinity_ : sparse array of shape (n_samples, n_samples)
-        The weights W.
+        Coordinates of the training points. If the graph has several connected components, each is
+        given the relative size and position that it has in the data.
+    {affinity_}
     {extension_}
     {inverse_}
     {eigenvalues_}
     {neighbor_search_}
     {component_labels_}
     loss_ : float
-        The objective Σᵢⱼ Wᵢⱼ‖fᵢ − fⱼ‖² within components, before they are laid out; f are the
-        coordinates, for ``normalization="sym"`` divided by √Dᵢᵢ.
+        The objective Σᵢⱼ Wᵢⱼ‖fᵢ − fⱼ‖², summed over connected components before they are scaled and
+        placed; f are the coordinates, divided by √Dᵢᵢ if ``normalization="sym"``.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -154,7 +154,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         weighted = self._training_weights(data)
         self.affinity_ = weighted.matrix
         degree = np.asarray(weighted.matrix.sum(axis=1)).ravel()
-        degree = np.where(degree > 0, degree, 1.0)  # isolated points embed alone
+        degree = np.where(degree > 0, degree, 1.0)  # isolated points
         problem = laplacian_problem(weighted.matrix, degree, self.normalization)
         components = self._components(problem, weighted)
         return self._make_posed(
@@ -170,7 +170,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         return PosedLaplacian(**fields)
 
     def _components(self, problem: SpectralProblem, weighted: "TrainingWeights") -> list[IntArray]:
-        """Rows of the components to be embedded."""
+        """Return the rows of each connected component to embed."""
         has_radius = "radius" in self.get_params(deep=False)
         remedy = GRAPH.remedy if has_radius else "raise n_neighbors"
         graph, policy = weighted.graph, self._policy()
@@ -179,7 +179,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         )
 
     def _training_weights(self, data: Input) -> "TrainingWeights":
-        """Weights of the training points, and what gives them to new ones."""
+        """Compute the weights of training points, with what computes those of new points."""
         if isinstance(data, Affinities):
             self.neighbor_search_ = "none: the weights were given"
             source = GivenWeights(data.n_samples)
@@ -190,14 +190,17 @@ class LaplacianEigenmaps(SpectralEmbedder):
         self.neighbor_search_ = graph.search
         weights = self._affinity_of(graph).fit(graph)
         local = isinstance(weights, SelfTuningWeights | EntropicWeights)
-        with np.errstate(over="ignore"):  # exp(−∞) is the weight of points that far apart
+        with np.errstate(over="ignore"):  # if d² overflows, the weight exp(−∞) = 0 is right
             W = weights.matrix(graph)
         zero_weight_cause = LOCAL_WIDTH if local else VANISHING_WEIGHTS
         return TrainingWeights(W, GraphWeights(graph, weights), graph, zero_weight_cause, graph)
 
     def _read(self, X: Any) -> Input:
         if isinstance(X, NeighborGraph) and self._input_type is Affinities:
-            raise TypeError("affinity='precomputed' takes a matrix of weights, not a graph")
+            raise TypeError(
+                "affinity='precomputed' takes a matrix of weights, not a NeighborGraph; pass the "
+                "matrix, or another affinity"
+            )
         return super()._read(X)
 
     def _default_neighbors(self, n: int) -> int | None:
@@ -212,8 +215,8 @@ class LaplacianEigenmaps(SpectralEmbedder):
             return Gaussian(gamma=self.gamma)
         if self.gamma is not None:
             raise ValueError(
-                f"gamma={self.gamma} has no meaning for affinity={self.affinity!r}; pass "
-                "affinity='gaussian' with it"
+                f"gamma={self.gamma} is not used by affinity={self.affinity!r}; pass "
+                "affinity='gaussian' or no gamma"
             )
         if isinstance(self.affinity, Affinity):
             return self.affinity
@@ -221,19 +224,19 @@ class LaplacianEigenmaps(SpectralEmbedder):
 
 
 class TrainingWeights(NamedTuple):
-    """Weights of pairs of training points, and what gives them to new points."""
+    """Weights of pairs of training points, and what computes the weights of new points."""
 
     matrix: Matrix
     source: WeightRows
     row_matcher: RowMatcher | None
     zero_weight_cause: Cause
-    """What is at fault where weights vanish and the graph, if there is one, does not fall apart."""
+    """Cause to report if vanishing weights disconnect the points and the graph itself does not."""
     graph: NeighborGraph | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class PosedLaplacian(PosedOnGraph):
-    """The smoothest functions on a weighted graph."""
+    """Smallest eigenvectors of the Laplacian of a weighted graph."""
 
     weighted: TrainingWeights
     degree: Array
@@ -244,7 +247,7 @@ class PosedLaplacian(PosedOnGraph):
         return self.weighted.row_matcher
 
     def functions(self, spectra: Spectra) -> Array:
-        """The functions whose values are coordinates: the eigenvectors as they are."""
+        """Return the eigenvectors, (n, k)."""
         return spectra.vectors(self.components, self.data.n_samples)
 
     def coordinates(self, spectra: Spectra) -> Array:
@@ -270,7 +273,7 @@ class PosedLaplacian(PosedOnGraph):
 
 
 def laplacian_problem(W: Matrix, degree: Array, normalization: Normalization) -> SpectralProblem:
-    """The smallest eigenvectors of D − W, as the normalization says, but for the constant."""
+    """Return the problem of the smallest nontrivial eigenvectors of the normalized D − W."""
     L, ones = laplacian(W), np.ones(len(degree))
     if normalization == "none":
         return SpectralProblem(L, "smallest", deflate=ones, bounds=(0.0, 2 * degree.max()))
@@ -285,7 +288,10 @@ def laplacian_problem(W: Matrix, degree: Array, normalization: Normalization) ->
 
 
 def laplacian(W: Matrix, dense: float = 0.1) -> Matrix:
-    """D − W, dense where that fraction of entries is there: sparse routines are slow on such."""
+    """Return D − W, as a dense matrix if more than the fraction `dense` of W is nonzero.
+
+    Sparse linear algebra is slow for such matrices.
+    """
     degree = np.asarray(W.sum(axis=1)).ravel()
     if sparse.issparse(W) and W.nnz <= dense * len(degree) ** 2:
         return sparse.csr_array(sparse.diags_array(degree) - W)
@@ -295,7 +301,7 @@ def laplacian(W: Matrix, dense: float = 0.1) -> Matrix:
 
 
 def _without_diagonal(W: Matrix) -> sparse.csr_array:
-    """Weights as a sparse matrix whose diagonal, which says nothing about neighbors, is gone."""
+    """Return W as a sparse matrix without its diagonal, which does not affect the Laplacian."""
     W = sparse.coo_array(W)
     off = (W.row != W.col) & (W.data != 0)
     data = W.data[off].astype(np.float64)

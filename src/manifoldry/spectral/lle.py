@@ -29,23 +29,21 @@ from manifoldry.util.typing import Array, RandomState
 
 @shared_docs
 class LLE(SpectralEmbedder):
-    """Keep the weights with which every point is the mean of its neighbors.
+    """Locally linear embedding: keep the weights that reconstruct each point from its neighbors.
 
-    Finds weights that reproduce each point from its neighbors, then coordinates that minimize
-    Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² subject to YᵀY = n·I and 1ᵀY = 0. Weights do not change when a
-    neighborhood is moved, turned or scaled, so a sheet bent without tearing comes out flat up to
-    an affine map. Use it on densely sampled smooth sheets; Hessian LLE and LTSA recover their
-    metric better.
+    First finds the weights, which sum to one, that best reconstruct each point from its neighbors.
+    Then minimizes Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² over the coordinates, subject to YᵀY = n·I and 1ᵀY = 0. The
+    weights are invariant to translation, rotation and scaling of a neighborhood, so a manifold
+    that was bent without stretching is recovered up to an affine map. Use it for densely sampled
+    smooth manifolds; Hessian LLE and LTSA recover distances better.
 
     Parameters
     ----------
     {n_components}
     {n_neighbors}
-    metric : str or callable, default="euclidean"
-        Metric in which neighbors are sought; the local fits are Euclidean in any case.
+    {search_metric}
     {metric_params}
-    reg : float, default=1e-3
-        Ridge of the local weights, as a fraction of the trace of the local Gram matrix.
+    {reg}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
     {eigen_solver}
@@ -58,15 +56,15 @@ class LLE(SpectralEmbedder):
     ----------
     {n_components_}
     embedding_ : array of shape (n_samples, n_components)
-        The map, of unit variance along every coordinate; components are scaled to their size in the
-        data.
+        Coordinates of the training points. Each has unit variance; if the graph has several
+        connected components, these are scaled to their sizes in the data.
     {extension_}
     {inverse_}
     {eigenvalues_}
     {neighbor_search_}
     {component_labels_}
     loss_ : float
-        The objective, Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² over n.
+        The objective divided by n_samples.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -83,7 +81,7 @@ class LLE(SpectralEmbedder):
 
     radius = None
     _accepts_graphs = True
-    # Local fits cannot use a single bridge, so there is no "join".
+    # No "join": a single added edge does not determine a local fit.
     _disconnected_options: tuple[str, ...] = ("separate", "largest", "error")
 
     def __init__(
@@ -127,19 +125,19 @@ class LLE(SpectralEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class Reconstruction(Alignment):
-    """Squared distances of points on the map from the means of their neighbors."""
+    """Squared distances of embedded points from the weighted means of their neighbors."""
 
     reg: float
 
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        # The small matrices have rank one: their sum is the product of sparse I − W with itself.
+        # The local matrices have rank one, so their sum is (I − W)ᵀ(I − W).
         residual = neighborhoods.rows(partial(residual_weights, reg=self.reg))
         return sparse.csr_array(residual.T @ residual)
 
 
 @dataclass(frozen=True, eq=False)
 class PosedLLE(PosedAlignment):
-    """Maps that keep the weights of neighbors."""
+    """Embedding that preserves the reconstruction weights."""
 
     alignment: Reconstruction
 
@@ -150,13 +148,13 @@ class PosedLLE(PosedAlignment):
 
 
 def residual_weights(coordinates: Array, reg: float) -> Array:
-    """Rows of I − W (n_block, k) from coordinates (n_block, k, n_features), the point's own first.
+    """Return rows of I − W (n_block, k) from coordinates (n_block, k, n_features), itself first.
 
-    W are the weights with which neighbors reproduce a point.
+    W holds the weights that reconstruct a point from its neighbors.
     """
     differences = coordinates[:, 1:] - coordinates[:, :1]
-    # A copy of the point reproduces it, and says nothing of where it lies among the others.
-    copies = np.logical_not(np.any(differences, axis=2))
-    copies &= ~copies.all(axis=1, keepdims=True)
-    weights = barycentric_weights(differences, reg, copies)
+    # Exclude duplicates of the point: they alone reconstruct it, whatever the other neighbors are.
+    duplicates = np.logical_not(np.any(differences, axis=2))
+    duplicates &= ~duplicates.all(axis=1, keepdims=True)
+    weights = barycentric_weights(differences, reg, duplicates)
     return np.concatenate([np.ones((len(weights), 1)), -weights], axis=1)

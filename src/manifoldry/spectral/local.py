@@ -1,4 +1,4 @@
-"""Methods that align small local problems: LLE, Hessian LLE, LTSA."""
+"""Methods whose objective is a sum of local quadratic forms: LLE, Hessian LLE, LTSA."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Alignment(ABC):
-    """What a map costs: a sum of small quadratic forms, one per neighborhood."""
+    """Objective tr(YᵀMY) of an embedding Y: M is a sum of small matrices, one per neighborhood."""
 
     graph: NeighborGraph
 
@@ -30,10 +30,10 @@ class Alignment(ABC):
 
     @abstractmethod
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
-        """Sum over all neighborhoods of what a map costs there."""
+        """Return the sum of the local matrices over all neighborhoods."""
 
     def matrix(self) -> sparse.csr_array:
-        """The whole as a quadratic form on the training points."""
+        """Return M (n, n), with a penalty that keeps duplicated points together."""
         graph = self.graph
         members = with_itself(graph) if self.includes_itself else _neighbors_without_self(graph)
         M = self.align(Neighborhoods(graph.index.points, members))
@@ -42,7 +42,7 @@ class Alignment(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PosedAlignment(PosedOnGraph):
-    """The maps that cost least; new points follow the coordinates of their neighbors."""
+    """Embedding of least alignment error; new points are interpolated from their neighbors."""
 
     alignment: Alignment
 
@@ -60,7 +60,7 @@ class PosedAlignment(PosedOnGraph):
 
 
 def alignment_problem(alignment: Alignment) -> SpectralProblem:
-    """The smallest eigenvectors of an alignment, but for the constant."""
+    """Return the problem of the smallest eigenvectors orthogonal to the constant vector."""
     M = alignment.matrix()
     return SpectralProblem(
         M,
@@ -75,12 +75,12 @@ def alignment_problem(alignment: Alignment) -> SpectralProblem:
 def alignment_components(
     problem: SpectralProblem, graph: NeighborGraph, policy: DisconnectedPolicy
 ) -> list[IntArray]:
-    """Rows of the components to be embedded."""
+    """Return the rows of each connected component to embed."""
     return operator_components(problem.operator, policy, graph, ALIGNMENT, "raise n_neighbors")
 
 
 def check_has_points(name: str, data: Input) -> None:
-    """Refuse distances in place of data."""
+    """Raise an error if the input has distances only."""
     if data.points is None:
         raise ValueError(
             f"{name} needs the coordinates of the data, not only distances; "
@@ -89,19 +89,20 @@ def check_has_points(name: str, data: Input) -> None:
 
 
 def check_uniform_neighborhoods(name: str, graph: NeighborGraph) -> NeighborGraph:
-    """The graph, unless its neighborhoods differ in size."""
+    """Return the graph, or raise an error if the number of neighbors varies between points."""
     if graph.n_neighbors is None:
         raise ValueError(
-            f"{name} needs the same number of neighbors everywhere; build the "
+            f"{name} needs the same number of neighbors for each point; build the "
             "graph with n_neighbors instead of radius"
         )
     return graph
 
 
 def _neighbors_without_self(graph: NeighborGraph) -> IntArray:
-    """Neighbors without the point itself, but for points that nobody has as a neighbor.
+    """Return the neighbors of each point (n, k), without the point itself.
 
-    Those would be in no neighborhood at all: they take the farthest place in their own.
+    A point that is no neighbor of any other would be in no neighborhood; it replaces the farthest
+    of its own neighbors.
     """
     members = graph.indices.reshape(-1, graph.k).copy()
     unchosen = np.setdiff1d(np.arange(graph.n_query), members)
@@ -110,10 +111,10 @@ def _neighbors_without_self(graph: NeighborGraph) -> IntArray:
 
 
 def _duplicate_penalty(graph: NeighborGraph, weight: float = 1e4) -> sparse.csr_array:
-    """Laplacian of the edges of length zero, of a weight far above entries of local problems.
+    """Return the Laplacian of the edges of length zero, with a weight far above local entries.
 
-    Duplicates always appear together in the local problems, which therefore may not see what
-    tells them apart; this does, and keeps them in one place.
+    Duplicates have the same local coordinates, so the local problems may not determine their
+    difference in the embedding; this penalty makes it zero.
     """
     zero = graph.matrix(np.where(graph.distances == 0, weight, 0.0))
     zero.eliminate_zeros()

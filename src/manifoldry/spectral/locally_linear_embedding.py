@@ -1,4 +1,4 @@
-"""scikit-learn's name for LLE, with scikit-learn's signature."""
+"""LLE with the name and signature of scikit-learn."""
 
 from typing import Any
 
@@ -12,34 +12,32 @@ _OTHER_METHODS = {"hessian": "HessianLLE", "ltsa": "LTSA"}
 
 @shared_docs
 class LocallyLinearEmbedding(LLE):
-    """LLE under scikit-learn's name, for code that is to change one import.
+    """Locally linear embedding with scikit-learn's signature, as a drop-in replacement.
 
-    The same coordinates as :class:`sklearn.manifold.LocallyLinearEmbedding` with
-    ``method="standard"``, but of unit variance instead of unit length; the other methods are
-    classes of their own here. New code should use :class:`LLE`.
+    Computes the same coordinates as :class:`sklearn.manifold.LocallyLinearEmbedding` with
+    ``method="standard"``, but with unit variance instead of unit norm. The other methods are
+    separate classes, :class:`HessianLLE` and :class:`LTSA`. New code should use :class:`LLE`.
 
     Parameters
     ----------
     n_neighbors : int, default=5
-        Neighbors per point.
+        Number of neighbors of each point.
     n_components : int, default=2
         Number of coordinates.
-    reg : float, default=1e-3
-        Ridge of the local weights, as a fraction of the trace of the local Gram matrix.
+    {reg}
     {eigen_solver}
     tol, max_iter, hessian_tol, modified_tol, neighbors_algorithm
-        Accepted for compatibility and not used: residuals are checked against the gaps, and the
-        neighbor search chooses for itself.
+        Ignored, present for compatibility: the eigensolver always checks its residuals, and the
+        neighbor index is chosen automatically.
     method : str, default="standard"
-        ``"standard"``; others raise and name the class to use.
+        Must be ``"standard"``; the error message for other values names the class to use.
     {random_state}
-    n_jobs : int, default=None
-        Threads of the neighbor search.
+    {n_jobs}
 
     Attributes
     ----------
     reconstruction_error_ : float
-        scikit-learn's name for ``loss_``. All other attributes are those of :class:`LLE`.
+        Same as ``loss_``. For the other attributes see :class:`LLE`.
 
     Examples
     --------
@@ -90,10 +88,10 @@ class LocallyLinearEmbedding(LLE):
         if self.method != "standard":
             other = _OTHER_METHODS.get(self.method)
             remedy = f"use manifoldry.{other}" if other else "pass method='standard'"
-            raise ValueError(f"method={self.method!r} is not LLE; {remedy}")
+            raise ValueError(f"method={self.method!r} must be 'standard'; {remedy}")
         return super()._pose(data)
 
     @property
     def reconstruction_error_(self) -> float:
-        """The objective under scikit-learn's name."""
+        """Same as ``loss_``."""
         return self.loss_

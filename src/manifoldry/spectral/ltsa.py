@@ -12,26 +12,22 @@ from manifoldry.util.typing import Array, RandomState
 
 @shared_docs
 class LTSA(TangentEmbedder):
-    """Align the tangent planes of all neighborhoods in one map.
+    """Local tangent space alignment (LTSA): align the tangent spaces of all neighborhoods.
 
-    Minimizes the sum over neighborhoods of the squared distance between their map coordinates
-    and the nearest affine image of their tangent coordinates. A sheet that was bent without
-    stretching is recovered with its metric, holes and all. Use it on densely sampled sheets with
-    little noise.
+    Minimizes the sum over neighborhoods of the squared distance between the coordinates of the
+    points and the best affine function of their local tangent coordinates. Use it for densely
+    sampled manifolds with little noise: it recovers a manifold that was bent without stretching,
+    including its distances, also if the manifold has holes.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates, the dimension of the sheet; by default two, or what the data allow.
+    {intrinsic_components}
     n_neighbors : int, default=None
-        Neighbors per point, at least ``n_components + 2``; by default 10, or half the points if
-        those are fewer.
-    metric : str or callable, default="euclidean"
-        Metric in which neighbors are sought; the local fits are Euclidean in any case.
+        Number of neighbors of each point, at least ``n_components + 2``. None means 10, or
+        ``n_samples // 2`` if that is smaller, but at least the minimum.
+    {search_metric}
     {metric_params}
-    metric_fit : bool, default=True
-        Give the map the lengths of the data's short edges. Without it all coordinates have unit
-        variance, whatever the shape of the sheet.
+    {metric_fit}
     disconnected : {"separate", "largest", "error"}, default="separate"
         {disconnected}
     {eigen_solver}
@@ -43,14 +39,14 @@ class LTSA(TangentEmbedder):
     Attributes
     ----------
     {n_components_}
-    embedding_ : array of shape (n_samples, n_components)
-        The map, in the units of the data, on its principal axes.
+    {sheet_embedding_}
     {extension_}
     {inverse_}
     {eigenvalues_}
+    {neighbor_search_}
     {component_labels_}
     loss_ : float
-        Sum of the eigenvalues: what the best alignment leaves over.
+        Sum of the eigenvalues: the alignment error of the embedding before the metric fit.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -99,11 +95,11 @@ class LTSA(TangentEmbedder):
         return PlaneAlignment(graph, self.n_components_)
 
     def _min_neighbors(self, n_components: int) -> int:
-        return n_components + 2  # one fewer lie in a plane of their own, wherever they are
+        return n_components + 2  # n_components + 1 always lie in a plane of that dimension
 
 
 class PlaneAlignment(TangentAlignment):
-    """Squared distances of neighborhoods on the map from affine images of their planes."""
+    """Squared distances of embedded neighborhoods from affine functions of tangent coordinates."""
 
     includes_itself = False
 

@@ -1,4 +1,7 @@
-"""Undo the whitening of eigenvector maps: give them the lengths of the data's own edges."""
+"""Linear map that gives the edges of an embedding their lengths in the data.
+
+Eigenvectors have unit variance; this restores the scale and the aspect ratio of the data.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,41 +20,62 @@ from manifoldry.util.validation import power_of_two_scale
 
 @dataclass(frozen=True, eq=False)
 class MetricFit:
-    """Linear maps that give the edges of a neighbor graph their length in the data."""
+    """Fits linear maps that give the edges of a neighbor graph their lengths in the data.
+
+    Parameters
+    ----------
+    graph : NeighborGraph
+        Neighbor graph of the data.
+    nearest : int
+        Number of nearest neighbors whose edges are fitted. Longer edges are chords across the
+        curvature of the manifold, shorter than paths on it, and would shrink the embedding.
+    n_reweightings : int
+        Number of iterations of reweighted least squares.
+    outlier_ratio : float
+        An edge is an outlier if it is this many times longer than the median (or shorter, in the
+        robust fit); a point is misplaced if its distance on the embedding is this many times longer
+        than the path to it.
+    length_tolerance : float
+        Largest relative error at which a squared length counts as correct.
+    min_fraction : float
+        Fraction of squared lengths that must be correct for the least squares fit to be used.
+    max_stretch : float
+        If distances on the embedding exceed paths along its edges by more than this factor, the
+        embedding is shrunk.
+    max_correction : float
+        Largest factor by which a fit to inliers may change the robust estimate.
+    """
 
     graph: NeighborGraph
-    nearest: int = 5  # longer chords cut across the curvature and shrink the map
-    n_reweightings: int = 10  # of reweighting
-    outlier_ratio: float = (
-        6.0  # a step this many times as long as others belongs to misplaced points
-    )
-    length_tolerance: float = 0.25  # error up to which a squared length counts as right
-    min_fraction: float = 0.8  # fraction of squared lengths that are right on a sheet
-    max_stretch: float = 1.5  # a map this many times as wide as the paths on it is none
-    max_correction: float = (
-        3.0  # factor by which a fit without that evidence may differ from a robust one
-    )
+    nearest: int = 5
+    n_reweightings: int = 10
+    outlier_ratio: float = 6.0
+    length_tolerance: float = 0.25
+    min_fraction: float = 0.8
+    max_stretch: float = 1.5
+    max_correction: float = 3.0
 
     def fit(self, Y: Array, rows: IntArray) -> Array:
-        """The map A (n_components, n_components) for `rows` of the coordinates `Y`.
+        """Return the linear map A (n_components, n_components) for `rows` of the coordinates `Y`.
 
-        Minimizes Σ |‖A(yᵢ − yⱼ)‖²/d²ᵢⱼ − 1| over nearest edges by reweighted least squares in
-        P = AᵀA. Where that does not fit most of them, noise or torn edges decide it, and it may
-        drop a direction: then A is a scatter estimate that no minority of edges can sway. The
-        result is rotated to its principal axes, the longest first.
+        Minimizes Σ |‖A(yᵢ − yⱼ)‖²/d²ᵢⱼ − 1| over the edges to nearest neighbors, by reweighted
+        least squares in P = AᵀA. If the result does not fit most edges, it depends on noise or
+        outliers and may be singular; then A is a robust estimate of scatter, which a minority of
+        edges cannot change much. The result is rotated to its principal axes, the longest first.
         """
         edges, unit = self._edge_vectors(Y, rows)
         if len(edges) == 0:
-            return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this component are one point
+            return np.zeros((Y.shape[1], Y.shape[1]))  # all points of this component coincide
         A = _square_root(self._fit_metric(edges, self._inlier_weights(edges)))
         A = A if self._fits_most_edges(edges @ A) else self._robust_root(edges)
         A = A @ _principal_axes(Y[rows] @ A) * unit
         return A / self._excess_stretch(Y @ A, rows)
 
     def _edge_vectors(self, Y: Array, rows: IntArray) -> tuple[Array, float]:
-        """Steps on the map along edges, each over its length in the data, and a unit of length.
+        """Return yᵢ − yⱼ divided by the length of the edge in the data, and a unit of length.
 
-        The nearest edges, unless they leave out a direction, as on a grid of uneven spacing.
+        These are the edges to nearest neighbors, or all edges if those do not span the space, as on
+        a grid of uneven spacing.
         """
         graph = self.graph
         rank = np.arange(len(graph.indices)) - np.repeat(graph.indptr[:-1], np.diff(graph.indptr))
@@ -67,26 +91,27 @@ class MetricFit:
         return (nearest if spans else edges), unit
 
     def count_misplaced(self, Z: Array, rows: IntArray) -> int:
-        """How many of `rows` lie far beyond any path from the middle of the map `Z`.
+        """Return how many of `rows` are much farther from the center of `Z` than the path to them.
 
-        A few points that two others tie to the rest may turn about those two as about a hinge.
+        A few points that only two others connect to the rest can rotate about these two like a
+        hinge.
         """
         stretch = self._stretch(Z, rows)
         return int((np.median(stretch, axis=0) > self.outlier_ratio).sum())
 
     def _excess_stretch(self, Z: Array, rows: IntArray) -> float:
-        """How many times too wide the map is, at least 1.
+        """Return the factor by which the embedding `Z` is too large, at least 1.
 
-        Where edges keep their length no two points can be farther apart than the path along the
-        edges between them, but for the curvature that long edges cut short. Data that are no
-        sheet break this by orders of magnitude.
+        If edges have their lengths, two points are at most as far apart as the path between them
+        is long, except for curvature. Data that do not lie near a surface violate this by orders
+        of magnitude.
         """
         stretch = self._stretch(Z, rows)
         excess = float(np.quantile(stretch[stretch > 0], 0.9)) if stretch.any() else 1.0
         return excess if excess > self.max_stretch else 1.0
 
     def _stretch(self, Z: Array, rows: IntArray) -> Array:
-        """Distances on the map from a few points in its middle over paths, where there are any."""
+        """Return distances from a few central points divided by path lengths; 0 without a path."""
         lengths, unit = self._paths
         Z = Z[rows] / unit
         sources = _central_points(Z)
@@ -96,7 +121,7 @@ class MetricFit:
         return np.where(known, direct, 0.0) / np.where(known, paths, 1.0)
 
     def _fit_metric(self, edges: Array, weights: Array) -> Array:
-        """P for which edges·P·edges are nearest to one, by reweighting towards absolute errors."""
+        """Return the P of least Σ weights·|edges·P·edges − 1|, by reweighted least squares."""
         P = _least_squares_metric(edges, weights)
         for _ in range(self.n_reweightings):
             excess = np.abs(_squared_lengths(edges, P) - 1)
@@ -104,18 +129,18 @@ class MetricFit:
         return P
 
     def _inlier_weights(self, edges: Array) -> Array:
-        """One for edges of ordinary size, else zero: a torn edge weighs by its length squared."""
+        """Return 1 for edges of typical size and 0 for outliers, whose squares would dominate."""
         typical = np.median(np.abs(edges), axis=0)
         size = np.abs(edges) / np.where(typical > 0, typical, np.inf)
         return (size.max(axis=1) < self.outlier_ratio).astype(float)
 
     def _fits_most_edges(self, fitted: Array) -> bool:
-        """Whether most edges have the length they should, one, after a fit."""
+        """Return whether most edges have unit length after a fit, up to the tolerance."""
         right = np.abs((fitted**2).sum(axis=1) - 1) < self.length_tolerance
         return bool(right.mean() > self.min_fraction)
 
     def _robust_root(self, edges: Array) -> Array:
-        """The scatter estimate, refined by a fit among the edges it finds inliers."""
+        """Return the scatter estimate, after a fit to its inliers unless that changes it much."""
         A = self._scatter_root(edges)
         whitened = edges @ A
         size = np.linalg.norm(whitened, axis=1)
@@ -126,14 +151,14 @@ class MetricFit:
         return np.asarray(A @ (vectors * np.sqrt(values)))
 
     def _scatter_root(self, edges: Array) -> Array:
-        """A for which edges·A have unit length in the median and no direction is preferred.
+        """Return the A for which edges·A are isotropic and have median length 1.
 
-        Tyler's estimate of scatter: it looks at directions only, so the length of a torn edge,
-        however absurd, counts for nothing.
+        This is Tyler's M-estimator of scatter, which depends on the directions of edges only, not
+        on the lengths of outliers.
         """
         size = np.median(np.abs(edges), axis=0)
         if not size.all():
-            size = np.abs(edges).mean(axis=0)  # most edges are zero: few are left to go by
+            size = np.abs(edges).mean(axis=0)  # more than half of the edges are zero
         size[size == 0] = 1.0
         scaled = edges / size
         scaled = scaled[scaled.any(axis=1)]
@@ -155,7 +180,7 @@ class MetricFit:
 
 
 def _central_points(Z: Array) -> IntArray:
-    """Points nearest to the quartiles of the first axis, in the middle of the others."""
+    """Return the points nearest to the quartiles of the first axis, the medians of the others."""
     targets = np.tile(np.median(Z, axis=0), (3, 1))
     targets[:, 0] = np.quantile(Z[:, 0], [0.25, 0.5, 0.75])
     return np.unique(((Z - targets[:, None]) ** 2).sum(axis=2).argmin(axis=1))
@@ -171,7 +196,7 @@ def _squared_lengths(edges: Array, P: Array) -> Array:
 
 
 def _least_squares_metric(edges: Array, weights: Array) -> Array:
-    """The positive semidefinite P that makes weighted edges·P·edges nearest to one."""
+    """Return the positive semidefinite P that minimizes Σ weights·(edges·P·edges − 1)²."""
     size = np.abs(edges).mean(axis=0)
     size[size == 0] = 1.0
     design, root = svec_outer(edges / size), np.sqrt(weights)
@@ -183,7 +208,7 @@ def _least_squares_metric(edges: Array, weights: Array) -> Array:
 
 
 def _principal_axes(Y: Array) -> Array:
-    """Rotation to principal axes, signs as eigenvectors have them."""
+    """Return the rotation to principal axes; the largest entry of each coordinate is positive."""
     centered = Y - Y.mean(axis=0)
     V = np.linalg.svd(centered, full_matrices=False)[2].T
     rotated = centered @ V

@@ -12,40 +12,40 @@ from manifoldry.util.typing import Array, RandomState
 
 @shared_docs
 class PCA(SpectralEmbedder):
-    """Project on the directions of largest variance.
+    """Principal component analysis: project the data onto the directions of largest variance.
 
-    Maximizes the variance of the coordinates, which is the same as minimizing the squared
-    distance between the data and their projection. The map is linear both ways. Use it first:
-    what PCA already shows needs no curved map, and its spectrum tells how much is left.
+    Maximizes the variance of the coordinates, or equivalently minimizes the squared distance
+    between the data and their projection. Use it as a baseline for nonlinear methods: if it
+    explains most of the variance, they are not needed.
 
-    Whichever is smaller of the n × n Gram matrix and the d × d covariance is decomposed, so
-    few rows with very many features are as cheap as the reverse. Sparse data stay sparse.
+    Decomposes the smaller of the n × n Gram matrix and the d × d covariance matrix, so few rows
+    with many features are as fast as the reverse. Sparse data stay sparse.
 
     Parameters
     ----------
     n_components : int, default=None
-        Number of coordinates, at most ``min(n_samples - 1, n_features)``; by default two, or what
-        the data allow.
+        Number of coordinates, at most ``min(n_samples - 1, n_features)``. None means 2, or the
+        maximum if that is smaller.
     {eigen_solver}
     {random_state}
 
     Attributes
     ----------
     {n_components_}
-    embedding_ : array of shape (n_samples, n_components)
-        Coordinates in the units of the data.
+    {scaled_embedding_}
     components_ : array of shape (n_components, n_features)
-        Directions, orthonormal rows; zero where the data have no further direction.
+        Principal axes, as orthonormal rows; zero beyond the rank of the data.
     mean_ : array of shape (n_features,)
-        Center of the data.
+        Mean of the data.
     explained_variance_, explained_variance_ratio_ : arrays of shape (n_components,)
-        Variance along each direction (with n - 1), and its fraction of the whole.
+        Variance along each axis (with ``n_samples - 1`` degrees of freedom), and its fraction of
+        the total variance.
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_components,)
-        Eigenvalues of the centered Gram matrix: n - 1 times the variances.
+        Eigenvalues of the centered Gram matrix, ``n_samples - 1`` times the variances.
     loss_ : float
-        Fraction of the variance that the coordinates leave out.
+        Fraction of the variance that the coordinates do not explain.
     {computed_eigenvalues_}
     {residuals_}
     {solver_}
@@ -82,7 +82,7 @@ class PCA(SpectralEmbedder):
 
 
 class PrincipalComponents(LinearGram):
-    """PCA's reading of the Gram matrix: fractions of the variance."""
+    """Gram matrix of centered data with the attributes and the loss of PCA."""
 
     def loss(self, spectra: Spectra) -> float:
         return max(0.0, 1 - float(self._fractions(spectra).sum())) if self.inertia else 0.0

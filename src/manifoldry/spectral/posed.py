@@ -1,4 +1,4 @@
-"""A spectral method stated for its data: what to solve, and what the solution means."""
+"""Eigenproblem of a spectral method for given data, and how its solution gives the embedding."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -28,10 +28,10 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class Posed(ABC):
-    """What :meth:`SpectralEmbedder._pose` returns: all that is particular to a method.
+    """Eigenproblem of a spectral method for given data, returned by ``SpectralEmbedder._pose``.
 
-    A subclass gives ``problems`` and ``extend``; the other methods have defaults that suit a
-    connected map whose coordinates are eigenvectors.
+    A subclass defines ``problems`` and ``extend``. The other methods have defaults for data that
+    form one connected component and for coordinates that are eigenvectors.
     """
 
     data: Input
@@ -39,39 +39,39 @@ class Posed(ABC):
     @property
     @abstractmethod
     def problems(self) -> list[SpectralProblem]:
-        """What to solve: one problem for every component of the map, the largest first."""
+        """Eigenproblems, one for each connected component, the largest first."""
 
     @abstractmethod
     def extend(self, spectra: Spectra, layout: Layout, embedding: Array) -> Extension:
-        """What gives new points their coordinates."""
+        """Return the extension that computes the coordinates of new points."""
 
     @property
     def unit(self) -> float:
-        """Length in which the problems are posed; eigenvalues of Gram matrices carry its square."""
+        """Unit of length of the problems; eigenvalues of Gram matrices scale with its square."""
         return 1.0
 
     @property
     def components(self) -> list[IntArray]:
-        """Rows of every component, the largest first; rows in none of them are left off the map."""
+        """Rows of each connected component, the largest first; other rows are not embedded."""
         return [np.arange(self.data.n_samples)]
 
     @property
     def problem_rows(self) -> list[IntArray]:
-        """Rows of the points on which each problem is posed: all of its component, or landmarks."""
+        """Rows that each problem involves: all rows of its component, or its landmarks."""
         return self.components
 
     @cached_property
     def labels(self) -> IntArray:
-        """Component of every point, -1 where it is left out."""
+        """Component of each point, or -1 if it is not embedded."""
         return component_labels(self.components, self.data.n_samples)
 
     @property
     def preserves_scale(self) -> bool:
-        """Whether coordinates are lengths in the data, so that components keep their size."""
+        """Whether coordinates have the scale of the data, so that components are not rescaled."""
         return False
 
     def coordinates(self, spectra: Spectra) -> Array:
-        """Coordinates of the training points, (n, k), of every component by itself."""
+        """Return coordinates (n, k) of the training points, each component centered on its own."""
         Y = np.zeros((self.data.n_samples, spectra.k))
         for rows, problem, spectrum in zip(
             self.components, self.problems, spectra.padded, strict=True
@@ -80,43 +80,43 @@ class Posed(ABC):
         return Y
 
     def lay_out(self, Y: Array) -> Layout:
-        """Where every component lies on the map."""
+        """Return the scale and position of each component in the embedding."""
         return Layout.of(self.labels, Y, self.data.geometry, self.preserves_scale)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
-        """What leads from the map back to the data; None where they were never seen."""
+        """Return what computes data from coordinates, or None if the data are unknown."""
         return regression_inverse(embedding, self.data.points)
 
     @property
     def row_matcher(self) -> RowMatcher | None:
-        """What finds training points among new rows."""
+        """Finds training rows among new rows."""
         return self.data.row_matcher
 
     def loss(self, spectra: Spectra) -> float:
-        """The objective of the method at the solution."""
+        """Return the value of the method's objective at the solution."""
         return float(spectra.values.sum())
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
-        """Further attributes of the fitted estimator, by name; `Y` is what `coordinates` gave."""
+        """Return further fitted attributes by name; `Y` is the result of `coordinates`."""
         return {}
 
     def check_connected(self) -> None:
-        """Warn where a sparse operator falls apart, and the method does not embed components apart."""
+        """Warn if a sparse operator has several connected components, solved as one problem."""
         operator = self.problems[0].operator
         count = coupled_components(operator).max() + 1 if sparse.issparse(operator) else 1
         if count > 1:
             warn(
-                f"the operator of this method has {count} connected components, which it does not "
-                "tie to each other: eigenvectors may show them and nothing else. Make the method "
-                "a PosedOnGraph, or connect the graph",
+                f"the operator of this method has {count} connected components, so eigenvectors "
+                "may be constant on each of them. Derive the method's Posed from PosedOnGraph, "
+                "which embeds each component separately, or connect the graph",
                 DisconnectedGraphWarning,
             )
 
     def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
-        """What `extension` alone would make of the training points.
+        """Return the coordinates that `extension` computes for the training points.
 
-        None where nobody can tell, or where new points follow the coordinates of their
-        neighbors, whatever those are.
+        None if the data are unknown, or if the extension interpolates the coordinates of
+        neighbors, whatever they are.
         """
         points = self.data.points
         return None if points is None else extension.transform(points)
@@ -124,7 +124,7 @@ class Posed(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PosedOnGraph(Posed):
-    """A method whose operator is made from a neighbor graph, and falls apart where that does."""
+    """A method whose operator comes from a neighbor graph; embeds each component separately."""
 
     problem: SpectralProblem
     rows_by_component: list[IntArray]
@@ -140,14 +140,17 @@ class PosedOnGraph(Posed):
         return [self.problem.restrict(rows) for rows in self.rows_by_component]
 
     def check_connected(self) -> None:
-        """Components are embedded apart, and the policy for them has said so."""
+        """Do nothing: components are embedded separately, of which the policy has warned."""
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return {"component_labels_": self.labels}
 
 
 def connected_graph(graph: NeighborGraph, policy: DisconnectedPolicy, data: Input) -> NeighborGraph:
-    """The graph, connected if the policy says so; refuses one that says nothing."""
+    """Return the graph, after adding edges if the policy is "join".
+
+    Raises a ValueError if there are no edges or all edges have length zero.
+    """
     graph = policy.connect(graph, distances=data.distances)
     if len(graph.distances) == 0:
         raise ValueError(no_neighbors_message(graph.n_query))
@@ -174,31 +177,31 @@ def operator_components(
         raise ValueError(no_neighbors_message(len(labels)))
     if count == 1:
         return [np.arange(len(labels))]
-    # A weight or two may vanish in any graph: what made most of the components is the cause.
+    # A few weights may vanish in any graph: the cause is what made most of the components.
     weak = graph is None or count > 2 * graph.components()[0] - 1
     return policy.components(labels, zero_weight_cause if weak else GRAPH._replace(remedy=remedy))
 
 
 def no_neighbors_message(n: int) -> str:
-    """What to say of a graph without an edge."""
+    """Error message for a graph without edges."""
     return (
-        f"no two of the {n} points are joined by a positive weight; raise radius or n_neighbors, "
-        "or lower gamma"
+        f"no two of the {n} points are connected by a positive weight; raise radius or "
+        "n_neighbors, or lower gamma"
     )
 
 
 def all_coincide_message(n: int, to_raise: str = "n_neighbors") -> str:
-    """What to say of a graph all of whose edges have no length."""
+    """Error message for a graph all of whose edges have length zero."""
     return (
-        f"each of the {n} rows coincides with all its neighbors, so the graph says nothing about "
-        f"their places; drop duplicated rows or raise {to_raise}"
+        f"each of the {n} rows coincides with all its neighbors, so all edges of the graph have "
+        f"length zero; drop duplicated rows or raise {to_raise}"
     )
 
 
 def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
-    """Component of every row of a symmetric operator; couplings lost in rounding do not count.
+    """Return the connected component of each row of a symmetric operator.
 
-    Those are below the fraction `negligible` of both ends' diagonal entries.
+    Entries Aᵢⱼ up to `negligible` · √(|Aᵢᵢ Aⱼⱼ|) count as zero.
     """
     if isinstance(A, np.ndarray):
         return _dense_components(A, negligible)
@@ -211,7 +214,10 @@ def coupled_components(A: Any, negligible: float = 1e-14) -> IntArray:
 
 
 def _dense_components(A: Array, negligible: float) -> IntArray:
-    """The same for a dense operator, in which mostly everything is coupled with everything."""
+    """Like `coupled_components` for a dense operator, by breadth-first search from the first row.
+
+    Mostly all rows are connected; only if not, all components are computed.
+    """
     reached = np.zeros(len(A), dtype=bool)
     root = np.sqrt(np.abs(A.diagonal()))
     front = np.array([0])

@@ -1,4 +1,4 @@
-"""Spectral clustering with a rule for new points."""
+"""Spectral clustering, with out-of-sample prediction."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -27,11 +27,11 @@ from manifoldry.util.warn import warn
 
 @shared_docs
 class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
-    """Cut the neighbor graph where it is thin.
+    """Spectral clustering: a relaxation of the normalized cut of the neighbor graph.
 
-    Computes the smoothest functions on the graph, the constant included, which are nearly
-    constant on every cluster; scales each point's values to unit length; and clusters them by
-    k-means. Clusters may have any shape as long as few edges lead from one to another.
+    Computes the eigenvectors of the graph Laplacian with the smallest eigenvalues, including the
+    constant one, scales the values of each point to unit norm, and clusters them by k-means. Use
+    it for clusters of any shape with few edges between them.
 
     Parameters
     ----------
@@ -44,42 +44,42 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
     affinity : str or Affinity, default=None
         Weights of the edges, as in :class:`LaplacianEigenmaps`.
     gamma : float, default=None
-        Coefficient of ``affinity="gaussian"``.
+        Coefficient of ``affinity="gaussian"``, as in :class:`LaplacianEigenmaps`.
     normalize_rows : bool, default=True
-        Scale each point's values to unit length before k-means (Ng, Jordan and Weiss); without
-        it clusters of different size are harder to tell apart (Shi and Malik).
+        Scale the values of each point to unit norm before k-means (Ng, Jordan and Weiss). If False
+        (Shi and Malik), clusters of different sizes are harder to separate.
     {eigen_solver}
     {extension}
     {inverse}
     random_state : int, RandomState, Generator or None, default=None
-        Seed of k-means and iterative solvers; ``None`` is a fixed seed.
+        Seed of k-means and of the start vectors of iterative eigensolvers. None means a fixed seed.
     {n_jobs}
 
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
-        Cluster of every point.
+        Cluster of each training point.
     n_components_ : int
-        Number of functions in use, one per cluster.
+        Number of eigenvectors, equal to `n_clusters`.
     embedding_ : array of shape (n_samples, n_clusters)
-        What k-means sees.
-    affinity_ : sparse array of shape (n_samples, n_samples)
-        The weights.
+        Coordinates of the training points, the input of k-means.
+    {affinity_}
     {extension_}
     {inverse_}
     eigenvalues_ : array of shape (n_clusters,)
-        Smallest eigenvalues, the trivial zero included: as many zeros as the graph has components.
+        Smallest eigenvalues, of which as many are zero as the graph has connected components.
+    {neighbor_search_}
     component_labels_ : array of shape (n_samples,)
-        All zero: components of the graph are clusters here, not maps of their own.
+        All zero: connected components are not embedded separately.
     loss_ : float
         Twice the sum of ``eigenvalues_``.
     {computed_eigenvalues_}
     residuals_, gaps_ : arrays of shape (n_clusters,)
-        Residual norm of every eigenpair, and distance from its eigenvalue to the nearest other.
+        {residuals}
     {solver_}
     dimension_hint_ : int
-        Number of eigenvalues before the largest step between two of them: a hint at the number
-        of clusters, if they are compact; long ones such as the moons mislead it.
+        Estimate of the number of clusters: the number of eigenvalues before the largest difference
+        of successive ones. It is reliable for compact clusters only.
 
     Examples
     --------
@@ -123,19 +123,23 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # What the parent takes as parameters is settled here.
+    # Parameters of the parent class that are fixed here.
     normalization: Normalization = "rw"
     disconnected = "separate"
     _dimension_parameter = "n_clusters"
     _kmeans: KMeans
 
     def predict(self, X: Any) -> IntArray:
-        """Cluster of new points, each by itself; training rows keep theirs.
+        """Return the cluster of each row of `X`; training rows get the label in ``labels_``.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             New data, as for ``transform``.
+
+        Returns
+        -------
+        array of shape (n_samples,)
         """
         Y = self._transform_rows(self._read_new(X))
         return np.asarray(self._kmeans.predict(Y))
@@ -149,7 +153,7 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
     def _make_posed(self, **fields: Any) -> "PosedClustering":
-        # Nothing is deflated: where the graph has components, all constants on them are wanted.
+        # No deflation: the constant vectors on the connected components are part of the solution.
         fields["problem"] = replace(fields["problem"], deflate=None)
         return PosedClustering(**fields, normalize_rows=bool(self.normalize_rows))
 
@@ -162,15 +166,16 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
             super()._warn_about(posed, spectra)
             return
         warn(
-            f"the neighbor graph has {components} components, more than n_clusters={self.n_clusters}, and "
-            "does not tell which of them belong together; pass more clusters or raise n_neighbors",
+            f"the neighbor graph has {components} connected components, more than "
+            f"n_clusters={self.n_clusters}, so it does not determine which of them form a cluster; "
+            "raise n_clusters or n_neighbors",
             DisconnectedGraphWarning,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class PosedClustering(PosedLaplacian):
-    """The whole graph with the constants on its components, its coordinates on a sphere if asked."""
+    """Smallest eigenvectors of the whole graph, with rows of unit norm if `normalize_rows`."""
 
     normalize_rows: bool
 
@@ -185,7 +190,7 @@ class PosedClustering(PosedLaplacian):
 
 @dataclass(frozen=True, eq=False)
 class UnitRows(KernelExtension):
-    """Another extension with its coordinates scaled to unit length."""
+    """An extension whose coordinates are scaled to unit norm."""
 
     inner: KernelExtension
 
@@ -204,6 +209,6 @@ class UnitRows(KernelExtension):
 
 
 def unit_rows(Y: Array) -> Array:
-    """Rows scaled to unit length; a row of zeros stays."""
+    """Scale rows to unit norm; rows of zeros do not change."""
     length = np.linalg.norm(Y, axis=1, keepdims=True)
     return np.asarray(Y / np.where(length > 0, length, 1.0))

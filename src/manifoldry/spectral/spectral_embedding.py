@@ -1,4 +1,4 @@
-"""scikit-learn's name for Laplacian eigenmaps, with scikit-learn's signature."""
+"""Laplacian eigenmaps with the name and signature of scikit-learn."""
 
 from typing import Any
 
@@ -23,37 +23,39 @@ _AFFINITIES = ("nearest_neighbors", "rbf", "precomputed", "precomputed_nearest_n
 
 @shared_docs
 class SpectralEmbedding(LaplacianEigenmaps):
-    """Laplacian eigenmaps under scikit-learn's name, for code that is to change one import.
+    """Laplacian eigenmaps with scikit-learn's signature, as a drop-in replacement.
 
-    The same coordinates as :class:`sklearn.manifold.SpectralEmbedding`, and what that lacks: new
-    points, the way back, verified eigenvectors, and disconnected graphs that stay honest. New
-    code should use :class:`LaplacianEigenmaps`, whose defaults are better.
+    Computes the same coordinates as :class:`sklearn.manifold.SpectralEmbedding`. In addition it has
+    ``transform`` and ``inverse_transform``, checks the residuals of the eigenvectors, and embeds
+    the connected components of the graph separately. New code should use
+    :class:`LaplacianEigenmaps`, whose defaults are better.
 
     Parameters
     ----------
     n_components : int, default=2
         Number of coordinates.
     affinity : str, default="nearest_neighbors"
-        ``"nearest_neighbors"``, ``"rbf"`` (a weight for every pair of points),
-        ``"precomputed"`` or ``"precomputed_nearest_neighbors"`` (sparse distances).
+        ``"nearest_neighbors"``, ``"rbf"`` (weights of all pairs of points), ``"precomputed"`` or
+        ``"precomputed_nearest_neighbors"`` (sparse distances).
     gamma : float, default=None
-        Coefficient of the ``"rbf"`` affinity; by default one over the number of features.
+        Coefficient of the ``"rbf"`` affinity. None means ``1 / n_features``.
     {random_state}
     eigen_solver : str or EigenSolver, default=None
-        As in :class:`LaplacianEigenmaps`; ``None`` is ``"auto"``.
+        As in :class:`LaplacianEigenmaps`. None means ``"auto"``.
     eigen_tol : float or "auto", default="auto"
-        Accepted for compatibility: residuals are always checked against the eigenvalue gaps.
+        Ignored, present for compatibility: residuals are always checked against the eigenvalue
+        gaps.
     n_neighbors : int, default=None
-        Neighbors per point, the point itself counted, by default a tenth of the points.
+        Number of neighbors of each point, including itself. None means
+        ``max(n_samples // 10, 2)``.
     {n_jobs}
 
     Attributes
     ----------
     n_components_, n_neighbors_ : int
-        Number of coordinates, and of neighbors, in use.
+        Number of coordinates, and of neighbors including the point itself.
     affinity_matrix_ : sparse array of shape (n_samples, n_samples)
-        scikit-learn's name for ``affinity_``. All other attributes are those of
-        :class:`LaplacianEigenmaps`.
+        Same as ``affinity_``. For the other attributes see :class:`LaplacianEigenmaps`.
 
     Examples
     --------
@@ -94,7 +96,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     @property
     def metric(self) -> str:
-        """Sparse neighbor graphs are distances that were computed before."""
+        """``"precomputed"`` if `X` is a sparse graph of distances, else ``"euclidean"``."""
         precomputed = self.affinity == "precomputed_nearest_neighbors"
         return "precomputed" if precomputed else "euclidean"
 
@@ -102,12 +104,15 @@ class SpectralEmbedding(LaplacianEigenmaps):
         if self.affinity != "rbf":
             return super()._training_weights(data)
         if data.points is not data.rows:
-            raise TypeError("affinity='rbf' weighs all pairs of points, not those of a graph")
+            raise TypeError(
+                "affinity='rbf' needs all pairs of points, not those of a NeighborGraph; pass the "
+                "data"
+            )
         n = data.n_samples
-        plan_memory(64.0 * n * n, f"a weight for every pair of {n} points", "use fewer points")
+        plan_memory(64.0 * n * n, f"the weights of all pairs of {n} points", "use fewer points")
         gamma = 1 / self.n_features_in_ if self.gamma is None else self.gamma
         source = KernelWeights(median_rbf(data.rows, check_positive("gamma", gamma)))
-        self.neighbor_search_ = "none: every pair has a weight"
+        self.neighbor_search_ = "none: all pairs have a weight"
         W = source.kernel.matrix(data.rows)
         if (W == 1).all():
             raise ValueError(all_coincide_message(n))
@@ -122,18 +127,18 @@ class SpectralEmbedding(LaplacianEigenmaps):
         n = data.n_samples
         k = None if self.n_neighbors is None else self._n_other_neighbors(n)
         if not isinstance(data, GivenGraph):
-            # scikit-learn counts whoever a sparse graph stores, the point itself if it is there.
+            # scikit-learn counts the stored entries of a sparse graph, also the point itself.
             k = self._n_other_neighbors(n) + (data.pairwise and not _stores_diagonal(data.rows))
         return data.graph(GraphOptions(k, None, self.metric, None, self.n_jobs, None))
 
     @property
     def n_neighbors_(self) -> int:
-        """Neighbors in use, the point itself counted, under scikit-learn's name."""
+        """Number of neighbors, including the point itself."""
         n = len(self.embedding_)
         return self._n_other_neighbors(n) + 1
 
     def _n_other_neighbors(self, n: int) -> int:
-        """Neighbors of a point apart from itself, whom scikit-learn counts among them."""
+        """Return the number of neighbors without the point itself, which scikit-learn includes."""
         if self.n_neighbors is None:
             return max(n // 10 - 1, 1)
         if check_count("n_neighbors", self.n_neighbors, minimum=2) > n:
@@ -145,7 +150,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     @property
     def affinity_matrix_(self) -> Any:
-        """The weights under scikit-learn's name."""
+        """Same as ``affinity_``."""
         return self.affinity_
 
 

@@ -1,4 +1,4 @@
-"""What Hessian LLE and LTSA share: tangent planes, the metric fit, local affine maps."""
+"""Base classes of Hessian LLE and LTSA, which use the tangent spaces of neighborhoods."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from manifoldry.util.warn import warn
 
 @shared_docs
 class TangentEmbedder(SpectralEmbedder):
-    """Base of the estimators that recover a sheet from its tangent planes.
+    """Base class of the estimators that align tangent spaces.
 
     Attributes
     ----------
@@ -42,21 +42,21 @@ class TangentEmbedder(SpectralEmbedder):
     """
 
     metric_fit: bool
-    needs_dimension = True  # that of the planes
-    # Whether tangent planes lead from the map back to the data.
+    needs_dimension = True  # the dimension of the tangent spaces
+    # Whether inverse_transform uses the tangent spaces.
     _inverts_by_tangent_planes = False
     radius = None
     _accepts_graphs = True
-    # Local fits cannot use a single bridge, so there is no "join".
+    # No "join": a single added edge does not determine a local fit.
     _disconnected_options = ("separate", "largest", "error")
 
     @abstractmethod
     def _min_neighbors(self, n_components: int) -> int:
-        """Smallest neighborhood on which the local problem is determined."""
+        """Return the smallest number of neighbors that determines the local problem."""
 
     @abstractmethod
     def _alignment(self, graph: NeighborGraph) -> "TangentAlignment":
-        """What a map costs on the tangent planes."""
+        """Return the alignment objective of the method."""
 
     def _pose(self, data: Input) -> "PosedTangentAlignment":
         check_has_points(type(self).__name__, data)
@@ -87,15 +87,17 @@ class TangentEmbedder(SpectralEmbedder):
         return graph
 
     def _max_components(self, data: Input) -> tuple[int, str]:
-        """As many as neighborhoods of all other points could determine."""
+        """Return the largest dimension that neighborhoods of ``n_samples - 1`` points determine."""
         n, d = data.n_samples, data.n_features
         most = 0
         while most < d and self._min_neighbors(most + 1) < n:
             most += 1
         if most == 0:
             fewest = self._min_neighbors(1) + 1
-            raise ValueError(f"{type(self).__name__} needs at least {fewest} rows; n_samples={n}")
-        return most, "the largest that neighborhoods and features allow"
+            raise ValueError(
+                f"n_samples={n} must be at least {fewest} for {type(self).__name__}; pass more rows"
+            )
+        return most, "the largest dimension that the numbers of samples and features allow"
 
     def _default_neighbors(self, n: int) -> int:
         usual = min(10, n // 2)
@@ -104,13 +106,13 @@ class TangentEmbedder(SpectralEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class TangentAlignment(Alignment):
-    """What a map costs on tangent planes of dimension `n_components`."""
+    """Alignment error of tangent spaces of dimension `n_components`."""
 
     n_components: int
 
     @abstractmethod
     def local_matrices(self, coordinates: Array) -> Array:
-        """Small matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
+        """Return local matrices (n_block, k, k) from coordinates (n_block, k, n_features)."""
 
     def align(self, neighborhoods: Neighborhoods) -> sparse.csr_array:
         return neighborhoods.align(self.local_matrices)
@@ -118,10 +120,10 @@ class TangentAlignment(Alignment):
 
 @dataclass(frozen=True, eq=False)
 class PosedTangentAlignment(PosedAlignment):
-    """A sheet, whose map gets the lengths of the data's short edges if asked."""
+    """Aligned tangent spaces, followed by the metric fit if `metric_fit` is True."""
 
     metric_fit: bool
-    tangent_inverse: bool  # whether tangent planes lead back to the data too
+    tangent_inverse: bool  # whether the inverse uses the tangent spaces
 
     @property
     def preserves_scale(self) -> bool:
@@ -152,30 +154,30 @@ class PosedTangentAlignment(PosedAlignment):
 
 
 def warn_if_degenerate(Y: Array, thin: float = 1e-6) -> None:
-    """Say so where a sheet is a line: where its width is but the fraction `thin` of its length."""
-    # The bulk decides: one far point may stretch a coordinate out of all proportion.
+    """Warn about coordinates whose spread is at most the fraction `thin` of the largest spread."""
+    # A quantile, because a single outlier can make a coordinate arbitrarily large.
     spread = np.quantile(np.abs(Y - np.median(Y, axis=0)), 0.9, axis=0)
     missing = int((spread <= thin * spread.max()).sum())
     if missing:
         warn(
-            f"{missing} of n_components={Y.shape[1]} coordinates are zero: the edges "
-            "have their lengths without them. Pass fewer components",
+            f"{missing} of n_components={Y.shape[1]} coordinates are zero: the others suffice to "
+            "give the edges their lengths. Pass a smaller n_components",
             RankWarning,
         )
 
 
 def warn_if_misplaced(count: int, n: int) -> None:
-    """Say so where points lie far beyond any path to them."""
+    """Warn about points that are much farther away than the path to them."""
     if count:
         warn(
-            f"{count} of {n} points are tied to the others by too few neighbors and lie "
-            "several times too far out; raise n_neighbors",
+            f"{count} of {n} points are connected to the others by too few neighbors and lie "
+            "several times too far away; raise n_neighbors",
             DisconnectedGraphWarning,
         )
 
 
 def _check_distinct_neighbors(graph: NeighborGraph) -> None:
-    """Refuse neighborhoods that are copies of one point: they have no tangent plane."""
+    """Raise an error if all neighbors of a point coincide, so that there is no tangent space."""
     if graph.distances.all():
         return
     place = graph.identical(graph.index.points)
@@ -184,7 +186,7 @@ def _check_distinct_neighbors(graph: NeighborGraph) -> None:
     if len(single):
         row = int(neighbor_sets[single[0], 0])
         raise ValueError(
-            f"row {row} occurs {int((place == row).sum())} times, so that the n_neighbors="
-            f"{graph.k} nearest of row {int(single[0])} are one point, without a tangent plane; "
-            "drop duplicated rows (numpy.unique(X, axis=0)) or raise n_neighbors beyond that"
+            f"row {row} occurs {int((place == row).sum())} times, so all n_neighbors={graph.k} "
+            f"neighbors of row {int(single[0])} coincide and define no tangent space; drop "
+            "duplicated rows (numpy.unique(X, axis=0)) or raise n_neighbors above that number"
         )
