@@ -1,4 +1,4 @@
-"""Bad and odd input: for every estimator and every case a right result or a clear error.
+"""Invalid and unusual input: each estimator gives a right result or a clear error.
 
 A case says what an estimator is given and what has to come of it: :class:`Right` with a check
 of the result, or :class:`Refused` with the type of the error and what its message has to name.
@@ -44,7 +44,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Case:
-    """What is given to ``fit``, with which parameters, and what is expected."""
+    """Input of ``fit``, parameters and the expected outcome."""
 
     id: str
     given: Callable[[Any, np.ndarray], Any]
@@ -53,7 +53,7 @@ class Case:
     applies: Callable[[Any], bool] = lambda method: True
 
     def outcome(self, method):
-        """What kind of result is expected: equal for methods of which the same is asked."""
+        """Kind of outcome: equal for methods with the same expected outcome."""
         expected = self.expect(method)
         if isinstance(expected, Refused):
             return expected.error, expected.match
@@ -101,7 +101,7 @@ def zeros(method, model, X):
 
 
 def as_plain(given, tolerance=1e-9):
-    """Embedding and new points are those of the data without their disguise."""
+    """Embedding and new points equal those of the data in the usual format."""
 
     def check(method, model, X):
         finite(method, model, X)
@@ -115,7 +115,7 @@ def as_plain(given, tolerance=1e-9):
 
 
 def least(tolerance, method):
-    """The tolerance of methods that compute; searches make more of rounding."""
+    """The tolerance of direct methods; iterative ones amplify rounding errors."""
     return max(tolerance, method.reproducibility) if method.iterative else tolerance
 
 
@@ -130,7 +130,7 @@ def agree(Y, reference, tolerance):
     assert np.abs(Y * signs - reference).max() <= tolerance * np.abs(reference).max()
 
 
-# ---------------------------------------------------------------- cases that concern everyone
+# ---------------------------------------------------------------- cases for all estimators
 
 
 def whole(X):
@@ -173,7 +173,7 @@ NOT_FINITE = Refused(ValueError, "(?i)contains (NaN|infinity)")
 
 
 def not_a_count(error, value, rule):
-    """What is said of a number of coordinates that is none."""
+    """The error for an invalid number of coordinates."""
 
     def outcome(m):
         message = f"{m.counted_by}={value!r} must be {rule}; pass {m.counted_by}=1 or more"
@@ -461,7 +461,9 @@ def blobs_apart(method, model, X):
         assert (on_map_neighbors(Y) >= 40)[40:].all()
     if not method.on_graph:
         return
-    joined = method.id.startswith("Isomap")  # geodesic methods bridge the gap, others embed apart
+    joined = method.id.startswith(
+        "Isomap"
+    )  # geodesic methods join the components, others embed them separately
     labels = np.zeros(60) if joined else np.repeat([0, 1], [40, 20])
     assert np.array_equal(model.component_labels_, labels)
     true = np.linalg.norm(two_blobs(X)[:40].mean(axis=0) - two_blobs(X)[40:].mean(axis=0))
@@ -481,7 +483,7 @@ def halves_duplicated(X):
 
 
 def duplicates_together(method, model, X):
-    """Identical rows lie together, or for graphs far nearer than other rows do."""
+    """Identical rows coincide, or for graphs are much closer than other rows."""
     finite(method, model, X)
     Y = model.embedding_
     apart = np.linalg.norm(Y[:30] - Y[30:], axis=1).mean()
@@ -490,10 +492,10 @@ def duplicates_together(method, model, X):
 
 
 def identical_rows_together(method, model, X):
-    """Thirty rows at one place are no structure of their own."""
+    """Thirty identical rows lie close together."""
     finite(method, model, X)
     Y = model.embedding_
-    # In UKR, where a floor of density spreads points, copies predict each other wherever they are.
+    # In UKR with a density floor, duplicates predict each other wherever they are.
     fraction = 0.6 if method.id == "UKR" else 0.5
     fraction = fraction if method.iterative else 0.3 if method.on_graph else 1e-6
     assert rms_radius(Y[30:]) <= fraction * rms_radius(Y)
@@ -508,7 +510,7 @@ def one_outlier(X):
 def others_not_crushed(method, model, X):
     """All finite; an outlier may be a component by itself, and the others keep their size."""
     finite(method, model, X)
-    keeps_size = method.scale_power != 1  # else the map is as large as the sheet rolled up
+    keeps_size = method.scale_power != 1  # else the embedding has the size of the data
     if method.on_graph and model.component_labels_.max() > 0 and keeps_size:
         assert np.flatnonzero(model.component_labels_).tolist() == [7]
         others = np.arange(60) != 7
@@ -521,7 +523,7 @@ def rms_radius(A):
 
 
 def few(params):
-    """Parameters for a handful of rows, to which the perplexity is left."""
+    """Parameters for a few rows, with the default perplexity."""
     return lambda m: {**params, **({"perplexity": None} if m.has_perplexity else {})}
 
 
@@ -590,7 +592,7 @@ SHAPES = [
             if m.on_sheet
             else Right(identical_rows_together)
         ),
-        lambda m: settles(m),
+        lambda m: converging(m),
     ),
     Case(
         "two blobs",
@@ -598,7 +600,7 @@ SHAPES = [
         lambda m: Right(
             blobs_apart, DisconnectedGraphWarning if m.on_graph or m.has_perplexity else None
         ),
-        lambda m: settles(m),
+        lambda m: converging(m),
         # Weights of exactly zero between the blobs, and nothing known about where they lie; for a
         # clustering the blobs are not components but its answer.
         applies=lambda m: m.takes != "affinity" and m.id != "SpectralClustering",
@@ -725,7 +727,7 @@ NEIGHBORS = [
             ("gamma", 0.0, ValueError, "gamma=0.0 must be greater than 0"),
             ("alpha", -2, ValueError, "alpha=-2 must be greater than 0"),
             ("alpha", "small", TypeError, "alpha='small' must be a number"),
-            ("inverse", "exact", ValueError, "inverse='exact' must be one of 'ridge'"),
+            ("inverse", "exact", TypeError, "inverse='exact' must be None, 'ridge'"),
         ]
     ),
     Case(
@@ -861,7 +863,7 @@ MATRICES = [
     ),
 ]
 
-# ---------------------------------------------------------------- searches
+# ---------------------------------------------------------------- iterative methods
 
 
 def searches(method):
@@ -869,7 +871,7 @@ def searches(method):
 
 
 def steered(method):
-    """Whether the search takes another optimizer."""
+    """Whether the method has the parameter `optimizer`."""
     return method.iterative and not method.unfolds
 
 
@@ -888,8 +890,20 @@ NO_START = "must be one of .*'spectral', 'pca', 'random', a map or an estimator"
 
 REFUSED = [
     (steered, "optimizer", 3, ValueError, "optimizer=3 must be one of 'gradient', 'jacobi'"),
-    (steered, "guidance", "strong", ValueError, r"guidance='strong' must be one of.*Heat\(\)"),
-    (steered, "homotopy", "yes", TypeError, "homotopy='yes' must be True, False or a Homotopy"),
+    (
+        steered,
+        "guidance",
+        "strong",
+        ValueError,
+        r"guidance='strong' must be one of.*Heat\(\)",
+    ),
+    (
+        steered,
+        "homotopy",
+        "yes",
+        TypeError,
+        "homotopy='yes' must be True, False or a Homotopy",
+    ),
     (steered, "homotopy", 1, TypeError, "homotopy=1 must be True, False or a Homotopy"),
     (steered, "homotopy", 10, TypeError, r"pass homotopy=Homotopy\(n_steps=10\)"),
     (searches, "callback", "print", TypeError, "callback='print' must be callable"),
@@ -899,13 +913,31 @@ REFUSED = [
     (steered, "tol", -1e-3, ValueError, "tol=-0.001 must be at least 0"),
     (searches, "tol", "small", TypeError, f"tol='small' {NUMBER}"),
     (searches, "tol", np.nan, ValueError, "tol=nan must be finite"),
-    (searches, "on_interrupt", "stop", ValueError, "on_interrupt='stop' must be one of 'raise'"),
+    (
+        searches,
+        "on_interrupt",
+        "stop",
+        ValueError,
+        "on_interrupt='stop' must be one of 'raise'",
+    ),
     (searches, "init", "best", ValueError, f"init='best' {NO_START}"),
     (searches, "init", np.zeros((60, 3)), ValueError, r"init has shape \(60, 3\); .*\(60, 2\)"),
     (searches, "init", np.zeros(60), ValueError, r"init has shape \(60,\); .*\(60, 2\)"),
-    (searches, "init", np.full((60, 2), np.nan), ValueError, "init has NaN or infinite entries"),
+    (
+        searches,
+        "init",
+        np.full((60, 2), np.nan),
+        ValueError,
+        "init has NaN or infinite entries",
+    ),
     (searches, "init", np.ones((60, 2)), ValueError, "init has all points in one place"),
-    (searches, "init", [["a", "b"]], TypeError, "is no array of numbers; pass one of 'spectral'"),
+    (
+        searches,
+        "init",
+        [["a", "b"]],
+        TypeError,
+        "is no array of numbers; pass one of 'spectral'",
+    ),
     (searches, "init", mf.PCA, TypeError, "is no array of numbers; pass one of 'spectral'"),
     (searches, "init", KNeighborsClassifier(), ValueError, NO_START),
     (perplexed, "perplexity", 60, ValueError, f"perplexity=60 {AT_MOST}"),
@@ -954,8 +986,8 @@ REFUSED = [
 ]
 
 
-def settles(method):
-    """Parameters of a search that ends where it would."""
+def converging(method):
+    """Parameters with which the optimizer converges."""
     return {"max_iter": 200, "early_exaggeration_iter": 50} if "TSNE" in method.id else {}
 
 
@@ -1037,12 +1069,12 @@ def test_fit(method, case, X):
     check(method, case, X)
 
 
-# Data that take a path of their own through an estimator; what is refused costs next to nothing.
+# Data with special code paths; refused input takes almost no time.
 SHORT_TABLE = ("sparse csr_array", "ten rows", "one far outlier", "offset 1e+08", "times 1e-150")
 
 
 def test_fit_in_short(other_method, X):
-    """All that is refused, and some odd data, for those that do not run the whole table."""
+    """All refused and some unusual input, for estimators that do not run the whole table."""
     for case in CASES:
         refused = isinstance(case.expect(other_method), Refused)
         if case.applies(other_method) and (refused or case.id in SHORT_TABLE):
@@ -1052,7 +1084,7 @@ def test_fit_in_short(other_method, X):
 
 @contextmanager
 def naming(case):
-    """Errors say which of the cases of a test they come from."""
+    """Add the name of the case to errors."""
     try:
         yield
     except BaseException as error:
@@ -1060,7 +1092,7 @@ def naming(case):
         raise
 
 
-# ---------------------------------------------------------------- transform and back
+# ---------------------------------------------------------------- transform and inverse_transform
 
 
 def test_unfitted(method, X):
@@ -1093,7 +1125,7 @@ def test_transform(method, fitted, X, X_new):
 
 
 def test_far_away_points_stay_finite(data_method, fitted, X):
-    """A new point out of everybody's reach is placed or refused, never NaN."""
+    """A new point far from all training points gets finite coordinates or an error."""
     model = fitted(data_method)
     far = np.vstack([X[0] + np.array([1e6, 0, 0, 0, 0]), X[0] - 1e3])
     with warnings.catch_warnings():

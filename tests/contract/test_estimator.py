@@ -1,4 +1,4 @@
-"""What every estimator promises, whatever its method."""
+"""Properties that all estimators have."""
 
 import inspect
 import pickle
@@ -46,7 +46,9 @@ class TestScikitLearn:
     @pytest.mark.once_per_class
     def test_its_checks_pass(self, method):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the checks fit data of rank one, in components, ...
+            warnings.simplefilter(
+                "ignore"
+            )  # the checks fit data of rank one, disconnected data, ...
             outcomes = check_estimator(
                 method.make(),
                 on_fail=None,
@@ -122,7 +124,7 @@ class TestScikitLearn:
             pytest.skip("this scikit-learn cannot read the names of this polars")
         model = data_method.make().fit(named)
         assert list(model.feature_names_in_) == list(named.columns)
-        # A frame's columns lie apart in memory, so that sums are rounded otherwise.
+        # Columns of a frame are not contiguous in memory, so sums are rounded differently.
         tolerance = data_method.reproducibility if data_method.iterative else 1e-12
         same_up_to_sign(model.embedding_, fitted(data_method).embedding_, tolerance)
         with pytest.raises(ValueError, match="feature names should match"):
@@ -146,7 +148,7 @@ class TestScikitLearn:
         )
         search.fit(X, labels(X))
         assert search.predict(X).shape == (len(X),)
-        assert search.best_score_ > 0.6  # a coin gets half of them right
+        assert search.best_score_ > 0.6  # chance is 0.5
 
     def test_cross_validation_slices_precomputed_matrices(self, matrix_method, X):
         M, y = matrix_method.input(X), labels(X)
@@ -168,7 +170,7 @@ def documented_attributes(cls):
 
 
 class TestState:
-    def test_pickles_place_points_alike(self, method, X, X_new):
+    def test_pickles_transform_alike(self, method, X, X_new):
         model = method.make().fit(method.input(X))
         again = pickle.loads(pickle.dumps(model))
         new = method.between(X_new, X)
@@ -195,7 +197,7 @@ class TestState:
                 model.inverse_transform(model.embedding_[:3])
             return len(pickle.dumps(model))
 
-        assert size(320) < 5 * size(80)  # sixteen times, with a matrix of pairs
+        assert size(320) < 5 * size(80)  # with a matrix of pairs it would be 16 times
 
     def test_refitting_leaves_nothing_of_the_first_fit(self, method, all_methods, make_cloud):
         kin = [m for m in all_methods if type(m.make()) is type(method.make())]
@@ -268,7 +270,7 @@ class TestState:
     def test_float32_stays_float32(self, method, X, X_new, same_up_to_sign):
         training = method.input(X).astype(np.float32)
         new = method.between(X_new, X).astype(np.float32)
-        # A spectral start has the precision of the data, and searches part from there.
+        # A spectral start has the precision of the data, and the iterates differ from there.
         given = {"init": X[:, :2] / X.std()} if method.iterative else {}
         single = method.make(**given).fit(training)
         double = method.make(**given).fit(training.astype(np.float64))
@@ -291,7 +293,7 @@ class TestTransform:
         assert np.abs(one_by_one - together).max() <= 1e-7 * size
         assert np.abs(model.transform(rows[order]) - together[order]).max() <= 1e-7 * size
 
-    def test_training_rows_return_to_their_place(self, method, fitted, X):
+    def test_training_rows_get_their_coordinates(self, method, fitted, X):
         training = method.input(X)
         model = fitted(method)
         if method.finds_training_rows:
@@ -304,7 +306,7 @@ class TestTransform:
     @pytest.mark.once_per_class
     @pytest.mark.parametrize("whole_numbers", [True, False])
     def test_training_rows_of_whole_numbers(self, data_method, whole_numbers):
-        """Rows of small integers, whose bit patterns have little variety, are told apart."""
+        """Rows of small integers, whose bit patterns differ little, are distinguished."""
         X = np.random.default_rng(0).integers(0, 3, size=(300, 12)).astype(float)
         X = np.unique(X, axis=0) + (0.0 if whole_numbers else 0.1)
         with warnings.catch_warnings():
@@ -314,7 +316,7 @@ class TestTransform:
             model.transform(X), model.embedding_, rtol=0, atol=1e-13 * np.abs(X).max()
         )
 
-    def test_the_bare_extension_is_exact(self, method, fitted, X):
+    def test_the_extension_formula_is_exact(self, method, fitted, X):
         training = method.input(X)
         model = fitted(method)
         assert model.extension_error(training) <= method.extension_error
@@ -329,8 +331,8 @@ class TestTransform:
         with pytest.raises(ValueError, match=r"X has 4 rows, but the training data have 60"):
             fitted(method).extension_error(training[:4])
 
-    def test_the_map_is_continuous_between_training_points(self, data_method, fitted, X):
-        """Half-way between a point and its nearest neighbor lies between their images."""
+    def test_transform_is_continuous_between_training_points(self, data_method, fitted, X):
+        """The midpoint of two nearest neighbors is mapped between their images."""
         model = fitted(data_method)
         D = np.linalg.norm(X[:, None] - X[None], axis=2) + np.diag(np.full(len(X), np.inf))
         near = D.argmin(axis=1)
@@ -358,12 +360,12 @@ class TestInverse:
         with pytest.raises(ValueError, match="NaN"):
             model.inverse_transform(np.array([[np.nan, 0.0]]))
 
-    def test_data_that_were_never_seen(self, matrix_method, fitted):
+    def test_precomputed_values_have_no_inverse(self, matrix_method, fitted):
         model = fitted(matrix_method)
         with pytest.raises(ValueError, match=r"fitted on precomputed values.*fit it on the data"):
             model.inverse_transform(model.embedding_)
 
-    def test_comes_nearer_than_the_mean(self, data_method, X):
+    def test_is_closer_than_the_mean(self, data_method, X):
         model = data_method.make(n_components=4).fit(X)
         back = model.inverse_transform(model.embedding_)
         assert np.square(back - X).sum() < 0.8 * np.square(X - X.mean(axis=0)).sum()
@@ -389,9 +391,9 @@ class TestInverse:
 
 
 class TestScore:
-    """Data that go to the map and back."""
+    """The score: R² of the reconstruction."""
 
-    def test_it_is_the_share_of_the_variance_that_comes_back(self, data_method, fitted, X_new):
+    def test_is_the_r2_of_the_reconstruction(self, data_method, fitted, X_new):
         model = fitted(data_method)
         back = model.inverse_transform(model.transform(X_new))
         expected = r2_score(X_new, back, multioutput="variance_weighted")
@@ -414,7 +416,7 @@ class TestSearch:
             assert first.trace_.tobytes() == second.trace_.tobytes()
 
     def test_order_of_rows_does_not_matter(self, iterative_method, X, X_new, same_up_to_sign):
-        """From the same start; the noise on a start of its own goes by the numbers of the rows."""
+        """With the same init; the noise of the default init depends on the order of rows."""
         method, order = iterative_method, np.random.default_rng(3).permutation(len(X))
         if method.unfolds:
             pytest.skip("fresh coordinates are drawn row by row; the maximum is the same")
@@ -433,7 +435,7 @@ class TestSearch:
         assert model.n_evaluations_ == trace["evaluations"][-1]
         assert (np.diff(trace["iteration"]) >= 0).all()
         assert (np.diff(trace["evaluations"]) >= 0).all()
-        if iterative_method.unfolds:  # values are those of rounds on the way
+        if iterative_method.unfolds:  # values of the outer iterations
             assert model.loss_ == -model.variance_
         elif "UKR" not in iterative_method.id:
             assert np.isclose(model.loss_, trace["value"][-1], rtol=1e-9)
@@ -489,7 +491,7 @@ class TestEigenproblem:
             model = method.make(eigen_solver=solver, n_components=3, random_state=0)
             model.fit(M)
         if any(issubclass(w.category, ConvergenceWarning) for w in caught):
-            # Products alone do not resolve the tiny gaps of squared operators, and it said so.
+            # Matrix products do not resolve the tiny gaps of squared operators; it warned.
             assert method.id.startswith("LLE")
             assert solver == "randomized" or method.one_by_one
             return
@@ -513,7 +515,7 @@ class TestEigenproblem:
         assert np.array_equal(computed[:3], model.eigenvalues_)
         if method.one_by_one:
             assert "accepted" in model.solver_
-            return  # each coordinate has a spectrum of its own
+            return  # each coordinate has its own spectrum
         assert len(computed) > 3
         steps = np.abs(np.subtract.outer(model.eigenvalues_, computed))
         steps[steps == 0] = np.inf

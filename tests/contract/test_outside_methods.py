@@ -1,4 +1,4 @@
-"""Methods written outside the package, with its public parts: they get what ours have."""
+"""Methods written outside the package with its public API have what the built-in ones have."""
 
 import pickle
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from manifoldry.spectral.posed import Posed, PosedOnGraph, connected_graph, oper
 
 
 class CommuteTime(SpectralEmbedder):
-    """Straight distances match the time that a random walk takes from here to there and back."""
+    """Squared distances are the commute times of a random walk."""
 
     radius = metric_params = n_jobs = None
     metric = "euclidean"
@@ -56,7 +56,7 @@ class CommuteTime(SpectralEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class PosedCommute(PosedOnGraph):
-    """Eigenvectors of the Laplacian over the roots of their eigenvalues."""
+    """Eigenvectors of the Laplacian divided by the roots of their eigenvalues."""
 
     source: GraphWeights
     W: sparse.csr_array
@@ -96,14 +96,14 @@ def cauchy(x, y):
 
 
 class HeavyElastic(NeighborEmbedder):
-    """The elastic embedding with Student's kernel: its repulsion reaches far."""
+    """The elastic embedding with the long-range repulsion of Student's kernel."""
 
     def _objective(self, neighbors, affinity):
         return Pairwise(affinity, StudentKernel(), Unnormalized("uniform"), weight=20.0)
 
 
 class LeastPosed(SpectralEmbedder):
-    """Only what a method must say: a problem, and where new points go."""
+    """The least that a method must define: a problem and an extension."""
 
     def __init__(self, n_components=None, eigen_solver="auto", random_state=None):
         self.n_components = n_components
@@ -115,7 +115,7 @@ class LeastPosed(SpectralEmbedder):
 
 
 class Least(Posed):
-    """Smooth functions on Gaussian weights; new points go where their nearest neighbor is."""
+    """Laplacian eigenvectors of Gaussian weights; new points get their nearest neighbor's."""
 
     @property
     def problems(self):
@@ -130,7 +130,7 @@ class Least(Posed):
 
 @dataclass(frozen=True, eq=False)
 class Nearest(Extension):
-    """The place of the nearest training point."""
+    """The coordinates of the nearest training point."""
 
     X: np.ndarray
     Y: np.ndarray
@@ -163,7 +163,7 @@ def test_commute_times_are_those_of_the_pseudo_inverse():
     np.testing.assert_allclose(((Y[:, None] - Y) ** 2).sum(axis=2), expected, atol=1e-8 * W.sum())
 
 
-def test_a_kernel_of_one_s_own_is_scikit_learn_s_kernel_pca():
+def test_a_custom_kernel_gives_scikit_learn_s_kernel_pca():
     theirs = KernelPCA(2, kernel=cauchy).fit(STRIP)
     ours = CauchyPCA(2).fit(STRIP)
     np.testing.assert_allclose(np.abs(ours.embedding_), np.abs(theirs.transform(STRIP)), atol=1e-9)
@@ -173,8 +173,8 @@ def test_a_kernel_of_one_s_own_is_scikit_learn_s_kernel_pca():
 
 
 @pytest.mark.parametrize("model", [*SPECTRAL, HeavyElastic()], ids=repr)
-def test_the_way_there_and_back(model):
-    """What nobody wrote for them: training rows keep their place, and new ones are found again."""
+def test_transform_and_inverse_transform(model):
+    """Inherited: transform returns the embedding of training rows; new rows are reconstructed."""
     fitted = clone(model).fit(STRIP)
     np.testing.assert_array_equal(fitted.transform(STRIP[:9]), fitted.embedding_[:9])
     assert fitted.score(NEW) > 0.5
@@ -185,7 +185,7 @@ def test_the_way_there_and_back(model):
 
 @pytest.mark.parametrize("model", SPECTRAL, ids=repr)
 def test_coordinates_can_be_made_non_redundant(model):
-    """The second coordinate is the width of the strip, which plain ones do not show so early."""
+    """The second coordinate is the width of the strip, unlike without NonRedundant."""
     found = mf.NonRedundant(model).fit(STRIP)
     width = np.cos(np.pi * PLACES[:, 1])
     assert abs(np.corrcoef(found.embedding_[:, 1], width)[0, 1]) > 0.9
@@ -195,7 +195,7 @@ def test_coordinates_can_be_made_non_redundant(model):
     assert abs(np.corrcoef(found.transform(NEW)[:, 1], new_width)[0, 1]) > 0.85
 
 
-def test_a_loss_of_one_s_own_follows_a_homotopy():
+def test_a_custom_objective_follows_a_homotopy():
     model = HeavyElastic(homotopy=Homotopy(n_steps=4), perplexity=5).fit(STRIP[:80])
     weights = [step.parameter for step in model.path_.steps]
     assert np.all(np.diff(weights) > 0)
@@ -204,8 +204,8 @@ def test_a_loss_of_one_s_own_follows_a_homotopy():
     assert np.isclose(model.objective_.value(model.embedding_), model.loss_)
 
 
-class Apart(Least):
-    """A method that does not see that its sparse operator falls apart."""
+class Disconnected(Least):
+    """A method that ignores that its sparse operator is disconnected."""
 
     @property
     def problems(self):
@@ -214,15 +214,15 @@ class Apart(Least):
         return [SpectralProblem(sparse.csr_array(L), "smallest", deflate=np.ones(40))]
 
 
-def test_a_method_that_does_not_embed_components_apart_is_warned_of_them(monkeypatch):
+def test_a_disconnected_operator_raises_a_warning(monkeypatch):
     model = LeastPosed()
-    monkeypatch.setattr(model, "_pose", Apart)
+    monkeypatch.setattr(model, "_pose", Disconnected)
     with pytest.warns(DisconnectedGraphWarning, match="2 connected components"):
         model.fit(STRIP[:40])
 
 
-def test_what_was_posed_and_adopted_is_a_model_like_any_other():
-    """A failed attempt at another leaves it as it was, and a fit replaces all of it."""
+def test_pose_and_adopt_give_a_fitted_model():
+    """A failed fit leaves it unchanged; a successful one replaces it."""
     model = mf.LaplacianEigenmaps()
     posed = model.pose(STRIP)
     model.adopt(posed, ComponentSolver().solve(posed.problems, 2, np.random.default_rng(0)))

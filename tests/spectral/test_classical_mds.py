@@ -21,7 +21,7 @@ def double_centered(D):
 
 @pytest.fixture(params=range(3))
 def dissimilarities(request):
-    """Symmetric numbers that no points in any Euclidean space have for distances."""
+    """Symmetric dissimilarities that are not Euclidean distances."""
     rng = np.random.default_rng(request.param)
     return squareform(rng.uniform(1, 3, size=20 * 19 // 2))
 
@@ -64,7 +64,7 @@ def test_strain_cannot_be_improved(dissimilarities):
         assert np.square(B - Y @ Y.T).sum() > best
 
 
-def test_negative_share(dissimilarities):
+def test_negative_fraction(dissimilarities):
     values = np.linalg.eigvalsh(double_centered(dissimilarities))
     model = precomputed().fit(dissimilarities)
     assert np.isclose(model.negative_fraction_, -values[values < 0].sum() / np.abs(values).sum())
@@ -74,7 +74,7 @@ def test_negative_share(dissimilarities):
 
 
 def test_coordinates_of_negative_eigenvalue_are_zero():
-    """On a cycle of four points at steps 1 and 1 two eigenvalues are positive and one negative."""
+    """On a cycle of four points two eigenvalues are positive and one is negative."""
     D = np.array([[0.0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 2], [1, 1, 2, 0]]) ** 1.5
     values = np.linalg.eigvalsh(double_centered(D))[::-1]
     positive = int((values > 1e-9).sum())
@@ -88,7 +88,7 @@ def test_coordinates_of_negative_eigenvalue_are_zero():
 
 
 def smallest_constant_by_bisection(D):
-    """The independent route: halve an interval on whether B(D + c) is positive semidefinite."""
+    """Bisection for the smallest c at which B(D + c) is positive semidefinite."""
     off = 1 - np.eye(len(D))
 
     def euclidean(c):
@@ -132,7 +132,7 @@ def test_additive_constant_has_the_units_of_the_distances(dissimilarities):
 
 
 def test_new_points_by_gowers_formula(dissimilarities):
-    """½·(mean of row squares − row squares), in the basis of the map: Gower 1968."""
+    """½·(mean of row squares − row squares), in the basis of the embedding: Gower 1968."""
     model = precomputed(3).fit(dissimilarities)
     new = np.random.default_rng(9).uniform(1, 3, size=(4, 20))
     B = double_centered(dissimilarities)
@@ -187,7 +187,7 @@ def test_parameters_of_the_metric_are_copied():
 
 def test_a_metric_without_values():
     X = np.random.default_rng(0).uniform(size=(10, 4))
-    X[3] = 1.0  # a constant row correlates with nothing
+    X[3] = 1.0  # correlation is undefined for a constant row
     with pytest.raises(ValueError, match="metric='correlation' gave distances that are NaN"):
         ClassicalMDS(metric="correlation").fit(X)
 

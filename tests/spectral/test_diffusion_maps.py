@@ -1,4 +1,4 @@
-"""Diffusion maps: the walk's identities, the density divided out, the bandwidth rule."""
+"""Diffusion maps: random walk identities, density normalization, choice of the bandwidth."""
 
 import numpy as np
 import pytest
@@ -54,14 +54,14 @@ def test_distances_on_the_map_are_diffusion_distances():
 
 
 def test_tiny_data_have_all_their_coordinates():
-    """With a walk that cannot stay, eigenvalues are negative and coordinates of no use."""
+    """Without self-transitions eigenvalues would be negative and coordinates zero."""
     for n in range(3, 9):
         Y = DiffusionMaps().fit_transform(np.random.default_rng(n).normal(size=(n, 3)))
         assert (Y.std(axis=0) > 1e-3).all()
 
 
-def test_outliers_do_not_carry_the_walk():
-    """Two points far from the rest and near each other must not get all of its probability."""
+def test_outliers_do_not_dominate_the_walk():
+    """Two points near each other and far from the rest must not get all of the probability."""
     X = np.random.default_rng(0).normal(size=(200, 3))
     X[:2] = [[30, 0, 0], [31, 0, 0]]
     with pytest.warns(DisconnectedGraphWarning, match=r"affinity.*smaller gamma"):
@@ -70,7 +70,7 @@ def test_outliers_do_not_carry_the_walk():
     assert np.nanmax(np.abs(Y)) < 10
 
 
-def test_modes_that_died_out_are_reported():
+def test_coordinates_of_vanishing_eigenvalues_are_reported():
     X = np.random.default_rng(0).normal(size=(50, 3))
     with pytest.warns(RankWarning, match=r"2 of n_components=2 .*t=1000000\.0 vanish"):
         DiffusionMaps(t=1e6).fit(X)
@@ -82,13 +82,13 @@ def test_a_sparse_graph_is_used_as_it_is():
     assert DiffusionMaps(metric="precomputed").fit(D).affinity_.nnz <= 60 * 13
 
 
-def test_density_is_divided_out():
+def test_alpha_removes_the_density():
     X = uneven_circle()
     assert explained(DiffusionMaps().fit_transform(X), X) > 0.99
     assert explained(DiffusionMaps(alpha=0).fit_transform(X), X) < 0.97
 
 
-def test_more_steps_fade_the_fast_modes():
+def test_more_steps_damp_small_eigenvalues():
     X = uneven_circle()
     once, often = (DiffusionMaps(4, t=t).fit(X) for t in (1, 10))
     ratio = np.linalg.norm(often.embedding_, axis=0) / np.linalg.norm(once.embedding_, axis=0)
@@ -116,7 +116,7 @@ def test_new_points_on_the_circle():
 
 
 def test_the_bandwidth_does_not_depend_on_how_edges_are_sampled():
-    """Every twentieth edge of twenty neighbors would be the nearest one each time."""
+    """Every twentieth edge of a graph with twenty neighbors is always a nearest one."""
     X = np.random.default_rng(0).uniform(size=(4000, 2))
     graph = NeighborGraph.build(X, 20)
     whole = fastest_growth(graph)

@@ -1,4 +1,4 @@
-"""Graphs that fall into components: where the components go, and the points that come later."""
+"""Disconnected graphs: layout of the components, and transform of new points."""
 
 import warnings
 from itertools import pairwise
@@ -17,7 +17,7 @@ SPREADS = (2.0, 1.0, 0.5)
 
 
 def blobs(seed=0):
-    """Three blobs at known places, of known size, the largest first."""
+    """Three blobs with known centers and sizes, the largest first."""
     rng = np.random.default_rng(seed)
     parts = [
         rng.normal(scale=s, size=(n, 3)) + c for n, s, c in zip(SIZES, SPREADS, AT, strict=True)
@@ -79,7 +79,7 @@ def test_two_concentric_rings_share_their_center():
     assert np.allclose(inner.mean(axis=0), outer.mean(axis=0), atol=1e-9)
     assert np.isclose(rms_radius(inner), 1)
     assert np.isclose(rms_radius(outer), 5)
-    # Each is a ring again, all points at one distance from the center.
+    # Each is a ring again: all its points have one distance from the center.
     for part in (inner, outer):
         radii = np.linalg.norm(part - part.mean(axis=0), axis=1)
         assert radii.std() < 1e-6 * radii.mean()
@@ -100,7 +100,7 @@ def test_new_points_go_to_the_right_component():
     assert model.extension_error(X) < 1e-12
 
 
-def test_the_way_back():
+def test_inverse_transform():
     X, labels = blobs()
     model = fitted(X)
     back = model.inverse_transform(model.embedding_)
@@ -108,7 +108,7 @@ def test_the_way_back():
     _, remoteness = model.inverse_transform(
         centers(model.embedding_, labels).mean(axis=0)[None], return_distance=True
     )
-    assert remoteness[0] > 3  # in the middle between components there are no data
+    assert remoteness[0] > 3  # between components there are no data
 
 
 def test_the_same_layout_from_distances_alone():
@@ -156,7 +156,7 @@ def test_join_makes_one_component():
     assert np.isfinite(model.transform(X + 0.01)).all()
 
 
-def test_join_refuses_bridges_of_no_weight():
+def test_join_refuses_edges_of_zero_weight():
     X, _ = blobs()
     with (
         pytest.warns(DisconnectedGraphWarning),
@@ -187,7 +187,7 @@ def test_isolated_points_of_a_radius_graph():
 
 
 def test_small_components_have_fewer_coordinates():
-    """Components of two points in a map of three coordinates: what they lack is zero, and said."""
+    """Components of two points and three coordinates: the others are zero, with a warning."""
     pairs = np.repeat(np.arange(4)[:, None] * 100.0, 2, axis=0) + np.tile([[0.0], [1.0]], (4, 1))
     with pytest.warns(RankWarning, match="largest connected component has 2 points, so only 1"):
         model = fitted(np.hstack([pairs, pairs**2 / 100]), n_components=3, n_neighbors=1)
@@ -196,8 +196,8 @@ def test_small_components_have_fewer_coordinates():
     assert (model.residuals_ <= 1e-3 * model.gaps_).all()
 
 
-def test_affinities_that_fall_apart():
-    """Where nothing is known about distances components lie side by side without overlap."""
+def test_disconnected_affinities():
+    """If distances are unknown, components are placed side by side without overlap."""
     W = sparse.block_diag([np.ones((6, 6)), np.ones((5, 5)), [[0.0]]]).toarray()
     W += np.random.default_rng(0).uniform(size=W.shape) * (W > 0)
     W = (W + W.T) / 2
@@ -212,22 +212,22 @@ def test_affinities_that_fall_apart():
     assert all(a[1] < b[0] for a, b in pairwise(spans))
 
 
-def test_weak_links_are_links():
-    """Blobs joined by weights that are small but above rounding are one component."""
+def test_small_weights_connect():
+    """Blobs connected by weights that are small but above rounding are one component."""
     X, labels = blobs()
     W = np.exp(-(cdist(X, X) ** 2)) * (labels[:, None] == labels[None])
     np.fill_diagonal(W, 0)
     W[0, 60] = W[60, 0] = W[60, 100] = W[100, 60] = 1e-6
     model = LaplacianEigenmaps(2, affinity="precomputed").fit(W)
     assert not model.component_labels_.any()
-    # The two smooth coordinates then tell the blobs apart.
+    # The first two coordinates then separate the blobs.
     Y = model.embedding_
     for c in range(3):
         assert rms_radius(Y[labels == c]) < 1e-2 * rms_radius(Y)
 
 
 @pytest.mark.parametrize("affinity", ["gaussian", "binary", "self_tuning"])
-def test_identical_points_invent_no_structure(affinity):
+def test_identical_points_are_refused(affinity):
     with pytest.raises(ValueError, match=r"rows coincides with all its neighbors.*drop dup"):
         LaplacianEigenmaps(affinity=affinity).fit(np.ones((30, 3)))
 
@@ -237,10 +237,10 @@ def test_identical_points_with_a_given_width():
         LaplacianEigenmaps(gamma=1.0).fit(np.ones((30, 3)))
 
 
-def test_groups_of_copies_are_points():
-    """Many copies of three points are three components of no size, at the places of the points."""
+def test_groups_of_duplicates_are_points():
+    """Many duplicates of three points are three components of size zero, at these points."""
     X = np.repeat([[0.0, 0], [3, 0], [0, 4]], 20, axis=0)
-    X[0, 0] -= 1e-9  # one that is not a copy, so that there is a length at all
+    X[0, 0] -= 1e-9  # one that differs, so that there is a nonzero distance
     model = fitted(X, affinity="binary", n_neighbors=5)
     D = cdist(model.embedding_[[5, 25, 45]], model.embedding_[[5, 25, 45]])
     assert np.allclose(D, [[0, 3, 4], [3, 0, 5], [4, 5, 0]], atol=1e-6)

@@ -52,7 +52,7 @@ def test_landmark_scaling_is_nystroem():
     )
 
 
-def test_the_roll_comes_back_flat_and_better_with_more_points():
+def test_rolls_are_recovered_and_better_with_more_points():
     errors = []
     for n in (500, 1000, 2000):
         X, truth = make_swiss_roll(n, random_state=0)
@@ -87,7 +87,7 @@ def test_the_residual_variance_stops_falling_at_the_dimension():
 
 
 def test_the_residual_variance_is_that_of_tenenbaum():
-    """1 − R² of distances along the graph and on the map, for every number of coordinates."""
+    """1 − R² of geodesic and embedded distances, for each number of coordinates."""
     X = make_swiss_roll(200, random_state=0).X
     model = Isomap(3, n_neighbors=8).fit(X)
     edges = kneighbors_graph(X, 8, mode="distance")
@@ -132,7 +132,7 @@ def test_policies_for_disconnected_graphs():
         Isomap(n_neighbors=8, disconnected="error").fit(X)
 
 
-def test_a_ready_graph_and_distances_give_the_same():
+def test_a_given_graph_and_distances_give_the_same():
     X = make_swiss_roll(200, random_state=0).X
     plain = Isomap(n_neighbors=7).fit_transform(X)
     graph = NeighborGraph.build(X, 7)
@@ -156,8 +156,8 @@ def test_bad_landmarks():
 
 @pytest.mark.parametrize("landmarks", ["maxmin", "random"])
 @pytest.mark.parametrize("count", [3, 4, 6])
-def test_every_component_has_landmarks_enough(landmarks, count):
-    """A component with fewer landmarks than a triangle would be squeezed to a line or a point."""
+def test_each_component_has_enough_landmarks(landmarks, count):
+    """A component with fewer than three landmarks would become a line or a point."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(200, 2)), rng.normal(size=(100, 2)) + 50.0])
     model = Isomap(n_landmarks=count, landmarks=landmarks, disconnected="separate")
@@ -169,7 +169,7 @@ def test_every_component_has_landmarks_enough(landmarks, count):
 
 
 @pytest.mark.parametrize("landmarks", ["maxmin", "random"])
-def test_every_component_has_its_share_of_the_landmarks(landmarks):
+def test_landmarks_are_in_proportion_to_the_components(landmarks):
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(100, 2)), rng.normal(size=(200, 2)) + 50.0])
     model = Isomap(n_landmarks=30, landmarks=landmarks, disconnected="separate")

@@ -64,8 +64,8 @@ def test_linear_kernel_is_pca(offset):
     )
 
 
-def test_a_linear_kernel_by_the_other_route_is_pca():
-    """The inner products as a kernel, which then is centered and decomposed as any other."""
+def test_a_precomputed_linear_kernel_is_pca():
+    """Inner products as a kernel matrix, which is centered and decomposed like any other."""
     model = KernelPCA(3, kernel="precomputed").fit(X @ X.T)
     assert np.allclose(np.abs(model.embedding_), np.abs(PCA(3).fit_transform(X)), atol=1e-10)
 
@@ -154,7 +154,7 @@ def test_preimages_on_a_circle(inverse):
 
 @pytest.mark.parametrize("inverse", ["ridge", "fixed_point"])
 def test_preimages_denoise(inverse):
-    """Noise across the circle is outside the leading coordinates and does not come back."""
+    """Noise across the circle is outside the leading coordinates and is removed."""
     noisy = circle(200, noise=0.15)
     model = KernelPCA(4, gamma=1.0, inverse=inverse, alpha=1e-2).fit(noisy)
     back = model.inverse_transform(model.embedding_)
@@ -162,7 +162,7 @@ def test_preimages_denoise(inverse):
     assert off[1] < 0.8 * off[0]
 
 
-def test_a_fixed_point_is_one():
+def test_fixed_points_satisfy_their_equation():
     """z = Σ c k(z, x) x / Σ c k(z, x).
 
     The coefficients c are those of docs/mathematics.md, Kernel PCA.
@@ -179,7 +179,7 @@ def test_a_fixed_point_is_one():
 
 
 def test_a_fixed_point_maximizes_the_similarity_to_the_map_position():
-    """No point in its neighborhood has an image nearer to the position in feature space."""
+    """No nearby point has an image closer to the position in feature space."""
     model = KernelPCA(3, gamma=0.3, inverse="fixed_point").fit(X)
     Z = model.transform(NEW[:4])
     back = model.inverse_transform(Z)
@@ -195,7 +195,7 @@ def test_a_fixed_point_maximizes_the_similarity_to_the_map_position():
 
 
 def test_alpha_is_the_penalty_of_the_ridge():
-    """A huge penalty leaves nothing but the mean."""
+    """With a huge penalty every prediction is the mean."""
     model = KernelPCA(2, alpha=1e12).fit(X)
     assert np.allclose(model.inverse_transform(model.embedding_), X.mean(axis=0), atol=1e-6)
 

@@ -119,7 +119,7 @@ def test_path_graph_has_cosines(n):
 
 
 def test_complete_graph():
-    """All non-trivial eigenvalues are n/(n − 1): nothing to see, and the warning says so."""
+    """All nontrivial eigenvalues are n/(n − 1), of which a warning informs."""
     with pytest.warns(DegenerateSpectrumWarning, match=r"eigenvalue 1\.125 is repeated"):
         model = given().fit(1 - np.eye(9))
     assert np.allclose(model.eigenvalues_, 9 / 8)
@@ -157,7 +157,7 @@ def test_eigenvalues_of_a_strip_are_those_of_neumann():
 
 @every_normalization
 def test_the_extension_solves_the_eigenvalue_equation(normalization):
-    """(1 − λ) d(x) f(x) = Σ w(x, j) f(j), with w from the rule for new points written out."""
+    """(1 − λ) d(x) f(x) = Σ w(x, j) f(j), with w by its definition."""
     X, new = strip(200), strip(12, seed=1)
     model = LaplacianEigenmaps(2, n_neighbors=8, gamma=20.0, normalization=normalization).fit(X)
     D, reach = cdist(new, X), np.sort(cdist(X, X), axis=1)[:, 8]
@@ -219,12 +219,14 @@ def test_weights_of_the_graph():
         gaussian.affinity_.toarray(), np.exp(-(D**2) / np.median(reach) ** 2) * either
     )
     default = LaplacianEigenmaps(n_neighbors=6).fit(X)
-    scales = np.outer(reach, reach)  # six neighbors, fewer than seven: the farthest counts
+    scales = np.outer(
+        reach, reach
+    )  # of six neighbors, fewer than seven, the farthest sets the width
     assert np.allclose(default.affinity_.toarray(), np.exp(-(D**2) / scales) * either)
 
 
 def test_the_default_keeps_outliers_on_the_map():
-    """One width for all makes an outlier a component of its own; a local width does not."""
+    """With one bandwidth for all points an outlier is disconnected, with a local one not."""
     X = strip(200)
     X = np.vstack([X, X.max(axis=0) + 2.0, X.min(axis=0) - 2.0])
     model = LaplacianEigenmaps(n_neighbors=8).fit(X)
@@ -261,7 +263,7 @@ def test_metrics():
 def test_dimension_hint_on_clean_data():
     t = np.linspace(0, 2 * np.pi, 100, endpoint=False)
     ring = np.column_stack([np.cos(t), np.sin(t)])
-    # Eigenvalues of a ring come in pairs k², so the first pair stands apart.
+    # Eigenvalues of a ring come in pairs k², so the first pair has the largest gap.
     assert LaplacianEigenmaps(2, n_neighbors=4, affinity="binary").fit(ring).dimension_hint_ == 2
     line = np.linspace(0, 1, 100)[:, None]
     assert LaplacianEigenmaps(1, n_neighbors=4, affinity="binary").fit(line).dimension_hint_ == 1
@@ -280,7 +282,7 @@ def test_unrolls_a_spiral():
     assert np.abs(np.diff(t[order])).max() < 1.0
 
 
-class TestReadyGraph:
+class TestGivenGraph:
     X = strip(120)
 
     @pytest.mark.parametrize("params", [{}, {"affinity": "self_tuning"}, {"normalization": "sym"}])
@@ -395,8 +397,8 @@ def test_dense_weights_are_solved_as_a_dense_matrix():
 
 
 @pytest.mark.parametrize("copies", [8, 10])
-def test_points_repeated_more_often_than_the_local_width_looks(copies):
-    """Every distance counts once for the width."""
+def test_more_duplicates_than_neighbors_of_the_local_width(copies):
+    """The local width counts each distance once."""
     X, coordinates = make_strip(300, random_state=0)
     model = LaplacianEigenmaps(n_neighbors=12 * copies).fit(np.repeat(X, copies, axis=0))
     for copy in range(copies):

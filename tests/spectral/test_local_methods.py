@@ -1,4 +1,4 @@
-"""LLE, LTSA and Hessian LLE against their definitions, scikit-learn, and known sheets."""
+"""LLE, LTSA and Hessian LLE: definitions, agreement with scikit-learn, known manifolds."""
 
 import inspect
 import warnings
@@ -43,7 +43,7 @@ def test_weights_reproduce_a_point_inside_its_neighbors():
 
 
 def test_weights_do_not_change_under_rotation_translation_and_scale():
-    """E4.4: exact because the ridge is a fraction of the local trace."""
+    """E4.4: exact because the regularization is relative to the local trace."""
     rng = np.random.default_rng(0)
     differences = rng.normal(size=(10, 7, 4))
     turned = 37.0 * differences @ ortho_group.rvs(4, random_state=0)
@@ -103,7 +103,7 @@ def test_operators_are_semidefinite_and_annihilate_constants(method):
 
 @pytest.mark.parametrize(("method", "name"), [(LLE, "standard"), (LTSA, "ltsa")])
 def test_agrees_with_scikit_learn(method, name):
-    """Not for Hessian LLE: scikit-learn keeps the full complement there and computes LTSA."""
+    """Not for Hessian LLE, where scikit-learn uses the full complement and so computes LTSA."""
     X = make_swiss_roll(500, random_state=0).X
     options = {} if method is LLE else {"metric_fit": False}
     ours = method(2, n_neighbors=10, **options).fit_transform(X)
@@ -157,7 +157,7 @@ def test_flat_data_are_in_the_null_space_of_ltsa():
 
 
 @pytest.mark.parametrize("method", LOCAL)
-def test_turned_moved_and_scaled_data_give_the_same_map(method):
+def test_rotated_shifted_and_scaled_data_give_the_same_embedding(method):
     X = make_swiss_roll(300, random_state=0).X
     turned = 5.0 * X @ ortho_group.rvs(3, random_state=1) + 100.0
     scale = 1.0 if method is LLE else 5.0
@@ -166,7 +166,7 @@ def test_turned_moved_and_scaled_data_give_the_same_map(method):
     np.testing.assert_allclose(moved * signs / scale, plain, atol=1e-4 * np.abs(plain).max())
 
 
-# --- maps ----------------------------------------------------------------------------------------
+# --- transform and inverse ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("method", "bare"), [(LLE, 0.01), (LTSA, 0.005), (HessianLLE, 0.03)])
@@ -180,22 +180,22 @@ def test_new_points_land_where_they_belong(method, bare):
 
 
 def recovered(X, X_new):
-    """Whether LTSA goes back along tangents, and the fraction of variance that comes back."""
+    """Whether the inverse of LTSA uses tangent spaces, and R² of the reconstruction."""
     model = LTSA(n_neighbors=12).fit(X)
     back = model.inverse_transform(model.transform(X_new))
     lost = ((back - X_new) ** 2).sum() / ((X_new - X_new.mean(axis=0)) ** 2).sum()
     return model.inverse_.use_tangents, 1 - lost
 
 
-def test_ltsa_goes_back_along_its_own_tangents():
+def test_the_inverse_of_ltsa_uses_tangent_spaces():
     X, _ = make_strip(400, n_features=10, random_state=0)
     use_tangents, fraction = recovered(X[::2], X[1::2])
     assert use_tangents
     assert 1 - fraction < 1e-12
 
 
-def test_ltsa_goes_back_by_regression_where_data_are_no_sheet():
-    """Along the tangents of digits one ends farther from them than at their mean."""
+def test_the_inverse_of_ltsa_is_a_regression_for_data_off_a_manifold():
+    """For digits the tangent spaces reconstruct worse than the mean does."""
     X = load_digits().data
     use_tangents, fraction = recovered(X[::2], X[1::2])
     assert not use_tangents
@@ -204,7 +204,7 @@ def test_ltsa_goes_back_by_regression_where_data_are_no_sheet():
 
 @pytest.mark.parametrize("method", LOCAL)
 def test_separate_clusters_are_not_squeezed_to_points(method):
-    """Peers return one point per cluster here, and say nothing."""
+    """Other libraries return one point per cluster here, without a warning."""
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(80, 2)), rng.normal(size=(60, 2)) + 50.0])
     X = X @ np.linalg.qr(rng.normal(size=(3, 2)))[0].T
@@ -219,7 +219,7 @@ def test_separate_clusters_are_not_squeezed_to_points(method):
 
 
 @pytest.mark.parametrize("method", LOCAL)
-def test_what_they_cannot_use_is_refused(method):
+def test_unusable_input_is_refused(method):
     X = make_swiss_roll(60, random_state=0).X
     with pytest.raises(ValueError, match="'join' must be one of 'separate', 'largest', 'error'"):
         method(disconnected="join").fit(X)
@@ -238,7 +238,7 @@ def test_too_few_neighbors_for_the_dimension():
 
 
 @pytest.mark.parametrize("method", LOCAL)
-def test_copies_of_a_point_stay_together_and_do_no_harm(method):
+def test_duplicates_stay_together(method):
     X, truth = make_strip(500, curl=2.0, random_state=0)
     copies = np.r_[np.arange(500), np.arange(50)]
     model = method(n_neighbors=12).fit(X[copies])
@@ -248,8 +248,8 @@ def test_copies_of_a_point_stay_together_and_do_no_harm(method):
     assert procrustes(Y, truth[copies], "affine").error < plain + 0.05
 
 
-def test_a_point_that_nobody_has_as_neighbor_is_placed_by_its_own():
-    """Without its own neighborhood it would be a component by itself, anywhere at all."""
+def test_a_point_that_is_no_neighbor_of_others_is_placed_by_its_neighbors():
+    """Without its own neighborhood its coordinates would be arbitrary."""
     for seed in range(5):
         X, _ = make_strip(300, aspect=2.0, width=2.0, random_state=seed)
         X = np.vstack([X, [X[:, 0].max() + 0.6, 1.0]])
@@ -262,7 +262,7 @@ def test_a_point_that_nobody_has_as_neighbor_is_placed_by_its_own():
         assert np.linalg.norm(moved[300] - X[300]) < 0.1
 
 
-def test_hessian_of_neighborhoods_whose_quadratic_forms_depend_on_each_other():
+def test_hessian_of_linearly_dependent_quadratic_forms():
     """Two columns of five points: against a pivoted factorization of each design."""
     a, b = np.meshgrid([-10.0, 10.0], np.arange(-2.0, 3.0))
     X = np.column_stack([a.ravel(), b.ravel()])
@@ -278,7 +278,7 @@ def test_hessian_of_neighborhoods_whose_quadratic_forms_depend_on_each_other():
 
 
 def test_hessian_of_points_on_a_line():
-    """No neighborhood spans a plane, so they are aligned; nothing else than a line comes out."""
+    """No neighborhood spans a plane, so the alignment error is used and gives a line."""
     X = np.column_stack([np.sort(np.random.default_rng(0).uniform(size=60)), np.zeros(60)])
     with pytest.warns(RankWarning, match="1 of n_components=2 coordinates are zero"):
         Y = HessianLLE(2, n_neighbors=8).fit_transform(X)
@@ -313,7 +313,7 @@ def test_the_same_signature_and_coordinates_as_scikit_learn():
 
 
 @pytest.mark.parametrize(("method", "ours"), [("ltsa", "LTSA"), ("hessian", "HessianLLE")])
-def test_other_methods_name_our_class(method, ours):
+def test_errors_for_other_methods_name_the_class(method, ours):
     with pytest.raises(ValueError, match=rf"method='{method}'.*use manifoldry.{ours}"):
         OurLLE(method=method).fit(make_swiss_roll(60, random_state=0).X)
 
@@ -332,8 +332,8 @@ def test_scikit_learns_checks_pass_under_its_name():
 
 @pytest.mark.parametrize("method", SHEET)
 @pytest.mark.parametrize("copies", [12, 40])
-def test_neighborhoods_of_one_point_are_refused(method, copies):
-    """Their tangent planes are arbitrary; eleven copies leave a neighbor at another place."""
+def test_neighborhoods_of_duplicates_are_refused(method, copies):
+    """They have no tangent space; with eleven duplicates one neighbor is another point."""
     X, coordinates = make_swiss_roll(1000, random_state=0)
     X = np.vstack([X, np.repeat(X[:1], copies - 1, axis=0)])
     with pytest.raises(ValueError, match=f"row 0 occurs {copies} times.*raise n_neighbors"):
@@ -344,7 +344,7 @@ def test_neighborhoods_of_one_point_are_refused(method, copies):
 
 
 @pytest.mark.parametrize("method", SHEET)
-def test_one_far_point_does_not_make_a_sheet_thin(method):
+def test_one_outlier_does_not_make_the_others_degenerate(method):
     X, _ = make_swiss_roll(2000, random_state=0)
     X[5] = [1e6, 0, 0]
     with warnings.catch_warnings():

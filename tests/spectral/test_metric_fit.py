@@ -1,4 +1,4 @@
-"""The metric fit: exact where there is an answer, robust where a few points are misplaced."""
+"""The metric fit: exact if there is an exact solution, robust to misplaced points."""
 
 import numpy as np
 import pytest
@@ -21,16 +21,16 @@ def test_any_linear_map_of_a_sheet_is_undone():
     assert procrustes(fitted(Y, NeighborGraph.build(X, 8)), X, "rigid").error < 1e-10
 
 
-def test_directions_of_edges_need_not_be_even():
-    """On a lattice four times as dense one way, nearest edges all run that way."""
+def test_edges_need_not_be_isotropic():
+    """On a lattice four times denser along one axis, all nearest edges have that direction."""
     a, b = np.meshgrid(np.arange(40) * 0.25, np.arange(10.0))
     X = np.column_stack([a.ravel(), b.ravel()])
     Y = X * [0.3, 2.0]
     assert procrustes(fitted(Y, NeighborGraph.build(X, 12)), X, "rigid").error < 1e-10
 
 
-def test_misplaced_points_do_not_decide():
-    """One point in twenty thrown a thousand times too far; the rest keeps its shape."""
+def test_misplaced_points_do_not_matter():
+    """One point in twenty is a thousand times too far away; the others keep their shape."""
     X, _ = make_strip(400, random_state=0)
     rng = np.random.default_rng(0)
     Y = X @ np.array([[3.0, 1.0], [0.2, 0.5]])
@@ -42,8 +42,8 @@ def test_misplaced_points_do_not_decide():
     assert shape.error < 0.05
 
 
-def test_no_map_is_wider_than_the_paths_on_it():
-    """Nearest neighbors almost coincide on this map, so edges alone would blow it up."""
+def test_distances_do_not_exceed_paths():
+    """Nearest neighbors almost coincide here, so edges alone would make the embedding huge."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 5))
     graph = NeighborGraph.build(X, 8)
@@ -54,7 +54,7 @@ def test_no_map_is_wider_than_the_paths_on_it():
 
 @pytest.mark.parametrize("method", [LTSA, HessianLLE])
 @pytest.mark.parametrize("n", [1000, 2000])
-def test_rolls_come_back_to_scale_whatever_the_seed(method, n):
+def test_rolls_are_recovered_to_scale_for_all_seeds(method, n):
     errors = []
     for seed in range(10):
         X, truth = make_swiss_roll(n, random_state=seed)
@@ -63,7 +63,7 @@ def test_rolls_come_back_to_scale_whatever_the_seed(method, n):
 
 
 def test_only_the_nearest_edges_count():
-    """Chords of a bent sheet are shorter than the sheet; so few of them are taken."""
+    """Longer edges are chords, shorter than the path along a bent sheet."""
     X, truth = make_strip(400, aspect=4.0, curl=1.5 * np.pi, random_state=0)
     graph = NeighborGraph.build(X, 60)
     assert procrustes(fitted(truth, graph), truth, "rigid").error < 2e-3
@@ -87,7 +87,7 @@ def test_no_coordinate_is_lost(method, X, options):
 
 
 def test_lengths_that_no_form_gives():
-    """Two steps of length one, their sum of length three: the nearest that a form can do.
+    """Two edges of length one whose sum has length three: the best approximation.
 
     Cutting off the negative part of the plain answer, which has P₁₂ = 3.5, is no minimum.
     """
@@ -102,7 +102,7 @@ def test_lengths_that_no_form_gives():
     np.testing.assert_allclose(P, (2 + 4 / 9) / (2 + 16 / 81), rtol=1e-8)
 
 
-def test_points_on_a_hinge_are_reported():
+def test_misplaced_points_are_reported():
     """Seven points at an end of this roll are connected to the others by two."""
     X, truth = make_swiss_roll(500, aspect=4, random_state=0)
     with pytest.warns(DisconnectedGraphWarning, match="7 of 500 points are connected"):

@@ -75,8 +75,8 @@ def test_residual_is_the_sum_of_the_other_eigenvalues(data):
     assert np.isclose(model.loss_, residual / np.square(centered(data)).sum())
 
 
-def test_the_route_through_rows_and_that_through_columns_agree():
-    """n − 1 = d: rotating and adding a column of zeros turns one route into the other."""
+def test_gram_matrix_and_covariance_agree():
+    """n − 1 = d: after a rotation, a column of zeros makes the other matrix the smaller one."""
     X = np.random.default_rng(3).normal(size=(20, 19)) * np.linspace(4, 1, 19)
     wide = np.hstack([X, np.zeros((20, 30))])
     tall = PCA(4).fit(X)
@@ -101,7 +101,7 @@ def test_all_components_reproduce_the_data(data):
 
 @pytest.mark.parametrize("make", [PCA, KernelPCA, ClassicalMDS])
 def test_far_from_the_origin(make):
-    """At 1e8 the data keep eight digits, and the linear methods as many of them."""
+    """At 1e8 the data have eight digits, which the linear methods keep."""
     linear = {"kernel": "linear"} if make is KernelPCA else {}
     X = np.random.default_rng(0).normal(size=(50, 4)) * [4, 3, 1, 0.1] + 1e8
     model, reference = make(2, **linear).fit(X), PCA(2).fit(X - 1e8)
@@ -131,7 +131,7 @@ def test_sparse_data_stay_sparse():
     X = sparse.csr_array(sparse.hstack([strong, faint]))
     model = PCA(2, eigen_solver="lanczos").fit(X)
     U, s, _ = np.linalg.svd(centered(strong.toarray()), full_matrices=False)
-    assert subspace_angles(model.embedding_, U * s).max() < 0.05  # the rest is faint noise
+    assert subspace_angles(model.embedding_, U * s).max() < 0.05  # the rest is noise
     assert np.allclose(model.transform(X[:7]), model.embedding_[:7])
     assert model.components_.shape == (2, 3000)
 
@@ -145,7 +145,7 @@ def test_few_sparse_rows(n):
 
 @pytest.mark.parametrize("offset", [1e2, 1e4, 1e8])
 def test_sparse_data_with_a_large_mean(offset):
-    """One column that is large everywhere must not cost the others their digits."""
+    """A column with a large mean must not cost the others digits."""
     X = np.random.default_rng(0).uniform(size=(50, 4)) * [4, 2, 1, 1]
     X[:, 3] += offset
     model, dense = PCA(2).fit(sparse.csr_array(X)), PCA(2).fit(X)
@@ -179,13 +179,13 @@ def test_eigengap_at_both_ends():
     assert eigengap(np.array([9.0, 8.0, 7.0, 0.1]), "largest") == 3
     assert eigengap(np.array([0.01, 0.012, 0.9, 1.0]), "smallest") == 2
     assert eigengap(np.array([3.0, 0.0, 0.0]), "largest") == 1
-    assert eigengap(np.array([3.0, 2.0, -5.0]), "largest") == 2  # a negative one is no direction
+    assert eigengap(np.array([3.0, 2.0, -5.0]), "largest") == 2  # negative ones do not count
     assert eigengap(np.array([3.0, np.nan]), "largest") == 1
     assert eigengap(np.zeros(4), "largest") == 1
 
 
-def test_units_of_the_evidence():
-    """Residuals and gaps are in the units of the eigenvalues they belong to."""
+def test_units_of_residuals_and_gaps():
+    """Residuals and gaps are in the units of the eigenvalues."""
     X = np.random.default_rng(0).normal(size=(60, 4)) * [4, 3, 2, 1]
     for s in (1e-3, 1.0, 1e6):
         model = PCA(2).fit(X * s)
@@ -193,7 +193,7 @@ def test_units_of_the_evidence():
         assert np.allclose(model.gaps_[0], values[0] - values[1])
         assert np.allclose(model.gaps_[1], min(values[0] - values[1], values[1] - values[2]))
         assert (model.residuals_ < 1e-9 * values[0]).all()
-    # A power of two changes no digit of the problem, so that the units show to the last bit.
+    # Scaling by a power of two is exact, so the units agree to the last bit.
     X = np.random.default_rng(0).normal(size=(200, 80)) * np.linspace(4, 1, 80)
     plain, scaled = (PCA(2, eigen_solver="lanczos").fit(A) for A in (X, X * 1024))
     assert plain.residuals_.all()
@@ -201,7 +201,7 @@ def test_units_of_the_evidence():
 
 
 @pytest.mark.parametrize("call", ["fit", "fit_transform", "pipeline"])
-def test_warnings_point_at_the_users_line(call):
+def test_warnings_refer_to_the_line_of_the_user(call):
     model = PCA(2)
     fit = make_pipeline(model).fit if call == "pipeline" else getattr(model, call)
     with pytest.warns(RankWarning) as caught:

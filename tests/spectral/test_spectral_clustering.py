@@ -1,4 +1,4 @@
-"""Spectral clustering: exact on separate components, shapes k-means cannot cut, new points."""
+"""Spectral clustering: connected components, shapes k-means cannot separate, new points."""
 
 import warnings
 
@@ -43,7 +43,7 @@ def test_components_of_the_graph_are_clusters():
     ],
     ids=["rings", "moons"],
 )
-def test_shapes_that_k_means_cannot_cut(data, normalize_rows):
+def test_shapes_that_k_means_cannot_separate(data, normalize_rows):
     """E1.7."""
     X, y = data
     model = SpectralClustering(2, normalize_rows=normalize_rows, random_state=0)

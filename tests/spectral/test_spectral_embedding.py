@@ -1,4 +1,4 @@
-"""scikit-learn's name and signature, and its results where it has them."""
+"""SpectralEmbedding: the signature and the results of scikit-learn."""
 
 import inspect
 
@@ -88,7 +88,7 @@ def test_scikit_learns_solver_names(solver):
     assert subspace_angles(model.embedding_, reference.embedding_).max() < 1e-6
 
 
-def test_a_ready_graph_does_not_count_the_point_itself():
+def test_a_given_graph_does_not_count_the_point_itself():
     graph = NeighborGraph.build(S_CURVE, n_neighbors=14)
     for n_neighbors, others in ((None, 15), (15, 15), (9, 9)):
         on_graph = SpectralEmbedding(n_neighbors=n_neighbors).fit(graph)
