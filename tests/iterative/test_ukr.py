@@ -86,7 +86,7 @@ class TestSurface:
 
     def test_wrong_columns(self, X):
         model = mf.UKR(max_iter=5).fit(X)
-        with pytest.raises(ValueError, match="X has 3 columns, .* n_components=2"):
+        with pytest.raises(ValueError, match=r"X has 3 columns, .* n_components=2"):
             model.jacobian(np.zeros((4, 3)))
 
     def test_sparse_data(self, X):
