@@ -955,7 +955,7 @@ REFUSED = [
     (ELASTIC, "weight", None, TypeError, f"weight=None {NUMBER}"),
     (ELASTIC, "weight", "strong", ValueError, "weight='strong' must be one of 'auto'"),
     (ELASTIC, "repulsion", "strong", ValueError, "repulsion='strong' must be one of '"),
-    (ELASTIC, "repulsion", np.ones((3, 3)), ValueError, "of 3 points and the attraction of 60"),
+    (ELASTIC, "repulsion", np.ones((3, 3)), ValueError, "has 3 points and the attraction 60"),
     (ELASTIC, "repulsion", -np.ones((60, 60)), ValueError, "must not be negative"),
     (ELASTIC, "repulsion", np.zeros((60, 60)), ValueError, "repulsive weights sum to 0.0"),
     (ELASTIC, "repulsion", np.full((60, 60), np.nan), ValueError, "repulsive weights sum to nan"),

@@ -5,15 +5,15 @@ from textwrap import indent
 from typing import TypeVar
 
 _RESIDUALS = """\
-Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other one. A
-coordinate is reliable if its residual is much smaller than its gap."""
+Residual norm of each eigenpair, and the distance from its eigenvalue to the nearest other
+one. A coordinate is reliable if its residual is much smaller than its gap."""
 
 SHARED = {
     # Parameters.
     "n_components": """\
 n_components : int, default=None
-    Number of coordinates, at most ``n_samples - 1``. None means 2, or ``n_samples - 1`` if that is
-    smaller.""",
+    Number of coordinates, at most ``n_samples - 1``. None means 2, or ``n_samples - 1`` if that
+    is smaller.""",
     "intrinsic_components": """\
 n_components : int, default=None
     Number of coordinates, which is the dimension of the tangent spaces. None means 2, or the
@@ -30,8 +30,8 @@ metric : str or callable, default="euclidean"
     ``"precomputed"`` if `X` holds distances, dense or as a sparse neighbor graph.""",
     "search_metric": """\
 metric : str or callable, default="euclidean"
-    Metric of the neighbor search, as in :class:`sklearn.neighbors.NearestNeighbors`. Everything
-    computed within a neighborhood uses Euclidean distances, whatever the metric.""",
+    Metric of the neighbor search, as in :class:`sklearn.neighbors.NearestNeighbors`. All
+    computations within a neighborhood use Euclidean distances, whatever the metric.""",
     "metric_params": """\
 metric_params : dict, default=None
     Additional keyword arguments of the metric.""",
@@ -40,8 +40,8 @@ reg : float, default=1e-3
     Regularization of the local weights, relative to the trace of the local Gram matrix.""",
     "metric_fit": """\
 metric_fit : bool, default=True
-    Apply the linear map that best restores the lengths of short edges, so that the embedding has
-    the scale of the data. If False, each coordinate has unit variance.""",
+    Apply the linear map that best restores the lengths of short edges, so that the embedding
+    has the scale of the data. If False, each coordinate has unit variance.""",
     "disconnected": """\
 What to do if the neighbor graph is not connected; see
 :class:`~manifoldry.neighbors.DisconnectedPolicy`.""",
@@ -88,8 +88,8 @@ embedding_ : array of shape (n_samples, n_components)
     Coordinates of the training points, in the units of the data.""",
     "sheet_embedding_": """\
 embedding_ : array of shape (n_samples, n_components)
-    Coordinates of the training points. With ``metric_fit=True`` they are in the units of the data
-    and along the principal axes, the largest variance first.""",
+    Coordinates of the training points. With ``metric_fit=True`` they are in the units of the
+    data and along the principal axes, the largest variance first.""",
     "affinity_": """\
 affinity_ : sparse array of shape (n_samples, n_samples)
     Symmetric weights W of the edges of the neighbor graph.""",
