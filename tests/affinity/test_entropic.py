@@ -78,9 +78,9 @@ def test_derivatives_of_the_entropy(log_precision, rng):
     at, after, before = (entropy(alpha + s, t) for s in (0, h, -h))
     p = softmax(-np.exp(log_precision) * t, axis=1)
     np.testing.assert_allclose(at.value, entr(p).sum(axis=1), rtol=1e-13)
-    np.testing.assert_allclose(at.slope, (after.value - before.value) / (2 * h), rtol=1e-7)
+    np.testing.assert_allclose(at.derivative, (after.value - before.value) / (2 * h), rtol=1e-7)
     np.testing.assert_allclose(
-        at.curvature, (after.slope - before.slope) / (2 * h), rtol=1e-7, atol=1e-9
+        at.second_derivative, (after.derivative - before.derivative) / (2 * h), rtol=1e-7, atol=1e-9
     )
 
 
@@ -94,7 +94,7 @@ def test_the_bracket_contains_the_root_and_the_solver_finds_it(kind, perplexity,
     assert (expected <= high + 1e-12).all()
     np.testing.assert_allclose(np.exp(entropy(found, t).value), perplexity, rtol=1e-12)
     steep = (
-        -entropy(expected, t).slope > 1e-4
+        -entropy(expected, t).derivative > 1e-4
     )  # the entropy has 15 digits: elsewhere roots have few
     assert steep.any()
     np.testing.assert_allclose(found[steep], expected[steep], atol=1e-10)

@@ -254,14 +254,14 @@ def test_most_points_duplicated_leaves_the_width_of_the_others(rng):
     """Where even the median farthest neighbor coincides, the positive lengths decide."""
     X = np.vstack([np.zeros((30, 2)), rng.normal(size=(15, 2))])
     graph = NeighborGraph.build(X, 4)
-    assert np.median(graph.reach) == np.median(graph.distances) == 0
+    assert np.median(graph.neighbor_radius) == np.median(graph.distances) == 0
     width = Gaussian().fit(graph).width
     assert width == np.median(graph.distances[graph.distances > 0])
 
 
 def test_self_tuning_takes_the_farthest_neighbor_where_there_are_fewer_than_k(X):
     graph = NeighborGraph.build(X, 3)
-    np.testing.assert_array_equal(SelfTuning(k=7).fit(graph).scales, graph.reach)
+    np.testing.assert_array_equal(SelfTuning(k=7).fit(graph).scales, graph.neighbor_radius)
 
 
 @pytest.mark.parametrize(

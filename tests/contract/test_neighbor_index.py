@@ -316,9 +316,9 @@ def test_distances_between_references(case, data, rng):
     X, _ = data
     i, j = rng.integers(0, len(X), (2, 200))
     expected = case.oracle(X, X)[i, j]
-    np.testing.assert_allclose(case.of(X).between(i, j), expected, rtol=1e-12, atol=1e-14)
-    assert case.of(X).between(i[:0], j[:0]).shape == (0,)
+    np.testing.assert_allclose(case.of(X).distances_between(i, j), expected, rtol=1e-12, atol=1e-14)
+    assert case.of(X).distances_between(i[:0], j[:0]).shape == (0,)
 
 
 def test_distances_between_references_that_were_never_seen():
-    assert DenseDistances(4).between(np.array([0]), np.array([1])) is None
+    assert DenseDistances(4).distances_between(np.array([0]), np.array([1])) is None

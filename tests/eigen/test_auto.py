@@ -23,7 +23,7 @@ from manifoldry.eigen import (
     resolve_solver,
 )
 from manifoldry.eigen.inverse import estimated_fill
-from manifoldry.eigen.lanczos import Crowd
+from manifoldry.eigen.lanczos import ProbeLimits
 from manifoldry.exceptions import ConvergenceWarning
 
 PROBLEM = SpectralProblem(np.diag(np.arange(20.0)), end="smallest")
@@ -104,13 +104,13 @@ def test_reasons_name_the_decisive_numbers():
 def test_too_much_fill_in_is_not_factorized():
     problem = sparse(20_000, "smallest")
     afterwards = [Lanczos, ShiftInvertLanczos, Lobpcg]
-    assert solvers(problem, probe_up_to=1) == [Lanczos, *afterwards]
-    assert solvers(problem, fill_up_to=1e3) == [Lanczos, Lanczos, Lobpcg]
+    assert solvers(problem, max_probe_products=1) == [Lanczos, *afterwards]
+    assert solvers(problem, max_fill=1e3) == [Lanczos, Lanczos, Lobpcg]
 
 
 def test_the_fill_limit_is_the_free_memory(monkeypatch):
     monkeypatch.setattr("manifoldry.eigen.auto.available_memory", lambda: 26_000)
-    assert Auto().largest_fill == 1000
+    assert Auto().fill_limit == 1000
     assert ShiftInvertLanczos not in solvers(sparse(20_000, "smallest"))
 
 
@@ -156,7 +156,7 @@ def test_the_probe_agrees_with_the_dense_solver():
 
 def test_a_probe_without_patience_gives_up():
     rng = np.random.default_rng(1)
-    hasty = Lanczos(probe=True, crowd=Crowd(early_products=5, early_ratio=0.0))
+    hasty = Lanczos(probe=True, probe_limits=ProbeLimits(early_products=5, early_ratio=0.0))
     with pytest.raises(SolverFailed, match="did not separate 3 pairs of order 600 in 5 products"):
         hasty.solve(random_graph(600, rng), 2, rng)
 

@@ -27,7 +27,9 @@ def test_a_shift_inside_the_spectrum_is_noticed(kind, shift, end):
 def test_a_trusted_shift_that_is_not_outside_shows_in_the_iteration():
     A = path(300) - 1e-4 * sp.eye_array(300)  # one eigenvalue below what the bounds say
     problem = SpectralProblem(A, end="smallest", bounds=(0, 4))
-    spectrum = ShiftInvertLanczos(trusted_from=0).solve(problem, 2, np.random.default_rng(0))
+    spectrum = ShiftInvertLanczos(skip_pivot_check_from=0).solve(
+        problem, 2, np.random.default_rng(0)
+    )
     expected = 2 - 2 * np.cos(np.pi * np.arange(2) / 300) - 1e-4
     np.testing.assert_allclose(spectrum.values, expected, atol=1e-10)
 
@@ -38,7 +40,7 @@ def test_nested_dissection_agrees_with_minimum_degree():
     A = sp.csr_array(sp.kronsum(grid, grid))
     X = rng.standard_normal((1600, 3))
     plain = ShiftedInverse(A, -0.1, "smallest").solve(X)
-    dissected = ShiftedInverse(A, -0.1, "smallest", dissect_from=0).solve(X)
+    dissected = ShiftedInverse(A, -0.1, "smallest", nested_dissection_from=0).solve(X)
     np.testing.assert_allclose(dissected, plain, atol=1e-12)
 
 

@@ -193,13 +193,13 @@ def test_largest_returns_the_largest():
 
 
 @pytest.mark.parametrize(
-    ("cause", "remedy"),
+    ("disconnection", "remedy"),
     [(GRAPH, "raise n_neighbors or radius"), (VANISHING_WEIGHTS, "smaller gamma")],
 )
 @pytest.mark.parametrize("choice", ["error", "join"])
-def test_refusals_say_what_to_do(choice, cause, remedy):
+def test_refusals_say_what_to_do(choice, disconnection, remedy):
     with pytest.raises(DisconnectedGraphError, match=rf"4 connected components.*{remedy}"):
-        DisconnectedPolicy(choice).components(LABELS, cause)
+        DisconnectedPolicy(choice).components(LABELS, disconnection)
 
 
 def test_many_components_are_not_all_listed():

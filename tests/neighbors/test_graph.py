@@ -99,7 +99,7 @@ def test_radius_in_many_metrics(metric, params, name, parameters, X):
     radius = np.quantile(D, 0.1)
     graph = NeighborGraph.build(X, radius=radius, metric=metric, metric_params=params)
     np.testing.assert_allclose(dense(graph), radius_oracle(D, radius), rtol=1e-11)
-    np.testing.assert_array_equal(graph.reach, radius)
+    np.testing.assert_array_equal(graph.neighbor_radius, radius)
     assert graph.radius == radius
     assert graph.n_neighbors is None
 
@@ -393,7 +393,7 @@ def test_any_magnitude(rng, n_features, exponent):
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 def test_radius_of_any_magnitude(rng, kind, metric):
     X = rng.normal(size=(40, 3))
-    radius = np.median(NeighborGraph.build(X, 5, metric=metric).reach)
+    radius = np.median(NeighborGraph.build(X, 5, metric=metric).neighbor_radius)
     expected = NeighborGraph.build(kind(X), radius=radius, metric=metric)
     for scale in (2.0**-450, 2.0**450):
         graph = NeighborGraph.build(kind(X * scale), radius=radius * scale, metric=metric)
@@ -468,7 +468,7 @@ def test_new_points_by_the_rule(name, X, rng):
     own, back = graph.query(new)
     D = cdist(new, as_query(X), metric)
     reach = knn_oracle(cdist(as_query(X), as_query(X), metric), 6)[1][:, -1]
-    np.testing.assert_allclose(graph.reach, reach, rtol=1e-11)
+    np.testing.assert_allclose(graph.neighbor_radius, reach, rtol=1e-11)
     order = np.argsort(D, axis=1, kind="stable")[:, :6]
     np.testing.assert_array_equal(own.indices.reshape(-1, 6), order)
     np.testing.assert_allclose(dense(back), np.where(reach >= D, D, np.nan), rtol=1e-11)
@@ -554,7 +554,7 @@ def test_bad_queries_of_distances(X):
 
 def test_truncated_is_what_would_have_been_built(X):
     graph, expected = NeighborGraph.build(X, 20).truncate(7), NeighborGraph.build(X, 7)
-    for name in ("indptr", "indices", "distances", "reach", "n_neighbors"):
+    for name in ("indptr", "indices", "distances", "neighbor_radius", "n_neighbors"):
         np.testing.assert_array_equal(getattr(graph, name), getattr(expected, name))
 
 
@@ -758,9 +758,11 @@ def test_threads_do_not_change_the_result(n_features, rng):
 def test_matrices_do_not_share_memory_with_the_graph():
     """scipy sorts the indices of its matrices in place."""
     graph = NeighborGraph.build(np.random.default_rng(0).normal(size=(40, 3)), 5)
-    before = graph.indices.copy(), graph.distances.copy(), graph.reach.copy()
+    before = graph.indices.copy(), graph.distances.copy(), graph.neighbor_radius.copy()
     graph.matrix().sort_indices()
-    for kept, now in zip(before, (graph.indices, graph.distances, graph.reach), strict=True):
+    for kept, now in zip(
+        before, (graph.indices, graph.distances, graph.neighbor_radius), strict=True
+    ):
         assert np.array_equal(kept, now)
 
 

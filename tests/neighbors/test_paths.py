@@ -52,6 +52,6 @@ def test_load_of_edges_and_paths_that_use_them(trees):
         load[hits] += 1
         using[tree, end] = bool(hits)
         counted[path[:-1]] += bool(hits)
-    assert np.array_equal(trees.edge_load(ends), load)
+    assert np.array_equal(trees.edge_loads(ends), load)
     assert np.array_equal(trees.using(ends), using)
     assert np.array_equal(trees.load(using), counted)

@@ -37,7 +37,9 @@ def test_large_data_get_the_same_neighbors(offset, scale):
     """The compiled path, forced on: to the last bit what the other one gives."""
     X = (np.random.default_rng(0).normal(size=(200, 15)).round(3) + offset) * scale
     X = np.vstack([X, X[:20]])
-    plain, fast = (BruteIndex(X, "", compile_from=f).others(X, 7) for f in (np.inf, 0.0))
+    plain, fast = (
+        BruteIndex(X, "", compile_from=f).reference_neighbors(X, 7) for f in (np.inf, 0.0)
+    )
     assert np.array_equal(fast.indices, plain.indices)
     assert np.array_equal(fast.distances, plain.distances)
 
@@ -56,7 +58,7 @@ def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
     )
     X = X.astype(np.float64)
     X[5] = far
-    found = BruteIndex(X, "", compile_from=0.0).others(X, 7)
+    found = BruteIndex(X, "", compile_from=0.0).reference_neighbors(X, 7)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)
     assert np.array_equal(found.indices, np.argsort(D, axis=1, kind="stable")[:, :7])

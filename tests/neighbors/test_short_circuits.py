@@ -70,11 +70,11 @@ def test_stray_points_in_a_gap_are_found(seed, offsets):
 
 def test_thresholds_can_be_passed():
     X, _ = stray_roll(800, 1)
-    found = find_short_circuits(X, 10, options=ShortCircuitOptions(shown=1))
+    found = find_short_circuits(X, 10, options=ShortCircuitOptions(max_listed=1))
     assert len(found) > 1
     assert f"and {len(found) - 1} more" in str(found)
-    assert len(find_short_circuits(X, 10, options=ShortCircuitOptions(harmless=1.0))) == 0
-    patient = ShortCircuitOptions(search=CrossingSearch(detour=50.0))
+    assert len(find_short_circuits(X, 10, options=ShortCircuitOptions(min_changed=1.0))) == 0
+    patient = ShortCircuitOptions(search=CrossingSearch(min_detour=50.0))
     assert len(find_short_circuits(X, 10, options=patient)) == 0
 
 
@@ -327,17 +327,17 @@ def test_units_do_not_matter(scale):
     assert np.allclose(found.prune().distances, scale * expected.prune().distances, atol=0)
 
 
-@pytest.mark.parametrize("copies", [2, 5, 12])
-def test_copies_of_points(copies):
+@pytest.mark.parametrize("repeats", [2, 5, 12])
+def test_copies_of_points(repeats):
     """They change nothing but the number of neighbors; edges of no length are sound."""
     rng = np.random.default_rng(0)
-    X = np.repeat(np.column_stack([rng.uniform(0, 3, 60), rng.uniform(size=60)]), copies, axis=0)
+    X = np.repeat(np.column_stack([rng.uniform(0, 3, 60), rng.uniform(size=60)]), repeats, axis=0)
     assert len(find_short_circuits(X, 10)) == 0
-    horse = np.vstack([np.repeat(horseshoe(), copies, axis=0), [[1.0, 0.0]]])
-    found = find_short_circuits(horse, 4 * copies)
+    horse = np.vstack([np.repeat(horseshoe(), repeats, axis=0), [[1.0, 0.0]]])
+    found = find_short_circuits(horse, 4 * repeats)
     assert len(found) > 0
-    assert (found.edges == 200 * copies).any(axis=1).all()
-    assert (np.diff(found.prune().indptr) == 4 * copies).all()
+    assert (found.edges == 200 * repeats).any(axis=1).all()
+    assert (np.diff(found.prune().indptr) == 4 * repeats).all()
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7])

@@ -110,6 +110,6 @@ def test_nobody_asks():
 def test_first_copies_of_rows():
     X = np.array([[2.0], [1.0], [2.0], [3.0], [2.0], [1.0], [2.0]])
     lookup = RowLookup.of(X)
-    assert lookup.first_copies(1).tolist() == [0, 1, 3]
-    assert lookup.first_copies(2).tolist() == [0, 1, 2, 3, 5]
-    assert lookup.first_copies(9).tolist() == list(range(7))
+    assert lookup.first_duplicates(1).tolist() == [0, 1, 3]
+    assert lookup.first_duplicates(2).tolist() == [0, 1, 2, 3, 5]
+    assert lookup.first_duplicates(9).tolist() == list(range(7))

@@ -38,15 +38,15 @@ def kernel_growth(
     return widths, np.gradient(np.log(sums), np.log(widths))
 
 
-_FAR = 750.0  # exp(−750) is zero: what lies beyond has no part in any moment
+_MAX_EXPONENT = 750.0  # exp(−750) is zero: what lies beyond has no part in any moment
 
 
 class Entropy(NamedTuple):
     """Entropy of weights ∝ exp(−eᵅ·t) over each row of t, and its derivatives by α."""
 
     value: Array
-    slope: Array
-    curvature: Array
+    derivative: Array
+    second_derivative: Array
 
 
 class Roots(NamedTuple):
@@ -63,7 +63,7 @@ def entropy(log_precision: Array, t: Array) -> Entropy:
     derivatives are −V and c − 2V, V and c being the second and third central moments.
     """
     u = np.exp(log_precision)[:, None] * t
-    np.minimum(u, _FAR, out=u)
+    np.minimum(u, _MAX_EXPONENT, out=u)
     w = np.exp(-u)
     Z = w.sum(axis=1)
     m1 = np.einsum("ij,ij->i", w, u) / Z
@@ -108,19 +108,19 @@ def solve(t: Array, perplexity: float, max_steps: int = 100) -> Roots:
     rank = int(np.ceil(perplexity)) - 1
     alpha = np.clip(1 - np.log(t[:, rank]), low, high)
     found, steps = np.empty(len(t)), np.zeros(len(t), dtype=np.intp)
-    going, last = np.arange(len(t)), np.full(len(t), np.inf)
+    active, last = np.arange(len(t)), np.full(len(t), np.inf)
     for _ in range(max_steps):
         at = entropy(alpha, t)
-        steps[going] += 1
+        steps[active] += 1
         residual = at.value - np.log(perplexity)
         low, high = np.where(residual > 0, alpha, low), np.where(residual > 0, high, alpha)
-        alpha, arrived = _advance(alpha, low, high, residual, at, last)
-        found[going] = alpha
-        if arrived.all():
+        alpha, done = _advance(alpha, low, high, residual, at, last)
+        found[active] = alpha
+        if done.all():
             break
-        stay = ~arrived
+        stay = ~done
         alpha, low, high, last = alpha[stay], low[stay], high[stay], np.abs(residual)[stay]
-        going, t = going[stay], t[stay]
+        active, t = active[stay], t[stay]
     return Roots(found, steps)
 
 
@@ -151,14 +151,14 @@ def _advance(
 def _halley(residual: Array, at: Entropy) -> Array:
     """Halley's step to the left; not a number where the entropy is flat."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        newton = residual / at.slope
-        return np.asarray(newton / (1 - newton * at.curvature / (2 * at.slope)))
+        newton = residual / at.derivative
+        return np.asarray(newton / (1 - newton * at.second_derivative / (2 * at.derivative)))
 
 
 # Distances that differ by no more than this fraction are equal but for rounding.
-_TIED = 8 * float(np.finfo(float).eps)
+_TIE_TOLERANCE = 8 * float(np.finfo(float).eps)
 # Squared distances that are nothing, or without end, beside one that matters.
-_NOTHING, _EVERYTHING = 1e-300, 1e300
+_MIN_SQUARE, _MAX_SQUARE = 1e-300, 1e300
 _BLOCK = 2**16  # numbers that fit the cache: four times as fast as large blocks
 
 
@@ -190,7 +190,7 @@ class Bandwidths:
             for block in row_blocks(len(rows), k, _BLOCK)
             if k > 0
         ]
-        parts = map_threads(lambda rows: _settle(_lengths(graph, rows), perplexity), blocks)
+        parts = map_threads(lambda rows: _solve_rows(_lengths(graph, rows), perplexity), blocks)
         for rows, part in zip(blocks, parts, strict=True):
             out.nearest[rows], out.widths[rows], out.log_totals[rows] = part
         return out
@@ -208,10 +208,10 @@ class Bandwidths:
 
     def _exponents(self, distances: Array, points: IntArray) -> Array:
         nearest, width = self.nearest[points], self.widths[points]
-        beyond = _beyond(distances, nearest)
+        excess = _excess(distances, nearest)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            squared = beyond / width * ((distances + nearest) / width)
-        return np.where(beyond == 0, 0.0, squared) + self.log_totals[points]
+            squared = excess / width * ((distances + nearest) / width)
+        return np.where(excess == 0, 0.0, squared) + self.log_totals[points]
 
 
 def _lengths(graph: NeighborGraph, rows: IntArray) -> Array:
@@ -221,7 +221,7 @@ def _lengths(graph: NeighborGraph, rows: IntArray) -> Array:
     return np.asarray(graph.distances[first + np.arange(k)], dtype=np.float64)
 
 
-def _settle(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
+def _solve_rows(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
     """Nearest distance, width and logarithm of the total, for every row of distances."""
     k, nearest = D.shape[1], D[:, 0].copy()
     t, unit = _relative_squares(D, min(k, int(np.ceil(perplexity))) - 1)
@@ -243,17 +243,17 @@ def _relative_squares(D: Array, rank: int) -> tuple[Array, Array]:
     many scales, leave the range of numbers where it matters.
     """
     nearest = D[:, :1]
-    beyond, both = _beyond(D, nearest), D + nearest
-    across = beyond[:, rank, None] > 0  # else as many as the perplexity are tied
-    near, far = (np.where(across, part[:, rank, None], 1.0) for part in (beyond, both))
+    excess, both = _excess(D, nearest), D + nearest
+    across = excess[:, rank, None] > 0  # else as many as the perplexity are tied
+    near, far = (np.where(across, part[:, rank, None], 1.0) for part in (excess, both))
     with np.errstate(over="ignore"):
-        t = np.minimum(beyond / near * (both / far), _EVERYTHING)
-    t[t < _NOTHING] = 0.0
+        t = np.minimum(excess / near * (both / far), _MAX_SQUARE)
+    t[t < _MIN_SQUARE] = 0.0
     return t, (np.sqrt(near) * np.sqrt(far))[:, 0]
 
 
-def _beyond(distances: Array, nearest: Array) -> Array:
+def _excess(distances: Array, nearest: Array) -> Array:
     """By how much distances exceed the nearest one; not at all where that is but rounding."""
-    beyond = distances - nearest
-    beyond *= beyond > _TIED * nearest
-    return beyond
+    excess = distances - nearest
+    excess *= excess > _TIE_TOLERANCE * nearest
+    return excess

@@ -24,9 +24,9 @@ class _Rule(NamedTuple):
 
 
 _RULES: dict[Symmetrization, _Rule] = {
-    "or": _Rule(lambda own, back: own.maximum(back)),
-    "and": _Rule(lambda own, back: own.minimum(back), drops_one_sided=True),
-    "mean": _Rule(lambda own, back: sparse.csr_array((own + back) / 2)),
+    "or": _Rule(lambda own, reverse: own.maximum(reverse)),
+    "and": _Rule(lambda own, reverse: own.minimum(reverse), drops_one_sided=True),
+    "mean": _Rule(lambda own, reverse: sparse.csr_array((own + reverse) / 2)),
 }
 
 
@@ -65,34 +65,34 @@ class Weights(ABC):
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
         """−log weight of every edge of `graph`, whose query points are those of `own`."""
 
-    def reverse_exponents(self, own: NeighborGraph, back: NeighborGraph) -> Array:
-        """−log weight of the edges `back`, by which training points chose the query points.
+    def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
+        """−log weight of the edges `reverse`, by which training points chose the query points.
 
         The same as that of edges in the other direction, unless it matters who chose whom.
         """
-        return self.exponents(own, back)
+        return self.exponents(own, reverse)
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
         W = graph.matrix(np.exp(-self.exponents(graph, graph)))
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
-    def rows(self, own: NeighborGraph, back: NeighborGraph) -> tuple[sparse.csr_array, Array]:
+    def rows(self, own: NeighborGraph, reverse: NeighborGraph) -> tuple[sparse.csr_array, Array]:
         """Weights of new points, (n_query, n_reference), and the logarithm of each row's scale.
 
         Rows are scaled so that their largest weight is one: far from all data the raw weights
         underflow, while their ratios, which is all an extension needs, stay well defined.
         """
-        exponents = [self.exponents(own, own), self.reverse_exponents(own, back)]
+        exponents = [self.exponents(own, own), self.reverse_exponents(own, reverse)]
         smallest, dropped = np.full(own.n_query, np.inf), _RULES[self.symmetrize].drops_one_sided
-        for graph, other, values in zip((own, back), (back, own), exponents, strict=True):
+        for graph, other, values in zip((own, reverse), (reverse, own), exponents, strict=True):
             counts = _shared(graph, other) if dropped else slice(None)
             np.minimum.at(smallest, graph.rows[counts], values[counts])
         smallest[np.isinf(smallest)] = 0.0
         # An edge that "and" is about to drop may weigh more than the heaviest that stays.
         A, B = (
             graph.matrix(np.exp(np.minimum(smallest[graph.rows] - values, 0.0)))
-            for graph, values in zip((own, back), exponents, strict=True)
+            for graph, values in zip((own, reverse), exponents, strict=True)
         )
         return _RULES[self.symmetrize].combine(A, B), -smallest
 

@@ -60,10 +60,8 @@ class Entropic(Affinity):
         if self.perplexity is None:
             perplexity = default_perplexity(float(np.median(counts)))
         else:
-            perplexity = _check(self.perplexity)
-            why = (
-                f"the neighbors of a point; build the graph with n_neighbors={_wanted(perplexity)}"
-            )
+            perplexity = _checked_perplexity(self.perplexity)
+            why = f"the neighbors of a point; build the graph with n_neighbors={_n_neighbors(perplexity)}"
             check_at_most("perplexity", perplexity, int(counts.max()), why)
         return EntropicWeights(self.symmetrize, perplexity, Bandwidths.of(graph, perplexity))
 
@@ -78,12 +76,12 @@ class EntropicWeights(Weights):
     """
 
     perplexity: float
-    settled: Bandwidths
+    bandwidths: Bandwidths
 
     @property
     def widths(self) -> Array:
         """1/√β of every training point, in units of the data, (n_reference,)."""
-        return self.settled.widths
+        return self.bandwidths.widths
 
     @property
     def precisions(self) -> Array:
@@ -102,8 +100,8 @@ class EntropicWeights(Weights):
         mine = Bandwidths.of(own, self.perplexity)
         return mine.exponents(graph.distances, graph.rows)
 
-    def reverse_exponents(self, own: NeighborGraph, back: NeighborGraph) -> Array:
-        return self.settled.exponents(back.distances, back.indices)
+    def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
+        return self.bandwidths.exponents(reverse.distances, reverse.indices)
 
 
 def neighbors_for(perplexity: float | None, n: int) -> int:
@@ -121,9 +119,9 @@ def neighbors_for(perplexity: float | None, n: int) -> int:
     >>> neighbors_for(30, 1000), neighbors_for(30, 50), neighbors_for(None, 10)
     (90, 49, 9)
     """
-    value = default_perplexity(n - 1) if perplexity is None else _check(perplexity)
+    value = default_perplexity(n - 1) if perplexity is None else _checked_perplexity(perplexity)
     check_at_most("perplexity", value, n - 1, f"the others of n_samples={n}")
-    return min(_wanted(value), n - 1)
+    return min(_n_neighbors(value), n - 1)
 
 
 def default_perplexity(candidates: float) -> float:
@@ -131,11 +129,11 @@ def default_perplexity(candidates: float) -> float:
     return min(DEFAULT_PERPLEXITY, max(1.0, candidates / _NEIGHBORS_PER_PERPLEXITY))
 
 
-def _wanted(perplexity: float) -> int:
+def _n_neighbors(perplexity: float) -> int:
     return int(np.ceil(_NEIGHBORS_PER_PERPLEXITY * perplexity))
 
 
-def _check(perplexity: float) -> float:
+def _checked_perplexity(perplexity: float) -> float:
     value = check_positive("perplexity", perplexity)
     if value < 1:
         raise ValueError(

@@ -57,7 +57,7 @@ class GaussianWeights(Weights):
 
 def typical_length(graph: NeighborGraph) -> float:
     """Median length of the farthest edges; duplicates are passed over where they are the rule."""
-    for lengths in (graph.reach, graph.distances):
+    for lengths in (graph.neighbor_radius, graph.distances):
         median = float(np.median(lengths)) if len(lengths) else 0.0
         if median > 0:
             return median

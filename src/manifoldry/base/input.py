@@ -151,7 +151,7 @@ class Distances(Input):
         count = options.count
         if options.radius is None and options.n_neighbors is None and sparse.issparse(self.rows):
             check_square(self.rows, "distances")  # no more neighbors than a sparse graph has
-            fewest = SparseDistances(self.n_samples).fewest_stored(self.rows)
+            fewest = SparseDistances(self.n_samples).min_stored(self.rows)
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
 

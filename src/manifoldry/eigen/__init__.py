@@ -8,7 +8,7 @@ from manifoldry.eigen.auto import Auto, Choice, resolve_solver
 from manifoldry.eigen.components import ComponentSolver, Spectra
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.lanczos import Crowd, Lanczos
+from manifoldry.eigen.lanczos import Lanczos, ProbeLimits
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
@@ -21,13 +21,13 @@ __all__ = [
     "Auto",
     "Choice",
     "ComponentSolver",
-    "Crowd",
     "Dense",
     "EigenSolver",
     "Gram",
     "Lanczos",
     "Lobpcg",
     "PairSolver",
+    "ProbeLimits",
     "Randomized",
     "ShiftInvertLanczos",
     "SolverFailed",

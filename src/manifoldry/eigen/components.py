@@ -20,20 +20,25 @@ from manifoldry.util.validation import plan_memory
 class Spectra:
     """Eigenpairs of every component, the largest component first; a component of one point has none."""
 
-    found: list[Spectrum | None]
+    per_component: list[Spectrum | None]
     k: int
     """Pairs that were asked for; small components have fewer."""
 
     @property
     def largest(self) -> Spectrum:
         """What was found for the largest component."""
-        assert self.found[0] is not None  # a largest component of one point is refused before
-        return self.found[0]
+        assert (
+            self.per_component[0] is not None
+        )  # a largest component of one point is refused before
+        return self.per_component[0]
 
     @cached_property
     def padded(self) -> list[Spectrum]:
         """The spectra with zeros for pairs that a component does not have."""
-        return [_nothing(self.k) if s is None else s.padded(self.k) for s in self.found]
+        return [
+            _single_point_spectrum(self.k) if s is None else s.padded(self.k)
+            for s in self.per_component
+        ]
 
     @property
     def values(self) -> Array:
@@ -48,12 +53,12 @@ class Spectra:
         return V
 
 
-def _nothing(k: int) -> Spectrum:
+def _single_point_spectrum(k: int) -> Spectrum:
     """The spectrum of a single point."""
     return Spectrum(np.zeros(k), np.zeros((1, k)), np.zeros(k), np.zeros(k), np.nan, 0.0)
 
 
-def plan_pairs(problem: SpectralProblem, k: int, vectors: int) -> None:
+def check_pairs_memory(problem: SpectralProblem, k: int, vectors: int) -> None:
     """Refuse up front to look for k pairs if the vectors that takes cannot fit."""
     needed = 8.0 * problem.n * vectors
     plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
@@ -82,11 +87,11 @@ class ComponentSolver:
     def solve(self, problems: list[SpectralProblem], k: int, rng: np.random.Generator) -> Spectra:
         """At most k pairs of every problem; one of n points has n − 1 beside the constant."""
         counts = [min(k, problem.n - 1) for problem in problems]
-        found = [
+        per_component = [
             self._pairs(problem, count, rng) if count else None
             for problem, count in zip(problems, counts, strict=True)
         ]
-        return Spectra(found, k)
+        return Spectra(per_component, k)
 
     def _pairs(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
@@ -95,6 +100,6 @@ class ComponentSolver:
         order = operator.small_side if isinstance(operator, Gram) else problem.n
         solver = resolve_solver(self.solver, end=problem.end)
         extra = self.extra_pairs if solver.extra_is_cheap and order <= self.cheap_order else 0
-        asked = min(k + extra, problem.n - excluded)
-        plan_pairs(problem, k, max(self.basis, 3 * asked))
-        return solver.solve(problem, asked, rng).first(k)
+        requested = min(k + extra, problem.n - excluded)
+        check_pairs_memory(problem, k, max(self.basis, 3 * requested))
+        return solver.solve(problem, requested, rng).first(k)

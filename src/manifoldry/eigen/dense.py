@@ -22,12 +22,12 @@ class Dense(PairSolver):
 
     Parameters
     ----------
-    clear : float
+    well_conditioned : float
         Eigenvalues of FᵀF above this fraction of the largest give vectors F w / σ that rounding
         spares.
-    null : float
+    null_tolerance : float
         Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
-    null_implicit : float
+    implicit_null_tolerance : float
         The same where only products with F are known: through FᵀF eigenvalues come with that much
         error, and dividing by σ would blow it up.
 
@@ -40,9 +40,9 @@ class Dense(PairSolver):
     array([4., 3.])
     """
 
-    clear: float = 1e-10
-    null: float = 1e-14
-    null_implicit: float = 1e-11
+    well_conditioned: float = 1e-10
+    null_tolerance: float = 1e-14
+    implicit_null_tolerance: float = 1e-11
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -59,7 +59,7 @@ class Dense(PairSolver):
         F, largest = standard.A.projected(standard.Q), standard.end is SpectrumEnd.LARGEST
         if largest and k <= F.small_side:
             values, W = _extreme(F.small_matrix(), standard.end, k)
-            if values[0] > self.clear * values[-1]:
+            if values[0] > self.well_conditioned * values[-1]:
                 return values, (F.factor @ W) / np.sqrt(values)
         values, U = self._range_pairs(F)  # ascending
         missing = standard.dimension - len(values)
@@ -82,7 +82,9 @@ class Dense(PairSolver):
             values, W = eigh(R @ R.T)
         else:
             values, W = eigh(F.small_matrix())
-        kept = values > (self.null if F.explicit else self.null_implicit) * max(values[-1], 0.0)
+        kept = values > (self.null_tolerance if F.explicit else self.implicit_null_tolerance) * max(
+            values[-1], 0.0
+        )
         values, W = values[kept], W[:, kept]
         vectors = basis @ W if F.explicit else (F.factor @ W) / np.sqrt(values)
         return values, vectors

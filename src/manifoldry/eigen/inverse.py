@@ -35,9 +35,9 @@ class ShiftedInverse:
         The shift σ; NotDefiniteError is raised if the factorization finds eigenvalues beyond it.
     end : {"smallest", "largest"}
         Whether σ should lie below or above the spectrum.
-    trusted : bool
+    skip_pivot_check : bool
         Do not look at the pivots of a sparse factor, which takes a copy of it.
-    dissect_from : int
+    nested_dissection_from : int
         Order of a sparse matrix beyond which nested dissection pays, where pymetis is installed.
 
     Examples
@@ -49,15 +49,21 @@ class ShiftedInverse:
     """
 
     def __init__(
-        self, A: Matrix, shift: float, end: str, *, trusted: bool = False, dissect_from: int = 5000
+        self,
+        A: Matrix,
+        shift: float,
+        end: str,
+        *,
+        skip_pivot_check: bool = False,
+        nested_dissection_from: int = 5000,
     ) -> None:
-        sign = -SpectrumEnd(end).outwards
+        sign = -SpectrumEnd(end).sign
         n = A.shape[0]
         if sp.issparse(A):
             self.M = (sign * (A - shift * sp.eye_array(n))).tocsc()
-            dissect = n > dissect_from and _metis() is not None
-            factorized = PermutedLU if dissect else _definite_lu
-            self._lu: Matrix = factorized(self.M, trusted=trusted)
+            nested_dissection = n > nested_dissection_from and _metis() is not None
+            factorized = PermutedLU if nested_dissection else _definite_lu
+            self._lu: Matrix = factorized(self.M, skip_pivot_check=skip_pivot_check)
         else:
             self.M = sign * (A - shift * np.eye(n))
             self._factor = _cholesky(self.M)
@@ -69,7 +75,7 @@ class ShiftedInverse:
         return np.asarray(cho_solve(self._factor, X, check_finite=False))
 
     def constrained(
-        self, Q: Array, n_deflated: int = 0, *, invariant: float = 1e-13, canceling: float = 1e4
+        self, Q: Array, n_deflated: int = 0, *, tolerance: float = 1e-13, max_condition: float = 1e4
     ) -> LinearOperator:
         """Return the inverse of P M P on range(P), P = I − QQᵀ.
 
@@ -77,15 +83,15 @@ class ShiftedInverse:
         the same only if Q is invariant, and then it is both cheaper and more accurate; the first
         `n_deflated` columns, said to be eigenvectors, are treated so if they are.
 
-        `invariant` is the fraction of M's largest entry below which ‖P M Q‖ counts as rounding, and
-        `canceling` the condition of QᵀM⁻¹Q beyond which a solve is corrected.
+        `tolerance` is the fraction of M's largest entry below which ‖P M Q‖ counts as rounding, and
+        `max_condition` the condition of QᵀM⁻¹Q beyond which a solve is corrected.
         """
-        if self._is_invariant(Q, invariant):
+        if self._is_invariant(Q, tolerance):
             return self._operator(self._deflated(Q))
         D = Q[:, :n_deflated]
-        if not self._is_invariant(D, invariant):
+        if not self._is_invariant(D, tolerance):
             D = D[:, :0]
-        return self._operator(self._bordered(D, Q[:, D.shape[1] :], canceling))
+        return self._operator(self._bordered(D, Q[:, D.shape[1] :], max_condition))
 
     def _is_invariant(self, Q: Array, tolerance: float) -> bool:
         MQ = self.M @ Q
@@ -95,9 +101,9 @@ class ShiftedInverse:
         """Return the solve in the complement of an invariant subspace."""
         if D.shape[1] == 0:
             return self.solve
-        return lambda X: _out(D, self.solve(_out(D, X)))
+        return lambda X: _project_out(D, self.solve(_project_out(D, X)))
 
-    def _bordered(self, D: Array, C: Array, canceling: float) -> Solve:
+    def _bordered(self, D: Array, C: Array, max_condition: float) -> Solve:
         """Return the constrained solve for a C that is not invariant, next to a D that is."""
         solve = self._deflated(D)
         W = solve(C)
@@ -105,18 +111,18 @@ class ShiftedInverse:
         S = (S + S.T) / 2
         factor = cho_factor(S, check_finite=False)
 
-        def once(X: Array) -> Array:
-            Y = solve(_out(C, X))
-            return _out(C, Y - W @ cho_solve(factor, C.T @ Y, check_finite=False))
+        def solve_once(X: Array) -> Array:
+            Y = solve(_project_out(C, X))
+            return _project_out(C, Y - W @ cho_solve(factor, C.T @ Y, check_finite=False))
 
-        def refined(X: Array) -> Array:
-            Y = once(X)
-            return Y + once(X - self.M @ Y)
+        def solve_refined(X: Array) -> Array:
+            Y = solve_once(X)
+            return Y + solve_once(X - self.M @ Y)
 
-        # A null vector of A that neither D nor C contains makes both terms of `once` huge and lets
+        # A null vector of A that neither D nor C contains makes both terms of `solve_once` huge and lets
         # them cancel. One correction wins the digits back (path, n = 400: residual 3e-6 to 3e-11).
         spread = np.linalg.eigvalsh(S)[[0, -1]]
-        return refined if spread[1] > canceling * spread[0] else once
+        return solve_refined if spread[1] > max_condition * spread[0] else solve_once
 
     def _operator(self, product: Solve) -> LinearOperator:
         return LinearOperator(self.M.shape, matvec=product, matmat=product, dtype=np.float64)
@@ -176,7 +182,7 @@ def _fill(A: Matrix, rows: Matrix) -> float:
     return float(_definite_lu(dominant.tocsc()).L.nnz)
 
 
-def _out(Q: Array, X: Array) -> Array:
+def _project_out(Q: Array, X: Array) -> Array:
     """Return (I − QQᵀ) X."""
     return X - Q @ (Q.T @ X)
 
@@ -188,7 +194,7 @@ class PermutedLU:
     3 s instead of 13 (cube, 50 000 points); in 2 dimensions both take about as long.
     """
 
-    def __init__(self, M: Matrix, *, trusted: bool = False) -> None:
+    def __init__(self, M: Matrix, *, skip_pivot_check: bool = False) -> None:
         pattern = sp.csr_array(M)
         rows = np.repeat(np.arange(M.shape[0]), np.diff(pattern.indptr))
         off = rows != pattern.indices
@@ -198,7 +204,7 @@ class PermutedLU:
         )
         self.order = np.asarray(_metis().nested_dissection(graph)[0])
         permuted = sp.csc_array(M[self.order][:, self.order])
-        self._lu = _definite_lu(permuted, "NATURAL", trusted=trusted)
+        self._lu = _definite_lu(permuted, "NATURAL", skip_pivot_check=skip_pivot_check)
 
     def solve(self, X: Array) -> Array:
         """Return M⁻¹ X."""
@@ -213,7 +219,9 @@ def _metis() -> Any:
     return import_module("pymetis") if find_spec("pymetis") else None
 
 
-def _definite_lu(M: Matrix, order: str = "MMD_AT_PLUS_A", *, trusted: bool = False) -> Matrix:
+def _definite_lu(
+    M: Matrix, order: str = "MMD_AT_PLUS_A", *, skip_pivot_check: bool = False
+) -> Matrix:
     """Return the sparse factor of M if it proves M positive definite, or if that is known."""
     try:
         # Pivots stay on the diagonal, so fill-in follows the symmetric ordering and the signs
@@ -223,7 +231,7 @@ def _definite_lu(M: Matrix, order: str = "MMD_AT_PLUS_A", *, trusted: bool = Fal
     except RuntimeError as error:  # an exactly singular factor
         raise NotDefiniteError(str(error)) from error
     on_diagonal = np.array_equal(lu.perm_r, lu.perm_c)
-    if not (on_diagonal and (trusted or (lu.U.diagonal() > 0).all())):
+    if not (on_diagonal and (skip_pivot_check or (lu.U.diagonal() > 0).all())):
         raise NotDefiniteError("the factor has pivots that are not positive")
     return lu
 

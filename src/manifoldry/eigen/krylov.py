@@ -19,7 +19,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class Space:
+class Subspace:
     """A subspace to search in: random directions of it, and the projection onto it."""
 
     start: Callable[[], Array]
@@ -29,11 +29,11 @@ class Space:
 # Given the k leading Ritz values, falling, and their residuals: may the iteration stop?
 Stop = Callable[[Array, Array], bool]
 # Given the same and the number of products so far: is it hopeless?
-Hopeless = Callable[[Array, Array, int], bool]
+GiveUp = Callable[[Array, Array, int], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Ritz:
+class RitzPairs:
     """Leading Ritz pairs of a run, whether or not they have converged."""
 
     values: Array  # (k,), falling
@@ -52,12 +52,14 @@ def too_small(standard: StandardProblem, k: int, smallest_order: int = 50) -> bo
     return standard.dimension <= max(smallest_order, 4 * k)
 
 
-def threads(standard: StandardProblem, threaded_by_blas: int = 200) -> AbstractContextManager[None]:
+def blas_threads(
+    standard: StandardProblem, single_thread_up_to: int = 200
+) -> AbstractContextManager[None]:
     """Return the BLAS threads for an iteration on single vectors: one, unless A is dense.
 
-    Forty vectors no longer than `threaded_by_blas` are left to one thread by BLAS itself.
+    Forty vectors no longer than `single_thread_up_to` are left to one thread by BLAS itself.
     """
-    large = standard.sparse and standard.n > threaded_by_blas
+    large = standard.sparse and standard.n > single_thread_up_to
     return one_blas_thread() if large else nullcontext()
 
 
@@ -66,27 +68,27 @@ def start_block(standard: StandardProblem, columns: int, rng: np.random.Generato
     return standard.project(rng.standard_normal((standard.n, columns)))
 
 
-def allowed_space(standard: StandardProblem, rng: np.random.Generator) -> Space:
+def constrained_subspace(standard: StandardProblem, rng: np.random.Generator) -> Subspace:
     """Return the complement of Q as a space to search in."""
     Q = standard.Q
 
     def project(x: Array) -> Array:
         return x - Q @ (Q.T @ x) if Q.shape[1] else x
 
-    return Space(lambda: start_block(standard, 1, rng)[:, 0], project)
+    return Subspace(lambda: start_block(standard, 1, rng)[:, 0], project)
 
 
-def top_pairs(
+def largest_pairs(
     operator: LinearOperator,
     k: int,
-    space: Space,
+    space: Subspace,
     stop: Stop,
     *,
     basis: int,
     max_products: int,
     every: int = 1,
-    hopeless: Hopeless | None = None,
-) -> Ritz:
+    give_up: GiveUp | None = None,
+) -> RitzPairs:
     """Return k leading Ritz pairs of a symmetric operator in a subspace (Wu and Simon 2000).
 
     The operator may lead out of the subspace: what it gives is projected, once, when all else
@@ -110,12 +112,12 @@ def top_pairs(
                 continue
             theta, S = eigh(T[: j + 1, : j + 1], check_finite=False)
             residuals = beta * np.abs(S[-1])
-            leading, off = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
-            done = stop(leading, off)
-            vain = hopeless is not None and hopeless(leading, off, products)
-            if done or vain or products >= max_products:
+            leading, errors = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
+            done = stop(leading, errors)
+            give_up_now = give_up is not None and give_up(leading, errors, products)
+            if done or give_up_now or products >= max_products:
                 vectors = (S[:, : -k - 1 : -1].T @ V[: j + 1]).T
-                return Ritz(leading, vectors, off, products, done, float(theta[0]))
+                return RitzPairs(leading, vectors, errors, products, done, float(theta[0]))
         kept = min(k + (m - k) // 2, m - 2) if m > k + 2 else k
         V[:kept] = S[:, -kept:].T @ V[:m]
         V[kept] = V[m]
@@ -129,12 +131,12 @@ def _extend(
     T: Array,
     j: int,
     first: int,
-    space: Space,
-    canceled: float = 1e-3,
+    space: Subspace,
+    cancellation: float = 1e-3,
 ) -> float:
     """Put the next direction into V[j + 1] and row j into T; return its length.
 
-    A direction shorter than the fraction `canceled` of the product has lost digits to cancellation,
+    A direction shorter than the fraction `cancellation` of the product has lost digits to cancellation,
     and takes one more sweep.
     """
     w = operator @ V[j]
@@ -148,7 +150,7 @@ def _extend(
         h[i:] += c
     w = space.project(w)
     beta = float(np.linalg.norm(w))
-    if beta < canceled * scale:
+    if beta < cancellation * scale:
         w = space.project(w - (V[: j + 1] @ w) @ V[: j + 1])
         beta = float(np.linalg.norm(w))
     T[j, : j + 1] = T[: j + 1, j] = h
@@ -190,27 +192,31 @@ def counted(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
     return LinearOperator(operator.shape, matvec=product, dtype=np.float64), count
 
 
-def _decided(bound: float, top: float, products: list[int], n: int, theta: Array, r: Array) -> bool:
+def _search_finished(
+    bound: float, top: float, products: list[int], n: int, theta: Array, r: Array
+) -> bool:
     """Whether the rest has nothing at the bound or above, or its top has converged."""
-    below = theta[0] + 2 * r[0] < bound and _unlikely(theta[0], bound, products[0], n)
+    below = theta[0] + 2 * r[0] < bound and _unlikely_missed(theta[0], bound, products[0], n)
     return bool(below or r[0] <= max(1e-9 * abs(theta[0] - bound), 1e-14 * top))
 
 
-def _unlikely(theta: float, bound: float, products: int, n: int, overlooked: float = 1e-3) -> bool:
+def _unlikely_missed(
+    theta: float, bound: float, products: int, n: int, probability: float = 1e-3
+) -> bool:
     """Whether an eigenvalue at `bound` can hardly have hidden from that many products.
 
     A small residual only says that some eigenvalue is near theta. That the top one is not far
-    above follows from the number of products, with all but the probability `overlooked` over
+    above follows from the number of products, with all but the probability `probability` over
     random starts (Kuczynski and Wozniakowski 1992).
     """
     gap = max(0.0, 1 - theta / bound) if bound > 0 else 0.0
-    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < overlooked)
+    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < probability)
 
 
-def with_missed_copies(
+def with_full_multiplicity(
     operator: LinearOperator,
     V: Array,
-    space: Space,
+    space: Subspace,
     *,
     basis: int,
     max_products: int,
@@ -232,9 +238,9 @@ def with_missed_copies(
 
         rest, products = counted(locked(operator, V))
 
-        decided = partial(_decided, bound, top, products, len(V))
-        outside = Space(partial(_without, V, space.start), space.project)
-        found = top_pairs(
+        decided = partial(_search_finished, bound, top, products, len(V))
+        outside = Subspace(partial(_without, V, space.start), space.project)
+        found = largest_pairs(
             rest, 1, outside, decided, basis=basis, max_products=max_products, every=2
         )
         if found.values[0] + 2 * found.residuals[0] < bound:

@@ -10,12 +10,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import (
-    Hopeless,
-    allowed_space,
-    threads,
+    GiveUp,
+    blas_threads,
+    constrained_subspace,
+    largest_pairs,
     too_small,
-    top_pairs,
-    with_missed_copies,
+    with_full_multiplicity,
 )
 from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
 from manifoldry.eigen.standard import StandardProblem
@@ -23,7 +23,7 @@ from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)
-class Crowd:
+class ProbeLimits:
     """When a probe gives up: eigenvalues stand too close at the wanted end of the spectrum.
 
     Where gaps are wide, the first Ritz value soon stands still, and its residual falls below its
@@ -46,7 +46,7 @@ class Crowd:
     early_products: int = 20
     early_ratio: float = 2.4
 
-    def out_of_sight(self, ratio: float, products: int) -> bool:
+    def exceeded(self, ratio: float, products: int) -> bool:
         """Whether a residual of `ratio` distances from the edge is hopeless after the products."""
         early = products >= self.early_products and ratio > self.early_ratio
         return bool(early or (products >= self.products and ratio > self.ratio))
@@ -67,11 +67,11 @@ class Lanczos(PairSolver):
         Vectors kept in memory, or three times the number of pairs if that is more.
     max_products : int
         Largest number of products with the operator.
-    copies : bool
+    full_multiplicity : bool
         Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
     probe : bool
         Give up early if the wanted end of the spectrum is not in sight.
-    crowd : Crowd
+    probe_limits : ProbeLimits
         After how many products, and by which sign, a probe gives up.
 
     Examples
@@ -86,12 +86,12 @@ class Lanczos(PairSolver):
 
     basis: int = 40
     max_products: int = 10_000
-    copies: bool = True
+    full_multiplicity: bool = True
     probe: bool = False
-    crowd: Crowd = Crowd()
+    probe_limits: ProbeLimits = ProbeLimits()
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
-        return threads(standard)
+        return blas_threads(standard)
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -101,8 +101,8 @@ class Lanczos(PairSolver):
         operator = positive(standard)
         basis = max(self.basis, 3 * k)
 
-        space = allowed_space(standard, rng)
-        run = top_pairs(
+        space = constrained_subspace(standard, rng)
+        run = largest_pairs(
             operator,
             k,
             space,
@@ -110,30 +110,30 @@ class Lanczos(PairSolver):
             basis=basis,
             max_products=self.max_products,
             every=5,
-            hopeless=self._hopeless(standard),
+            give_up=self._give_up_rule(standard),
         )
         if not run.converged:
-            self._give_up(run.products, k, standard.n)
+            self._raise_failure(run.products, k, standard.n)
         V = run.vectors
-        if self.copies:
+        if self.full_multiplicity:
             most = self.max_products
-            V = with_missed_copies(operator, V, space, basis=basis, max_products=most)
+            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
         return rayleigh_quotients(standard, V), V
 
-    def _hopeless(self, standard: StandardProblem) -> Hopeless | None:
+    def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
         """Return when to stop early; a run that was not meant as a probe goes to its bound."""
         low = standard.end.edge(standard.bounds)
         if not self.probe or low is None:
             return None
-        edge = abs(standard.far - low)  # in the variables of the positive operator
+        edge = abs(standard.opposite_bound - low)  # in the variables of the positive operator
 
-        def out_of_sight(values: Array, residuals: Array, products: int) -> bool:
+        def exceeded(values: Array, residuals: Array, products: int) -> bool:
             ratio = residuals[0] / max(edge - values[0], np.finfo(float).tiny)
-            return self.crowd.out_of_sight(ratio, products)
+            return self.probe_limits.exceeded(ratio, products)
 
-        return out_of_sight
+        return exceeded
 
-    def _give_up(self, products: int, k: int, n: int) -> None:
+    def _raise_failure(self, products: int, k: int, n: int) -> None:
         raise SolverFailed(
             f"{self.name} did not separate {k} pairs of order {n} in {products} products",
             'allow more (max_products), or pass eigen_solver="auto"',
@@ -142,7 +142,7 @@ class Lanczos(PairSolver):
 
 def positive(standard: StandardProblem) -> LinearOperator:
     """Return ±(A − far·I), a positive operator of which the wanted end is the top."""
-    far, sign = standard.far, standard.end.outwards
+    far, sign = standard.opposite_bound, standard.end.sign
 
     def product(X: Array) -> Array:
         Y = standard.apply(X)

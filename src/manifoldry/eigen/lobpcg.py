@@ -112,7 +112,7 @@ def _step(
     basis = np.hstack([X, W])
     basis = np.hstack([basis, _new_directions(standard, basis, directions)])
     T = basis.T @ standard.apply(basis)
-    values, C = (standard.end.inwards(part) for part in eigh((T + T.T) / 2))
+    values, C = (standard.end.from_end(part) for part in eigh((T + T.T) / 2))
     b = X.shape[1]
     return values[:b], basis @ C[:, :b], basis[:, b:] @ C[b:, :b]
 

@@ -130,7 +130,7 @@ class SpectralProblem:
             mass=None if self.mass is None else self.mass[rows],
             deflate=None if self.deflate is None else self.deflate[rows],
             constraint=None if self.constraint is None else self.constraint[rows],
-            graph=None if self.graph is None else partial(_cut, self.graph, rows),
+            graph=None if self.graph is None else partial(_submatrix, self.graph, rows),
         )
 
     def coordinates(self, spectrum: Spectrum) -> Array:
@@ -142,7 +142,7 @@ class SpectralProblem:
         return _SCALES[self.scale](spectrum, self.n)
 
 
-def _cut(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_array:
+def _submatrix(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_array:
     return graph()[rows][:, rows]
 
 

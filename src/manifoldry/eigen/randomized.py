@@ -78,5 +78,5 @@ def _krylov_ritz(standard: StandardProblem, X: Array, power: int) -> Array:
         basis, images = np.hstack([basis, new]), np.hstack([images, image])
         new = image
     T = basis.T @ images
-    C = standard.end.inwards(eigh((T + T.T) / 2)[1])
+    C = standard.end.from_end(eigh((T + T.T) / 2)[1])
     return basis @ C[:, : X.shape[1]]

@@ -13,12 +13,12 @@ from scipy.sparse.linalg import LinearOperator
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
-    allowed_space,
+    blas_threads,
+    constrained_subspace,
+    largest_pairs,
     locked,
-    threads,
     too_small,
-    top_pairs,
-    with_missed_copies,
+    with_full_multiplicity,
 )
 from manifoldry.eigen.lanczos import positive, rayleigh_quotients
 from manifoldry.eigen.solver import PairSolver, SolverFailed
@@ -40,7 +40,7 @@ class ShiftInvertLanczos(PairSolver):
         Vectors kept in memory, or three times the number of pairs if that is more.
     max_products : int
         Largest number of solves.
-    copies : bool
+    full_multiplicity : bool
         Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
     angle : float
         Error of an eigenvector at which the iteration stops.
@@ -49,7 +49,7 @@ class ShiftInvertLanczos(PairSolver):
         counts: eigenvalues of local methods go down to 1e-13 ‖A‖, and a shift of 1e-6 hides them
         (squared path Laplacian, n = 2000: 2048 solves instead of 21). The later ones are for
         factors that break down.
-    steps : tuple of float
+    estimated_shifts : tuple of float
         Distances from an estimated edge: an estimate from inside the spectrum has to be stepped
         over.
     dominant : float
@@ -57,10 +57,10 @@ class ShiftInvertLanczos(PairSolver):
         sought.
     rounding : float
         Rounding of a solve relative to the largest eigenvalue of the inverse.
-    trusted_from : int
+    skip_pivot_check_from : int
         Beyond this order a shift from a known edge is trusted: the pivots that would prove it sit
         in a copy of the factor (LTSA, 10⁵ points: a quarter of its time).
-    negative : float
+    negative_tolerance : float
         Fraction of the inverse's largest eigenvalue at which a negative one, seen in the iteration,
         refutes the shift.
 
@@ -76,17 +76,17 @@ class ShiftInvertLanczos(PairSolver):
 
     basis: int = 30
     max_products: int = 1000
-    copies: bool = True
+    full_multiplicity: bool = True
     angle: float = 1e-9
     shifts: tuple[float, ...] = (1e-12, 1e-10, 1e-8, 1e-6)
-    steps: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
+    estimated_shifts: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
     dominant: float = 1e4
     rounding: float = 1e-14
-    trusted_from: int = 20_000
-    negative: float = 1e-6
+    skip_pivot_check_from: int = 20_000
+    negative_tolerance: float = 1e-6
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
-        return threads(standard)
+        return blas_threads(standard)
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -99,11 +99,13 @@ class ShiftInvertLanczos(PairSolver):
                 'pass eigen_solver="lanczos" for an operator given by its product',
             )
         tried = []
-        for shift, known in self._candidates(standard, rng):
+        for shift, known in self._shift_candidates(standard, rng):
             try:
-                trusted = known and standard.n > self.trusted_from
-                inverse = ShiftedInverse(standard.A, shift, standard.end, trusted=trusted)
-                return self._through(
+                skip_pivot_check = known and standard.n > self.skip_pivot_check_from
+                inverse = ShiftedInverse(
+                    standard.A, shift, standard.end, skip_pivot_check=skip_pivot_check
+                )
+                return self._pairs_from_inverse(
                     inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
                 )
             except NotDefiniteError:
@@ -113,20 +115,20 @@ class ShiftInvertLanczos(PairSolver):
             'pass eigen_solver="auto"',
         )
 
-    def _candidates(
+    def _shift_candidates(
         self, standard: StandardProblem, rng: np.random.Generator
     ) -> Iterator[tuple[float, bool]]:
         """Yield shifts beyond the wanted end, the closest first, and whether the edge was known."""
-        outwards, edge = standard.end.outwards, standard.end.edge(standard.bounds)
+        sign, edge = standard.end.sign, standard.end.edge(standard.bounds)
         if edge is not None:
-            yield from ((edge + outwards * s * standard.norm, True) for s in self.shifts)
+            yield from ((edge + sign * s * standard.norm, True) for s in self.shifts)
         estimate = _estimated_edge(standard, rng)
         if abs(estimate) < 0.1 * standard.norm:
             # Most operators here are semidefinite and do not say so: the factor will tell.
-            yield outwards * self.shifts[0] * standard.norm, False
-        yield from ((estimate + outwards * s * standard.norm, False) for s in self.steps)
+            yield sign * self.shifts[0] * standard.norm, False
+        yield from ((estimate + sign * s * standard.norm, False) for s in self.estimated_shifts)
 
-    def _through(
+    def _pairs_from_inverse(
         self,
         operator: LinearOperator,
         standard: StandardProblem,
@@ -134,7 +136,7 @@ class ShiftInvertLanczos(PairSolver):
         rng: np.random.Generator,
     ) -> tuple[Array, Array]:
         """Return k pairs by products with the inverse, or NotDefiniteError."""
-        V = self._top(operator, k, standard, rng)
+        V = self._largest_of_inverse(operator, k, standard, rng)
         # One more product shrinks the errors outside range(V) by the ratio of eigenvalues there
         # and in V, and Rayleigh-Ritz sorts out what it adds inside: residuals fall by a
         # factor of 2 to 4 (path Laplacians), which counts where gaps are close to rounding.
@@ -142,7 +144,7 @@ class ShiftInvertLanczos(PairSolver):
         V /= np.linalg.norm(V, axis=0)
         return rayleigh_quotients(standard, V), V
 
-    def _top(
+    def _largest_of_inverse(
         self,
         operator: LinearOperator,
         k: int,
@@ -157,15 +159,15 @@ class ShiftInvertLanczos(PairSolver):
         """
         basis = max(self.basis, 3 * k)
 
-        space = allowed_space(standard, rng)
+        space = constrained_subspace(standard, rng)
         most = self.max_products
         stop = partial(_resolved, angle=self.angle, rounding=self.rounding)
-        run = top_pairs(operator, k, space, stop, basis=basis, max_products=most)
-        if run.lowest < -self.negative * run.values[0]:
+        run = largest_pairs(operator, k, space, stop, basis=basis, max_products=most)
+        if run.lowest < -self.negative_tolerance * run.values[0]:
             raise NotDefiniteError("the inverse has a negative end")
         V = run.vectors
-        if self.copies:
-            V = with_missed_copies(operator, V, space, basis=basis, max_products=most)
+        if self.full_multiplicity:
+            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
         V = np.linalg.qr(V)[0]
         values, C = np.linalg.eigh(V.T @ (operator @ V))
         V = V @ C
@@ -175,21 +177,21 @@ class ShiftInvertLanczos(PairSolver):
             return V[:, -k:]
         # What is locked has to be exact, and a product makes it so: it dominates by that factor.
         dominant = np.linalg.qr(operator @ dominant)[0]
-        rest = self._top(locked(operator, dominant), missing, standard, rng)
+        rest = self._largest_of_inverse(locked(operator, dominant), missing, standard, rng)
         return np.hstack([dominant, rest])
 
 
 def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> float:
     """Return a rough extreme eigenvalue of A itself, from inside its spectrum."""
-    free = StandardProblem(standard.A, standard.Q[:, :0], standard.end, standard.bounds)
-    operator = positive(free)
+    unconstrained = StandardProblem(standard.A, standard.Q[:, :0], standard.end, standard.bounds)
+    operator = positive(unconstrained)
 
     def rough(values: Array, residuals: Array) -> bool:
         return bool(residuals[0] <= 1e-2 * values[0])
 
-    space = allowed_space(free, rng)
-    run = top_pairs(operator, 1, space, rough, basis=20, max_products=100)
-    return float(rayleigh_quotients(free, run.vectors)[0])
+    space = constrained_subspace(unconstrained, rng)
+    run = largest_pairs(operator, 1, space, rough, basis=20, max_products=100)
+    return float(rayleigh_quotients(unconstrained, run.vectors)[0])
 
 
 def _resolved(values: Array, residuals: Array, angle: float, rounding: float) -> bool:

@@ -83,14 +83,14 @@ class PairSolver(EigenSolver):
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         spectrum = self.attempt(problem, problem.standard(), k, rng)
         if not spectrum.accepted:
-            warn(not_accepted(spectrum), ConvergenceWarning)
+            warn(rejection_message(spectrum), ConvergenceWarning)
         return spectrum
 
     def attempt(
         self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
     ) -> Spectrum:
         """Solve without a warning; SolverFailed if there is nothing to return."""
-        check_count(standard, k)
+        check_n_pairs(standard, k)
         wanted = min(k + 1, standard.dimension)
         try:
             with self._threads(standard):
@@ -115,7 +115,7 @@ class PairSolver(EigenSolver):
         """Return (values, vectors) of k pairs of P A P from the wanted end, in any order."""
 
 
-def check_count(standard: StandardProblem, k: int) -> None:
+def check_n_pairs(standard: StandardProblem, k: int) -> None:
     """Refuse a number of eigenpairs the problem does not have."""
     n, dimension = standard.n, standard.dimension
     if not 1 <= k <= dimension:
@@ -130,7 +130,7 @@ def rayleigh_ritz(standard: StandardProblem, V: Array) -> tuple[Array, Array, Ar
     V = qr(standard.project(V), mode="economic", check_finite=True)[0]
     AV = standard.project(standard.apply(V))
     T = V.T @ AV
-    values, C = (standard.end.inwards(part) for part in eigh((T + T.T) / 2))
+    values, C = (standard.end.from_end(part) for part in eigh((T + T.T) / 2))
     V, AV = V @ C, AV @ C
     return values, V, np.linalg.norm(AV - V * values, axis=0)
 
@@ -167,8 +167,8 @@ def _safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
         labels = cluster_labels(values[: k + 1], width)
         last = labels[:k] == labels[k - 1]
         if labels[k] != labels[k - 1]:
-            nearest = max(0.0, abs(values[k] - values[k - 1]) - residuals[k])
-            gaps[:k][last] = np.minimum(gaps[:k][last], nearest)
+            safe = max(0.0, abs(values[k] - values[k - 1]) - residuals[k])
+            gaps[:k][last] = np.minimum(gaps[:k][last], safe)
     return gaps[:k]
 
 
@@ -183,12 +183,12 @@ def converged(
     The last pair only serves to measure the gap of the others: there the plain test will do.
     """
     gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
-    gaps = acceptance.known(gaps, standard.norm)
+    gaps = acceptance.finite_gaps(gaps, standard.norm)
     allowed = np.append(acceptance.stop_angle * gaps[:-1], acceptance.angle * gaps[-1])
     return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
 
 
-def not_accepted(spectrum: Spectrum) -> str:
+def rejection_message(spectrum: Spectrum) -> str:
     """Return the text that tells a user how far the eigenvectors are off and what to do."""
     i = spectrum.worst
     return (

@@ -36,7 +36,7 @@ class Acceptance:
     stop_angle: float = 1e-7
     unknown_gap: float = 1e-6
 
-    def known(self, gaps: Array, norm: float) -> Array:
+    def finite_gaps(self, gaps: Array, norm: float) -> Array:
         """Return the gaps, with the stand-in for infinite ones."""
         return np.where(np.isfinite(gaps), gaps, self.unknown_gap * norm)
 
@@ -99,7 +99,7 @@ class Spectrum:
     @property
     def tolerances(self) -> Array:
         """Largest residual accepted for each pair: a fraction of the gap, but not below rounding."""
-        gaps = self.acceptance.known(self.gaps, self.norm)
+        gaps = self.acceptance.finite_gaps(self.gaps, self.norm)
         return np.maximum(self.acceptance.angle * gaps, ROUNDING * self.norm)
 
     @property

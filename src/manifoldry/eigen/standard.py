@@ -21,7 +21,7 @@ class SpectrumEnd(StrEnum):
     --------
     >>> import numpy as np
     >>> from manifoldry.eigen.standard import SpectrumEnd
-    >>> SpectrumEnd("largest").inwards(np.array([1.0, 2.0, 5.0]))
+    >>> SpectrumEnd("largest").from_end(np.array([1.0, 2.0, 5.0]))
     array([5., 2., 1.])
     """
 
@@ -35,7 +35,7 @@ class SpectrumEnd(StrEnum):
         return ends.LARGEST if self is ends.SMALLEST else ends.SMALLEST
 
     @property
-    def outwards(self) -> float:
+    def sign(self) -> float:
         """Direction out of the spectrum, 1 or −1: times it, the wanted end is the top."""
         return 1.0 if self is SpectrumEnd.LARGEST else -1.0
 
@@ -46,7 +46,7 @@ class SpectrumEnd(StrEnum):
         edge = bounds[self is SpectrumEnd.LARGEST]
         return edge if np.isfinite(edge) else None
 
-    def inwards(self, ascending: Array) -> Array:
+    def from_end(self, ascending: Array) -> Array:
         """Return values, or columns, that came in ascending order, from this end inwards."""
         return ascending if self is SpectrumEnd.SMALLEST else ascending[..., ::-1]
 
@@ -119,7 +119,7 @@ class StandardProblem:
         return estimated_norm(self.A)
 
     @cached_property
-    def far(self) -> float:
+    def opposite_bound(self) -> float:
         """A number at or beyond the end of the spectrum that is not wanted."""
         edge = self.end.other.edge(self.bounds)
         if edge is not None:
@@ -127,7 +127,7 @@ class StandardProblem:
         if self.end is SpectrumEnd.LARGEST and self.semidefinite:
             return 0.0
         # The estimate of the norm is from below: leave room for what it missed.
-        return -1.5 * self.end.outwards * self.norm
+        return -1.5 * self.end.sign * self.norm
 
     def toarray(self) -> Array:
         """Return A as a dense array (never a view that may be overwritten)."""
@@ -162,11 +162,11 @@ def estimated_norm(
     return estimate
 
 
-def orthonormal_basis(C: Array, beyond: Array | None = None, *, clean: float = 1e-13) -> Array:
+def orthonormal_basis(C: Array, beyond: Array | None = None, *, tolerance: float = 1e-13) -> Array:
     """Return an orthonormal basis of range(C), without the columns that add no direction.
 
     Orthonormal columns `beyond` which C is to add something come first. Columns whose products are
-    at most `clean` are orthogonal to rounding.
+    at most `tolerance` are orthogonal to rounding.
 
     Examples
     --------
@@ -180,15 +180,15 @@ def orthonormal_basis(C: Array, beyond: Array | None = None, *, clean: float = 1
     known = np.empty((C.shape[0], 0)) if beyond is None else beyond
     if C.shape[1] == 0:
         return known
-    C = _independent(C - known @ (known.T @ C), clean)
+    C = _independent(C - known @ (known.T @ C), tolerance)
     inside = known.T @ C
-    if np.abs(inside).max(initial=0.0) > clean:  # some columns were nearly inside `known`
-        C = _independent(C - known @ inside, clean)
+    if np.abs(inside).max(initial=0.0) > tolerance:  # some columns were nearly inside `known`
+        C = _independent(C - known @ inside, tolerance)
     return np.ascontiguousarray(np.hstack([known, C]))
 
 
 def _independent(
-    C: Array, clean: float, *, well_conditioned: float = 1e-8, dependent: float = 1e-10
+    C: Array, tolerance: float, *, well_conditioned: float = 1e-8, dependent: float = 1e-10
 ) -> Array:
     """Return an orthonormal basis of unit columns or shorter ones, by the cheapest way that does.
 
@@ -205,7 +205,7 @@ def _independent(
         Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
         return np.asarray(Q[:, np.abs(np.diag(R)) > dependent])
     for _ in range(3):  # a second pass wins back what one has lost
-        if np.abs(G - np.eye(len(G))).max() <= clean:
+        if np.abs(G - np.eye(len(G))).max() <= tolerance:
             break
         Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
         G = Q.T @ Q

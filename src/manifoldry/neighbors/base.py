@@ -46,7 +46,7 @@ class Edges(NamedTuple):
         return self.indices[position], self.distances[position]
 
 
-class Others(NamedTuple):
+class ReferenceNeighbors(NamedTuple):
     """Neighbors of the reference points among themselves."""
 
     indices: IntArray  # (n, k)
@@ -80,15 +80,15 @@ class NeighborIndex(ABC):
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         """Indices and distances, both (n_query, k), of the k ≤ n_reference nearest references."""
 
-    def nearest_but(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+    def nearest_excluding(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
         """The k nearest references of each row other than ``itself[row]``, which may be -1."""
         known = bool((itself >= 0).any())
         indices, distances = self.nearest(X, k + known)
         return without_self(indices, distances, itself) if known else (indices, distances)
 
-    def others(self, X: Matrix, k: int) -> "Others":
+    def reference_neighbors(self, X: Matrix, k: int) -> "ReferenceNeighbors":
         """The k nearest of the other references for every reference; `X` are they, as queries."""
-        return Others(*self.nearest_but(X, k, np.arange(self.n_reference)))
+        return ReferenceNeighbors(*self.nearest_excluding(X, k, np.arange(self.n_reference)))
 
     @abstractmethod
     def within(self, X: Matrix, radius: float | Array) -> Edges:
@@ -98,7 +98,7 @@ class NeighborIndex(ABC):
     def restrict(self, rows: IntArray) -> "NeighborIndex":
         """The same kind of index over some of the reference points, numbered from zero."""
 
-    def read(self, X: Matrix) -> Matrix:
+    def as_queries(self, X: Matrix) -> Matrix:
         """Query rows in the form, dense or sparse, in which this index holds its own."""
         if sparse.issparse(self.points):
             return sparse.csr_array(X)
@@ -108,7 +108,7 @@ class NeighborIndex(ABC):
     def identical(self, X: Matrix) -> IntArray:
         """First reference that each query row repeats, at distance exactly zero, or -1."""
 
-    def between(self, i: IntArray, j: IntArray) -> Array | None:
+    def distances_between(self, i: IntArray, j: IntArray) -> Array | None:
         """Distances of pairs of references; None where the index does not know them."""
         return None
 

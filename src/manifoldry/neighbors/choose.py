@@ -12,14 +12,14 @@ from manifoldry.neighbors.base import (
     SLACK,
     Edges,
     NeighborIndex,
-    Others,
     PointIndex,
+    ReferenceNeighbors,
     gather,
     smallest_entries,
     sort_rows,
 )
-from manifoldry.neighbors.brute import BruteIndex, CosineIndex, directions
-from manifoldry.neighbors.descent import Descent
+from manifoldry.neighbors.brute import BruteIndex, CosineIndex, unit_rows
+from manifoldry.neighbors.descent import NNDescent
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads
@@ -39,9 +39,9 @@ class ApproximateIndex(BruteIndex):
     ----------
     recall_sample : int
         Points on which recall is measured.
-    enough_recall : float
+    target_recall : float
         Recall at which the search ends.
-    recall_spread : float
+    recall_tolerance : float
         By how much recall may come out lower on other points without a warning.
     max_passes : int
         Passes in the full space, at most, to get there.
@@ -50,39 +50,41 @@ class ApproximateIndex(BruteIndex):
     """
 
     recall_sample: int = 100
-    enough_recall: float = 0.98
-    recall_spread: float = 0.01
+    target_recall: float = 0.98
+    recall_tolerance: float = 0.01
     max_passes: int = 3
-    descent: Descent = field(default_factory=Descent)
+    descent: NNDescent = field(default_factory=NNDescent)
 
-    def others(self, X: Matrix, k: int) -> Others:
+    def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
         n, d = self.X.shape
         needed = 30.0 * n * (2 * k + 20) + 8.0 * n * d
         plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
         sample = self._sample(0)
-        truth, distances = self.nearest_but(self.X[sample], k, sample)
-        indices = self._completed(self.descent.neighbors(self._single, k, sample, truth))
+        truth, distances = self.nearest_excluding(self.X[sample], k, sample)
+        indices = self._complete(self.descent.neighbors(self._single, k, sample, truth))
         for _ in range(self.max_passes):
-            if self._recall(indices, sample, distances) >= self.enough_recall:
+            if self._recall(indices, sample, distances) >= self.target_recall:
                 break
-            indices = self._completed(self.descent.improved(self._single, indices))
+            indices = self._complete(self.descent.improved(self._single, indices))
         others = self._sample(1)  # than those that ended the search
-        recall = self._recall(indices, others, self.nearest_but(self.X[others], k, others)[1])
+        recall = self._recall(indices, others, self.nearest_excluding(self.X[others], k, others)[1])
         self.__dict__.pop("_single", None)  # as large as half the data
-        if recall < self.enough_recall - self.recall_spread:
+        if recall < self.target_recall - self.recall_tolerance:
             warn(
                 f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
-                f"less than {self.enough_recall:.0%}; for all of them pass fit a graph made by "
+                f"less than {self.target_recall:.0%}; for all of them pass fit a graph made by "
                 "NeighborGraph.build(X, search='exact')",
                 ConvergenceWarning,
             )
-        return Others(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
+        return ReferenceNeighbors(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
 
-    def _completed(self, indices: IntArray) -> IntArray:
+    def _complete(self, indices: IntArray) -> IntArray:
         """Search the rows again, exactly, where neighbors are missing."""
-        holes = np.flatnonzero((indices < 0).any(axis=1))
-        if len(holes):
-            indices[holes] = self.nearest_but(self.X[holes], indices.shape[1], holes)[0]
+        incomplete = np.flatnonzero((indices < 0).any(axis=1))
+        if len(incomplete):
+            indices[incomplete] = self.nearest_excluding(
+                self.X[incomplete], indices.shape[1], incomplete
+            )[0]
         return indices
 
     def _sample(self, seed: int) -> IntArray:
@@ -144,7 +146,7 @@ class GeneralIndex(PointIndex):
             found.append((query + block.start, reference, D[query, reference]))
         return gather(found, X.shape[0])
 
-    def between(self, i: IntArray, j: IntArray) -> Array:
+    def distances_between(self, i: IntArray, j: IntArray) -> Array:
         out = np.empty(len(i))
         order = np.argsort(i, kind="stable")
         starts = np.flatnonzero(np.diff(i[order])) + 1
@@ -215,7 +217,7 @@ def choose_index(
     if _is(metric, "cosine") and not params and sparse.issparse(X):
         return CosineIndex.of(X, "blocked matrix products on the unit sphere: metric='cosine'")
     if _is(metric, "cosine") and not params:
-        sphere = _many_features(directions(X), search, tree_features, exact_work)
+        sphere = _many_features(unit_rows(X), search, tree_features, exact_work)
         return CosineIndex(sphere, X, f"{sphere.reason}, on the unit sphere: metric='cosine'")
     _check_sparse(X, metric)
     reason = f"all distances in blocks: metric={metric!r} has no faster path here"
@@ -235,8 +237,8 @@ def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str
 def _many_features(X: Matrix, search: str, tree_features: int, exact_work: float) -> BruteIndex:
     n, n_features = X.shape
     work = float(n) ** 2 * n_features
-    too_much = work > exact_work and f"exact takes {work:.0e} products"
-    why = {"approximate": "as asked", "auto": too_much}.get(search)
+    why_approximate = work > exact_work and f"exact takes {work:.0e} products"
+    why = {"approximate": "as asked", "auto": why_approximate}.get(search)
     if why:
         return ApproximateIndex(X, f"neighbors of neighbors: {n_features} features, {why}")
     more = f"more than {tree_features}" if n_features > tree_features else "all pairs"

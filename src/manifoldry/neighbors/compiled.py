@@ -211,7 +211,7 @@ def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, see
 
 
 @compiled
-def rank_again(X, candidates, indices, distances, lo, hi):
+def rerank(X, candidates, indices, distances, lo, hi):
     """The nearest of the candidates of rows lo to hi, by distances in `X`."""
     k = indices.shape[1]
     for i in range(lo, hi):

@@ -27,16 +27,16 @@ class Bridge(NamedTuple):
     length: float
 
 
-class Cause(NamedTuple):
+class Disconnection(NamedTuple):
     """What fell into components, and what would connect them."""
 
     what: str
     remedy: str
 
 
-GRAPH = Cause("neighbor graph", "raise n_neighbors or radius")
-GIVEN_WEIGHTS = Cause("affinity", "give some pairs between them a positive weight")
-VANISHING_WEIGHTS = Cause(
+GRAPH = Disconnection("neighbor graph", "raise n_neighbors or radius")
+GIVEN_WEIGHTS = Disconnection("affinity", "give some pairs between them a positive weight")
+VANISHING_WEIGHTS = Disconnection(
     "affinity, though not the neighbor graph,",
     "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
 )
@@ -46,7 +46,9 @@ LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
 FIXED_WIDTH = VANISHING_WEIGHTS._replace(
     remedy="pass a smaller gamma: some weights are next to zero"
 )
-ALIGNMENT = Cause("alignment of neighborhoods, though not the neighbor graph,", "raise n_neighbors")
+ALIGNMENT = Disconnection(
+    "alignment of neighborhoods, though not the neighbor graph,", "raise n_neighbors"
+)
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,10 @@ class DisconnectedPolicy:
         self._warn(labels, GRAPH, "they were joined by the shortest bridges between them")
         return _join(graph, labels, distances)
 
-    def components(self, labels: IntArray, cause: Cause = GRAPH) -> list[IntArray]:
+    def components(self, labels: IntArray, disconnection: Disconnection = GRAPH) -> list[IntArray]:
         """Rows of each component to embed, largest first, with a warning if there are several.
 
-        `cause` says what fell apart and what would mend it.
+        `disconnection` says what fell apart and what would mend it.
         """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")
@@ -94,20 +96,22 @@ class DisconnectedPolicy:
             return components
         if self.choice in ("error", "join"):
             raise DisconnectedGraphError(
-                f"{_describe(labels, cause.what)}; {cause.remedy}, or pass disconnected='separate'"
+                f"{_describe(labels, disconnection.what)}; {disconnection.remedy}, or pass disconnected='separate'"
             )
         if self.choice == "largest":
-            self._warn(labels, cause, "only the largest was embedded, the other rows are NaN")
+            self._warn(
+                labels, disconnection, "only the largest was embedded, the other rows are NaN"
+            )
             return components[:1]
-        done = "each was embedded by itself and placed where it lies in the data"
-        self._warn(labels, cause, done)
+        action = "each was embedded by itself and placed where it lies in the data"
+        self._warn(labels, disconnection, action)
         return components
 
-    def _warn(self, labels: IntArray, cause: "Cause", done: str) -> None:
+    def _warn(self, labels: IntArray, disconnection: "Disconnection", action: str) -> None:
         others = ", ".join(repr(option) for option in self.options if option != self.choice)
         instead = f"; for another policy pass disconnected={others}" if others else ""
         warn(
-            f"{_describe(labels, cause.what)}; {done}. To connect them {cause.remedy}{instead}",
+            f"{_describe(labels, disconnection.what)}; {action}. To connect them {disconnection.remedy}{instead}",
             DisconnectedGraphWarning,
         )
 
@@ -134,27 +138,27 @@ def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> N
         # Leaving out the largest is safe, for the others reach it, and saves the costliest search.
         others = sorted(components, key=len)[:-1]
         if distances is not None:
-            exits = _exits_by_distance(distances, others)
+            shortest = _shortest_by_distance(distances, others)
         else:
-            exits = _exits_by_search(graph.index, labels, others)
-        added = _without_cycles(exits, labels)
+            shortest = _shortest_by_search(graph.index, labels, others)
+        added = _without_cycles(shortest, labels)
         bridges += added
         labels = _merge(labels, added)
     return _add_edges(graph, bridges)
 
 
-def _exits_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
+def _shortest_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
     """The shortest edge out of every component, from all distances."""
-    exits = []
+    shortest = []
     for inside in components:
         outside = np.delete(np.arange(len(D)), inside)
         lengths = D[np.ix_(inside, outside)]
         row, column = np.unravel_index(np.argmin(lengths), lengths.shape)
-        exits.append(Bridge(inside[row], outside[column], lengths[row, column]))
-    return exits
+        shortest.append(Bridge(inside[row], outside[column], lengths[row, column]))
+    return shortest
 
 
-def _exits_by_search(
+def _shortest_by_search(
     index: NeighborIndex,
     labels: IntArray,
     components: list[IntArray],
@@ -166,21 +170,21 @@ def _exits_by_search(
     exit. Points deep inside a large component, far from all others, ask an index of everything
     else.
     """
-    exits: dict[int, Bridge] = {}
+    shortest: dict[int, Bridge] = {}
     rows = np.concatenate(components)
     for depth in depths:
-        targets, lengths, seen = _look_outside(index, labels, rows, min(depth, len(labels)))
-        _shorten(exits, labels, rows, targets, lengths)
-        known = {label: bridge.length for label, bridge in exits.items()}
-        rows = rows[seen < [known.get(label, np.inf) for label in labels[rows]]]
+        targets, lengths, searched = _nearest_outside(index, labels, rows, min(depth, len(labels)))
+        _keep_shorter(shortest, labels, rows, targets, lengths)
+        known = {label: bridge.length for label, bridge in shortest.items()}
+        rows = rows[searched < [known.get(label, np.inf) for label in labels[rows]]]
     for label in np.unique(labels[rows]):
         inside, outside = rows[labels[rows] == label], np.flatnonzero(labels != label)
         found, nearest = index.restrict(outside).nearest(_points(index, inside), 1)
-        _shorten(exits, labels, inside, outside[found[:, 0]], nearest[:, 0])
-    return list(exits.values())
+        _keep_shorter(shortest, labels, inside, outside[found[:, 0]], nearest[:, 0])
+    return list(shortest.values())
 
 
-def _look_outside(
+def _nearest_outside(
     index: NeighborIndex, labels: IntArray, rows: IntArray, k: int
 ) -> tuple[IntArray, Array, Array]:
     """Nearest of k neighbors in another component and its distance, or how far was seen in vain.
@@ -188,28 +192,28 @@ def _look_outside(
     Of the two distances the one that does not apply is infinite.
     """
     targets = np.zeros(len(rows), dtype=np.intp)
-    lengths, seen = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
+    lengths, searched = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
     for block in row_blocks(len(rows), k, budget=2**20):
         found, distances = index.nearest(_points(index, rows[block]), k)
         outside = labels[found] != labels[rows[block], None]
         first = outside.argmax(axis=1)[:, None]
-        sees = outside.any(axis=1)
+        has_outside = outside.any(axis=1)
         targets[block] = np.take_along_axis(found, first, axis=1)[:, 0]
         nearest = np.take_along_axis(distances, first, axis=1)[:, 0]
-        lengths[block] = np.where(sees, nearest, np.inf)
-        seen[block] = np.where(sees, np.inf, distances[:, -1])
-    return targets, lengths, seen
+        lengths[block] = np.where(has_outside, nearest, np.inf)
+        searched[block] = np.where(has_outside, np.inf, distances[:, -1])
+    return targets, lengths, searched
 
 
-def _shorten(
-    exits: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
+def _keep_shorter(
+    shortest: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
 ) -> None:
     """Enter each component's shortest bridge, if there is one and none as short was known."""
     order = np.lexsort((rows, lengths, labels[rows]))
     for at in order[np.unique(labels[rows[order]], return_index=True)[1]]:
         label, bridge = labels[rows[at]], Bridge(rows[at], targets[at], lengths[at])
-        if bridge.length < (exits[label].length if label in exits else np.inf):
-            exits[label] = bridge
+        if bridge.length < (shortest[label].length if label in shortest else np.inf):
+            shortest[label] = bridge
 
 
 def _points(index: NeighborIndex, rows: IntArray) -> Matrix:
@@ -217,7 +221,7 @@ def _points(index: NeighborIndex, rows: IntArray) -> Matrix:
     return index.points[rows]
 
 
-def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:
+def _without_cycles(shortest: list[Bridge], labels: IntArray) -> list[Bridge]:
     """From the shortest up, the bridges between components that are not connected yet (Kruskal)."""
     parent = np.arange(labels.max() + 1)
 
@@ -227,7 +231,7 @@ def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:
         return component
 
     kept = []
-    for bridge in sorted(exits, key=lambda bridge: bridge.length):
+    for bridge in sorted(shortest, key=lambda bridge: bridge.length):
         a, b = root(labels[bridge.i]), root(labels[bridge.j])
         if a != b:
             parent[b] = a

@@ -11,9 +11,9 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import largest_modulus, power_of_two_scale, row_blocks
 
 # Squares of larger numbers, or sums of such squares, leave the range of double precision.
-_FARTHEST = 1e150
-_MODEST = 1e60  # magnitudes whose squares are far from both ends of the range of numbers
-_CACHED = 2**17  # numbers that stay in the processor's cache while they are worked on
+_MAX_MAGNITUDE = 1e150
+_SAFE_MAGNITUDE = 1e60  # magnitudes whose squares are far from both ends of the range of numbers
+_CACHE_SIZE = 2**17  # numbers that stay in the processor's cache while they are worked on
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Frame:
         if sparse.issparse(X):
             return cls.at_zero(X)
         blocks = row_blocks(*X.shape)
-        coarse = power_of_two_scale(X)
-        total = sum((X[block] / coarse).sum(axis=0, dtype=np.float64) for block in blocks)
-        origin = total / X.shape[0] * coarse
+        scale = power_of_two_scale(X)
+        total = sum((X[block] / scale).sum(axis=0, dtype=np.float64) for block in blocks)
+        origin = total / X.shape[0] * scale
         return cls(origin, max(power_of_two_scale(X[block] - origin) for block in blocks))
 
     @classmethod
@@ -45,7 +45,7 @@ class Frame:
     def apply(self, X: Matrix) -> Matrix:
         """Coordinates of `X` in this frame, in double precision."""
         largest = largest_modulus(X)
-        if largest / self.unit > _FARTHEST:
+        if largest / self.unit > _MAX_MAGNITUDE:
             raise ValueError(
                 f"X has values up to {largest:.0e} where the training data extend over about "
                 f"{self.unit:.0e}, so that distances overflow; check the units of X"
@@ -61,7 +61,7 @@ def pair_distances(
     """‖X[i] − Y[j]‖ₚ by direct subtraction in float64, for paired index arrays."""
     out = np.empty(len(i))
     numbers = Y.nnz // Y.shape[0] + 1 if sparse.issparse(Y) else Y.shape[1]
-    for block in row_blocks(len(i), numbers, budget=_CACHED):
+    for block in row_blocks(len(i), numbers, budget=_CACHE_SIZE):
         out[block] = _scaled_norms(_subtract(X[i[block]], Y[j[block]]), unit, p)
     return out
 
@@ -77,7 +77,7 @@ def neighbor_distances(
     out = np.empty((n, k))
 
     def fill(part: slice) -> None:
-        for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHED):
+        for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHE_SIZE):
             rows = slice(part.start + block.start, part.start + block.stop)
             # In place: a second array of this size would be fetched from the system every time.
             steps = np.take(Y, neighbors[rows], axis=0).astype(np.float64, copy=False)
@@ -100,7 +100,7 @@ def _subtract(A: Matrix, B: Matrix) -> Matrix:
 
 def _scaled_norms(D: Matrix, unit: float, p: float) -> Array:
     """Norms of rows by way of a unit, where squares might leave the range of numbers."""
-    if 1 / _MODEST < unit < _MODEST:
+    if 1 / _SAFE_MAGNITUDE < unit < _SAFE_MAGNITUDE:
         return _row_norms(D, p)  # the same bits: units are powers of two
     D /= unit
     return _row_norms(D, p) * unit

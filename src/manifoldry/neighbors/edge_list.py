@@ -41,19 +41,21 @@ class EdgeList:
     n: int
 
     @classmethod
-    def of(cls, graph: NeighborGraph, *, nearest: int = 7, copies: float = 1e-3) -> "EdgeList":
+    def of(
+        cls, graph: NeighborGraph, *, nearest: int = 7, duplicate_below: float = 1e-3
+    ) -> "EdgeList":
         """List the edges of the graph of the training points.
 
         Neighbors that choose each other among their `nearest` belong together; points closer than
-        the fraction `copies` of the usual spacing count as copies.
+        the fraction `duplicate_below` of the usual spacing count as copies.
         """
         matrix, unit = edge_lengths(graph)
         upper = sparse.coo_array(sparse.triu(matrix, 1))
         ends = np.column_stack([upper.row, upper.col]).astype(np.int64)
-        own = _distance_of_rank(graph, nearest) / unit
-        usual = np.median(own[own > 0]) if own.any() else 1.0
-        denser = np.maximum(own, copies * usual)[ends].min(axis=1)
-        spacing, coincide = np.maximum(upper.data, denser), upper.data <= copies * denser
+        scale = _distance_of_rank(graph, nearest) / unit
+        typical = np.median(scale[scale > 0]) if scale.any() else 1.0
+        denser = np.maximum(scale, duplicate_below * typical)[ends].min(axis=1)
+        spacing, coincide = np.maximum(upper.data, denser), upper.data <= duplicate_below * denser
         edges = cls(ends, upper.data, spacing, coincide, graph.n_query)
         edges.trusted[np.searchsorted(edges.codes, edges.codes_of(_mutual(graph, nearest)))] = True
         return edges
@@ -65,43 +67,43 @@ class EdgeList:
         entries = (np.concatenate([data, data]), (np.concatenate([i, j]), np.concatenate([j, i])))
         return canonical(sparse.csr_array(sparse.coo_array(entries, shape=(self.n, self.n))))
 
-    def spanning(self, trusted: Mask, kept: Mask) -> Mask:
+    def with_spanning_edges(self, trusted: Mask, kept: Mask) -> Mask:
         """Trusted edges, and of the other kept ones the shortest that connect what those do not."""
         weights = np.where(trusted, self.lengths.min() * 1e-6, self.lengths)
         tree = sparse.coo_array(minimum_spanning_tree(self.matrix(kept, weights)))
-        joints = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
+        tree_edges = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
         joined = trusted & kept
-        joined[np.searchsorted(self.codes, self.codes_of(joints))] = True
+        joined[np.searchsorted(self.codes, self.codes_of(tree_edges))] = True
         return joined
 
-    def beyond_steps(
-        self, rows: IntArray, along: sparse.csr_array, most: int, work: float = 1e8
+    def not_within_steps(
+        self, rows: IntArray, graph: sparse.csr_array, max_steps: int, work: float = 1e8
     ) -> IntArray:
         """Those of some edges whose ends are more than so many steps apart along a graph.
 
         Where every point has many neighbors fewer steps are tried: looking for paths is faster
         than so many products as `work`.
         """
-        ones = np.ones(along.nnz, dtype=np.float32)
-        step = sparse.csr_array((ones, along.indices, along.indptr), shape=along.shape)
-        for steps in range(2, most + 1):
-            if len(rows) * (along.nnz / self.n) ** steps <= work:
-                rows = rows[~self._within(rows, step, steps)]
+        ones = np.ones(graph.nnz, dtype=np.float32)
+        step = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
+        for steps in range(2, max_steps + 1):
+            if len(rows) * (graph.nnz / self.n) ** steps <= work:
+                rows = rows[~self._within_steps(rows, step, steps)]
         return rows
 
-    def _within(self, rows: IntArray, step: sparse.csr_array, steps: int) -> Mask:
+    def _within_steps(self, rows: IntArray, step: sparse.csr_array, steps: int) -> Mask:
         """Whether just so many steps lead from one end to the other."""
         out = np.zeros(len(rows), dtype=bool)
         degree = step.nnz / self.n
         for block in row_blocks(len(rows), int(degree**steps) + 1):
-            reached = step[self.ends[rows[block], 0]]
+            paths = step[self.ends[rows[block], 0]]
             for _ in range(steps - 1):
-                reached = reached @ step
-            places = np.arange(reached.shape[0])
-            out[block] = np.asarray(reached[places, self.ends[rows[block], 1]]).ravel() > 0
+                paths = paths @ step
+            places = np.arange(paths.shape[0])
+            out[block] = np.asarray(paths[places, self.ends[rows[block], 1]]).ravel() > 0
         return out
 
-    def around(self, rows: IntArray, along: sparse.csr_array, limit: float = np.inf) -> Array:
+    def path_lengths(self, rows: IntArray, graph: sparse.csr_array, limit: float = np.inf) -> Array:
         """Length of the way between the ends of some edges along a graph; infinite past `limit`.
 
         The limit counts in units of each edge's spacing.
@@ -115,7 +117,7 @@ class EdgeList:
         for block in row_blocks(len(sources), self.n, budget=2**22):
             part = np.concatenate(members[block])
             farthest = limit * self.spacing[rows[part]].max()
-            D = dijkstra(along, indices=sources[block], limit=farthest)
+            D = dijkstra(graph, indices=sources[block], limit=farthest)
             out[part] = D[label[part] - block.start, end[part]]
         return np.where(out <= limit * self.spacing[rows], out, np.inf)
 

@@ -12,7 +12,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
 
 # scipy's graphs take a length of zero for a missing edge; duplicates get this instead.
-_COINCIDENT = 1e-300
+_ZERO_LENGTH = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,22 +80,22 @@ class Geodesics:
         become shorter through it. One identical to a training point has that point among its
         neighbors, at distance zero.
         """
-        own, back = self.graph.query(X)
+        own, reverse = self.graph.query(X)
         known = self.graph.identical(X)
-        old = np.flatnonzero(known >= 0)
+        identical_rows = np.flatnonzero(known >= 0)
         edges = compress(
-            np.concatenate([own.rows, back.rows, old]),
-            np.concatenate([own.indices, back.indices, known[old]]),
-            np.concatenate([own.distances, back.distances, np.zeros(len(old))]),
+            np.concatenate([own.rows, reverse.rows, identical_rows]),
+            np.concatenate([own.indices, reverse.indices, known[identical_rows]]),
+            np.concatenate([own.distances, reverse.distances, np.zeros(len(identical_rows))]),
             own.n_query,
         )
         out = np.full((own.n_query, len(self.targets)), np.inf)
         most = int(np.diff(edges.indptr).max(initial=1))
         for block in row_blocks(own.n_query, most * len(self.targets)):
-            self._enter(out[block], edges.indptr[block.start : block.stop + 1], edges)
+            self._via_neighbors(out[block], edges.indptr[block.start : block.stop + 1], edges)
         return out
 
-    def _enter(self, out: Array, indptr: IntArray, edges: Edges) -> None:
+    def _via_neighbors(self, out: Array, indptr: IntArray, edges: Edges) -> None:
         """Fill `out`, the rows of some new points, with the best way through a neighbor."""
         part = slice(indptr[0], indptr[-1])
         through = self.distances[edges.indices[part]] + edges.distances[part, None]
@@ -124,7 +124,7 @@ def farthest_points(
 def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:
     """Symmetric edge lengths in a unit of their own, and the unit; zeros made tiny."""
     unit = power_of_two_scale(graph.distances)
-    lengths = graph.matrix(np.maximum(graph.distances / unit, _COINCIDENT))
+    lengths = graph.matrix(np.maximum(graph.distances / unit, _ZERO_LENGTH))
     # Short indices: older versions of scipy's graph routines take no others.
     return canonical(sparse.csr_array(lengths.maximum(lengths.T))), unit
 

@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.base import Edges, NeighborIndex, without
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.neighbors.cuts import Cuts
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
+from manifoldry.neighbors.removed_edges import RemovedEdges
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -43,9 +43,9 @@ class NeighborGraph:
         Rows of neighbors as a CSR matrix stores them, nearest first.
     index : NeighborIndex
         Who answered, to be asked again about new points; ``index.reason`` says why it was chosen.
-    reach : array of shape (n_reference,)
+    neighbor_radius : array of shape (n_reference,)
         How far each reference point looks: its k-th neighbor's distance, or the radius.
-    last : array of shape (n_reference,)
+    last_neighbor : array of shape (n_reference,)
         The k-th neighbor of each reference point; in a radius graph nobody is last.
     n_neighbors : int or None
         Neighbors of every point in a k-nearest-neighbor graph.
@@ -58,7 +58,7 @@ class NeighborGraph:
     recall : float
         Fraction of true neighbors among those found: 1 for an exact search, else measured on a
         sample of points.
-    cuts : Cuts or None
+    removed_edges : RemovedEdges or None
         Edges that were removed, see :class:`ShortCircuits`, and which no new point may bridge.
 
     Examples
@@ -76,14 +76,14 @@ class NeighborGraph:
     indices: IntArray
     distances: Array
     index: NeighborIndex
-    reach: Array
-    last: IntArray
+    neighbor_radius: Array
+    last_neighbor: IntArray
     n_neighbors: int | None = None
     radius: float | None = None
     metric: Any = "euclidean"
     feature_names: Any = None
     recall: float = 1.0
-    cuts: Cuts | None = None
+    removed_edges: RemovedEdges | None = None
 
     def __repr__(self) -> str:
         rule = f"radius={self.radius}" if self.n_neighbors is None else f"k={self.n_neighbors}"
@@ -194,8 +194,8 @@ class NeighborGraph:
             indptr=indptr,
             indices=self.indices[keep],
             distances=distances,
-            reach=distances[indptr[1:] - 1],
-            last=self.indices[keep][indptr[1:] - 1],
+            neighbor_radius=distances[indptr[1:] - 1],
+            last_neighbor=self.indices[keep][indptr[1:] - 1],
             n_neighbors=n_neighbors,
         )
 
@@ -203,7 +203,7 @@ class NeighborGraph:
         """Neighbors of new points, in both directions.
 
         Returns the graph of each new point's own neighbors, and the graph of the training points
-        that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
+        that would have taken the new point as theirs: those j with d(x, j) ≤ ``neighbor_radius[j]``.
         A new row identical to a training row stands for that row and is not its own neighbor, so
         that the two graphs of the training points are the training graph and its transpose.
 
@@ -217,22 +217,22 @@ class NeighborGraph:
         if self.radius is not None:
             own = without(self.index.within(X, self.radius), known)
         else:
-            own = Edges.of(*self.index.nearest_but(X, self.k, known))
-        back = without(self.index.within(X, self.reach), known)
-        back = back.keep(self._chose(back, known))
-        if self.cuts is not None:
-            own, back = self.cuts.apply(own, back, known)
-        return replace_edges(self, own), replace_edges(self, back)
+            own = Edges.of(*self.index.nearest_excluding(X, self.k, known))
+        reverse = without(self.index.within(X, self.neighbor_radius), known)
+        reverse = reverse.keep(self._would_choose(reverse, known))
+        if self.removed_edges is not None:
+            own, reverse = self.removed_edges.apply(own, reverse, known)
+        return replace_edges(self, own), replace_edges(self, reverse)
 
-    def _chose(self, back: Edges, known: IntArray) -> Any:
+    def _would_choose(self, reverse: Edges, known: IntArray) -> Any:
         """Whether the training point of each edge would have taken the query point as neighbor.
 
         Among points tied for the last place the one of lower index was taken, which can be told
         only of a query point that stands for a training point; others get the benefit.
         """
-        tied = back.distances == self.reach[back.indices]
-        lost = known[back.rows] > self.last[back.indices]
-        return ~(tied & lost)
+        tied = reverse.distances == self.neighbor_radius[reverse.indices]
+        excluded = known[reverse.rows] > self.last_neighbor[reverse.indices]
+        return ~(tied & excluded)
 
     def _check_query(self, X: Any) -> Matrix:
         """Validate new points, in the form (dense or sparse) that the index holds."""
@@ -246,7 +246,7 @@ class NeighborGraph:
             )
         if points is None:
             check_non_negative(X, "distances")
-        return self.index.read(X)
+        return self.index.as_queries(X)
 
     def identical(self, X: Any) -> IntArray:
         """Training point at distance exactly zero from each row of `X`, or -1."""
@@ -280,20 +280,22 @@ def _from_index(
         if n_neighbors is not None:
             raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
         few = spread_rows(n, counted_first)
-        seen = index.within(X[few], check_positive("radius", radius)).indptr[-1]
-        _plan(float(n) * seen / len(few), n, f"radius={radius}", "pass a smaller one")
+        count = index.within(X[few], check_positive("radius", radius)).indptr[-1]
+        _plan(float(n) * count / len(few), n, f"radius={radius}", "pass a smaller one")
         edges = without(index.within(X, radius), itself)
-        reach, last = np.full(n, float(radius)), np.full(n, n)
-        return NeighborGraph(*edges, index, reach, last, radius=float(radius))
+        neighbor_radius, last_neighbor = np.full(n, float(radius)), np.full(n, n)
+        return NeighborGraph(*edges, index, neighbor_radius, last_neighbor, radius=float(radius))
     if n_neighbors is None and isinstance(index, SparseDistances):
-        k = min(DEFAULT_NEIGHBORS, index.fewest_stored(X))
+        k = min(DEFAULT_NEIGHBORS, index.min_stored(X))
     else:
         k = resolve_neighbors(n_neighbors, n)
     _plan(float(n) * (k + 1), n, f"n_neighbors={k}", "pass fewer")
-    indices, distances, recall = index.others(X, k)
+    indices, distances, recall = index.reference_neighbors(X, k)
     edges = Edges.of(indices, distances)
-    reach, last = distances[:, -1].copy(), indices[:, -1].copy()
-    return NeighborGraph(*edges, index, reach, last, n_neighbors=k, recall=recall)
+    neighbor_radius, last_neighbor = distances[:, -1].copy(), indices[:, -1].copy()
+    return NeighborGraph(
+        *edges, index, neighbor_radius, last_neighbor, n_neighbors=k, recall=recall
+    )
 
 
 def _plan(edges: float, n: int, what: str, remedy: str, bytes_per_edge: int = 64) -> None:

@@ -48,24 +48,24 @@ class KDTreeIndex(PointIndex):
         return _tree_of(self._frame.apply(self.X))
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        wanted = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties
-        indices = self._ask(X, wanted)
+        ranks = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties
+        indices = self._query(X, ranks)
         distances = neighbor_distances(X, self.X, indices, self._frame.unit, self.p)
         indices, distances = sort_rows(indices, distances)
-        if len(wanted) > k:
+        if len(ranks) > k:
             tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * SLACK)
             indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
             self._search_again(X, tied, indices, distances)
         return indices, distances
 
-    def _ask(self, X: Matrix, wanted: IntArray) -> IntArray:
+    def _query(self, X: Matrix, ranks: IntArray) -> IntArray:
         """Neighbors by rank; of the points themselves leaf by leaf, which suits the cache."""
-        ask = partial(self._tree.query, k=wanted, p=self.p, workers=thread_count())
+        query = partial(self._tree.query, k=ranks, p=self.p, workers=thread_count())
         if X is not self.X:
-            return np.asarray(ask(self._frame.apply(X))[1])
+            return np.asarray(query(self._frame.apply(X))[1])
         order = self._tree.indices
-        indices = np.empty((len(order), len(wanted)), dtype=np.intp)
-        indices[order] = ask(self._frame.apply(X[order]))[1]
+        indices = np.empty((len(order), len(ranks)), dtype=np.intp)
+        indices[order] = query(self._frame.apply(X[order]))[1]
         return indices
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
@@ -74,7 +74,7 @@ class KDTreeIndex(PointIndex):
             return
         k = indices.shape[1]
         # Of many identical points only the first k can be among the k first: ties go by index.
-        few = self._lookup.first_copies(k)
+        few = self._lookup.first_duplicates(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
         for batch, query, reference, exact in index.pairs(X[rows], distances[rows, -1]):
             edges = compress(query, few[reference], exact, len(batch))
@@ -88,30 +88,32 @@ class KDTreeIndex(PointIndex):
         Gives the queries of the batch, and for each pair the query's position in the batch, the
         reference and their distance.
         """
-        reach = radii / self._frame.unit
-        for batch, query, reference in self._balls(self._tree, self._frame.apply(X), reach):
+        radii_in_units = radii / self._frame.unit
+        for batch, query, reference in self._balls(
+            self._tree, self._frame.apply(X), radii_in_units
+        ):
             yield batch, query, reference, self._distances(X, batch[query], reference)
 
     def _balls(
-        self, tree: Any, centers: Array, reach: Array
+        self, tree: Any, centers: Array, radii_in_units: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
         """Points of a tree within the reach of centers, in batches of centers to bound memory.
 
         Gives the centers of the batch, and pairs of a position in the batch and a point.
         """
-        reach = reach * SLACK
-        ask = partial(tree.query_ball_point, p=self.p, workers=thread_count())
-        total = np.cumsum(ask(centers, reach, return_length=True))
-        cuts = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
-        for batch in np.split(np.arange(len(centers)), cuts):
-            lists = ask(centers[batch], reach[batch])
+        radii_in_units = radii_in_units * SLACK
+        query = partial(tree.query_ball_point, p=self.p, workers=thread_count())
+        total = np.cumsum(query(centers, radii_in_units, return_length=True))
+        splits = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
+        for batch in np.split(np.arange(len(centers)), splits):
+            lists = query(centers[batch], radii_in_units[batch])
             counts = np.fromiter(map(len, lists), np.intp, count=len(lists))
             points = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
             yield batch, np.repeat(np.arange(len(batch)), counts), points
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        nominate = self._scan if X.shape[0] <= self.scan_up_to else self._swap
+        nominate = self._scan if X.shape[0] <= self.scan_up_to else self._query_swapped
         found = []
         for query, reference in nominate(X, radii / self._frame.unit):
             exact = self._distances(X, query, reference)
@@ -119,23 +121,25 @@ class KDTreeIndex(PointIndex):
             found.append((query[keep], reference[keep], exact[keep]))
         return gather(found, X.shape[0])
 
-    def _scan(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
+    def _scan(self, X: Matrix, radii_in_units: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from all distances, for a few query points."""
         from scipy.spatial.distance import cdist
 
         references = self._frame.apply(self.X)
         for block in row_blocks(X.shape[0], self.n_reference, budget=self.pairs_at_once):
             D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
-            query, reference = np.nonzero(reach * SLACK >= D)
+            query, reference = np.nonzero(radii_in_units * SLACK >= D)
             yield query + block.start, reference
 
-    def _swap(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
+    def _query_swapped(
+        self, X: Matrix, radii_in_units: Array
+    ) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from a tree of the queries, since each reference has its own reach."""
         tree = _tree_of(self._frame.apply(X))
-        for batch, position, query in self._balls(tree, self._frame.apply(self.X), reach):
+        for batch, position, query in self._balls(tree, self._frame.apply(self.X), radii_in_units):
             yield query, batch[position]
 
-    def between(self, i: IntArray, j: IntArray) -> Array:
+    def distances_between(self, i: IntArray, j: IntArray) -> Array:
         return self._distances(self.X, i, j)
 
     def _distances(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:

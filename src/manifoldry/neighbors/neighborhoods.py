@@ -17,7 +17,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 # Variance below this fraction of the largest in a neighborhood is rounding.
-NO_EXTENT = 1e-12
+MIN_VARIANCE_RATIO = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,25 +105,25 @@ def gathered(X: Matrix, members: IntArray) -> Array:
     return dense.astype(np.float64).reshape(*members.shape, -1)
 
 
-def tangent_bases(local: Array, dimension: int, no_extent: float = NO_EXTENT) -> Array:
+def tangent_bases(local: Array, dimension: int, min_ratio: float = MIN_VARIANCE_RATIO) -> Array:
     """Leading left singular vectors (n_block, k, dimension) of centered neighborhoods.
 
     Through the smaller of Gram and covariance matrix, so that neither many features nor many
     neighbors matter. Directions in which a neighborhood does not extend are zero: what LAPACK
-    returns for them is arbitrary. Variance below the fraction `no_extent` of the largest is
+    returns for them is arbitrary. Variance below the fraction `min_ratio` of the largest is
     rounding.
     """
     centered = local - local.mean(axis=1, keepdims=True)
     transposed = centered.transpose(0, 2, 1)
-    through_axes = dimension <= local.shape[2] < local.shape[1]
-    small = transposed @ centered if through_axes else centered @ transposed
+    use_covariance = dimension <= local.shape[2] < local.shape[1]
+    small = transposed @ centered if use_covariance else centered @ transposed
     values, vectors = np.linalg.eigh(small)
     values, vectors = values[:, ::-1][:, :dimension], vectors[:, :, ::-1][:, :, :dimension]
-    extends = values > no_extent * np.maximum(values[:, :1], np.finfo(float).tiny)
-    if through_axes:
-        roots = np.sqrt(np.where(extends, values, np.inf))
+    significant = values > min_ratio * np.maximum(values[:, :1], np.finfo(float).tiny)
+    if use_covariance:
+        roots = np.sqrt(np.where(significant, values, np.inf))
         return np.asarray(centered @ (vectors / roots[:, None, :]))
-    return vectors * extends[:, None, :]
+    return vectors * significant[:, None, :]
 
 
 def alignment_blocks(U: Array) -> Array:

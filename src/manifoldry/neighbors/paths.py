@@ -49,9 +49,9 @@ class PathTrees:
 
     def load(self, counted: Mask | None = None) -> Array:
         """How many of the paths run through or end in every point, all or those `counted`."""
-        return np.asarray(self._carried(counted).reshape(self._shape).sum(axis=0))
+        return np.asarray(self._path_counts(counted).reshape(self._shape).sum(axis=0))
 
-    def edge_load(self, ends: IntArray) -> Array:
+    def edge_loads(self, ends: IntArray) -> Array:
         """How many of the paths run through each of some edges, (n_edges, 2)."""
         tree, child = np.nonzero(self.predecessors >= 0)
         codes = self._codes(self.predecessors[tree, child], child)
@@ -59,16 +59,16 @@ class PathTrees:
         if len(wanted) == 0:
             return np.zeros(0)
         at = np.minimum(np.searchsorted(wanted, codes), len(wanted) - 1)
-        hit = wanted[at] == codes
-        carried = self._carried(None).reshape(self._shape)[tree[hit], child[hit]]
-        return np.asarray(np.bincount(at[hit], weights=carried, minlength=len(wanted))[place])
+        is_wanted = wanted[at] == codes
+        counts = self._path_counts(None).reshape(self._shape)[tree[is_wanted], child[is_wanted]]
+        return np.asarray(np.bincount(at[is_wanted], weights=counts, minlength=len(wanted))[place])
 
     def using(self, ends: IntArray) -> Mask:
         """Which of the paths, (n_sources, n), run through one of some edges, (n_edges, 2)."""
         child = np.broadcast_to(np.arange(self._shape[1]), self._shape)
-        crossing = np.isin(self._codes(self.predecessors, child), self._codes(*ends.T))
-        crossing &= self.predecessors >= 0
-        used: Mask = crossing.ravel()
+        through = np.isin(self._codes(self.predecessors, child), self._codes(*ends.T))
+        through &= self.predecessors >= 0
+        used: Mask = through.ravel()
         for level in self._levels[1:]:  # from the sources outwards
             used[level] |= used[self._parents[level]]
         return used.reshape(self._shape)
@@ -83,7 +83,7 @@ class PathTrees:
         n = self._shape[1]
         return np.asarray(np.minimum(one, other).astype(np.int64) * n + np.maximum(one, other))
 
-    def _carried(self, counted: Mask | None) -> Array:
+    def _path_counts(self, counted: Mask | None) -> Array:
         """Paths through every node of the trees; none where a tree begins.
 
         All trees are gone through together, from the outermost level inwards, each node passing

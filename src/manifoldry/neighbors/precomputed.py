@@ -39,7 +39,7 @@ class DenseDistances(NeighborIndex):
     def restrict(self, rows: IntArray) -> NeighborIndex:
         return replace(self, n=len(rows))
 
-    def read(self, X: Matrix) -> Matrix:
+    def as_queries(self, X: Matrix) -> Matrix:
         if sparse.issparse(X):
             raise ValueError(
                 "the graph was built on dense distances, and a sparse row does not tell those it "
@@ -84,13 +84,11 @@ class SparseDistances(NeighborIndex):
     def restrict(self, rows: IntArray) -> NeighborIndex:
         return replace(self, n=len(rows))
 
-    def read(self, X: Matrix) -> Matrix:
+    def as_queries(self, X: Matrix) -> Matrix:
         if sparse.issparse(X):
             return X
-        everyone = np.tile(np.arange(self.n), len(X))  # zeros are distances here: store them
-        return sparse.csr_array(
-            (X.ravel(), everyone, np.arange(len(X) + 1) * self.n), shape=X.shape
-        )
+        columns = np.tile(np.arange(self.n), len(X))  # zeros are distances here: store them
+        return sparse.csr_array((X.ravel(), columns, np.arange(len(X) + 1) * self.n), shape=X.shape)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         edges = self._rows(X)
@@ -117,13 +115,13 @@ class SparseDistances(NeighborIndex):
         found[filled[zero]] = indices[first[zero]]
         return found
 
-    def nearest_but(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+    def nearest_excluding(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
         # A graph may or may not store the diagonal: it goes first, then k are taken.
         indptr, indices, distances = without(self._rows(X), itself)
         shape = (X.shape[0], self.n)
         return self.nearest(sparse.csr_array((distances, indices, indptr), shape=shape), k)
 
-    def fewest_stored(self, X: Matrix) -> int:
+    def min_stored(self, X: Matrix) -> int:
         """Smallest number of other points that any row of a square graph stores; at least one."""
         indptr, indices, _ = self._rows(X)
         rows = np.repeat(np.arange(self.n), np.diff(indptr))

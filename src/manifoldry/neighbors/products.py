@@ -16,7 +16,7 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
 
-def single(frame: Frame, X: Array) -> Array:
+def single_precision(frame: Frame, X: Array) -> Array:
     """Coordinates in a frame, in single precision, without a double copy of everything."""
     out = np.empty(X.shape, dtype=np.float32)
 
@@ -58,10 +58,12 @@ def _among_others(
     from manifoldry.neighbors.compiled import keep_smallest
 
     for rows in row_blocks:
-        mine = indices[rows], values[rows]
+        row_results = indices[rows], values[rows]
         for columns in column_blocks:
             products = X[rows] @ Y[columns].T
-            _share_out(keep_smallest, len(products), products, squares, columns.start, -1, *mine)
+            _in_threads(
+                keep_smallest, len(products), products, squares, columns.start, -1, *row_results
+            )
 
 
 def _among_themselves(
@@ -70,21 +72,21 @@ def _among_themselves(
     from manifoldry.neighbors.compiled import keep_smallest, keep_smallest_across
 
     for number, rows in enumerate(blocks):
-        mine = indices[rows], values[rows]
+        row_results = indices[rows], values[rows]
         for columns in blocks[number:]:
             products = X[rows] @ X[columns].T
             n, m = products.shape
             first, own = columns.start, rows.start
-            _share_out(keep_smallest, n, products, squares, first, own, *mine)
+            _in_threads(keep_smallest, n, products, squares, first, own, *row_results)
             if columns is not rows:
-                theirs = indices[columns], values[columns]
-                _share_out(keep_smallest_across, m, products, squares, own, *theirs)
+                column_results = indices[columns], values[columns]
+                _in_threads(keep_smallest_across, m, products, squares, own, *column_results)
 
 
-def _share_out(kernel: Any, n: int, *arguments: Any) -> None:
+def _in_threads(kernel: Any, n: int, *arguments: Any) -> None:
     """Run a kernel on parts of n rows, one for each thread."""
-    cuts = np.linspace(0, n, thread_count() + 1).astype(int)
-    map_threads(lambda part: kernel(*arguments, *part), pairwise(cuts.tolist()))
+    bounds = np.linspace(0, n, thread_count() + 1).astype(int)
+    map_threads(lambda part: kernel(*arguments, *part), pairwise(bounds.tolist()))
 
 
 def _blocks(n: int, size: int) -> list[slice]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.exceptions import ShortCircuitWarning
-from manifoldry.neighbors.crossings import CrossingSearch, joined_edges
+from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import PathTrees
@@ -27,25 +27,25 @@ class ShortCircuitOptions:
 
     Parameters
     ----------
-    sources : int
+    n_sources : int
         Starting points of the paths that are looked at.
-    harmless : float
+    min_changed : float
         Fraction of geodesics that must grow, else nothing is reported.
-    fewest_neighbors : int
+    min_neighbors : int
         Neighbors below which sheets come apart by chance: no fewer are advised.
-    shown : int
+    max_listed : int
         Edges, and points they meet in, that are named in words.
-    many : float
+    warn_above : float
         Fraction of geodesics that suspicious edges must change to be worth a warning in a fit.
     search : CrossingSearch
         What counts as an edge across a gap.
     """
 
-    sources: int = 16
-    harmless: float = 0.01
-    fewest_neighbors: int = 4
-    shown: int = 5
-    many: float = 0.1
+    n_sources: int = 16
+    min_changed: float = 0.01
+    min_neighbors: int = 4
+    max_listed: int = 5
+    warn_above: float = 0.1
     search: CrossingSearch = field(default_factory=CrossingSearch)
 
 
@@ -161,14 +161,14 @@ class ShortCircuits:
                 f"short circuits are sought in the graph of the training points; this one has "
                 f"{graph.n_query} query points among {graph.n_reference}"
             )
-        none = cls(graph, options=options)
+        empty = cls(graph, options=options)
         if not graph.distances.any():
-            return none
-        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, options.sources)
-        everything = np.ones(len(edges.ends), dtype=bool)
-        trees = PathTrees.of(edges.matrix(everything), sources)
+            return empty
+        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, options.n_sources)
+        all_edges = np.ones(len(edges.ends), dtype=bool)
+        trees = PathTrees.of(edges.matrix(all_edges), sources)
         found = options.search.find(edges, trees, sources)
-        return cls._ranked(graph, options, edges, found, trees) if found.any() else none
+        return cls._ranked(graph, options, edges, found, trees) if found.any() else empty
 
     @classmethod
     def _ranked(
@@ -181,18 +181,18 @@ class ShortCircuits:
     ) -> "ShortCircuits":
         """Report the edges that were found, unless they are harmless."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        sources = spread_rows(graph.n_query, options.sources)
+        sources = spread_rows(graph.n_query, options.n_sources)
         after = dijkstra(rest, indices=sources)
-        changed = _growing(trees.distances, after, options.search.growth)
-        if changed < options.harmless:
+        changed = _fraction_longer(trees.distances, after, options.search.growth)
+        if changed < options.min_changed:
             return cls(graph, options=options)
-        lengths, around = edges.lengths[rows], edges.around(rows, rest)
-        paths = trees.edge_load(edges.ends[rows])
+        lengths, alternative = edges.lengths[rows], edges.path_lengths(rows, rest)
+        paths = trees.edge_loads(edges.ends[rows])
         total = trees.distances[np.isfinite(trees.distances)].sum()
-        score, detour = paths * (around - lengths) / total, around / lengths
-        crossing = joined_edges(edges, rows, rest)
-        together = np.bincount(crossing, weights=score)[crossing]
-        order = np.lexsort((-detour, -score, crossing, -together))
+        score, detour = paths * (alternative - lengths) / total, alternative / lengths
+        crossing = edge_groups(edges, rows, rest)
+        group_score = np.bincount(crossing, weights=score)[crossing]
+        order = np.lexsort((-detour, -score, crossing, -group_score))
         load = paths / trees.n_paths
         ends = edges.ends[rows].astype(np.intp)
         ranked = ends[order], score[order], detour[order], load[order]
@@ -226,30 +226,30 @@ class ShortCircuits:
         count = self._count(count)
         if count == len(self):
             return self.changed
-        edges, sources = self._list, spread_rows(self.graph.n_query, self.options.sources)
-        gone = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
-        after = dijkstra(edges.matrix(~gone), indices=sources)
-        return _growing(self._before, after, self.options.search.growth)
+        edges, sources = self._edge_list, spread_rows(self.graph.n_query, self.options.n_sources)
+        removed = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
+        after = dijkstra(edges.matrix(~removed), indices=sources)
+        return _fraction_longer(self._before, after, self.options.search.growth)
 
     def _count(self, count: int | None) -> int:
         return len(self) if count is None else min(check_count("count", count, 0), len(self))
 
     @cached_property
-    def _list(self) -> EdgeList:
+    def _edge_list(self) -> EdgeList:
         return EdgeList.of(self.graph)
 
     @cached_property
     def _before(self) -> Array:
-        everything = np.ones(len(self._list.ends), dtype=bool)
-        sources = spread_rows(self.graph.n_query, self.options.sources)
-        return np.asarray(dijkstra(self._list.matrix(everything), indices=sources))
+        all_edges = np.ones(len(self._edge_list.ends), dtype=bool)
+        sources = spread_rows(self.graph.n_query, self.options.n_sources)
+        return np.asarray(dijkstra(self._edge_list.matrix(all_edges), indices=sources))
 
     @property
     def points(self) -> IntArray:
         """The few points that all these edges meet in, such as stray ones; none if they do not."""
         left = self.edges
         points: list[int] = []
-        while len(left) and len(points) < self.options.shown:
+        while len(left) and len(points) < self.options.max_listed:
             points.append(int(np.bincount(left.ravel()).argmax()))
             left = left[(left != points[-1]).all(axis=1)]
         meet = len(left) == 0 and 2 * len(points) <= len(self)
@@ -261,30 +261,30 @@ class ShortCircuits:
         if self.graph.n_neighbors is None or len(self) == 0:
             return None
         k = int(best_rank(self.graph, self.edges).min())
-        if k < self.options.fewest_neighbors:
+        if k < self.options.min_neighbors:
             return None
-        whole = self.graph.truncate(k).components()[0] == self.graph.components()[0]
-        return k if whole else None
+        connected = self.graph.truncate(k).components()[0] == self.graph.components()[0]
+        return k if connected else None
 
     @property
     def advice(self) -> str:
         """What to do, in words."""
-        ways = []
+        remedies = []
         if self.fewer_neighbors is not None:
-            ways.append(f"pass n_neighbors={self.fewer_neighbors} or fewer")
+            remedies.append(f"pass n_neighbors={self.fewer_neighbors} or fewer")
         elif self.graph.radius is not None:
-            ways.append("pass a smaller radius")
+            remedies.append("pass a smaller radius")
         if len(self.points):
             named = ", ".join(map(str, self.points))
-            ways.append(f"drop the points they meet in ({named})")
-        ways.append("fit to find_short_circuits(...).prune(), the graph without them")
-        return ", or ".join(ways)
+            remedies.append(f"drop the points they meet in ({named})")
+        remedies.append("fit to find_short_circuits(...).prune(), the graph without them")
+        return ", or ".join(remedies)
 
     def __repr__(self) -> str:
         return f"ShortCircuits({len(self)} edges, {self.changed:.0%} of distances changed)"
 
     def __str__(self) -> str:
-        total = f"{len(self._list.ends)} edges between {self.graph.n_query} points"
+        total = f"{len(self._edge_list.ends)} edges between {self.graph.n_query} points"
         if len(self) == 0:
             return f"no sign of short circuits among {total}"
         return "\n".join(
@@ -299,7 +299,7 @@ class ShortCircuits:
 
     def _table(self) -> Iterator[str]:
         yield f"{'edge':>15} {'score':>7} {'detour':>7} {'load':>7} {'grow without these':>19}"
-        shown = self.options.shown
+        shown = self.options.max_listed
         for row in range(min(shown, len(self))):
             i, j = self.edges[row]
             yield (
@@ -310,7 +310,7 @@ class ShortCircuits:
             yield f"{f'and {len(self) - shown} more':>15} {self.changed:43.0%}"
 
 
-def _growing(before: Array, after: Array, growth: float) -> Estimate:
+def _fraction_longer(before: Array, after: Array, growth: float) -> Estimate:
     """Fraction of finite distances, (n_sources, n), that have grown by more than this factor."""
     known = np.isfinite(before) & (before > 0)
     grown = known & (after > growth * before)
@@ -324,9 +324,9 @@ def warn_of_short_circuits(
 ) -> None:
     """Warn where suspicious edges change many distances along a graph."""
     found = ShortCircuits.of(graph, options)
-    if found.changed > options.many:
-        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.shown])
-        more = ", ..." if len(found) > options.shown else ""
+    if found.changed > options.warn_above:
+        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.max_listed])
+        more = ", ..." if len(found) > options.max_listed else ""
         warn(
             f"edges {shown}{more} look like short circuits: without those {len(found)}, "
             f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "

@@ -26,7 +26,7 @@ from manifoldry.neighbors.disconnected import (
     GRAPH,
     LOCAL_WIDTH,
     VANISHING_WEIGHTS,
-    Cause,
+    Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.base import SpectralEmbedder
@@ -222,7 +222,7 @@ class Weighted(NamedTuple):
     matrix: Matrix
     source: WeightRows
     lookup: Lookup | None
-    weak_link: Cause
+    weak_link: Disconnection
     """What is at fault where weights vanish and the graph, if there is one, does not fall apart."""
     graph: NeighborGraph | None = None
 

@@ -18,7 +18,7 @@ from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.disconnected import (
     GRAPH,
     VANISHING_WEIGHTS,
-    Cause,
+    Disconnection,
     DisconnectedPolicy,
 )
 from manifoldry.neighbors.graph import NeighborGraph
@@ -160,7 +160,7 @@ def operator_components(
     A: Any,
     policy: DisconnectedPolicy,
     graph: NeighborGraph | None = None,
-    weak_link: Cause = VANISHING_WEIGHTS,
+    weak_link: Disconnection = VANISHING_WEIGHTS,
     remedy: str = "raise n_neighbors",
 ) -> list[IntArray]:
     """Return the rows of each connected component of an operator that the policy embeds.

@@ -1,4 +1,4 @@
-"""A figure together with how far it may be off."""
+"""A value together with how far it may be off."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -10,7 +10,7 @@ from scipy.special import stdtrit
 from manifoldry.util.typing import Array
 
 CONFIDENCE = 0.95
-ANYWHERE = (-np.inf, np.inf)
+UNBOUNDED = (-np.inf, np.inf)
 FRACTION = (0.0, 1.0)
 
 
@@ -25,16 +25,16 @@ class Estimate(float):
     Parameters
     ----------
     value : float
-        The figure.
+        The value.
     low, high : float
-        Ends of the interval; without them the figure is exact.
+        Ends of the interval; without them the value is exact.
 
     Examples
     --------
-    >>> figure = Estimate(0.9712, 0.9680, 0.9744)
+    >>> value = Estimate(0.9712, 0.9680, 0.9744)
     >>> figure
     0.971 [0.968, 0.974]
-    >>> figure > 0.95, figure.low, figure.exact, Estimate(2).exact
+    >>> value > 0.95, value.low, value.exact, Estimate(2).exact
     (True, 0.968, False, True)
     """
 
@@ -55,9 +55,9 @@ class Estimate(float):
         value: float,
         error: float,
         freedom: float = np.inf,
-        within: tuple[float, float] = ANYWHERE,
+        within: tuple[float, float] = UNBOUNDED,
     ) -> Self:
-        """A figure and its standard error, known from so many degrees of freedom.
+        """A value and its standard error, known from so many degrees of freedom.
 
         The interval is Student's, and ends where values `within` the possible ones end.
         """
@@ -69,7 +69,7 @@ class Estimate(float):
         cls,
         values: Array,
         population: int | None = None,
-        within: tuple[float, float] = ANYWHERE,
+        within: tuple[float, float] = UNBOUNDED,
     ) -> Self:
         """The mean of `values`, which were drawn without replacement from so many.
 
@@ -81,16 +81,18 @@ class Estimate(float):
             return cls(mean)
         if n < 2:
             return cls(mean, *within)
-        left = _left(n, population)
-        return cls.with_error(mean, float(values.std(ddof=1)) * np.sqrt(left / n), n - 1, within)
+        correction = _population_correction(n, population)
+        return cls.with_error(
+            mean, float(values.std(ddof=1)) * np.sqrt(correction / n), n - 1, within
+        )
 
     @classmethod
-    def of_fraction(cls, hits: NDArray[np.bool_], population: int | None = None) -> Self:
+    def of_fraction(cls, mask: NDArray[np.bool_], population: int | None = None) -> Self:
         """The fraction of true entries; Wilson's interval, which is right near 0 and 1 too."""
-        fraction, n = float(np.mean(hits)), len(hits)
+        fraction, n = float(np.mean(mask)), len(mask)
         if population is not None and n >= population:
             return cls(fraction)
-        z2 = half_width() ** 2 * _left(n, population) / n
+        z2 = half_width() ** 2 * _population_correction(n, population) / n
         middle = (fraction + z2 / 2) / (1 + z2)
         half = np.sqrt(z2 * fraction * (1 - fraction) + z2**2 / 4) / (1 + z2)
         return cls(
@@ -103,8 +105,8 @@ class Estimate(float):
     ) -> Self:
         """``statistic(rows)`` of all n rows; the interval from as many rows drawn repeatedly."""
         value = float(statistic(np.arange(n)))
-        drawn = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
-        return cls.with_error(value, float(drawn.std(ddof=1)), n - 1)
+        resampled = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
+        return cls.with_error(value, float(resampled.std(ddof=1)), n - 1)
 
     @classmethod
     def positive(cls, value: float, error: float, freedom: float = np.inf) -> Self:
@@ -141,6 +143,6 @@ class Estimate(float):
         return type(self), (float(self), *ends)
 
 
-def _left(n: int, population: int | None) -> float:
+def _population_correction(n: int, population: int | None) -> float:
     """Fraction of the variance that is left where n of a finite population were looked at."""
     return 1.0 if population is None else (population - n) / (population - 1)

@@ -39,12 +39,12 @@ def _lines(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
             print(f"{what}: {done} of {total}", file=sys.stderr, flush=True)
 
 
-class Ticker(AbstractContextManager["Ticker"]):
+class ProgressReporter(AbstractContextManager["ProgressReporter"]):
     """Progress of a search of at most `total` steps, with a word on how it goes.
 
     Examples
     --------
-    >>> with Ticker("fit", 10, verbose=False) as ticker:
+    >>> with ProgressReporter("fit", 10, verbose=False) as ticker:
     ...     ticker.show(1, "value 3.5")
     """
 
@@ -67,14 +67,14 @@ class Ticker(AbstractContextManager["Ticker"]):
             self._task = self._bar.add_task(self.what, total=self.total)
         return self
 
-    def show(self, done: int, how: str) -> None:
-        """Say that `done` steps are done, and `how` it goes."""
+    def show(self, done: int, status: str) -> None:
+        """Say that `done` steps are done, and `status` it goes."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, description=f"{self.what}: {how}")
+            self._bar.update(self._task, completed=done, description=f"{self.what}: {status}")
         elif self.verbose and time.monotonic() - self._last >= self.seconds:
             self._last = time.monotonic()
             of = "" if self.total is None else f" of {self.total}"
-            print(f"{self.what}: step {done}{of}, {how}", file=sys.stderr, flush=True)
+            print(f"{self.what}: step {done}{of}, {status}", file=sys.stderr, flush=True)
 
     def __exit__(
         self,

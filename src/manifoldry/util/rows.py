@@ -12,7 +12,7 @@ from manifoldry.util.validation import canonical, row_blocks
 
 Keys: TypeAlias = NDArray[np.uint64]
 
-_MASK_SEED = 20031  # any fixed number: the multipliers only have to be the same in every process
+_KEY_SEED = 20031  # any fixed number: the multipliers only have to be the same in every process
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class RowLookup:
             pending = self._with_candidate(pending, position, keys)
         return found
 
-    def first_copies(self, k: int) -> IntArray:
+    def first_duplicates(self, k: int) -> IntArray:
         """Training rows that are among the first k of those identical to them, ascending."""
         first = self.identical(self.X)
         order = np.argsort(first, kind="stable")
@@ -71,7 +71,7 @@ class RowLookup:
 
 
 def _row_keys(X: Matrix) -> Keys:
-    multipliers = np.random.default_rng(_MASK_SEED).integers(
+    multipliers = np.random.default_rng(_KEY_SEED).integers(
         1, 2**64, size=X.shape[1], dtype=np.uint64
     ) | np.uint64(1)
     if sparse.issparse(X):

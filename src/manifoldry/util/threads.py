@@ -15,12 +15,12 @@ Result = TypeVar("Result")
 
 # Who wants BLAS in one thread, and how that is taken back.
 _LOCK = Lock()
-_USERS = 0
+_N_USERS = 0
 _LIMIT = ExitStack()
 
 
 # What every thread has for itself: its helpers.
-_OWN = local()
+_THREAD_LOCAL = local()
 
 # Threads that the caller of a fit allows; None for as many as there are cores.
 _ALLOWED: ContextVar[int | None] = ContextVar("threads allowed", default=None)
@@ -66,14 +66,14 @@ def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list
     if threads <= 1:
         return [function(item) for item in items]
     results: dict[int, Result] = {}
-    left = deque(enumerate(items))
+    remaining = deque(enumerate(items))
 
     def work() -> None:
         try:
-            for i, item in _taken(left):
+            for i, item in _take_items(remaining):
                 results[i] = function(item)
         except BaseException:
-            left.clear()  # the others need not go on
+            remaining.clear()  # the others need not go on
             raise
 
     helpers = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
@@ -91,18 +91,18 @@ def _helpers(count: int) -> ThreadPoolExecutor:
 
     A fork has none of its parent's.
     """
-    known = vars(_OWN).setdefault("helpers", {})
-    if (key := (os.getpid(), count)) not in known:
-        known[key] = ThreadPoolExecutor(count)
-    pool: ThreadPoolExecutor = known[key]
+    pools = vars(_THREAD_LOCAL).setdefault("helpers", {})
+    if (key := (os.getpid(), count)) not in pools:
+        pools[key] = ThreadPoolExecutor(count)
+    pool: ThreadPoolExecutor = pools[key]
     return pool
 
 
-def _taken(left: deque[Result]) -> Iterator[Result]:
+def _take_items(remaining: deque[Result]) -> Iterator[Result]:
     """What this thread takes of what is left, one at a time, until nothing is."""
     while True:
         try:
-            item = left.popleft()
+            item = remaining.popleft()
         except IndexError:
             return
         yield item
@@ -117,24 +117,24 @@ def one_blas_thread() -> Iterator[None]:
     0.7 (70 000 × 40). The setting belongs to the process: the first to enter makes it, the last to
     leave takes it back, so concurrent fits cannot restore each other's.
     """
-    global _USERS
+    global _N_USERS
     with _LOCK:
-        if _USERS == 0:
+        if _N_USERS == 0:
             _LIMIT.enter_context(_controller().limit(limits=1, user_api="blas"))
-        _USERS += 1
+        _N_USERS += 1
     try:
         yield
     finally:
         with _LOCK:
-            _USERS -= 1
-            if _USERS == 0:
+            _N_USERS -= 1
+            if _N_USERS == 0:
                 _LIMIT.close()
 
 
 def _after_fork() -> None:
     """A child has none of the threads that wanted the limit: take it back."""
-    global _LOCK, _USERS
-    _LOCK, _USERS = Lock(), 0
+    global _LOCK, _N_USERS
+    _LOCK, _N_USERS = Lock(), 0
     _LIMIT.close()
 
 

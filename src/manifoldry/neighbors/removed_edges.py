@@ -12,7 +12,7 @@ from manifoldry.util.typing import IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Cuts:
+class RemovedEdges:
     """Pairs of training points that no new point may join again.
 
     A new point that has both ends of a removed edge among its neighbors lies between two layers:
@@ -26,38 +26,41 @@ class Cuts:
 
     pairs: IntArray
 
-    def joined_with(self, pairs: IntArray) -> "Cuts":
+    def union(self, pairs: IntArray) -> "RemovedEdges":
         """These pairs and some more."""
-        return Cuts(np.unique(np.sort(np.vstack([self.pairs, pairs]), axis=1), axis=0))
+        return RemovedEdges(np.unique(np.sort(np.vstack([self.pairs, pairs]), axis=1), axis=0))
 
-    def parted_from(self, point: int) -> IntArray:
+    def neighbors_removed_from(self, point: int) -> IntArray:
         """Training points that an edge from `point` was removed to."""
         return np.array(sorted(self._partners.get(point, ())), dtype=np.intp)
 
-    def apply(self, own: Edges, back: Edges, known: IntArray) -> tuple[Edges, Edges]:
+    def apply(self, own: Edges, reverse: Edges, known: IntArray) -> tuple[Edges, Edges]:
         """Neighbors of new points, in both directions, without those across a cut.
 
         A new point that stands for the training point ``known[row]`` has that point's edges.
         """
-        rows, indices = np.concatenate([own.rows, back.rows]), np.r_[own.indices, back.indices]
-        both = compress(rows, indices, np.r_[own.distances, back.distances], len(known))
-        across = self.across(both, known)
+        rows, indices = (
+            np.concatenate([own.rows, reverse.rows]),
+            np.r_[own.indices, reverse.indices],
+        )
+        both = compress(rows, indices, np.r_[own.distances, reverse.distances], len(known))
+        conflicts = self.conflicts(both, known)
         n = max(1, int(indices.max(initial=0)) + 1)
-        dropped = both.rows[across] * n + both.indices[across]
-        kept = (~np.isin(edges.rows * n + edges.indices, dropped) for edges in (own, back))
-        return own.keep(next(kept)), back.keep(next(kept))
+        dropped = both.rows[conflicts] * n + both.indices[conflicts]
+        kept = (~np.isin(edges.rows * n + edges.indices, dropped) for edges in (own, reverse))
+        return own.keep(next(kept)), reverse.keep(next(kept))
 
-    def across(self, edges: Edges, known: IntArray | None = None) -> Mask:
+    def conflicts(self, edges: Edges, known: IntArray | None = None) -> Mask:
         """Which edges of new points, each row nearest first, join a pair that was parted."""
-        across = np.zeros(len(edges.indices), dtype=bool)
+        conflicts = np.zeros(len(edges.indices), dtype=bool)
         touched = np.isin(edges.indices, self.pairs)
         for row in np.unique(edges.rows[touched]):
             part = slice(edges.indptr[row], edges.indptr[row + 1])
             itself = -1 if known is None else int(known[row])
-            across[part] = self._across(edges.indices[part].tolist(), itself)
-        return across
+            conflicts[part] = self._row_conflicts(edges.indices[part].tolist(), itself)
+        return conflicts
 
-    def _across(self, nearest_first: list[int], itself: int) -> list[bool]:
+    def _row_conflicts(self, nearest_first: list[int], itself: int) -> list[bool]:
         if itself >= 0:
             return [j in self._partners.get(itself, ()) for j in nearest_first]
         kept: set[int] = set()
