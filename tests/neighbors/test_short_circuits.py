@@ -172,7 +172,7 @@ def test_sound_graphs_raise_no_alarm(data, k):
     found = find_short_circuits(data, k)
     assert len(found) == 0
     assert found.changed == 0
-    assert "no sign" in str(found)
+    assert "no short circuits" in str(found)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -277,7 +277,7 @@ def test_words_name_edges_effect_and_remedy():
     words = str(found)
     assert f"{found.edges[0, 0]}-{found.edges[0, 1]}" in words
     assert f"{found.changed:.0%}" in words
-    assert "drop the points they meet in (200)" in words
+    assert "remove the points they have in common (200)" in words
     assert "prune" in words
 
 

@@ -1,7 +1,7 @@
-"""Eigenproblems: posed by the methods, solved and verified here.
+"""Eigenvalue problems and their solvers.
 
-A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it into a
-:class:`Spectrum`, whose residuals have been compared with the gaps of the spectrum.
+A spectral method defines a :class:`SpectralProblem`. An :class:`EigenSolver` computes its
+:class:`Spectrum` and compares the residuals with the gaps between eigenvalues.
 """
 
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver

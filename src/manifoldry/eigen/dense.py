@@ -1,4 +1,4 @@
-"""Dense eigendecomposition: the reference every other solver is measured against."""
+"""Dense eigendecomposition, the reference for all other solvers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class Dense(PairSolver):
-    """Solve with a dense n × n matrix, or with the short side of a Gram factor.
+    """Solve with a dense n × n matrix, or with the smaller dimension of a Gram factor.
 
-    Use it up to a few thousand points: n² memory, n³ time, no convergence to worry about.
+    Suitable up to a few thousand points: n² memory, n³ time, no iteration that could fail.
 
     Parameters
     ----------
     well_conditioned : float
-        Eigenvalues of FᵀF above this fraction of the largest give vectors F w / σ that rounding
-        spares.
+        If all wanted eigenvalues of FᵀF exceed this fraction of the largest, the eigenvectors of
+        F Fᵀ are computed as F w / σ.
     null_tolerance : float
         Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
     implicit_null_tolerance : float
-        The same where only products with F are known: through FᵀF eigenvalues come with that much
-        error, and dividing by σ would blow it up.
+        The same when F is implicit. Eigenvalues computed from FᵀF have a relative error of this
+        size, which dividing by σ would amplify.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Dense(PairSolver):
     def _gram_pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Return k pairs of F Fᵀ from the short side of F (n > m)."""
+        """Return k pairs of F Fᵀ from FᵀF, for F with fewer columns than rows."""
         F, largest = standard.A.projected(standard.Q), standard.end is SpectrumEnd.LARGEST
         if largest and k <= F.small_side:
             values, W = _extreme(F.small_matrix(), standard.end, k)
@@ -93,8 +93,8 @@ class Dense(PairSolver):
 def dense_pairs(standard: StandardProblem, k: int) -> tuple[Array, Array]:
     """Return k pairs of the dense operator in the orthogonal complement of Q.
 
-    Householder reflections H send Q to the first q axes, so the trailing block of HᵀAH *is* the
-    compressed operator. Adding τQQᵀ with a large τ would do as well, but at a rounding of eps·τ.
+    Householder reflections H map Q to the first q axes, so the trailing block of HᵀAH is the
+    compressed operator. Adding τQQᵀ with a large τ would have a rounding error of eps·τ.
     """
     A, Q = standard.toarray(), standard.Q
     q = Q.shape[1]

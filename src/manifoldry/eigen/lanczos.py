@@ -1,4 +1,4 @@
-"""Lanczos iteration with products by the operator."""
+"""Lanczos solver that uses products with the operator."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class ProbeLimits:
-    """When a probe gives up: eigenvalues stand too close at the wanted end of the spectrum.
+    """When a probe gives up because the eigenvalues at the wanted end are too close together.
 
-    Where gaps are wide, the first Ritz value soon stands still, and its residual falls below its
-    distance from the known edge of the spectrum. On graphs of low-dimensional manifolds both are
-    still falling, as in a crowd. After 40 products the ratio was 0.01 to 1.3 in one case (digits,
-    MNIST, tori, cubes of 3 and 4 dimensions) and 3.3 to 5.9 in the other (rolls of 10⁴ to 10⁵
-    points: Laplacian eigenmaps, LLE, LTSA). After 20 it was up to 2.02 and from 2.67 on, so that
-    the second case is mostly told by then.
+    The criterion is the residual of the first Ritz value divided by its distance from the known
+    edge of the spectrum. It becomes small quickly where gaps are wide, but not on graphs of
+    low-dimensional manifolds. After 40 products the ratio was 0.01 to 1.3 for wide gaps (digits,
+    MNIST, tori, cubes of 3 and 4 dimensions) and 3.3 to 5.9 for narrow gaps (rolls of 10⁴ to 10⁵
+    points: Laplacian eigenmaps, LLE, LTSA). After 20 products it was at most 2.02 for wide and at
+    least 2.67 for narrow gaps, so most cases can be distinguished by then.
 
     Parameters
     ----------
     products, ratio : int, float
-        Products after which a residual of more than `ratio` distances from the edge is hopeless.
+        After this many products, give up if the ratio exceeds `ratio`.
     early_products, early_ratio : int, float
-        A first look, which only a clear case ends.
+        An earlier test with a larger ratio.
     """
 
     products: int = 40
@@ -47,32 +47,32 @@ class ProbeLimits:
     early_ratio: float = 2.4
 
     def exceeded(self, ratio: float, products: int) -> bool:
-        """Whether a residual of `ratio` distances from the edge is hopeless after the products."""
+        """Whether to give up at this ratio of residual to edge distance after the products."""
         early = products >= self.early_products and ratio > self.early_ratio
         return bool(early or (products >= self.products and ratio > self.ratio))
 
 
 @dataclass(frozen=True)
 class Lanczos(PairSolver):
-    """Solve with products by the operator only (thick-restart Lanczos).
+    """Thick-restart Lanczos, which needs only products with the operator.
 
-    Use it for the largest end, where gaps are a fair fraction of the norm, for graphs of
-    high-dimensional data, whose gaps are wide, and for operators that exist as a product only.
-    On low-dimensional manifolds gaps are tiny and it may need very many products: prefer
+    Suitable for the largest eigenvalues, for the smallest ones on graphs of high-dimensional data,
+    where the gaps are wide, and for operators given only as a product. On graphs of
+    low-dimensional manifolds the gaps are tiny and it may need very many products: prefer
     :class:`ShiftInvertLanczos`.
 
     Parameters
     ----------
     basis : int
-        Vectors kept in memory, or three times the number of pairs if that is more.
+        Number of basis vectors, but at least three times the number of pairs.
     max_products : int
         Largest number of products with the operator.
     full_multiplicity : bool
-        Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
+        Search for all eigenvectors of repeated eigenvalues, which doubles the time.
     probe : bool
-        Give up early if the wanted end of the spectrum is not in sight.
+        Give up early if the gaps at the wanted end are too small.
     probe_limits : ProbeLimits
-        After how many products, and by which sign, a probe gives up.
+        When a probe gives up.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class Lanczos(PairSolver):
         return rayleigh_quotients(standard, V), V
 
     def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
-        """Return when to stop early; a run that was not meant as a probe goes to its bound."""
+        """Return the function that stops a probe early, or None if this is not a probe."""
         low = standard.end.edge(standard.bounds)
         if not self.probe or low is None:
             return None
@@ -136,17 +136,17 @@ class Lanczos(PairSolver):
     def _raise_failure(self, products: int, k: int, n: int) -> None:
         raise SolverFailed(
             f"{self.name} did not separate {k} pairs of order {n} in {products} products",
-            'allow more (max_products), or pass eigen_solver="auto"',
+            'raise max_products or pass eigen_solver="auto"',
         )
 
 
 def positive(standard: StandardProblem) -> LinearOperator:
-    """Return ±(A − far·I), a positive operator of which the wanted end is the top."""
-    far, sign = standard.opposite_bound, standard.end.sign
+    """Return ±(A − bound·I), a positive operator whose largest eigenvalues are the wanted ones."""
+    bound, sign = standard.opposite_bound, standard.end.sign
 
     def product(X: Array) -> Array:
         Y = standard.apply(X)
-        Y -= far * X
+        Y -= bound * X
         Y *= sign
         return Y
 
@@ -155,5 +155,5 @@ def positive(standard: StandardProblem) -> LinearOperator:
 
 
 def rayleigh_quotients(standard: StandardProblem, V: Array) -> Array:
-    """Return the Rayleigh quotients of unit columns."""
+    """Return the Rayleigh quotients of the unit columns of V."""
     return np.asarray(np.einsum("ij,ij->j", V, standard.apply(V)))

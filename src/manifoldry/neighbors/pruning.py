@@ -1,4 +1,4 @@
-"""A neighbor graph without some of its edges."""
+"""Removal of edges from a neighbor graph."""
 
 from dataclasses import replace
 
@@ -15,11 +15,11 @@ from manifoldry.util.validation import row_blocks
 
 
 def without_edges(graph: NeighborGraph, pairs: IntArray) -> NeighborGraph:
-    """The graph of the training points without some edges, whichever end chose them.
+    """Return the training graph without some undirected edges.
 
-    Points that lose one of their k neighbors get the next along the graph instead, at its
-    distance along the graph: all points keep k neighbors, as local methods need, and no shortest
-    path changes. In a radius graph neighbors just become fewer.
+    A point that loses one of its k neighbors gets the nearest other point along the graph instead,
+    at its geodesic distance: all points keep k neighbors, as local methods require, and no other
+    shortest path changes. In a radius graph the number of neighbors decreases.
     """
     if len(pairs) == 0:
         return graph
@@ -37,9 +37,9 @@ def without_edges(graph: NeighborGraph, pairs: IntArray) -> NeighborGraph:
 
 
 def _refilled(graph: NeighborGraph, counts: IntArray, zero_below: float = 1e-200) -> Edges:
-    """The edges, and for rows that have fewer than `counts` says the next along the graph.
+    """Return the edges, with rows shorter than `counts` filled up by the nearest along the graph.
 
-    Lengths below `zero_below` are those of edges between copies of a point.
+    Lengths below `zero_below` belong to edges between duplicates and become zero.
     """
     lengths, unit = edge_lengths(graph)
     short = np.flatnonzero(np.diff(graph.indptr) < counts)
@@ -63,9 +63,9 @@ def _distances_to_enough(
     neighbor_radius: float,
     growth: float = 2.0,
 ) -> Array:
-    """Distances along the graph from some points, to twice as many others as `counts` says.
+    """Geodesic distances from `rows` to more than twice `counts` other points each.
 
-    The search goes `growth` times as far where too few points were seen.
+    The search radius is multiplied by `growth` until enough points are found.
     """
     limit, farthest = growth * neighbor_radius, float(lengths.sum())
     while True:
@@ -76,9 +76,9 @@ def _distances_to_enough(
 
 
 def _next_nearest(graph: NeighborGraph, i: int, D: Array, count: int) -> IntArray:
-    """Points nearest to `i` along the graph, but for its neighbors and those parted from it."""
+    """Points nearest to `i` along the graph, except its neighbors and those with removed edges."""
     own = graph.indices[graph.indptr[i] : graph.indptr[i + 1]]
-    assert graph.removed_edges is not None  # those just made
+    assert graph.removed_edges is not None  # set by without_edges
     nearest = np.argsort(D, kind="stable")
     free = ~np.isin(
         nearest, np.concatenate([[i], own, graph.removed_edges.neighbors_removed_from(i)])

@@ -1,4 +1,4 @@
-"""Edges that were taken out of a neighbor graph, and that new points may not bridge."""
+"""Edges removed from a neighbor graph, which new points must not reconnect."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -13,31 +13,31 @@ from manifoldry.util.typing import IntArray
 
 @dataclass(frozen=True, eq=False)
 class RemovedEdges:
-    """Pairs of training points that no new point may join again.
+    """Pairs of training points whose edge was removed.
 
-    A new point that has both ends of a removed edge among its neighbors lies between two layers:
-    neighbors that were parted from a nearer one are dropped.
+    If both ends of a removed edge are neighbors of a new point, the farther one is dropped, so
+    that the new point does not reconnect them.
 
     Parameters
     ----------
     pairs : array of shape (n_pairs, 2)
-        The ends of the edges that were removed.
+        The ends of the removed edges.
     """
 
     pairs: IntArray
 
     def union(self, pairs: IntArray) -> "RemovedEdges":
-        """These pairs and some more."""
+        """The union of these pairs and others."""
         return RemovedEdges(np.unique(np.sort(np.vstack([self.pairs, pairs]), axis=1), axis=0))
 
     def neighbors_removed_from(self, point: int) -> IntArray:
-        """Training points that an edge from `point` was removed to."""
+        """Training points whose edge with `point` was removed."""
         return np.array(sorted(self._partners.get(point, ())), dtype=np.intp)
 
     def apply(self, own: Edges, reverse: Edges, known: IntArray) -> tuple[Edges, Edges]:
-        """Neighbors of new points, in both directions, without those across a cut.
+        """Return the edges of new points in both directions, without conflicting ones.
 
-        A new point that stands for the training point ``known[row]`` has that point's edges.
+        A new point identical to the training point ``known[row]`` is treated as that point.
         """
         rows, indices = (
             np.concatenate([own.rows, reverse.rows]),
@@ -51,7 +51,10 @@ class RemovedEdges:
         return own.keep(next(kept)), reverse.keep(next(kept))
 
     def conflicts(self, edges: Edges, known: IntArray | None = None) -> Mask:
-        """Which edges of new points, each row nearest first, join a pair that was parted."""
+        """Mask of the edges of new points (each row nearest first) to be dropped.
+
+        An edge is dropped if its neighbor forms a removed pair with a nearer neighbor in the row.
+        """
         conflicts = np.zeros(len(edges.indices), dtype=bool)
         touched = np.isin(edges.indices, self.pairs)
         for row in np.unique(edges.rows[touched]):
