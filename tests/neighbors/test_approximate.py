@@ -136,7 +136,7 @@ def test_the_choice_explains_itself():
     assert "blocked matrix products" in NeighborGraph.build(X, 5).index.reason
     index = choose_index(X, exact_work=1e5)
     assert index.reason == "neighbors of neighbors: 40 features, exact takes 2e+06 products"
-    assert "as asked" in NeighborGraph.build(X, 5, search="approximate").index.reason
+    assert "as requested" in NeighborGraph.build(X, 5, search="approximate").index.reason
     with pytest.raises(ValueError, match="search='fast' must be one of 'auto', 'exact'"):
         NeighborGraph.build(X, 5, search="fast")
 
@@ -184,5 +184,5 @@ def test_few_features_too_if_asked_and_nothing_else():
     graph = NeighborGraph.build(X, 10, search="approximate")
     assert recall(graph, NeighborGraph.build(X, 10)) > 0.97
     for data, options in ((X, {"metric": "manhattan"}), (sparse.csr_array(X), {})):
-        with pytest.raises(ValueError, match="search='approximate' takes dense data and metric"):
+        with pytest.raises(ValueError, match="search='approximate' requires dense data and metric"):
             NeighborGraph.build(data, 10, search="approximate", **options)

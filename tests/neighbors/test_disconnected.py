@@ -45,7 +45,7 @@ def assert_minimum_spanning(graph, joined, D):
 
 
 def join(graph, distances=None):
-    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest bridges"):
+    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
         return DisconnectedPolicy("join").connect(graph, distances)
 
 
@@ -180,7 +180,7 @@ LABELS = np.array([2, 0, 2, 1, 0, 2, 3, 2, 1])
 
 
 def test_separate_returns_all_components_largest_first():
-    message = r"4 connected components \(of 4, 2, 2, 1 points\); each was embedded by itself"
+    message = r"4 connected components \(of 4, 2, 2, 1 points\); each was embedded separately"
     with pytest.warns(DisconnectedGraphWarning, match=message):
         components = DisconnectedPolicy("separate").components(LABELS)
     assert [component.tolist() for component in components] == [[0, 2, 5, 7], [1, 4], [3, 8], [6]]

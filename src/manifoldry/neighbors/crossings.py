@@ -239,7 +239,8 @@ class CrossingSearch:
         at_crossing = before.load(across)[np.unique(edges.ends[group])].max()
         on_detour = after.load(across).max()
         return bool(
-            at_crossing > self.load_ratio * on_detour or on_detour < self.max_detour_load * across.sum()
+            at_crossing > self.load_ratio * on_detour
+            or on_detour < self.max_detour_load * across.sum()
         )
 
 

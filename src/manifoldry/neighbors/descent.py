@@ -1,11 +1,12 @@
-"""Approximate search for all points at once, by following neighbors of neighbors.
+"""Approximate k-nearest-neighbor graph by NN-descent.
 
 Dong, Moses & Li, "Efficient k-nearest neighbor graph construction for generic similarity
-measures" (WWW 2011), started from the leaves of random trees, with two changes. Every point looks
-at the neighbors of its neighbors for itself, instead of introducing them to each other: that
-doubles the distances but needs no locks, so the result does not depend on threads. And where a
-projection to principal axes keeps most of the variance, the search runs there, at a fraction of
-the cost, and only the candidates it finds are ranked by their true distances.
+measures" (WWW 2011), initialized from the leaves of random projection trees, with two changes.
+Each point is compared with the neighbors of its neighbors, instead of comparing the neighbors of a
+point with each other. This doubles the number of distances but needs no locks, so the result does
+not depend on the number of threads. If a projection to principal axes keeps most of the variance,
+the search runs in the projection, which is cheaper, and the candidates are then ranked by their
+distances in the full space.
 """
 
 from dataclasses import dataclass
@@ -21,24 +22,25 @@ from manifoldry.util.validation import spread_rows
 
 @dataclass(frozen=True)
 class NNDescent:
-    """The search for the nearest other points of all points, and how thorough it is.
+    """Parameters of NN-descent, and the search itself.
 
     Parameters
     ----------
     n_trees, leaf_size : int
-        Random trees whose leaves are searched first, and the points in a leaf at most.
+        Number of random projection trees, and largest number of points in a leaf.
     max_followed : int
-        Nearest neighbors of a point that are followed, and points that have it as theirs.
+        Number of neighbors of a point, and of reverse neighbors, whose neighbors are examined.
     max_passes : int
-        Passes over the neighbors of neighbors, at most.
+        Largest number of passes over the neighbors of neighbors.
     tol : float
-        Fraction of neighbors changing in a pass that ends them.
+        The search stops when a pass changes less than this fraction of the neighbors.
     min_recall : float
-        Fraction of a sample's true neighbors that must be among the candidates in a projection.
+        A projection is used only if its candidates contain at least this fraction of the true
+        neighbors of a sample.
     min_variance : float
         Fraction of the variance that a projection must keep.
     projection_rows, max_projection : int
-        Rows from which the projection is taken, and its width at most.
+        Number of rows used to compute the projection, and its largest dimension.
     """
 
     n_trees: int = 6
@@ -52,11 +54,11 @@ class NNDescent:
     max_projection: int = 256
 
     def neighbors(self, X: Array, k: int, sample: IntArray, truth: IntArray) -> IntArray:
-        """Indices (n_samples, k) of most of the k nearest other points of every row, nearest first.
+        """Indices (n_samples, k) of the approximate k nearest other points of each row.
 
-        -1 stands where fewer were found, as in clusters of no more than k points. `X` is in single
-        precision and centered; `truth` are the k nearest of the rows in `sample`, which tell
-        whether neighbors survive a projection.
+        Missing neighbors are -1, for example in clusters of at most k points. `X` must be centered
+        and in single precision. `truth` holds the exact k nearest neighbors of the rows in
+        `sample`, which decide whether a projection is used.
         """
         Z = self._projected(X)
         if Z is not X and not self._preserves_neighbors(Z, sample, truth, _n_candidates(k)):
@@ -73,7 +75,7 @@ class NNDescent:
         return out
 
     def improved(self, X: Array, indices: IntArray) -> IntArray:
-        """The same number of neighbors after another pass over the neighbors of neighbors."""
+        """The neighbors after another pass over the neighbors of neighbors in the full space."""
         k = indices.shape[1]
         found = _Neighbors.given(X, indices, k).improve(1, self.max_followed, self.tol)
         return found.indices.astype(np.intp)
@@ -81,7 +83,7 @@ class NNDescent:
     def _preserves_neighbors(self, Z: Array, sample: IntArray, truth: IntArray, K: int) -> bool:
         """Whether nearly all true neighbors are among the K nearest in the projection."""
         squares = np.einsum("ij,ij->i", Z, Z)
-        D = squares[None, :] - 2 * Z[sample] @ Z.T  # up to the rows' own squares
+        D = squares[None, :] - 2 * Z[sample] @ Z.T  # squared distances up to a constant per row
         D[np.arange(len(sample)), sample] = np.inf
         kth = np.partition(D, min(K, len(Z) - 1) - 1, axis=1)[:, min(K, len(Z) - 1) - 1]
         return bool(
@@ -89,7 +91,7 @@ class NNDescent:
         )
 
     def _projected(self, X: Array) -> Array:
-        """Principal coordinates that keep most of the variance, if they are few; else X itself."""
+        """Principal components that keep most of the variance, or X if that takes too many."""
         sample = X[spread_rows(len(X), self.projection_rows)]
         axes = _leading_directions(sample, self.max_projection)
         values, axes_vectors = np.linalg.eigh((sample @ axes).T @ (sample @ axes))
@@ -103,15 +105,15 @@ class NNDescent:
 
 
 def _n_candidates(k: int) -> int:
-    """Candidates to look for where a projection stands in for the data."""
+    """Number of candidates per point for a search in a projection."""
     return max(2 * k, k + 10)
 
 
 @dataclass(frozen=True, eq=False)
 class _Forest:
-    """Random trees over points; the leaves of the first one tell who lies near whom in memory."""
+    """Random projection trees; points are renumbered in the order of the first tree's leaves."""
 
-    orders: IntArray  # (n_trees, n): points leaf by leaf, numbered in the order of the first tree
+    orders: IntArray  # (n_trees, n): points sorted by leaf, in the numbering of the first tree
     leaves: IntArray  # (n_trees, n): leaf of every point
     starts: IntArray  # (n_trees, n_leaves + 1)
     order: IntArray  # (n,): the points in the order of the first tree
@@ -141,11 +143,11 @@ class _Neighbors:
     X: Array
     indices: IntArray  # (n, K), -1 where there is none yet
     distances: Array  # (n, K), squared
-    is_new: Any  # (n, K), whether a neighbor came in the last pass
+    is_new: Any  # (n, K), whether a neighbor was added in the last pass
 
     @classmethod
     def in_leaves(cls, X: Array, K: int, forest: _Forest) -> "_Neighbors":
-        """The nearest among those that share a leaf of some tree."""
+        """The nearest among the points that share a leaf of some tree."""
         from manifoldry.neighbors.compiled import search_leaves
 
         indices, distances = _no_neighbors(len(X), K)
@@ -167,7 +169,7 @@ class _Neighbors:
         return cls(X, indices, distances, np.ones(indices.shape, dtype=np.bool_))
 
     def improve(self, max_passes: int, max_followed: int, tol: float) -> "_Neighbors":
-        """Follow the neighbors of neighbors, in place, until they stop changing."""
+        """Examine the neighbors of neighbors, in place, until few neighbors change."""
         from manifoldry.neighbors.compiled import link
 
         n, K = self.indices.shape
@@ -198,14 +200,14 @@ class _Neighbors:
 
 
 class _Scratch(local):
-    """An array of every thread in which it notes whom it has looked at."""
+    """Thread-local array that marks the points already compared."""
 
     def __init__(self, n: int) -> None:
         self.seen = np.full(n, -1, dtype=np.int64)
 
 
 def _leading_directions(X: Array, max_projection: int) -> Array:
-    """Orthonormal directions (n_features, at most `max_projection`) along which `X` extends most."""
+    """Orthonormal directions (n_features, ≤ max_projection) of largest variance of `X`."""
     d = X.shape[1]
     if d <= max_projection:
         return np.eye(d, dtype=X.dtype)
@@ -233,5 +235,5 @@ def _no_neighbors(n: int, K: int) -> tuple[IntArray, Array]:
 
 
 def _chunks(n: int, rows: int = 2048) -> list[tuple[int, int]]:
-    """Return the rows that a thread works on at a time, from and to."""
+    """Return (start, stop) of the blocks of rows that threads process."""
     return [(start, min(start + rows, n)) for start in range(0, n, rows)]

@@ -1,4 +1,4 @@
-"""What to do with a neighbor graph that falls into components: one policy for all methods."""
+"""The policy for neighbor graphs with several connected components, shared by all methods."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -20,7 +20,7 @@ OPTIONS = ("separate", "join", "largest", "error")
 
 
 class Bridge(NamedTuple):
-    """An edge between two components."""
+    """An edge added between two connected components."""
 
     i: int
     j: int
@@ -28,7 +28,7 @@ class Bridge(NamedTuple):
 
 
 class Disconnection(NamedTuple):
-    """What fell into components, and what would connect them."""
+    """What is disconnected, and how to connect it."""
 
     what: str
     remedy: str
@@ -53,17 +53,18 @@ ALIGNMENT = Disconnection(
 
 @dataclass(frozen=True)
 class DisconnectedPolicy:
-    """How to embed a graph of several connected components.
+    """How to embed a graph with several connected components.
 
     Parameters
     ----------
     choice : {"separate", "join", "largest", "error"}
-        ``"separate"`` embeds each component by itself and lays them out at their true relative
-        positions. ``"join"`` adds the shortest bridges that connect everything, which suits
-        geodesic methods; for kernel methods a long bridge has next to no weight. ``"largest"``
-        embeds only the largest component, the other points become NaN. ``"error"`` refuses.
+        ``"separate"`` embeds each connected component separately and places the components
+        according to their positions in the data. ``"join"`` adds the shortest edges that connect
+        all components, which suits geodesic methods; for kernel methods long edges have almost no
+        weight. ``"largest"`` embeds only the largest component; the other rows are NaN.
+        ``"error"`` raises DisconnectedGraphError.
     options : tuple of str
-        The choices that the method at hand has.
+        The choices that the method supports.
     """
 
     choice: Choice
@@ -73,20 +74,20 @@ class DisconnectedPolicy:
         check_option("disconnected", self.choice, self.options)
 
     def connect(self, graph: NeighborGraph, distances: Matrix | None = None) -> NeighborGraph:
-        """Apply what has to be done to the graph itself: bridges for ``"join"``.
+        """Return the graph, for ``"join"`` with the edges that connect its components.
 
-        `distances` are the dense distances of a graph that was read off them.
+        `distances` is the dense distance matrix, if the graph was built from one.
         """
         count, labels = graph.components()
         if count == 1 or self.choice != "join":
             return graph
-        self._warn(labels, GRAPH, "they were joined by the shortest bridges between them")
+        self._warn(labels, GRAPH, "they were joined by the shortest edges between them")
         return _join(graph, labels, distances)
 
     def components(self, labels: IntArray, disconnection: Disconnection = GRAPH) -> list[IntArray]:
-        """Rows of each component to embed, largest first, with a warning if there are several.
+        """Rows of each component to embed, largest first; warns if there are several.
 
-        `disconnection` says what fell apart and what would mend it.
+        `disconnection` describes what is disconnected and how to connect it.
         """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")
@@ -96,14 +97,15 @@ class DisconnectedPolicy:
             return components
         if self.choice in ("error", "join"):
             raise DisconnectedGraphError(
-                f"{_describe(labels, disconnection.what)}; {disconnection.remedy}, or pass disconnected='separate'"
+                f"{_describe(labels, disconnection.what)}; {disconnection.remedy}, or pass "
+                "disconnected='separate'"
             )
         if self.choice == "largest":
             self._warn(
                 labels, disconnection, "only the largest was embedded, the other rows are NaN"
             )
             return components[:1]
-        action = "each was embedded by itself and placed where it lies in the data"
+        action = "each was embedded separately and placed according to its position in the data"
         self._warn(labels, disconnection, action)
         return components
 
@@ -111,7 +113,8 @@ class DisconnectedPolicy:
         others = ", ".join(repr(option) for option in self.options if option != self.choice)
         instead = f"; for another policy pass disconnected={others}" if others else ""
         warn(
-            f"{_describe(labels, disconnection.what)}; {action}. To connect them {disconnection.remedy}{instead}",
+            f"{_describe(labels, disconnection.what)}; {action}. To connect them, "
+            f"{disconnection.remedy}{instead}",
             DisconnectedGraphWarning,
         )
 
@@ -123,19 +126,19 @@ def _describe(labels: IntArray, what: str = "neighbor graph") -> str:
 
 
 def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> NeighborGraph:
-    """Add the shortest bridges that connect everything: a minimum spanning tree of components.
+    """Add the edges of a minimum spanning tree of the components (Borůvka's algorithm).
 
-    In every round each component but the largest puts forward its shortest way out (Borůvka).
+    In each round, the shortest edge out of each component except the largest is added.
     """
     if distances is None and graph.index.points is None:
         raise DisconnectedGraphError(
             f"{_describe(labels)} and the distances between them are unknown; pass dense "
-            "distances or the data themselves, or disconnected='separate'"
+            "distances, the data, or disconnected='separate'"
         )
     bridges: list[Bridge] = []
     while labels.max() > 0:
         components = split_by_label(labels)
-        # Leaving out the largest is safe, for the others reach it, and saves the costliest search.
+        # The largest component can be skipped, since the others are connected to it.
         others = sorted(components, key=len)[:-1]
         if distances is not None:
             shortest = _shortest_by_distance(distances, others)
@@ -148,7 +151,7 @@ def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> N
 
 
 def _shortest_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
-    """The shortest edge out of every component, from all distances."""
+    """The shortest edge out of each component, from all distances."""
     shortest = []
     for inside in components:
         outside = np.delete(np.arange(len(D)), inside)
@@ -164,11 +167,11 @@ def _shortest_by_search(
     components: list[IntArray],
     depths: tuple[int, ...] = (8, 32, 128),
 ) -> list[Bridge]:
-    """The shortest edge out of every component, by looking at ever more (`depths`) neighbors.
+    """The shortest edge out of each component, by searches for increasing numbers of neighbors.
 
-    A point is done once it sees another component, or sees so far that its component has a shorter
-    exit. Points deep inside a large component, far from all others, ask an index of everything
-    else.
+    The search of a point ends when one of its neighbors is in another component, or when its last
+    neighbor is farther away than the shortest edge found for its component. For the remaining
+    points, deep inside large components, an index of all points outside is searched.
     """
     shortest: dict[int, Bridge] = {}
     rows = np.concatenate(components)
@@ -187,9 +190,9 @@ def _shortest_by_search(
 def _nearest_outside(
     index: NeighborIndex, labels: IntArray, rows: IntArray, k: int
 ) -> tuple[IntArray, Array, Array]:
-    """Nearest of k neighbors in another component and its distance, or how far was seen in vain.
+    """Nearest of the k neighbors in another component, its distance, and the searched radius.
 
-    Of the two distances the one that does not apply is infinite.
+    The distance is infinite if there is no such neighbor; otherwise the radius is infinite.
     """
     targets = np.zeros(len(rows), dtype=np.intp)
     lengths, searched = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
@@ -208,7 +211,7 @@ def _nearest_outside(
 def _keep_shorter(
     shortest: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
 ) -> None:
-    """Enter each component's shortest bridge, if there is one and none as short was known."""
+    """Update the shortest edge out of each component with the given candidate edges."""
     order = np.lexsort((rows, lengths, labels[rows]))
     for at in order[np.unique(labels[rows[order]], return_index=True)[1]]:
         label, bridge = labels[rows[at]], Bridge(rows[at], targets[at], lengths[at])
@@ -217,12 +220,12 @@ def _keep_shorter(
 
 
 def _points(index: NeighborIndex, rows: IntArray) -> Matrix:
-    assert index.points is not None  # _join made sure there are points
+    assert index.points is not None  # checked in _join
     return index.points[rows]
 
 
 def _without_cycles(shortest: list[Bridge], labels: IntArray) -> list[Bridge]:
-    """From the shortest up, the bridges between components that are not connected yet (Kruskal)."""
+    """The edges, shortest first, that do not close a cycle (Kruskal's algorithm)."""
     parent = np.arange(labels.max() + 1)
 
     def root(component: int) -> int:
@@ -240,7 +243,7 @@ def _without_cycles(shortest: list[Bridge], labels: IntArray) -> list[Bridge]:
 
 
 def _merge(labels: IntArray, bridges: list[Bridge]) -> IntArray:
-    """Labels of the components after building bridges."""
+    """Labels of the components after adding edges."""
     count = labels.max() + 1
     ends = labels[[bridge.i for bridge in bridges]], labels[[bridge.j for bridge in bridges]]
     joined = sparse.coo_array((np.ones(len(bridges)), ends), shape=(count, count))

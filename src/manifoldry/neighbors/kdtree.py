@@ -1,4 +1,4 @@
-"""Exact neighbors in low dimension by a k-d tree, for Euclidean and other Minkowski metrics."""
+"""Exact neighbors by a k-d tree, for Minkowski metrics in low dimensions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class KDTreeIndex(PointIndex):
-    """scipy's k-d tree; O(log n) per query in a few dimensions, hopeless beyond about a dozen.
+    """Search by scipy's k-d tree: O(log n) per query in low dimensions, slow above about twelve.
 
     Parameters
     ----------
@@ -28,9 +28,10 @@ class KDTreeIndex(PointIndex):
     p : float
         The order of the norm: 2 Euclidean, 1 Manhattan, infinity Chebyshev.
     scan_up_to : int
-        Query points for which one pass over all distances beats building a second tree.
+        Up to this number of query points, radius queries compute all distances instead of
+        building a second tree.
     pairs_at_once : int
-        Pairs looked at together, which bounds memory.
+        Number of pairs processed together, which bounds memory.
     """
 
     X: Array
@@ -59,7 +60,7 @@ class KDTreeIndex(PointIndex):
         return indices, distances
 
     def _query(self, X: Matrix, ranks: IntArray) -> IntArray:
-        """Neighbors by rank; of the points themselves leaf by leaf, which suits the cache."""
+        """Neighbors of the given ranks; reference points are queried in tree order for speed."""
         query = partial(self._tree.query, k=ranks, p=self.p, workers=thread_count())
         if X is not self.X:
             return np.asarray(query(self._frame.apply(X))[1])
@@ -69,11 +70,11 @@ class KDTreeIndex(PointIndex):
         return indices
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
-        """Replace the k neighbors of some rows by the k first of all that are as near."""
+        """Recompute the k neighbors of some rows from all points within the k-th distance."""
         if len(rows) == 0:
             return
         k = indices.shape[1]
-        # Of many identical points only the first k can be among the k first: ties go by index.
+        # Of identical points only the first k can be neighbors, since ties go by index.
         few = self._lookup.first_duplicates(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
         for batch, query, reference, exact in index.pairs(X[rows], distances[rows, -1]):
@@ -83,10 +84,10 @@ class KDTreeIndex(PointIndex):
     def pairs(
         self, X: Matrix, radii: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray, Array]]:
-        """Pairs of a query and a reference within its radius, in batches of queries.
+        """Yield the pairs of a query and a reference within its radius, in batches of queries.
 
-        Gives the queries of the batch, and for each pair the query's position in the batch, the
-        reference and their distance.
+        Each item holds the queries of the batch and, for each pair, the position of the query in
+        the batch, the reference and the distance.
         """
         radii_in_units = radii / self._frame.unit
         for batch, query, reference in self._balls(
@@ -97,9 +98,9 @@ class KDTreeIndex(PointIndex):
     def _balls(
         self, tree: Any, centers: Array, radii_in_units: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Points of a tree within the reach of centers, in batches of centers to bound memory.
+        """Yield the points of a tree within the radii of centers, in batches to bound memory.
 
-        Gives the centers of the batch, and pairs of a position in the batch and a point.
+        Each item holds the centers of the batch and pairs of a position in the batch and a point.
         """
         radii_in_units = radii_in_units * SLACK
         query = partial(tree.query_ball_point, p=self.p, workers=thread_count())
@@ -134,7 +135,7 @@ class KDTreeIndex(PointIndex):
     def _query_swapped(
         self, X: Matrix, radii_in_units: Array
     ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Candidate pairs from a tree of the queries, since each reference has its own reach."""
+        """Candidate pairs from a tree of the queries, since each reference has its own radius."""
         tree = _tree_of(self._frame.apply(X))
         for batch, position, query in self._balls(tree, self._frame.apply(self.X), radii_in_units):
             yield query, batch[position]

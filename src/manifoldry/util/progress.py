@@ -1,4 +1,4 @@
-"""Progress of long work: a bar where rich is installed, lines on stderr where it is not."""
+"""Progress reports: a bar if rich is installed, otherwise lines on stderr."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], total: int, what: str, verbose: bool) -> Iterator[Item]:
-    """Pass items on and, if `verbose`, show how many of the `total` have come.
+    """Yield the items and, if `verbose`, show how many of the `total` are done.
 
     Examples
     --------
@@ -40,19 +40,19 @@ def _lines(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
 
 
 class ProgressReporter(AbstractContextManager["ProgressReporter"]):
-    """Progress of a search of at most `total` steps, with a word on how it goes.
+    """Progress report of an iteration of at most `total` steps.
 
     Examples
     --------
-    >>> with ProgressReporter("fit", 10, verbose=False) as ticker:
-    ...     ticker.show(1, "value 3.5")
+    >>> with ProgressReporter("fit", 10, verbose=False) as reporter:
+    ...     reporter.show(1, "value 3.5")
     """
 
     def __init__(
         self, what: str, total: int | None, verbose: bool, *, seconds: float = 1.0
     ) -> None:
         self.what, self.total, self.verbose = what, total, verbose
-        self.seconds = seconds  # between lines where there is no bar
+        self.seconds = seconds  # between lines if there is no bar
         self._bar: Any = None
         self._last = -seconds
 
@@ -68,7 +68,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         return self
 
     def show(self, done: int, status: str) -> None:
-        """Say that `done` steps are done, and `status` it goes."""
+        """Report that `done` steps are done, with a short `status` text."""
         if self._bar is not None:
             self._bar.update(self._task, completed=done, description=f"{self.what}: {status}")
         elif self.verbose and time.monotonic() - self._last >= self.seconds:
