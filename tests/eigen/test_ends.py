@@ -15,7 +15,7 @@ def test_the_wanted_end_comes_first():
     assert np.array_equal(LARGEST.from_end(V), V[:, ::-1])
 
 
-def test_times_its_direction_the_wanted_end_is_the_top():
+def test_the_first_value_maximizes_sign_times_value():
     values = np.array([-3.0, 1.0, 2.0])
     for end in SpectrumEnd:
         assert (end.sign * values).argmax() == np.flatnonzero(values == end.from_end(values)[0])

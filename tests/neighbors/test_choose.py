@@ -1,4 +1,4 @@
-"""The index that is chosen, and the reason it gives."""
+"""The choice of the neighbor index and its reason."""
 
 import numpy as np
 import pytest

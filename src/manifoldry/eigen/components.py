@@ -29,7 +29,7 @@ class Spectra:
         """Spectrum of the largest component."""
         assert (
             self.per_component[0] is not None
-        )  # a largest component of one point is refused before
+        )  # a largest component of one point is rejected earlier
         return self.per_component[0]
 
     @cached_property

@@ -37,17 +37,17 @@ class Disconnection(NamedTuple):
 GRAPH = Disconnection("neighbor graph", "raise n_neighbors or radius")
 GIVEN_WEIGHTS = Disconnection("affinity", "give some pairs between them a positive weight")
 VANISHING_WEIGHTS = Disconnection(
-    "affinity, though not the neighbor graph,",
-    "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
+    "affinity, but not the neighbor graph,",
+    "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are almost zero",
 )
 LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
-    remedy="use affinity='binary': some weights are next to zero"
+    remedy="use affinity='binary': some weights are almost zero"
 )
 FIXED_WIDTH = VANISHING_WEIGHTS._replace(
-    remedy="pass a smaller gamma: some weights are next to zero"
+    remedy="pass a smaller gamma: some weights are almost zero"
 )
 ALIGNMENT = Disconnection(
-    "alignment of neighborhoods, though not the neighbor graph,", "raise n_neighbors"
+    "alignment of neighborhoods, but not the neighbor graph,", "raise n_neighbors"
 )
 
 
