@@ -160,7 +160,7 @@ def test_join_refuses_bridges_of_no_weight():
     X, _ = blobs()
     with (
         pytest.warns(DisconnectedGraphWarning),
-        pytest.raises(DisconnectedGraphError, match=r"affinity, though not.*smaller gamma"),
+        pytest.raises(DisconnectedGraphError, match=r"affinity, but not.*smaller gamma"),
     ):
         LaplacianEigenmaps(disconnected="join", gamma=1e3).fit(X)
 

@@ -18,8 +18,8 @@ from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.disconnected import (
     GRAPH,
     VANISHING_WEIGHTS,
-    Disconnection,
     DisconnectedPolicy,
+    Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
