@@ -18,7 +18,7 @@ def refuse_masked(X: Any) -> None:
     if np.ma.is_masked(X):
         count = int(np.ma.count_masked(X))
         raise ValueError(
-            f"X has {count} masked cells; fill them (see sklearn.impute) or drop them first"
+            f"X has {count} masked cells; fill or drop them first (see sklearn.impute)"
         )
 
 
