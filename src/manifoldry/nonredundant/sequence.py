@@ -114,7 +114,9 @@ class SequentialSolver:
         check_pairs_memory(sequence.problem, len(sequence.coordinates) + 1, self.min_basis)
         solver = resolve_solver(self.solver, end=sequence.problem.end)
         if isinstance(solver, Auto):
-            solver = replace(solver, full_multiplicity=False)  # any vector of an eigenspace is good enough
+            solver = replace(
+                solver, full_multiplicity=False
+            )  # any vector of an eigenspace is good enough
 
         def solve(problem: SpectralProblem) -> Spectrum:
             return solver.solve(problem, 1, rng)

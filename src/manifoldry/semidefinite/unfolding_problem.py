@@ -293,7 +293,9 @@ class FreeUnfolding(UnfoldingProblem):
         if posed.n <= self.dense_up_to:
             return Dense().solve(posed, k, rng)
         try:
-            return ShiftInvertLanczos(full_multiplicity=False, angle=self.angle).solve(posed, k, rng)
+            return ShiftInvertLanczos(full_multiplicity=False, angle=self.angle).solve(
+                posed, k, rng
+            )
         except SolverFailed:  # the factorization fails if magnitudes differ too much
             return Auto(full_multiplicity=False).solve(posed, k, rng)
 
