@@ -100,7 +100,7 @@ def busiest(graph, true):
     edges = EdgeList.of(graph)
     everything = np.ones(len(edges.ends), dtype=bool)
     sources = np.arange(0, edges.n, max(1, edges.n // 50))
-    load = PathTrees.of(edges.matrix(everything), sources).edge_load(edges.ends)
+    load = PathTrees.of(edges.matrix(everything), sources).edge_loads(edges.ends)
     return edges.ends[np.argsort(-load)[: true.sum()]], False
 
 

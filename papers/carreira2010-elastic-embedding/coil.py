@@ -260,8 +260,8 @@ def own_inverse(model: ElasticEmbedding, X: Any) -> ElasticInverse:
     """Argmin over y of the pair energy, with the kernel of training: p(y|n)/N at frozen widths."""
     graph = NeighborGraph.build(X, neighbors_for(model.perplexity_, len(X)))
     weights = Entropic(model.perplexity_).fit(graph)
-    precision, settled = weights.precisions, weights.settled
-    log_scale = precision * settled.nearest**2 - settled.log_totals - np.log(len(X))
+    precision, bandwidths = weights.precisions, weights.bandwidths
+    log_scale = precision * bandwidths.nearest**2 - bandwidths.log_totals - np.log(len(X))
     return ElasticInverse(X, model.embedding_, precision, log_scale, model.weight_)
 
 

@@ -1,41 +1,41 @@
-"""Warnings and errors of manifoldry; every one says what was seen and what to do about it."""
+"""Warnings and errors of manifoldry; each message gives the cause and the remedy."""
 
 
 class ManifoldryWarning(UserWarning):
-    """Parent of all warnings of this package, so that one filter catches them."""
+    """Base class of all warnings of this package, so that one filter covers them."""
 
 
 class CalibrationWarning(ManifoldryWarning):
-    """There are too few data to tell how large errors may be."""
+    """The calibration set is too small to estimate the size of the errors."""
 
 
 class ConvergenceWarning(ManifoldryWarning):
-    """A solver returned something less accurate than was asked for."""
+    """A solver did not reach the requested accuracy."""
 
 
 class DegenerateSpectrumWarning(ManifoldryWarning):
-    """A repeated eigenvalue is cut in two: the coordinates are one choice among many."""
+    """The coordinates are not unique: they span only part of the eigenspace of an eigenvalue."""
 
 
 class DisconnectedGraphWarning(ManifoldryWarning):
-    """The neighbor graph falls into several components."""
+    """The neighbor graph has several connected components."""
 
 
 class ExtensionWarning(ManifoldryWarning):
-    """New points were placed with less accuracy than the method normally has."""
+    """The out-of-sample extension is less accurate than usual for some new points."""
 
 
 class RankWarning(ManifoldryWarning):
-    """The data have fewer directions than coordinates were asked for."""
+    """The rank of the data is below the requested number of coordinates."""
 
 
 class ShortCircuitWarning(ManifoldryWarning):
-    """A few edges of the neighbor graph carry many shortest paths across a gap."""
+    """A few edges of the neighbor graph are shortcuts between distant parts of the manifold."""
 
 
 class UniformAffinityWarning(ManifoldryWarning):
-    """All pairs of points weigh nearly the same, so that weights say little about the data."""
+    """All affinities are nearly equal, so they carry little information about the data."""
 
 
 class DisconnectedGraphError(ValueError):
-    """The neighbor graph falls into several components and the policy is to refuse that."""
+    """The neighbor graph has several connected components and the policy does not allow that."""

@@ -1,4 +1,4 @@
-"""Entropic affinities: the root finder, its traps, and what training and new points get."""
+"""Entropic affinities: the root finder, edge cases, training points and new points."""
 
 import numpy as np
 import pytest
@@ -15,12 +15,12 @@ from manifoldry.neighbors import NeighborGraph
 
 
 def perplexities(P):
-    """e to the entropy of every row."""
+    """Exponential of the entropy of each row."""
     return np.exp(entr(P.toarray() if sparse.issparse(P) else P).sum(axis=1))
 
 
 def root(t, perplexity, low=-5.0, high=700.0):
-    """The same root as ours by a method for one equation at a time."""
+    """The root of one row by a scalar solver, as a reference."""
 
     def surplus(log_beta):
         return entr(softmax(-np.exp(log_beta) * t)).sum() - np.log(perplexity)
@@ -29,7 +29,7 @@ def root(t, perplexity, low=-5.0, high=700.0):
 
 
 def ascending(rng, kind, n=60, k=45):
-    """Rows from 0 to 1: even, bunched at either end, of many scales, or with ties."""
+    """Rows from 0 to 1: uniform, concentrated at either end, of many scales, or with ties."""
     t = np.sort(rng.uniform(size=(n, k)), axis=1)
     t = {
         "even": t,
@@ -47,7 +47,7 @@ CASES = [
     (kind, perplexity)
     for kind in ("even", "near", "far", "scales", "ties", "steps")
     for perplexity in (1.001, 2, 7.3, 15, 30, 44.9)
-    if kind != "steps" or perplexity > 5  # all its rows have several at the nearest place
+    if kind != "steps" or perplexity > 5  # its rows have several nearest neighbors
 ]
 
 
@@ -78,9 +78,9 @@ def test_derivatives_of_the_entropy(log_precision, rng):
     at, after, before = (entropy(alpha + s, t) for s in (0, h, -h))
     p = softmax(-np.exp(log_precision) * t, axis=1)
     np.testing.assert_allclose(at.value, entr(p).sum(axis=1), rtol=1e-13)
-    np.testing.assert_allclose(at.slope, (after.value - before.value) / (2 * h), rtol=1e-7)
+    np.testing.assert_allclose(at.derivative, (after.value - before.value) / (2 * h), rtol=1e-7)
     np.testing.assert_allclose(
-        at.curvature, (after.slope - before.slope) / (2 * h), rtol=1e-7, atol=1e-9
+        at.second_derivative, (after.derivative - before.derivative) / (2 * h), rtol=1e-7, atol=1e-9
     )
 
 
@@ -94,15 +94,15 @@ def test_the_bracket_contains_the_root_and_the_solver_finds_it(kind, perplexity,
     assert (expected <= high + 1e-12).all()
     np.testing.assert_allclose(np.exp(entropy(found, t).value), perplexity, rtol=1e-12)
     steep = (
-        -entropy(expected, t).slope > 1e-4
-    )  # the entropy has 15 digits: elsewhere roots have few
+        -entropy(expected, t).derivative > 1e-4
+    )  # where the derivative is smaller, the root is ill-conditioned
     assert steep.any()
     np.testing.assert_allclose(found[steep], expected[steep], atol=1e-10)
     assert (steps <= 40).all()
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 8, 50])
-def test_three_steps_are_enough_for_most(dimension, rng):
+def test_most_rows_need_three_steps(dimension, rng):
     D = NeighborGraph.build(rng.normal(size=(500, dimension)), 90).distances.reshape(500, 90)
     t = D**2 - D[:, :1] ** 2
     found, steps = solve(t, 30.0)
@@ -111,7 +111,7 @@ def test_three_steps_are_enough_for_most(dimension, rng):
 
 
 def test_the_bracket_is_no_wider_than_the_published_one(rng):
-    """Vladymyrov and Carreira-Perpiñán (2013), theorem 2.3, whose upper bound needs no ties."""
+    """Vladymyrov and Carreira-Perpiñán (2013), theorem 2.3; its upper bound assumes no ties."""
     t, K = ascending(rng, "even"), 15.0
     N = t.shape[1]
     excess = np.log(N / K)
@@ -147,7 +147,7 @@ def test_agrees_with_scikit_learn_on_digits():
     theirs = _binary_search_perplexity(squared, 30.0, 0)
     ours = Entropic(30).fit(graph).conditional(graph)
     gap = np.abs(ours.toarray() - graph.matrix(theirs.ravel()).toarray())
-    assert gap.max() < 1e-5  # theirs stops at 1e-5 in the entropy
+    assert gap.max() < 1e-5  # scikit-learn stops at 1e-5 in the entropy
 
 
 @pytest.mark.parametrize("scale", [1e-150, 2.0**-20, 7.0, 1e150])
@@ -159,7 +159,7 @@ def test_widths_have_the_units_of_the_data(scale, X, graph):
     np.testing.assert_allclose(Q, P, atol=1e-10)
 
 
-def test_an_offset_costs_no_more_than_the_digits_it_takes(X, graph):
+def test_an_offset_of_the_data_only_adds_rounding_errors(X, graph):
     moved = NeighborGraph.build(X[:60] + 1e8, 45)
     P, Q = (Entropic(15).fit(g).conditional(g) for g in (NeighborGraph.build(X[:60], 45), moved))
     np.testing.assert_allclose(Q.toarray(), P.toarray(), atol=1e-6)
@@ -183,10 +183,10 @@ def test_rows_do_not_depend_on_others_of_other_lengths(X):
         np.testing.assert_array_equal(weights.conditional(own).toarray()[0], together[i])
 
 
-# Traps
+# Edge cases
 
 
-def test_all_points_identical_are_all_alike():
+def test_identical_points_have_equal_probabilities():
     graph = NeighborGraph.build(np.ones((20, 2)), 12)
     weights = Entropic(4).fit(graph)
     np.testing.assert_allclose(weights.conditional(graph).data, 1 / 12, rtol=1e-14)
@@ -196,8 +196,8 @@ def test_all_points_identical_are_all_alike():
 
 
 @pytest.mark.parametrize("copies", [3, 8, 9, 15])
-def test_copies_share_all_where_there_are_enough_of_them(copies, rng):
-    """Eight others at distance zero already have a perplexity of eight."""
+def test_duplicates_get_all_probability_if_there_are_enough(copies, rng):
+    """Eight other points at distance zero have a perplexity of eight."""
     X = np.vstack([np.zeros((copies, 2)), rng.normal(size=(40, 2))])
     graph = NeighborGraph.build(X, 30)
     P = Entropic(8).fit(graph).conditional(graph)
@@ -211,8 +211,8 @@ def test_copies_share_all_where_there_are_enough_of_them(copies, rng):
     np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-13)
 
 
-def test_corners_of_a_simplex_are_tied_whatever_rounding_says(rng):
-    """All pairs are √2 apart; turned, they are so only but for the last digits."""
+def test_corners_of_a_simplex_are_tied_despite_rounding(rng):
+    """All distances are √2; after a rotation they differ by rounding."""
     turn = np.linalg.qr(rng.normal(size=(25, 25)))[0]
     for X in (np.eye(25), np.eye(25) @ turn, 1e-140 * turn):
         graph = NeighborGraph.build(X, 24)
@@ -242,12 +242,12 @@ def test_perplexity_one_is_the_nearest_neighbor(graph):
     np.testing.assert_array_equal(P, np.eye(110)[nearest])
 
 
-def test_as_many_neighbors_as_the_perplexity_count_the_same(graph):
+def test_as_many_neighbors_as_the_perplexity_have_equal_weights(graph):
     P = Entropic(45).fit(graph).conditional(graph)
     np.testing.assert_allclose(P.data, 1 / 45, rtol=1e-14)
 
 
-def test_too_few_neighbors_within_the_radius_count_the_same(X):
+def test_too_few_neighbors_within_the_radius_have_equal_weights(X):
     X = np.vstack([X, [[50.0, 0, 0, 0]], [[50.5, 0, 0, 0]], [[90.0, 0, 0, 0]]])
     graph = NeighborGraph.build(X, radius=2.5)
     counts = np.diff(graph.indptr)
@@ -256,7 +256,7 @@ def test_too_few_neighbors_within_the_radius_count_the_same(X):
     assert few.sum() > 5
     np.testing.assert_allclose(perplexities(P)[few], counts[few], rtol=1e-12)
     np.testing.assert_allclose(perplexities(P)[counts > 10], 10, atol=1e-6)
-    assert not P[[len(X) - 1]].toarray().any()  # nobody is near the last
+    assert not P[[len(X) - 1]].toarray().any()  # the last point has no neighbors
 
 
 def test_stored_distances_are_the_only_candidates(X):
@@ -291,7 +291,7 @@ def test_new_points_have_the_perplexity_and_training_points_keep_their_bandwidth
     reverse = np.zeros(forward.shape)
     totals = kernel.sum(axis=1)[back.indices]
     reverse[at] = np.exp(-weights.precisions[back.indices] * back.distances**2) / totals
-    # Nobody is nearer than the nearest neighbor.
+    # Points nearer than the nearest neighbor are treated like it.
     reverse = np.minimum(reverse, weights.conditional(graph).toarray().max(axis=1))
     rows, log_scale = weights.rows(own, back)
     ours = np.exp(log_scale)[:, None] * rows.toarray()
@@ -299,7 +299,7 @@ def test_new_points_have_the_perplexity_and_training_points_keep_their_bandwidth
     assert ours.max() <= 1
 
 
-# How many neighbors, and which perplexity
+# Number of neighbors and default perplexity
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_neighbors_for(perplexity, n, expected):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 10, 40, 200])
-def test_the_default_is_what_the_points_allow(n, rng):
+def test_default_perplexity_of_few_points(n, rng):
     X = rng.normal(size=(n, 2))
     graph = NeighborGraph.build(X, neighbors_for(None, n))
     weights = Entropic().fit(graph)
@@ -321,7 +321,7 @@ def test_the_default_is_what_the_points_allow(n, rng):
     np.testing.assert_allclose(perplexities(P), weights.perplexity, atol=1e-6)
 
 
-def test_an_explicit_perplexity_is_refused_where_there_are_too_few_points():
+def test_perplexity_too_large_or_too_small():
     with pytest.raises(ValueError, match=r"perplexity=30 must be at most 9 .*n_samples=10"):
         neighbors_for(30, 10)
     with pytest.raises(ValueError, match=r"perplexity=0\.2 must be at least 1"):
@@ -344,7 +344,7 @@ def test_laplacian_eigenmaps_takes_it_and_places_new_points(rng):
     assert np.abs(placed - training[nearest]).max() < 0.1 * spread
 
 
-def test_estimators_ask_for_the_neighbors_it_wants(rng):
+def test_estimators_use_the_required_number_of_neighbors(rng):
     X = rng.normal(size=(100, 3))
     for model in (
         LaplacianEigenmaps(affinity=Entropic(15)),

@@ -1,4 +1,4 @@
-"""What every affinity promises, for training points and for new ones."""
+"""Contract of all affinities, for training points and new points."""
 
 import pickle
 
@@ -49,7 +49,7 @@ def entropic_oracle(D, chosen):
     return P
 
 
-# A new affinity joins with one line here: how to make it, an oracle, and whether units matter.
+# Add a line here for each new affinity: constructor, reference formula, and scale invariance.
 AFFINITIES = {
     "gaussian": (Gaussian, {}, gaussian_oracle, True),
     "gaussian-gamma": (Gaussian, {"gamma": 1.7}, fixed_gaussian_oracle, False),
@@ -57,7 +57,7 @@ AFFINITIES = {
     "binary": (Binary, {}, binary_oracle, True),
     "entropic": (Entropic, {"perplexity": 4}, entropic_oracle, True),
 }
-NORMALizED = ("entropic",)  # weights are fractions of what a point has to give
+NORMALIZED = ("entropic",)  # the weights of each point sum to one
 SYMMETRIZATIONS = {
     "or": np.maximum,
     "and": np.minimum,
@@ -100,7 +100,7 @@ def training_points(rng):
 
 @every_symmetrization
 @every_affinity
-def test_matrix_is_what_the_formula_says(name, symmetrize, X):
+def test_matrix_equals_the_formula(name, symmetrize, X):
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)
     chosen = np.sort(D, axis=1)[:, K - 1 : K] >= D
@@ -174,11 +174,13 @@ def test_far_from_all_data_ratios_of_weights_remain(name, symmetrize, distance, 
     )
     assert np.isfinite(rows.data).all()
     assert np.isfinite(log_scale).all()
-    assert rows.max() == (0.5 if symmetrize == "mean" else 1.0)  # nobody chose it in return
+    assert rows.max() == (
+        0.5 if symmetrize == "mean" else 1.0
+    )  # no training point has it as a neighbor
 
 
 @every_affinity
-def test_far_from_all_data_nobody_is_a_mutual_neighbor(name, X):
+def test_far_from_all_data_there_are_no_mutual_neighbors(name, X):
     graph = graph_of(X)
     rows, log_scale = make(name, "and").fit(graph).rows(*graph.query(np.array([[1e5, 0.0, 0.0]])))
     assert rows.sum() == 0
@@ -186,7 +188,7 @@ def test_far_from_all_data_nobody_is_a_mutual_neighbor(name, X):
 
 
 def test_far_mutual_neighbors_do_not_underflow_because_of_nearer_one_sided_ones():
-    """The point at 0 is near 10 and 12, which ignore it, and mutual with −15 alone."""
+    """The point at 0 is near 10 and 12, of which it is no neighbor, and mutual only with −15."""
     line = np.array([-15.0, 10.0, 12.0, 13.0, 16.0, 17.0])[:, None]
     graph = NeighborGraph.build(line, 4)
     weights = Gaussian(gamma=10.0, symmetrize="and").fit(graph)
@@ -207,7 +209,7 @@ def test_duplicated_points(name, symmetrize, rng):
     assert abs(W - W.T).max() == 0
     zero_length = graph.rows[graph.distances == 0], graph.indices[graph.distances == 0]
     assert len(zero_length[0]) > 50
-    if symmetrize == "or" and name not in NORMALizED:
+    if symmetrize == "or" and name not in NORMALIZED:
         np.testing.assert_array_equal(W[zero_length], 1.0)  # coinciding points are fully alike
     rows, log_scale = weights.rows(*graph.query(np.vstack([base, base + 0.01])))
     assert np.isfinite(rows.data).all()
@@ -215,7 +217,7 @@ def test_duplicated_points(name, symmetrize, rng):
 
 
 @pytest.mark.parametrize("affinity", [Gaussian(), SelfTuning()], ids=["gaussian", "self_tuning"])
-def test_no_length_to_derive_a_width_from(affinity):
+def test_no_positive_distance_to_derive_a_width_from(affinity):
     graph = NeighborGraph.build(np.ones((20, 2)), 5)
     with pytest.raises(ValueError, match=r"20 rows.*drop duplicated rows"):
         affinity.fit(graph)
@@ -229,7 +231,7 @@ def test_given_widths_need_no_length():
 
 
 @every_affinity
-def test_isolated_points_of_a_radius_graph_weigh_nothing(name, X):
+def test_isolated_points_of_a_radius_graph_have_no_weights(name, X):
     X = np.vstack([X, [[9.0, 9, 9], [-9.0, 9, 9]]])
     graph = graph_of(X, "radius")
     weights = make(name, "or").fit(graph)
@@ -251,17 +253,17 @@ def test_pickled_and_unpickled(name, X):
 
 
 def test_most_points_duplicated_leaves_the_width_of_the_others(rng):
-    """Where even the median farthest neighbor coincides, the positive lengths decide."""
+    """If the median distance to the farthest neighbor is zero, positive lengths are used."""
     X = np.vstack([np.zeros((30, 2)), rng.normal(size=(15, 2))])
     graph = NeighborGraph.build(X, 4)
-    assert np.median(graph.reach) == np.median(graph.distances) == 0
+    assert np.median(graph.neighbor_radius) == np.median(graph.distances) == 0
     width = Gaussian().fit(graph).width
     assert width == np.median(graph.distances[graph.distances > 0])
 
 
 def test_self_tuning_takes_the_farthest_neighbor_where_there_are_fewer_than_k(X):
     graph = NeighborGraph.build(X, 3)
-    np.testing.assert_array_equal(SelfTuning(k=7).fit(graph).scales, graph.reach)
+    np.testing.assert_array_equal(SelfTuning(k=7).fit(graph).scales, graph.neighbor_radius)
 
 
 @pytest.mark.parametrize(

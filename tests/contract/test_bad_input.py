@@ -885,7 +885,7 @@ def called(*ids):
 
 ELASTIC, STUDENT = called("ElasticEmbedding"), called("TSNE", "TSNE-distances")
 COUNT, NUMBER = "must be a whole number", "must be a number"
-AT_MOST = r"must be at most 59 \(the others of n_samples=60\); lower perplexity"
+AT_MOST = r"must be at most 59 \(n_samples=60 minus one\); lower perplexity"
 NO_START = "must be one of .*'spectral', 'pca', 'random', a map or an estimator"
 
 REFUSED = [

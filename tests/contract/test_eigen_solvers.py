@@ -1,4 +1,4 @@
-"""What every eigensolver promises, checked against closed forms and dense oracles."""
+"""Contract of all eigensolvers, checked against closed forms and dense reference solutions."""
 
 import warnings
 
@@ -21,7 +21,7 @@ from manifoldry.eigen import (
 )
 from manifoldry.exceptions import ConvergenceWarning
 
-# A new solver joins with one line here.
+# Add a line here for each new solver.
 SOLVERS = [
     Dense(),
     Lanczos(),
@@ -164,7 +164,7 @@ def test_ring_cut_inside_a_pair(solver, rng):
     first = np.column_stack([np.cos(angle), np.sin(angle)]) * np.sqrt(2 / n)
     got = spectrum.vectors[:, :2]
     np.testing.assert_allclose(got @ got.T, first @ first.T, atol=1e-4)
-    # The third vector lies in the second eigenspace, whichever way it points there.
+    # The third vector lies in the second eigenspace, in an arbitrary direction.
     second = np.column_stack([np.cos(2 * angle), np.sin(2 * angle)]) * np.sqrt(2 / n)
     assert np.linalg.norm(second.T @ spectrum.vectors[:, 2]) == pytest.approx(1, abs=1e-6)
 
@@ -366,7 +366,7 @@ def test_tiny_gaps_are_resolved_or_reported(solver, n, rng):
         try:
             spectrum = solver.solve(problem, 3, rng)
         except SolverFailed:
-            assert solver in HONEST  # nothing converged, and it says so
+            assert solver in HONEST  # it did not converge and warns
             return
     if solver not in HONEST:
         assert spectrum.accepted

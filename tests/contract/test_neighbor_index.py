@@ -1,4 +1,4 @@
-"""What every neighbor index promises, checked against all distances and a stable sort."""
+"""Contract of all neighbor indices, checked against all distances and a stable sort."""
 
 import pickle
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
 
 
 def grid(rng):
-    """Whole numbers: distances are exact and most of them tied, and some points coincide."""
+    """Integer coordinates: distances are exact, most are tied, and some points coincide."""
     return rng.integers(0, 4, size=(90, 3)).astype(float)
 
 
@@ -41,7 +41,7 @@ def as_distances(Q, X, metric):
 
 
 def as_sparse_distances(Q, X, metric):
-    """All distances, stored, also the zeros."""
+    """All distances in a sparse matrix, including explicit zeros."""
     D = cdist(Q, X, metric)
     n_query, n = D.shape
     indptr = np.arange(n_query + 1) * n
@@ -54,7 +54,7 @@ def difference(x, y):
 
 @dataclass(frozen=True)
 class Case:
-    """An index, what it is asked with, and the metric it is right about."""
+    """An index, its queries and the reference metric."""
 
     name: str
     build: Callable[[Any], NeighborIndex]
@@ -72,13 +72,13 @@ class Case:
         return cdist(Q, X, self.metric)
 
 
-# A new index joins with one line here.
+# Add a line here for each new index.
 CASES = [
     Case("tree", lambda X: KDTreeIndex(X, "")),
     Case("tree-manhattan", lambda X: KDTreeIndex(X, "", p=1.0), "cityblock"),
     Case("tree-chebyshev", lambda X: KDTreeIndex(X, "", p=np.inf), "chebyshev"),
     Case("brute", lambda X: BruteIndex(X, "")),
-    # Approximate for all points at once only; what it is asked goes through single precision.
+    # Only reference_neighbors is approximate; queries are exact but use single precision first.
     Case("approximate", lambda X: ApproximateIndex(X, "")),
     Case("brute-sparse", lambda X: BruteIndex(sparse.csr_array(X), ""), ask=as_sparse_data),
     Case("cosine", lambda X: CosineIndex.of(X, ""), "cosine", tied=axes),
@@ -117,7 +117,7 @@ def nearest_oracle(D, k):
 
 
 def within_oracle(D, radius):
-    """Neighbors of every row as (indices, distances), sorted by distance, ties by index."""
+    """Neighbors of each row as (indices, distances), sorted by distance, ties by index."""
     order = np.argsort(D, axis=1, kind="stable")
     lists = [row[keep[row]] for row, keep in zip(order, radius >= D, strict=True)]
     return lists, [D[i, row] for i, row in enumerate(lists)]
@@ -160,7 +160,7 @@ def test_ties_go_to_the_lower_index(case, rng, k):
 
 
 @every_index
-def test_all_points_alike_are_neighbors_in_order(case):
+def test_identical_points_are_neighbors_in_order(case):
     X = np.ones((40, 3))
     indices, distances = case.of(X).nearest(case.rows(X, X), 7)
     np.testing.assert_array_equal(indices, np.tile(np.arange(7), (40, 1)))
@@ -199,19 +199,19 @@ def test_the_radius_itself_is_within(case, rng, copies):
 
 
 @every_index
-def test_reach_of_neighbors_includes_them(case, rng):
-    """The k-th distance, taken as a radius, finds the k-th neighbor again: no digit is lost."""
+def test_kth_distance_as_radius_includes_the_kth_neighbor(case, rng):
+    """Radius and k-nearest queries compute bitwise equal distances."""
     X = rng.normal(size=(80, 5))
     index, rows = case.of(X), case.rows(X, X)
     indices, distances = index.nearest(rows, 8)
-    back = index.within(rows, distances[:, -1])  # (x, j) with d(x, j) ≤ reach[j]
+    back = index.within(rows, distances[:, -1])  # (x, j) with d(x, j) ≤ neighbor_radius[j]
     found = set(zip(back.rows, back.indices, strict=True))
     expected = {(i, j) for j, row in enumerate(indices) for i in row}
     assert found == expected
 
 
 @every_index
-def test_nobody_within_reach(case, data):
+def test_no_points_within_the_radius(case, data):
     X, Q = data
     edges = case.of(X).within(case.rows(Q, X), case.oracle(Q, X).min() / 2)
     np.testing.assert_array_equal(edges.indptr, np.zeros(len(Q) + 1))
@@ -242,7 +242,7 @@ def test_restricted_to_some_points(case, data):
 
 
 @every_index
-def test_one_row_gets_what_it_gets_among_others(case, data):
+def test_rows_do_not_depend_on_other_rows(case, data):
     X, Q = data
     index = case.of(X)
     indices, distances = index.nearest(case.rows(Q, X), 5)
@@ -302,7 +302,7 @@ def test_any_memory_layout_and_read_only(case, data):
 
 
 @every_index
-def test_the_query_is_left_alone(case, data):
+def test_the_query_is_not_modified(case, data):
     X, Q = data
     asked = case.rows(Q, X)
     before = asked.copy()
@@ -316,9 +316,9 @@ def test_distances_between_references(case, data, rng):
     X, _ = data
     i, j = rng.integers(0, len(X), (2, 200))
     expected = case.oracle(X, X)[i, j]
-    np.testing.assert_allclose(case.of(X).between(i, j), expected, rtol=1e-12, atol=1e-14)
-    assert case.of(X).between(i[:0], j[:0]).shape == (0,)
+    np.testing.assert_allclose(case.of(X).distances_between(i, j), expected, rtol=1e-12, atol=1e-14)
+    assert case.of(X).distances_between(i[:0], j[:0]).shape == (0,)
 
 
-def test_distances_between_references_that_were_never_seen():
-    assert DenseDistances(4).between(np.array([0]), np.array([1])) is None
+def test_distances_between_references_may_be_unknown():
+    assert DenseDistances(4).distances_between(np.array([0]), np.array([1])) is None

@@ -1,4 +1,4 @@
-"""The chain of solvers: what is chosen, why, and what happens when it fails."""
+"""Auto: the choice of solvers, its reasons, and the fallback if a solver fails."""
 
 import warnings
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from manifoldry.eigen import (
     resolve_solver,
 )
 from manifoldry.eigen.inverse import estimated_fill
-from manifoldry.eigen.lanczos import Crowd
+from manifoldry.eigen.lanczos import ProbeLimits
 from manifoldry.exceptions import ConvergenceWarning
 
 PROBLEM = SpectralProblem(np.diag(np.arange(20.0)), end="smallest")
@@ -104,13 +104,13 @@ def test_reasons_name_the_decisive_numbers():
 def test_too_much_fill_in_is_not_factorized():
     problem = sparse(20_000, "smallest")
     afterwards = [Lanczos, ShiftInvertLanczos, Lobpcg]
-    assert solvers(problem, probe_up_to=1) == [Lanczos, *afterwards]
-    assert solvers(problem, fill_up_to=1e3) == [Lanczos, Lanczos, Lobpcg]
+    assert solvers(problem, max_probe_products=1) == [Lanczos, *afterwards]
+    assert solvers(problem, max_fill=1e3) == [Lanczos, Lanczos, Lobpcg]
 
 
 def test_the_fill_limit_is_the_free_memory(monkeypatch):
     monkeypatch.setattr("manifoldry.eigen.auto.available_memory", lambda: 26_000)
-    assert Auto().largest_fill == 1000
+    assert Auto().fill_limit == 1000
     assert ShiftInvertLanczos not in solvers(sparse(20_000, "smallest"))
 
 
@@ -129,8 +129,8 @@ def random_graph(n, rng):
     )
 
 
-def test_the_probe_tells_the_two_regimes_apart(monkeypatch):
-    # The same size and much the same number of entries; only the spectrum differs.
+def test_the_probe_distinguishes_wide_and_narrow_gaps(monkeypatch):
+    # The same size and about the same number of nonzeros; only the spectrum differs.
     rng, estimates = np.random.default_rng(0), []
     real = estimated_fill
     monkeypatch.setattr(
@@ -139,7 +139,7 @@ def test_the_probe_tells_the_two_regimes_apart(monkeypatch):
     wide = Auto().solve(random_graph(6000, rng), 2, rng)
     assert wide.solver == "Lanczos"
     assert "a probe" in wide.reason
-    assert not estimates  # what the probe has settled needs no factor, nor an estimate of it
+    assert not estimates  # after a successful probe no fill-in is estimated
     tiny = Auto().solve(sparse(6000, "smallest"), 2, rng)
     assert tiny.solver == "ShiftInvertLanczos"
     assert "Lanczos did not separate 3 pairs of order 6000 in" in tiny.reason
@@ -154,9 +154,9 @@ def test_the_probe_agrees_with_the_dense_solver():
     np.testing.assert_allclose(fast.vectors, exact.vectors, atol=1e-6)
 
 
-def test_a_probe_without_patience_gives_up():
+def test_a_probe_with_strict_limits_gives_up():
     rng = np.random.default_rng(1)
-    hasty = Lanczos(probe=True, crowd=Crowd(early_products=5, early_ratio=0.0))
+    hasty = Lanczos(probe=True, probe_limits=ProbeLimits(early_products=5, early_ratio=0.0))
     with pytest.raises(SolverFailed, match="did not separate 3 pairs of order 600 in 5 products"):
         hasty.solve(random_graph(600, rng), 2, rng)
 
@@ -174,7 +174,7 @@ def test_fill_estimate_is_close_on_a_grid():
 
 
 @pytest.mark.parametrize("error", [np.linalg.LinAlgError, ArpackError, MemoryError])
-def test_falls_back_and_tells(error):
+def test_falls_back_and_reports_the_failures(error):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         chain = Chain(Failing(error), Sloppy(1e-2), Dense())
@@ -194,12 +194,12 @@ def test_the_best_is_returned_with_a_warning_if_none_is_accepted():
     assert "number 1" in spectrum.reason
 
 
-def test_an_error_names_them_all_if_none_returns():
+def test_an_error_names_all_solvers_if_all_fail():
     with pytest.raises(RuntimeError, match="no eigensolver succeeded: Failing failed"):
         Chain(Failing(), Failing()).solve(PROBLEM, 2, np.random.default_rng(0))
 
 
-def test_advice_for_those_who_chose_a_solver_is_not_given_to_others():
+def test_remedy_is_only_shown_if_the_user_chose_the_solver():
     spectrum = Chain(Failing(), Dense()).solve(PROBLEM, 2, np.random.default_rng(0))
     assert "Failing failed" in spectrum.reason
     assert "eigen_solver" not in spectrum.reason
@@ -270,8 +270,8 @@ def test_threads_do_not_share_the_global_generator():
 
 
 @pytest.mark.parametrize("solver", [Auto(), Lanczos()])
-def test_copies_of_an_eigenvalue_are_found(solver):
-    """Three graphs alike, of five communities each: every eigenvalue comes three times."""
+def test_repeated_eigenvalues_are_found(solver):
+    """Three equal graphs of five communities each: every eigenvalue has multiplicity three."""
     rng = np.random.default_rng(0)
     size, groups, edges = 3000, 5, 36_000
     i = rng.integers(size, size=edges)

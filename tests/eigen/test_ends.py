@@ -10,15 +10,15 @@ SMALLEST, LARGEST = SpectrumEnd.SMALLEST, SpectrumEnd.LARGEST
 
 def test_the_wanted_end_comes_first():
     values, V = np.array([1.0, 2.0, 5.0]), np.eye(3)
-    assert SMALLEST.inwards(values).tolist() == [1, 2, 5]
-    assert LARGEST.inwards(values).tolist() == [5, 2, 1]
-    assert np.array_equal(LARGEST.inwards(V), V[:, ::-1])
+    assert SMALLEST.from_end(values).tolist() == [1, 2, 5]
+    assert LARGEST.from_end(values).tolist() == [5, 2, 1]
+    assert np.array_equal(LARGEST.from_end(V), V[:, ::-1])
 
 
-def test_times_its_direction_the_wanted_end_is_the_top():
+def test_the_first_value_maximizes_sign_times_value():
     values = np.array([-3.0, 1.0, 2.0])
     for end in SpectrumEnd:
-        assert (end.outwards * values).argmax() == np.flatnonzero(values == end.inwards(values)[0])
+        assert (end.sign * values).argmax() == np.flatnonzero(values == end.from_end(values)[0])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Shifted inverses: definiteness, constraints, near-singular matrices; copies Lanczos misses."""
+"""Shifted inverses: definiteness, constraints, near-singular matrices, repeated eigenvalues."""
 
 import numpy as np
 import pytest
@@ -24,10 +24,12 @@ def test_a_shift_inside_the_spectrum_is_noticed(kind, shift, end):
         ShiftedInverse(kind(path(50).toarray()), shift, end)
 
 
-def test_a_trusted_shift_that_is_not_outside_shows_in_the_iteration():
-    A = path(300) - 1e-4 * sp.eye_array(300)  # one eigenvalue below what the bounds say
+def test_an_unchecked_shift_inside_the_spectrum_is_found_in_the_iteration():
+    A = path(300) - 1e-4 * sp.eye_array(300)  # one eigenvalue is below the given bounds
     problem = SpectralProblem(A, end="smallest", bounds=(0, 4))
-    spectrum = ShiftInvertLanczos(trusted_from=0).solve(problem, 2, np.random.default_rng(0))
+    spectrum = ShiftInvertLanczos(skip_pivot_check_from=0).solve(
+        problem, 2, np.random.default_rng(0)
+    )
     expected = 2 - 2 * np.cos(np.pi * np.arange(2) / 300) - 1e-4
     np.testing.assert_allclose(spectrum.values, expected, atol=1e-10)
 
@@ -38,7 +40,7 @@ def test_nested_dissection_agrees_with_minimum_degree():
     A = sp.csr_array(sp.kronsum(grid, grid))
     X = rng.standard_normal((1600, 3))
     plain = ShiftedInverse(A, -0.1, "smallest").solve(X)
-    dissected = ShiftedInverse(A, -0.1, "smallest", dissect_from=0).solve(X)
+    dissected = ShiftedInverse(A, -0.1, "smallest", nested_dissection_from=0).solve(X)
     np.testing.assert_allclose(dissected, plain, atol=1e-12)
 
 
@@ -57,7 +59,7 @@ def test_constrained_inverse(invariant):
     ("contained", "n_deflated"), [(True, 0), (True, 1), (False, 0), (False, 1)]
 )
 def test_constrained_inverse_of_a_nearly_singular_matrix(contained, n_deflated):
-    # M is 1e-12 from being singular, and its null vector lies in range(Q), or leans out of it.
+    # M is 1e-12 from being singular, and its null vector lies in range(Q) or not.
     n, rng = 60, np.random.default_rng(0)
     C = rng.standard_normal((n, 2))
     constant = np.full((n, 1), n**-0.5)
@@ -71,8 +73,8 @@ def test_constrained_inverse_of_a_nearly_singular_matrix(contained, n_deflated):
 
 
 @pytest.mark.parametrize("sizes", [(40, 50, 60), (100, 400, 900)])
-def test_null_vectors_do_not_drown_the_others(sizes):
-    # Undeflated null vectors make the inverse 1e12, the other eigenvalues of it are about 1e3.
+def test_null_vectors_do_not_degrade_the_other_eigenvectors(sizes):
+    # Undeflated null vectors have eigenvalues of the inverse of 1e12, the others about 1e3.
     L = sp.block_diag([path(m) for m in sizes])
     problem = SpectralProblem(L, end="smallest", deflate=np.ones(sum(sizes)), bounds=(0, 4))
     every = np.sort(np.concatenate([2 - 2 * np.cos(np.pi * np.arange(m) / m) for m in sizes]))
@@ -82,8 +84,8 @@ def test_null_vectors_do_not_drown_the_others(sizes):
         assert spectrum.worst_ratio < 1e-4
 
 
-def test_rest_without_a_top_of_its_own_is_no_failure():
-    # Beyond the wanted pair the spectrum is a crowd: the search for copies does not converge.
+def test_an_unconverged_search_for_multiplicity_is_no_failure():
+    # The other eigenvalues are so close that the search for a second eigenvector does not converge.
     n = 400
     A = 1e-3 * path(n) + sp.diags_array(np.r_[0.0, np.ones(n - 1)])
     problem = SpectralProblem(A, end="smallest", bounds=(0, 2))
@@ -91,8 +93,8 @@ def test_rest_without_a_top_of_its_own_is_no_failure():
     assert spectrum.values[0] == pytest.approx(np.linalg.eigvalsh(A.toarray())[0], abs=1e-12)
 
 
-def test_plain_lanczos_finds_all_copies_of_equal_components():
-    # One start vector has one direction per eigenspace; ten equal parts have tenfold eigenvalues.
+def test_plain_lanczos_finds_eigenvalues_of_multiplicity_ten():
+    # A Krylov space from one start vector contains one vector per eigenspace.
     L = sp.block_diag([path(60)] * 10)
     problem = SpectralProblem(L, end="smallest", bounds=(0, 4))
     for seed in range(3):
@@ -101,7 +103,7 @@ def test_plain_lanczos_finds_all_copies_of_equal_components():
         np.testing.assert_allclose(spectrum.values, [0.0] * 10 + [second] * 2, atol=1e-9)
 
 
-def test_shift_of_an_operator_that_does_not_say_where_its_spectrum_is():
+def test_shift_of_an_operator_without_bounds():
     rng = np.random.default_rng(0)
     A = sp.diags_array(np.r_[rng.uniform(-1, 1, 298), -5.0, -4.999])
     spectrum = ShiftInvertLanczos().solve(SpectralProblem(A, end="smallest"), 2, rng)

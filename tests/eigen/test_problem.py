@@ -1,4 +1,4 @@
-"""Posing: validation, the standard form, coordinates."""
+"""SpectralProblem: validation, the standard form, coordinates."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ from manifoldry.eigen.standard import orthonormal_basis
         ({"bounds": (1, 0)}, "low <= high"),
     ],
 )
-def test_what_is_refused(change, message):
+def test_invalid_arguments(change, message):
     given = {"operator": np.eye(3), "end": "smallest", **change}
     with pytest.raises(ValueError, match=message):
         SpectralProblem(**given)
@@ -119,8 +119,8 @@ def test_restriction_to_a_component():
 
 @pytest.mark.parametrize("mass", [False, True])
 @pytest.mark.parametrize("times", [1.0, -3.0, 0.0])
-def test_constraints_inside_what_is_deflated_add_nothing(mass, times):
-    """Once they are projected nothing but rounding is left of them, which is no direction."""
+def test_constraints_in_the_deflated_subspace_have_no_effect(mass, times):
+    """After projection they consist of rounding errors only and must be dropped."""
     rng = np.random.default_rng(0)
     B = rng.uniform(1, 2, 60) if mass else None
     ones, other = np.ones(60), rng.normal(size=60)

@@ -1,4 +1,4 @@
-"""Gaps, clusters, signs and the verdict."""
+"""Gaps, clusters, signs and acceptance of eigenpairs."""
 
 import warnings
 
@@ -13,7 +13,7 @@ EPS = np.finfo(float).eps
 
 
 class Given(PairSolver):
-    """Returns the vectors it was given, good or bad."""
+    """Solver that returns given vectors."""
 
     def __init__(self, vectors):
         self.vectors = vectors
@@ -45,14 +45,14 @@ def test_residual_is_measured_against_the_gap_not_the_norm():
 
 
 def test_shifting_the_operator_does_not_change_clusters():
-    # 1 − λ for the λ of a Laplacian: close to a common value, and yet resolved.
+    # 1 − λ for eigenvalues λ of a Laplacian: close to a common value, but resolved.
     values = np.array([1e-10, 4e-10, 9e-10])
     assert len(spectrum(values, [0, 0, 0]).clusters) == 3
     assert len(spectrum(1 - values, [0, 0, 0]).clusters) == 3
     assert len(spectrum(values, [0, 0, 0], norm=1e6).clusters) == 1
 
 
-def test_cut_through_a_cluster_is_flagged_and_not_held_against_it():
+def test_split_cluster_is_flagged_and_still_accepted():
     cut = spectrum([1.0, 2.0], [1e-15, 1e-15], 2.0 + 100 * EPS, norm=2.0)
     assert cut.splits_cluster
     assert cut.accepted
@@ -76,8 +76,8 @@ def test_zero_operator_is_accepted():
     assert result.splits_cluster
 
 
-def test_mixed_eigenvectors_are_reported_with_figures():
-    # A half-and-half mixture of two vectors: the span is completed by an unrelated one.
+def test_mixed_eigenvectors_are_reported_with_numbers():
+    # An equal mixture of two eigenvectors, completed by an unrelated vector.
     A = np.diag([0.0, 1e-4, 2e-4, 1.0])
     V = np.eye(4)[:, [0, 1, 3]]
     V[:, 1] = [0, 1, 1, 0] / np.sqrt(2)
@@ -88,8 +88,8 @@ def test_mixed_eigenvectors_are_reported_with_figures():
     assert result.residuals[1] == pytest.approx(5e-5)
 
 
-def test_unconverged_next_pair_cannot_feign_a_gap():
-    # The third pair is far off (residual 0.5), so nothing is known about the gap of the second.
+def test_gap_is_not_overestimated_if_the_next_pair_has_not_converged():
+    # The third pair has a residual of 0.5, so the gap of the second is unknown.
     A = np.diag([0.0, 0.5, 0.5 + 1e-6, 1.5])
     V = np.eye(4)[:, :3]
     V[:, 1] = [0, np.cos(0.3), np.sin(0.3), 0]  # residual 3e-7
@@ -116,14 +116,14 @@ def test_sign_of_the_first_among_equals_is_positive():
     np.testing.assert_array_equal(fixed_signs(V), expected)
 
 
-def test_the_first_pairs_know_what_comes_after_them():
+def test_first_pairs_keep_the_following_eigenvalues():
     problem = SpectralProblem(np.diag(np.arange(9.0)), end="smallest")
     first = Dense().solve(problem, 5, np.random.default_rng(0)).first(2)
     assert first.next_value == pytest.approx(2)
     np.testing.assert_allclose(first.computed, np.arange(6), atol=1e-12)
 
 
-def test_summary_carries_the_decisive_figures():
+def test_summary_contains_solver_residual_and_gap():
     problem = SpectralProblem(np.diag([1.0, 2, 4, 8]), end="largest")
     result = Dense().solve(problem, 2, np.random.default_rng(0))
     text = result.summary()

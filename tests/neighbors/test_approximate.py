@@ -1,4 +1,4 @@
-"""Approximate graphs: recall, the same whatever the threads, odd data, use by estimators."""
+"""Approximate graphs: recall, independence of threads, unusual data, use by estimators."""
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +17,7 @@ from manifoldry.neighbors.choose import choose_index
 
 
 def bent_cloud(n, n_features=40, seed=0):
-    """Five dimensions bent into many, with a little noise in all of them."""
+    """A curved five-dimensional manifold in many dimensions, with a little noise."""
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, 5))
     X = np.sin(Z @ rng.normal(size=(5, n_features))) + 0.05 * rng.normal(size=(n, n_features))
@@ -50,7 +50,7 @@ def approximate(X):
     ],
     ids=["bent", "many neighbors", "digits", "cloud"],
 )
-def test_nearly_all_neighbors_are_found_and_the_figure_is_true(data, k):
+def test_nearly_all_neighbors_are_found_and_the_recall_is_accurate(data, k):
     graph = NeighborGraph.build(data, k, search="approximate")
     exact = NeighborGraph.build(data, k, search="exact")
     true = recall(graph, exact)
@@ -116,8 +116,8 @@ def test_units_do_not_matter(X, graph, scale):
     assert np.array_equal(scaled.indices, graph.indices)
 
 
-def test_what_single_precision_cannot_see_is_admitted():
-    """Two clusters a hundred million of their own sizes apart."""
+def test_low_recall_in_single_precision_is_reported():
+    """Two clusters at a distance of 10⁸ times their size."""
     X = bent_cloud(600, 20).astype(float)
     X[300:] += 1e9
     with pytest.warns(ConvergenceWarning, match=r"approximate search found .*search='exact'"):
@@ -131,12 +131,12 @@ def test_cosine(X):
     assert recall(graph, exact) > 0.97
 
 
-def test_the_choice_explains_itself():
+def test_reason_of_the_choice():
     X = bent_cloud(200)
     assert "blocked matrix products" in NeighborGraph.build(X, 5).index.reason
     index = choose_index(X, exact_work=1e5)
     assert index.reason == "neighbors of neighbors: 40 features, exact takes 2e+06 products"
-    assert "as asked" in NeighborGraph.build(X, 5, search="approximate").index.reason
+    assert "as requested" in NeighborGraph.build(X, 5, search="approximate").index.reason
     with pytest.raises(ValueError, match="search='fast' must be one of 'auto', 'exact'"):
         NeighborGraph.build(X, 5, search="fast")
 
@@ -149,7 +149,7 @@ def test_the_map_is_that_of_the_exact_graph(X, graph):
 
 @pytest.mark.parametrize(("size", "count"), [(8, 25), (15, 40), (5, 60)])
 def test_clusters_no_larger_than_the_neighborhoods(size, count):
-    """Nobody is his own neighbor, or anybody's twice, where a cluster has too few to offer."""
+    """No point is its own neighbor or listed twice if a cluster has fewer than k points."""
     rng = np.random.default_rng(0)
     X = np.repeat(100 * rng.normal(size=(count, 40)), size, axis=0)
     X = X + rng.normal(size=X.shape)
@@ -179,10 +179,10 @@ def test_no_second_copy_of_the_data_is_kept():
     assert np.array_equal(index.nearest(X[:3], 4)[0], graph.index.nearest(X[:3], 4)[0])
 
 
-def test_few_features_too_if_asked_and_nothing_else():
+def test_approximate_search_of_few_features_and_of_unsupported_data():
     X = bent_cloud(1000, 3)
     graph = NeighborGraph.build(X, 10, search="approximate")
     assert recall(graph, NeighborGraph.build(X, 10)) > 0.97
     for data, options in ((X, {"metric": "manhattan"}), (sparse.csr_array(X), {})):
-        with pytest.raises(ValueError, match="search='approximate' takes dense data and metric"):
+        with pytest.raises(ValueError, match="search='approximate' requires dense data and metric"):
             NeighborGraph.build(data, 10, search="approximate", **options)

@@ -1,4 +1,4 @@
-"""The index that is chosen, and the reason it gives."""
+"""The choice of the neighbor index and its reason."""
 
 import numpy as np
 import pytest
@@ -39,14 +39,14 @@ def some_metric(x, y):
             "minkowski",
             {"p": 0.5},
             GeneralIndex,
-            "all distances in blocks: metric='minkowski' has no faster path here",
+            "all distances in blocks: metric='minkowski' has no faster search",
         ),
         (
             points(30),
             "manhattan",
             None,
             GeneralIndex,
-            "all distances in blocks: metric='manhattan' has no faster path here",
+            "all distances in blocks: metric='manhattan' has no faster search",
         ),
         (
             sparse.csr_array(points(3)),
@@ -60,7 +60,7 @@ def some_metric(x, y):
             "manhattan",
             None,
             GeneralIndex,
-            "all distances in blocks: metric='manhattan' has no faster path here",
+            "all distances in blocks: metric='manhattan' has no faster search",
         ),
         (
             points(3),

@@ -1,4 +1,4 @@
-"""The policy for graphs that fall into components."""
+"""The policy for graphs with several connected components."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from manifoldry.neighbors.disconnected import GRAPH, VANISHING_WEIGHTS
 
 
 def clusters(sizes, n_features=3, seed=0, apart=40.0):
-    """Clusters whose centers lie far apart, in directions of their own."""
+    """Clusters whose centers lie far apart in different directions."""
     rng = np.random.default_rng(seed)
     centers = rng.normal(size=(len(sizes), n_features)) * apart
     return np.repeat(centers, sizes, axis=0) + rng.normal(size=(sum(sizes), n_features))
@@ -29,7 +29,7 @@ def bridges_of(graph, joined):
 
 
 def assert_minimum_spanning(graph, joined, D):
-    """Bridges connect all components with the total length of Kruskal's tree over them."""
+    """The added edges connect all components with the total length of Kruskal's tree."""
     count, labels = graph.components()
     between = np.array(
         [[D[np.ix_(labels == a, labels == b)].min() for b in range(count)] for a in range(count)]
@@ -45,7 +45,7 @@ def assert_minimum_spanning(graph, joined, D):
 
 
 def join(graph, distances=None):
-    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest bridges"):
+    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
         return DisconnectedPolicy("join").connect(graph, distances)
 
 
@@ -62,7 +62,7 @@ def test_bridges_are_a_minimum_spanning_tree(n_features, seed):
 
 
 @pytest.mark.parametrize("sizes", [[300, 290], [280, 600, 300, 14, 20], [1000, 257, 256, 255]])
-def test_bridges_between_components_of_more_points_than_a_search_goes_deep(sizes):
+def test_bridges_between_components_larger_than_the_number_of_searched_neighbors(sizes):
     X = clusters(sizes)
     graph = NeighborGraph.build(X, 12)
     assert graph.components()[0] == len(sizes)
@@ -70,7 +70,7 @@ def test_bridges_between_components_of_more_points_than_a_search_goes_deep(sizes
 
 
 def test_a_chain_of_components_needs_several_rounds():
-    """Pairs, pairs of pairs, ...: at every level the nearest component is a different one."""
+    """Pairs, pairs of pairs, ...: at each level the nearest component is a different one."""
     position = np.zeros(1)
     for level in range(5):
         position = np.concatenate([position, position + 10.0**level])
@@ -121,7 +121,7 @@ def test_bridges_in_other_metrics(metric, name):
     if graph.components()[0] > 1:
         assert_minimum_spanning(graph, join(graph), D)
     else:
-        assert metric == "canberra"  # which hardly notices how far apart clusters are
+        assert metric == "canberra"  # nearly independent of the distance between clusters
 
 
 def test_bridges_between_sparse_points():
@@ -140,7 +140,7 @@ def test_bridges_from_dense_distances(sizes):
 
 
 def test_equal_bridges_make_no_cycle():
-    """Corners of a cube of little clusters: all neighbors are equally far."""
+    """Small clusters at the corners of a cube: all neighboring corners are equally far."""
     corners = np.array([[x, y, z] for x in (0, 9) for y in (0, 9) for z in (0, 9)], float)
     X = np.repeat(corners, 4, axis=0)  # each of four coinciding points
     graph = NeighborGraph.build(X, 3)
@@ -148,7 +148,7 @@ def test_equal_bridges_make_no_cycle():
     assert_minimum_spanning(graph, join(graph), cdist(X, X))
 
 
-def test_sparse_distances_do_not_tell_how_far_components_are():
+def test_sparse_distances_between_components_are_unknown():
     X = clusters([12, 9])
     S = NeighborGraph.build(X, 6).matrix()
     graph = NeighborGraph.build(S, 5, metric="precomputed")
@@ -180,7 +180,7 @@ LABELS = np.array([2, 0, 2, 1, 0, 2, 3, 2, 1])
 
 
 def test_separate_returns_all_components_largest_first():
-    message = r"4 connected components \(of 4, 2, 2, 1 points\); each was embedded by itself"
+    message = r"4 connected components \(of 4, 2, 2, 1 points\); each was embedded separately"
     with pytest.warns(DisconnectedGraphWarning, match=message):
         components = DisconnectedPolicy("separate").components(LABELS)
     assert [component.tolist() for component in components] == [[0, 2, 5, 7], [1, 4], [3, 8], [6]]
@@ -193,13 +193,13 @@ def test_largest_returns_the_largest():
 
 
 @pytest.mark.parametrize(
-    ("cause", "remedy"),
+    ("disconnection", "remedy"),
     [(GRAPH, "raise n_neighbors or radius"), (VANISHING_WEIGHTS, "smaller gamma")],
 )
 @pytest.mark.parametrize("choice", ["error", "join"])
-def test_refusals_say_what_to_do(choice, cause, remedy):
+def test_errors_contain_the_remedy(choice, disconnection, remedy):
     with pytest.raises(DisconnectedGraphError, match=rf"4 connected components.*{remedy}"):
-        DisconnectedPolicy(choice).components(LABELS, cause)
+        DisconnectedPolicy(choice).components(LABELS, disconnection)
 
 
 def test_many_components_are_not_all_listed():
@@ -208,12 +208,12 @@ def test_many_components_are_not_all_listed():
     assert len(components) == 5000
 
 
-def test_there_is_no_other_choice():
+def test_unknown_choice():
     with pytest.raises(ValueError, match="disconnected='ignore' must be one of 'separate', 'join'"):
         DisconnectedPolicy("ignore")
 
 
-def test_a_joined_graph_answers_about_new_points_as_before():
+def test_joining_does_not_change_queries_of_new_points():
     X = clusters([12, 9])
     graph = NeighborGraph.build(X, 5)
     new = X[:4] + 0.01

@@ -1,4 +1,4 @@
-"""Distances at offsets and magnitudes where the textbook formula has no digits left."""
+"""Distances at offsets and magnitudes where the expanded formula cancels completely."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_other_norms(rng, p, metric, parameters):
 
 @pytest.mark.parametrize("n_features", [1, 2, 3, 7, 16, 50, 101])
 def test_mirrored_and_single_pairs_have_the_same_bits(rng, n_features):
-    """The rule for new points compares distances that were computed in different batches."""
+    """Queries of new points compare distances that were computed in different batches."""
     X = np.asfortranarray(rng.normal(size=(40, n_features)))
     i, j = rng.integers(0, 40, 300), rng.integers(0, 40, 300)
     forwards = pair_distances(X, X, i, j, 2.0)
@@ -59,7 +59,7 @@ def test_pairs_beyond_one_block(rng):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
-def test_expanded_squares_are_right_to_the_bound(rng, kind):
+def test_expanded_squares_are_accurate_to_the_bound(rng, kind):
     for offset in (0.0, 10.0, 1e4):
         X, Y = rng.normal(size=(30, 8)) + offset, rng.normal(size=(40, 8)) + offset
         squares = squared_norms(kind(Y))
@@ -68,7 +68,7 @@ def test_expanded_squares_are_right_to_the_bound(rng, kind):
         bound = expansion_error(squared_norms(kind(X))[:, None], squares, 8)
         assert (error <= bound).all()
         assert (D2 >= 0).all()
-        assert bound.max() < 300 * error.max()  # and the bound says something
+        assert bound.max() < 300 * error.max()  # the bound is not too loose
 
 
 def test_frame_is_centered_and_its_unit_is_a_power_of_two(rng):
@@ -102,7 +102,7 @@ def test_frame_takes_single_precision_to_double(rng):
     X = (rng.normal(size=(50, 3)) + 1000).astype(np.float32)
     scaled = Frame.of(X).apply(X)
     assert scaled.dtype == np.float64
-    # The mean is rounded as a double near 1000 is (1e-13), not as a single (6e-5).
+    # The mean has the rounding error of double precision near 1000 (1e-13), not single (6e-5).
     assert abs(scaled.mean(axis=0)).max() < 1e-13
     assert Frame.of(X).apply(sparse.csr_array(X)).dtype == np.float64
 

@@ -1,4 +1,4 @@
-"""Shortest paths against scipy on the full graph, and the rule for new points."""
+"""Geodesic distances against scipy on the full graph, and distances of new points."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_training_rows_have_their_own_distances(X):
     np.testing.assert_allclose(geodesics.from_new(X[:20]), geodesics.distances[:20], rtol=1e-14)
 
 
-def test_a_new_point_enters_through_its_best_neighbor(X):
+def test_paths_of_a_new_point_start_at_a_neighbor(X):
     graph = NeighborGraph.build(X, 6)
     geodesics = Geodesics.of(graph)
     new = X[:10] + 0.05

@@ -1,4 +1,4 @@
-"""Neighbor graphs: what is in them, and the rule for new points."""
+"""Neighbor graphs: neighbors, distances, and queries of new points."""
 
 import pickle
 
@@ -24,7 +24,7 @@ def points(rng):
 
 
 def knn_oracle(D, k):
-    """Indices and distances of the k nearest others, ties by index."""
+    """Indices and distances of the k nearest other points, ties by index."""
     D = D.copy()
     np.fill_diagonal(D, np.inf)
     order = np.argsort(D, axis=1, kind="stable")[:, :k]
@@ -99,7 +99,7 @@ def test_radius_in_many_metrics(metric, params, name, parameters, X):
     radius = np.quantile(D, 0.1)
     graph = NeighborGraph.build(X, radius=radius, metric=metric, metric_params=params)
     np.testing.assert_allclose(dense(graph), radius_oracle(D, radius), rtol=1e-11)
-    np.testing.assert_array_equal(graph.reach, radius)
+    np.testing.assert_array_equal(graph.neighbor_radius, radius)
     assert graph.radius == radius
     assert graph.n_neighbors is None
 
@@ -146,10 +146,10 @@ def test_sparse_data_with_long_indices_and_repeated_entries(metric, rng):
     np.testing.assert_array_equal(graph.indices, expected.indices)
     np.testing.assert_allclose(graph.distances, expected.distances, rtol=1e-12)
     np.testing.assert_array_equal(graph.identical(halves), np.arange(40))
-    assert halves.nnz == entries  # the caller's matrix was not tidied up
+    assert halves.nnz == entries  # the caller's matrix was not modified
 
 
-def test_dense_and_sparse_points_can_ask_one_another(rng):
+def test_dense_and_sparse_queries_of_dense_and_sparse_graphs(rng):
     X = np.round(rng.normal(size=(40, 20)), 1)
     D = cdist(X, X)
     for reference, query in ((X, sparse.csr_array(X)), (sparse.csr_array(X), X)):
@@ -168,7 +168,7 @@ def test_single_precision_gives_double_precision_distances(rng):
         assert graph.distances.dtype == np.float64
 
 
-def test_frames_lists_and_memory_layouts_are_all_the_same(X):
+def test_data_frames_lists_and_memory_layouts_give_the_same_graph(X):
     expected = NeighborGraph.build(X, 5)
     frame = pd.DataFrame(X, columns=list("abcd"))
     mixed = frame.astype({"a": np.float32}).astype({"a": np.float64})
@@ -181,7 +181,7 @@ def test_frames_lists_and_memory_layouts_are_all_the_same(X):
     np.testing.assert_array_equal(graph.indices, NeighborGraph.build(same, 5).indices)
 
 
-def test_whole_numbers_are_data_too(rng):
+def test_integer_data(rng):
     X = rng.integers(0, 5, size=(40, 3))
     order, _ = knn_oracle(cdist(X, X), 6)
     np.testing.assert_array_equal(NeighborGraph.build(X, 6).indices.reshape(-1, 6), order)
@@ -191,7 +191,7 @@ def test_whole_numbers_are_data_too(rng):
 
 
 def stored(D, k, diagonal=False):
-    """The k nearest others of every point as a sparse matrix, zeros and all."""
+    """The k nearest other points as a sparse matrix with explicit zeros."""
     order, distances = knn_oracle(D, k)
     rows = np.repeat(np.arange(len(D)), k)
     entries = (distances.ravel(), (rows, order.ravel()))
@@ -264,29 +264,29 @@ def test_repeated_stored_entries_stand_for_their_sum(X):
         (lambda D: 1 + D, "zero diagonal; the largest entry there is 1.0"),
     ],
 )
-def test_what_cannot_be_distances_is_refused(spoil, message, X):
+def test_invalid_distances_are_rejected(spoil, message, X):
     with pytest.raises(ValueError, match=message):
         NeighborGraph.build(spoil(cdist(X, X)), 5, metric="precomputed")
 
 
-def test_rounding_on_the_diagonal_is_forgiven(X):
+def test_rounding_on_the_diagonal_is_allowed(X):
     D = cdist(X, X, "cosine")
     np.fill_diagonal(D, 2.3e-16)
     graph = NeighborGraph.build(D, 5, metric="precomputed")
     np.testing.assert_array_equal(graph.indices, NeighborGraph.build(X, 5, metric="cosine").indices)
 
 
-def test_negative_stored_distance_is_refused(X):
+def test_negative_stored_distance_is_rejected(X):
     S = stored(cdist(X, X), 6)
     S.data[3] = -1
     with pytest.raises(ValueError, match="must not be negative"):
         NeighborGraph.build(S, 3, metric="precomputed")
 
 
-# --- hard numbers ------------------------------------------------------------------------------
+# --- numerical accuracy ------------------------------------------------------------------------
 
 
-def test_zero_length_edges_survive(rng):
+def test_zero_length_edges_are_kept(rng):
     X = np.repeat(rng.normal(size=(12, 3)), 4, axis=0)
     graph = NeighborGraph.build(X, 5)
     lengths = graph.distances.reshape(-1, 5)
@@ -301,8 +301,8 @@ def test_zero_length_edges_survive(rng):
 
 
 @pytest.mark.parametrize("n_features", [3, 14])
-def test_a_crowd_at_one_place_costs_no_time(rng, n_features, monkeypatch):
-    """Of a thousand identical points only the first few can be anybody's neighbors."""
+def test_many_identical_points_are_searched_fast(rng, n_features, monkeypatch):
+    """Of a thousand identical points only the first k can be neighbors."""
     from manifoldry.neighbors import brute, kdtree
 
     X = np.vstack([rng.normal(size=(300, n_features)), np.zeros((1000, n_features))])
@@ -333,7 +333,7 @@ def whole(rng, n, d):
 @pytest.mark.parametrize("n_features", [2, 5, 12, 13, 30])
 @pytest.mark.parametrize("offset", [2.0**27, -(2.0**27)])
 def test_close_points_far_from_the_origin(rng, n_features, offset):
-    """At 1e8 ± 1e-3 neighbors and distances are those at the origin, to the last digit."""
+    """At 1e8 ± 1e-3 neighbors and distances are bitwise those at the origin."""
     X = whole(rng, 60, n_features)
     expected, graph = NeighborGraph.build(X, 7), NeighborGraph.build(X + offset, 7)
     np.testing.assert_array_equal(graph.indices, expected.indices)
@@ -341,8 +341,8 @@ def test_close_points_far_from_the_origin(rng, n_features, offset):
 
 
 @pytest.mark.parametrize("n_features", [2, 12, 13, 30])
-def test_two_such_clusters_at_opposite_ends(rng, n_features):
-    """No one origin suits both: centering would round half the digits away."""
+def test_two_such_clusters_far_apart(rng, n_features):
+    """No origin is close to both: centering would lose half the digits."""
     A, B = whole(rng, 40, n_features), whole(rng, 40, n_features)
     graph = NeighborGraph.build(np.vstack([A + 2.0**27, B - 2.0**27]), 7)
     for part, cluster in enumerate((A, B)):
@@ -354,8 +354,8 @@ def test_two_such_clusters_at_opposite_ends(rng, n_features):
 
 
 @pytest.mark.parametrize("n_features", [1, 2, 12, 13])
-def test_clusters_at_opposite_ends_a_few_roundings_wide(rng, n_features):
-    """A hundred steps of rounding wide and full of ties: any further rounding would show.
+def test_distant_clusters_of_the_size_of_rounding_errors(rng, n_features):
+    """Clusters a hundred rounding errors wide with many ties: any further rounding would show.
 
     Centering would move the first cluster beyond 2²⁶ and halve its resolution.
     """
@@ -369,7 +369,7 @@ def test_clusters_at_opposite_ends_a_few_roundings_wide(rng, n_features):
 
 @pytest.mark.parametrize("n_features", [1, 13])
 @pytest.mark.parametrize("n_query", [3, 100])
-def test_a_hair_beyond_the_radius_is_beyond_it(n_features, n_query):
+def test_points_just_outside_the_radius_are_excluded(n_features, n_query):
     line = np.array([0.0, 1.0, -1.0 - 2e-13, 1.0 + 4e-16, 30.0])
     X = np.zeros((5, n_features))
     X[:, 0] = line
@@ -393,7 +393,7 @@ def test_any_magnitude(rng, n_features, exponent):
 @pytest.mark.parametrize("metric", ["euclidean", "manhattan"])
 def test_radius_of_any_magnitude(rng, kind, metric):
     X = rng.normal(size=(40, 3))
-    radius = np.median(NeighborGraph.build(X, 5, metric=metric).reach)
+    radius = np.median(NeighborGraph.build(X, 5, metric=metric).neighbor_radius)
     expected = NeighborGraph.build(kind(X), radius=radius, metric=metric)
     for scale in (2.0**-450, 2.0**450):
         graph = NeighborGraph.build(kind(X * scale), radius=radius * scale, metric=metric)
@@ -401,17 +401,17 @@ def test_radius_of_any_magnitude(rng, kind, metric):
 
 
 @pytest.mark.parametrize("n_features", [3, 14])
-def test_a_query_so_far_that_distances_overflow_is_refused(rng, n_features):
+def test_a_query_whose_distances_overflow_is_rejected(rng, n_features):
     graph = NeighborGraph.build(rng.normal(size=(30, n_features)), 4)
     far = np.zeros((2, n_features))
     far[1, 0] = 1e200
-    with pytest.raises(ValueError, match=r"values up to 1e\+200 .* check the units"):
+    with pytest.raises(ValueError, match=r"values up to 1e\+200.* check the units"):
         graph.query(far)
 
 
 @pytest.mark.parametrize("n_features", [3, 14])
-def test_an_outlier_does_not_blur_the_others(rng, n_features):
-    """One point at 1e7 makes the rest look alike to a matrix product."""
+def test_an_outlier_does_not_degrade_the_other_distances(rng, n_features):
+    """With one point at 1e7, matrix products cannot distinguish the other points."""
     X = rng.normal(size=(60, n_features))
     expected = NeighborGraph.build(X, 5)
     graph = NeighborGraph.build(np.vstack([X, np.full(n_features, 1e7)]), 5)
@@ -419,7 +419,7 @@ def test_an_outlier_does_not_blur_the_others(rng, n_features):
     np.testing.assert_allclose(graph.distances[:300], expected.distances, rtol=1e-14)
 
 
-# --- the rule for new points -------------------------------------------------------------------
+# --- queries of new points ---------------------------------------------------------------------
 
 
 GRAPHS = {
@@ -452,7 +452,7 @@ def test_training_points_get_back_the_training_graph_and_its_transpose(name, X):
     assert edges_of(own) == edges_of(graph)
     forwards = {(i, j): d for i, j, d in edges_of(graph)}
     backwards = {(j, i): d for i, j, d in edges_of(back)}
-    if name == "sparse-precomputed":  # what nobody stored in return cannot be known
+    if name == "sparse-precomputed":  # reverse distances that are not stored are unknown
         backwards |= {pair: d for pair, d in forwards.items() if pair not in backwards}
     assert backwards == forwards
     assert_sorted(own)
@@ -460,7 +460,7 @@ def test_training_points_get_back_the_training_graph_and_its_transpose(name, X):
 
 
 @pytest.mark.parametrize("name", ["k-nearest", "truncated", "brute", "cosine", "manhattan"])
-def test_new_points_by_the_rule(name, X, rng):
+def test_neighbors_and_reverse_neighbors_of_new_points(name, X, rng):
     metric = {"cosine": "cosine", "manhattan": "cityblock"}.get(name, "euclidean")
     as_query = QUERIES.get(name, np.asarray)
     new = as_query(rng.normal(size=(25, 4)))
@@ -468,13 +468,13 @@ def test_new_points_by_the_rule(name, X, rng):
     own, back = graph.query(new)
     D = cdist(new, as_query(X), metric)
     reach = knn_oracle(cdist(as_query(X), as_query(X), metric), 6)[1][:, -1]
-    np.testing.assert_allclose(graph.reach, reach, rtol=1e-11)
+    np.testing.assert_allclose(graph.neighbor_radius, reach, rtol=1e-11)
     order = np.argsort(D, axis=1, kind="stable")[:, :6]
     np.testing.assert_array_equal(own.indices.reshape(-1, 6), order)
     np.testing.assert_allclose(dense(back), np.where(reach >= D, D, np.nan), rtol=1e-11)
 
 
-def test_new_points_of_a_radius_graph_look_both_ways_alike(X, rng):
+def test_queries_of_a_radius_graph_are_symmetric(X, rng):
     graph = NeighborGraph.build(X, radius=1.3)
     own, back = graph.query(rng.normal(size=(25, 4)))
     assert edges_of(own) == edges_of(back)
@@ -499,7 +499,7 @@ def test_every_other_point_can_be_a_neighbor_also_of_a_new_one(rng):
     assert len(own.indices[5:]) == 5
 
 
-def test_a_query_of_nobody(X):
+def test_an_empty_query(X):
     own, back = NeighborGraph.build(X, 6).query(X[:0])
     assert own.n_query == back.n_query == 0
     assert own.matrix().shape == (0, 60)
@@ -554,7 +554,7 @@ def test_bad_queries_of_distances(X):
 
 def test_truncated_is_what_would_have_been_built(X):
     graph, expected = NeighborGraph.build(X, 20).truncate(7), NeighborGraph.build(X, 7)
-    for name in ("indptr", "indices", "distances", "reach", "n_neighbors"):
+    for name in ("indptr", "indices", "distances", "neighbor_radius", "n_neighbors"):
         np.testing.assert_array_equal(getattr(graph, name), getattr(expected, name))
 
 
@@ -634,12 +634,14 @@ def test_bad_data(X, message):
         NeighborGraph.build(X)
 
 
-def test_metrics_that_take_no_sparse_data_say_so():
-    with pytest.raises(ValueError, match=r"metric='canberra' takes no sparse data; pass X\.to"):
+def test_metrics_without_support_for_sparse_data():
+    with pytest.raises(
+        ValueError, match=r"metric='canberra' does not support sparse data; pass X\.to"
+    ):
         NeighborGraph.build(sparse.eye_array(9).tocsr(), 2, metric="canberra")
 
 
-def test_a_direction_is_needed_for_cosine():
+def test_rows_of_zeros_are_rejected_for_cosine():
     X = np.eye(4)
     X[2] = 0
     with pytest.raises(ValueError, match=r"row 2 of X is all zeros.*metric='euclidean'"):
@@ -686,7 +688,7 @@ def test_a_read_only_memory_map_is_not_copied(X, tmp_path, order):
     graph = NeighborGraph.build(mapped, 5)
     assert np.shares_memory(graph.index.points, mapped)
     assert edges_of(graph) == edges_of(NeighborGraph.build(X, 5))
-    # What scikit-learn's checks make of a memory map is a plain view of it.
+    # scikit-learn's validation returns a plain view of a memory map.
     assert np.shares_memory(NeighborGraph.build(np.asarray(mapped), 5).index.points, mapped)
 
 
@@ -758,9 +760,11 @@ def test_threads_do_not_change_the_result(n_features, rng):
 def test_matrices_do_not_share_memory_with_the_graph():
     """scipy sorts the indices of its matrices in place."""
     graph = NeighborGraph.build(np.random.default_rng(0).normal(size=(40, 3)), 5)
-    before = graph.indices.copy(), graph.distances.copy(), graph.reach.copy()
+    before = graph.indices.copy(), graph.distances.copy(), graph.neighbor_radius.copy()
     graph.matrix().sort_indices()
-    for kept, now in zip(before, (graph.indices, graph.distances, graph.reach), strict=True):
+    for kept, now in zip(
+        before, (graph.indices, graph.distances, graph.neighbor_radius), strict=True
+    ):
         assert np.array_equal(kept, now)
 
 
@@ -788,7 +792,7 @@ def test_repr_is_short_and_names_survive():
 
 
 @pytest.mark.parametrize("rule", [{"n_neighbors": 50}, {"radius": 100.0}])
-def test_graphs_that_do_not_fit_into_memory_are_refused_early(X, rule, monkeypatch):
+def test_graphs_that_do_not_fit_into_memory_are_rejected_early(X, rule, monkeypatch):
     monkeypatch.setattr("manifoldry.util.validation.available_memory", lambda: 100_000)
     name, value = next(iter(rule.items()))
     with pytest.raises(MemoryError, match=f"60 points with {name}={value} needs about"):

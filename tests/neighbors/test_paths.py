@@ -1,4 +1,4 @@
-"""Loads on trees of shortest paths, against walking every path."""
+"""Loads of shortest-path trees, compared with enumerating every path."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ from manifoldry.neighbors.paths import PathTrees
 
 @pytest.fixture(scope="module")
 def trees():
-    """Duplicates make paths of length zero; one far pair cannot be reached."""
+    """Duplicates have paths of length zero; one distant pair is disconnected."""
     rng = np.random.default_rng(0)
     X = np.repeat(rng.uniform(size=(40, 2)), 2, axis=0)
     X = np.vstack([X, 100 + np.arange(8)[:, None] * [1.0, 0.0]])
@@ -21,7 +21,7 @@ def trees():
 
 
 def walks(trees):
-    """Every path as a list of points, with its tree and end."""
+    """Yield every path as (tree, end, list of points)."""
     for tree, parent in enumerate(trees.predecessors):
         for end in np.flatnonzero(parent >= 0):
             path = [end]
@@ -52,6 +52,6 @@ def test_load_of_edges_and_paths_that_use_them(trees):
         load[hits] += 1
         using[tree, end] = bool(hits)
         counted[path[:-1]] += bool(hits)
-    assert np.array_equal(trees.edge_load(ends), load)
+    assert np.array_equal(trees.edge_loads(ends), load)
     assert np.array_equal(trees.using(ends), using)
     assert np.array_equal(trees.load(using), counted)

@@ -15,7 +15,7 @@ def cloud():
 
 @pytest.mark.parametrize("rows", [7, 64, 1000])
 def test_among_themselves(X, rows):
-    """Every block serves its rows and its columns; nobody is his own neighbor."""
+    """Each block is used for its rows and its columns; no point is its own neighbor."""
     indices, squares = nearest_by_products(X, X, 9, block_rows=rows)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)
@@ -34,17 +34,19 @@ def test_among_others(X, rows):
 @pytest.mark.parametrize("offset", [0.0, 1e8])
 @pytest.mark.parametrize("scale", [1.0, 1e-150])
 def test_large_data_get_the_same_neighbors(offset, scale):
-    """The compiled path, forced on: to the last bit what the other one gives."""
+    """The compiled search gives bitwise the same result as the other one."""
     X = (np.random.default_rng(0).normal(size=(200, 15)).round(3) + offset) * scale
     X = np.vstack([X, X[:20]])
-    plain, fast = (BruteIndex(X, "", compile_from=f).others(X, 7) for f in (np.inf, 0.0))
+    plain, fast = (
+        BruteIndex(X, "", compile_from=f).reference_neighbors(X, 7) for f in (np.inf, 0.0)
+    )
     assert np.array_equal(fast.indices, plain.indices)
     assert np.array_equal(fast.distances, plain.distances)
 
 
 @pytest.mark.parametrize("far", [1e4, 1e9, 1e30])
 def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
-    """Only products that round as coarsely as the far point's are large are done again."""
+    """Only the far point itself is uncertain and searched again."""
     again = []
     search_again = BruteIndex._search_again
     monkeypatch.setattr(
@@ -56,7 +58,7 @@ def test_one_far_point_leaves_the_others_certain(X, far, monkeypatch):
     )
     X = X.astype(np.float64)
     X[5] = far
-    found = BruteIndex(X, "", compile_from=0.0).others(X, 7)
+    found = BruteIndex(X, "", compile_from=0.0).reference_neighbors(X, 7)
     D = cdist(X, X)
     np.fill_diagonal(D, np.inf)
     assert np.array_equal(found.indices, np.argsort(D, axis=1, kind="stable")[:, :7])

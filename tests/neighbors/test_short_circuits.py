@@ -1,4 +1,4 @@
-"""Short circuits: found where there is one (E4.10), not where there is none, and mended."""
+"""Short circuits: detection (E4.10), no false positives, and removal."""
 
 import pickle
 import warnings
@@ -23,7 +23,7 @@ ESTIMATORS = [Isomap, LaplacianEigenmaps, LLE, HessianLLE, LTSA]
 
 
 def stray_roll(n, seed, offsets=((0.5, 0.0),)):
-    """A roll, its coordinates, and points in one gap: so far across it, so far along the axis."""
+    """A roll with outliers in a gap at relative (across, along) offsets, and its coordinates."""
     X, coordinates = make_swiss_roll(n, random_state=seed)
     arc, height = coordinates.T
     middle = np.argsort(np.abs(height - np.median(height)))[: n // 5]
@@ -40,12 +40,12 @@ def horseshoe(ends=0.2):
 
 
 def crosses(edges, coordinates):
-    """Whether the arc lengths of the ends differ by far more than an edge is long."""
+    """Whether the arc lengths of the ends differ by far more than the length of an edge."""
     arc = coordinates[:, 0]
     return np.abs(arc[edges[:, 0]] - arc[edges[:, 1]]) > 20
 
 
-# ── what is found ────────────────────────────────────────────────────────────────────────────
+# ── detection ────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -60,7 +60,7 @@ def crosses(edges, coordinates):
     ],
     ids=["one", "two", "three", "chain of two", "chain of three"],
 )
-def test_stray_points_in_a_gap_are_found(seed, offsets):
+def test_outliers_in_a_gap_are_found(seed, offsets):
     X, _ = stray_roll(800, seed, offsets)
     found = find_short_circuits(X, 10)
     assert len(found) > 0
@@ -70,17 +70,17 @@ def test_stray_points_in_a_gap_are_found(seed, offsets):
 
 def test_thresholds_can_be_passed():
     X, _ = stray_roll(800, 1)
-    found = find_short_circuits(X, 10, options=ShortCircuitOptions(shown=1))
+    found = find_short_circuits(X, 10, options=ShortCircuitOptions(max_listed=1))
     assert len(found) > 1
     assert f"and {len(found) - 1} more" in str(found)
-    assert len(find_short_circuits(X, 10, options=ShortCircuitOptions(harmless=1.0))) == 0
-    patient = ShortCircuitOptions(search=CrossingSearch(detour=50.0))
+    assert len(find_short_circuits(X, 10, options=ShortCircuitOptions(min_changed=1.0))) == 0
+    patient = ShortCircuitOptions(search=CrossingSearch(min_detour=50.0))
     assert len(find_short_circuits(X, 10, options=patient)) == 0
 
 
 @pytest.mark.parametrize(("noise", "k"), [(0.0, 20), (0.0, 30), (0.0, 60), (0.5, 15), (0.5, 40)])
 def test_all_edges_between_layers_are_found(noise, k):
-    """From a dozen edges across the gap to thousands, and no other."""
+    """From a dozen to thousands of edges across the gap, and no others."""
     X, coordinates = make_swiss_roll(800, noise=noise, random_state=11)
     graph = NeighborGraph.build(X, k)
     true = crosses(EdgeList.of(graph).ends, coordinates).sum()
@@ -100,8 +100,8 @@ def test_the_point_that_closes_a_horseshoe(k):
     assert found.detour.max() > 20
 
 
-def test_evidence_against_its_definition():
-    """Ways round and the effect, from all shortest paths; loads are fractions of them."""
+def test_detours_loads_and_effect_equal_their_definitions():
+    """Detours and the effect from all shortest paths; loads are fractions of the paths."""
     X, _ = stray_roll(300, 1, [(0.5, 0.0), (0.5, 1.0)])
     graph = NeighborGraph.build(X, 8)
     found = ShortCircuits.of(graph)
@@ -119,12 +119,12 @@ def test_evidence_against_its_definition():
     assert found.effect() == found.changed
     assert found.effect(0) == 0
     assert (found.load >= 0).all()
-    # Each path crosses at most once, and one that changes had crossed.
+    # Each path uses at most one edge, and paths that change use one.
     assert found.load.sum() >= 0.9 * found.changed
 
 
 def test_most_harmful_first():
-    """Two gaps bridged: the crossings stand one after the other, each ranked by score."""
+    """Edges are sorted by score, and the effect increases with the number of edges."""
     X, _ = stray_roll(800, 1, [(0.5, 0.0), (0.5, 1.0)])
     found = find_short_circuits(X, 10)
     assert (np.diff(found.score) <= 0).all()
@@ -132,7 +132,7 @@ def test_most_harmful_first():
     assert (np.diff(effects) >= 0).all()
 
 
-# ── what is not ──────────────────────────────────────────────────────────────────────────────
+# ── no false positives ───────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -168,23 +168,23 @@ def test_most_harmful_first():
         "digits",
     ],
 )
-def test_sound_graphs_raise_no_alarm(data, k):
+def test_graphs_without_short_circuits(data, k):
     found = find_short_circuits(data, k)
     assert len(found) == 0
     assert found.changed == 0
-    assert "no sign" in str(found)
+    assert "no short circuits" in str(found)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_circle_is_no_short_circuit(seed):
-    """Wherever it is cut the way round is long, and no worse than what was cut."""
+    """Every detour is long, but its edges are as short as the removed ones."""
     angle = np.random.default_rng(seed).uniform(0, 2 * np.pi, 200)
     assert len(find_short_circuits(np.column_stack([np.cos(angle), np.sin(angle)]), 6)) == 0
 
 
 @pytest.mark.parametrize("length", [1, 5])
 def test_a_bridge_is_no_short_circuit(length):
-    """Two blobs joined by a few points: there is no longer way round."""
+    """Two clusters connected by a few points: there is no detour."""
     rng = np.random.default_rng(0)
     first, second = rng.normal(size=(2, 80, 2))
     bridge = np.column_stack([np.linspace(3, 6, length + 2)[1:-1], np.zeros(length)])
@@ -196,7 +196,7 @@ def test_a_bridge_is_no_short_circuit(length):
 
 
 @pytest.mark.parametrize("offsets", [[(0.5, 0.0)], [(0.5, 0.0), (0.5, 1.0), (0.5, 2.0)]])
-def test_the_pruned_graph_mends_isomap(offsets):
+def test_isomap_of_the_pruned_graph_is_accurate(offsets):
     X, coordinates = stray_roll(800, 1, offsets)
     found = find_short_circuits(X, 10)
     with pytest.warns(ShortCircuitWarning, match=r"edges .*80\d.*short circuits.*prune"):
@@ -207,7 +207,7 @@ def test_the_pruned_graph_mends_isomap(offsets):
     assert procrustes(broken.embedding_[:800], coordinates).error > 0.3
     assert procrustes(mended.embedding_[:800], coordinates).error < 0.06
     assert broken.residual_variance_[1] > 3 * mended.residual_variance_[1]
-    # New points on both layers, near the crossing and elsewhere, land on theirs.
+    # New points on both layers are placed on the correct layer.
     new, where = make_swiss_roll(800, random_state=12)
     together = np.vstack([mended.embedding_[:800], mended.transform(new)])
     assert procrustes(together, np.vstack([coordinates, where])).error < 0.06
@@ -224,8 +224,8 @@ def test_every_estimator_takes_the_pruned_graph(estimator):
     assert np.isfinite(model.transform(X + 0.01)).all()
 
 
-def test_pruning_takes_out_those_edges_and_no_path():
-    """Every other path is as it was, and every point has its k neighbors, nearest first."""
+def test_pruning_removes_the_edges_and_changes_no_other_path():
+    """Other paths are unchanged, and each point has k neighbors, nearest first."""
     X, _ = stray_roll(400, 1, [(0.5, 0.0), (0.5, 1.0)])
     graph = NeighborGraph.build(X, 9)
     found = ShortCircuits.of(graph)
@@ -244,7 +244,7 @@ def test_pruning_takes_out_those_edges_and_no_path():
     assert len(ShortCircuits.of(pruned)) == 0
 
 
-def test_new_points_do_not_bridge_the_gap_again():
+def test_new_points_do_not_reconnect_the_gap():
     X = np.vstack([horseshoe(), [[1.0, 0.0]]])
     pruned = find_short_circuits(X, 6).prune()
     kept = {int(j) for j in pruned.indices[-6:]}
@@ -269,19 +269,19 @@ def test_a_pruned_radius_graph():
     assert procrustes(mended.embedding_[:800], coordinates).error < 0.06
 
 
-# ── words ────────────────────────────────────────────────────────────────────────────────────
+# ── text output ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_words_name_edges_effect_and_remedy():
+def test_text_contains_edges_effect_and_remedy():
     found = find_short_circuits(np.vstack([horseshoe(), [[1.0, 0.0]]]), 6)
     words = str(found)
     assert f"{found.edges[0, 0]}-{found.edges[0, 1]}" in words
     assert f"{found.changed:.0%}" in words
-    assert "drop the points they meet in (200)" in words
+    assert "remove the points they have in common (200)" in words
     assert "prune" in words
 
 
-def test_fewer_neighbors_are_advised_where_they_help():
+def test_fewer_neighbors_are_recommended_if_they_help():
     X, coordinates = make_swiss_roll(800, random_state=11)
     found = find_short_circuits(X, 30)
     k = found.fewer_neighbors
@@ -292,11 +292,11 @@ def test_fewer_neighbors_are_advised_where_they_help():
     assert crosses(more, coordinates).any()
 
 
-# ── odd input ────────────────────────────────────────────────────────────────────────────────
+# ── unusual input ────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_graph_in_pieces():
-    """Short circuits of one piece; between pieces there is nothing to cut short."""
+def test_a_disconnected_graph():
+    """Short circuits exist only within a connected component."""
     X = np.vstack([horseshoe(), [[1.0, 0.0]], horseshoe() + 100])
     found = find_short_circuits(X, 5)
     assert NeighborGraph.build(X, 5).components()[0] == 2
@@ -327,17 +327,17 @@ def test_units_do_not_matter(scale):
     assert np.allclose(found.prune().distances, scale * expected.prune().distances, atol=0)
 
 
-@pytest.mark.parametrize("copies", [2, 5, 12])
-def test_copies_of_points(copies):
-    """They change nothing but the number of neighbors; edges of no length are sound."""
+@pytest.mark.parametrize("repeats", [2, 5, 12])
+def test_copies_of_points(repeats):
+    """Duplicates only increase the number of neighbors; edges of length zero are legitimate."""
     rng = np.random.default_rng(0)
-    X = np.repeat(np.column_stack([rng.uniform(0, 3, 60), rng.uniform(size=60)]), copies, axis=0)
+    X = np.repeat(np.column_stack([rng.uniform(0, 3, 60), rng.uniform(size=60)]), repeats, axis=0)
     assert len(find_short_circuits(X, 10)) == 0
-    horse = np.vstack([np.repeat(horseshoe(), copies, axis=0), [[1.0, 0.0]]])
-    found = find_short_circuits(horse, 4 * copies)
+    horse = np.vstack([np.repeat(horseshoe(), repeats, axis=0), [[1.0, 0.0]]])
+    found = find_short_circuits(horse, 4 * repeats)
     assert len(found) > 0
-    assert (found.edges == 200 * copies).any(axis=1).all()
-    assert (np.diff(found.prune().indptr) == 4 * copies).all()
+    assert (found.edges == 200 * repeats).any(axis=1).all()
+    assert (np.diff(found.prune().indptr) == 4 * repeats).all()
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7])
@@ -349,7 +349,7 @@ def test_tiny_graphs(n):
     assert len(find_short_circuits(np.ones((n, 2)))) == 0
 
 
-def test_a_ready_graph_is_cut_to_fewer_neighbors():
+def test_a_given_graph_is_truncated():
     X, _ = stray_roll(400, 1)
     graph = NeighborGraph.build(X, 12)
     found = find_short_circuits(graph, 9)

@@ -42,7 +42,7 @@ def centers(Y, labels):
 @pytest.mark.parametrize("normalization", ["rw", "sym", "none"])
 def test_separate_keeps_positions_and_sizes(normalization):
     X, labels = blobs()
-    pattern = r"has 3 connected components \(of 60, 40, 30 points\).*each was embedded by itself"
+    pattern = r"has 3 connected components \(of 60, 40, 30 points\).*each was embedded separately"
     with pytest.warns(DisconnectedGraphWarning, match=pattern):
         model = LaplacianEigenmaps(normalization=normalization).fit(X)
     Y = model.embedding_
@@ -142,7 +142,7 @@ def test_largest_leaves_the_others_out():
 
 def test_join_makes_one_component():
     X, labels = blobs()
-    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest bridges"):
+    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
         model = LaplacianEigenmaps(disconnected="join", affinity="binary").fit(X)
     assert not model.component_labels_.any()
     extra = model.affinity_.toarray() * (labels[:, None] != labels[None])
@@ -160,7 +160,7 @@ def test_join_refuses_edges_of_zero_weight():
     X, _ = blobs()
     with (
         pytest.warns(DisconnectedGraphWarning),
-        pytest.raises(DisconnectedGraphError, match=r"affinity, though not.*smaller gamma"),
+        pytest.raises(DisconnectedGraphError, match=r"affinity, but not.*smaller gamma"),
     ):
         LaplacianEigenmaps(disconnected="join", gamma=1e3).fit(X)
 

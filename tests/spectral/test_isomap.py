@@ -116,10 +116,10 @@ def test_new_points_land_where_they_belong():
 def test_policies_for_disconnected_graphs():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(size=(60, 2)), rng.normal(size=(40, 2)) + 30.0])
-    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest bridges"):
+    with pytest.warns(DisconnectedGraphWarning, match="joined by the shortest edges"):
         joined = Isomap(n_neighbors=8).fit(X)
     assert (joined.component_labels_ == 0).all()
-    with pytest.warns(DisconnectedGraphWarning, match="each was embedded by itself"):
+    with pytest.warns(DisconnectedGraphWarning, match="each was embedded separately"):
         apart = Isomap(n_neighbors=8, disconnected="separate").fit(X)
     for model in (joined, apart):
         assert procrustes(model.embedding_, X, "rigid").error < 0.1

@@ -231,7 +231,7 @@ def test_the_default_keeps_outliers_on_the_map():
     X = np.vstack([X, X.max(axis=0) + 2.0, X.min(axis=0) - 2.0])
     model = LaplacianEigenmaps(n_neighbors=8).fit(X)
     assert (model.component_labels_ == 0).all()
-    with pytest.warns(DisconnectedGraphWarning, match="affinity, though not the neighbor graph"):
+    with pytest.warns(DisconnectedGraphWarning, match="affinity, but not the neighbor graph"):
         LaplacianEigenmaps(n_neighbors=8, affinity="gaussian").fit(X)
 
 

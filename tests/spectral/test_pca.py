@@ -163,7 +163,7 @@ def test_n_minus_1_components_of_sparse_data():
 def test_a_solver_object_and_what_it_reports():
     X = np.random.default_rng(0).normal(size=(30, 4))
     model = PCA(2, eigen_solver=Dense()).fit(X)
-    assert model.solver_.startswith("Dense: Dense was asked for")
+    assert model.solver_.startswith("Dense: Dense was requested")
     assert PCA(2).fit(X).solver_.startswith("Dense: the factor's short side 4")
 
 

@@ -10,7 +10,7 @@ NAMESPACES = pytest.mark.parametrize("xp", [np, array_api_strict], ids=["numpy",
 
 
 class Device:
-    """An array as older versions of CuPy have it: without a namespace, to be fetched by get."""
+    """An array like those of older versions of CuPy: no namespace, converted by `get`."""
 
     __cuda_array_interface__ = None
 
@@ -32,7 +32,7 @@ def test_reductions_are_python_floats(xp):
 
 
 @NAMESPACES
-def test_precision_changes_only_where_it_has_to(xp):
+def test_precision_changes_only_if_necessary(xp):
     single = xp.asarray([[1.0], [2.0]], dtype=xp.float32)
     assert arrays.double(single).dtype == xp.float64
     assert arrays.cast(single, xp.float32) is single or xp is array_api_strict
@@ -54,7 +54,7 @@ def test_copies_are_copies(xp):
     assert arrays.beside(A, B).shape == (1, 4)
 
 
-def test_numpy_arrays_are_looked_at_only():
+def test_numpy_arrays_are_not_copied():
     A = np.ones((2, 2))
     assert not arrays.read_only(A).flags.writeable
     assert A.flags.writeable
@@ -62,7 +62,7 @@ def test_numpy_arrays_are_looked_at_only():
     assert arrays.to_numpy(A) is A
 
 
-def test_lists_are_numpys_and_device_arrays_stay():
+def test_lists_become_numpy_arrays_and_device_arrays_are_unchanged():
     there = Device(np.ones(2))
     assert arrays.as_array(there) is there
     assert isinstance(arrays.as_array([[1.0]]), np.ndarray)

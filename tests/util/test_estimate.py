@@ -43,7 +43,7 @@ def test_intervals_by_bootstrap_cover_the_truth():
 
 
 def test_intervals_of_positive_numbers():
-    """As wide as scipy's quantiles on either side where small, never below zero, and even."""
+    """Small intervals agree with scipy's quantiles; all are positive and symmetric in the log."""
     narrow = Estimate.positive(2.0, 1e-4)
     assert narrow.high - 2 == pytest.approx(stats.norm.ppf(0.975) * 1e-4, rel=1e-3)
     wide = Estimate.positive(2.0, 5.0, freedom=4)
@@ -52,18 +52,18 @@ def test_intervals_of_positive_numbers():
     assert np.log(wide.high / 2) == pytest.approx(stats.t.ppf(0.975, 4) * 2.5)
 
 
-def test_one_value_says_nothing_of_its_error():
+def test_one_value_has_an_unknown_error():
     assert Estimate.of_mean(np.ones(1)).high == np.inf
 
 
-def test_what_was_sampled_is_never_exact():
+def test_means_of_samples_are_never_exact():
     assert not Estimate.of_mean(np.zeros(2000), population=70_000).exact
     assert not Estimate.of_fraction(np.zeros(2000, bool), population=70_000).exact
     assert pickle.loads(pickle.dumps(Estimate(3.0))).exact
 
 
 @pytest.mark.parametrize("fraction", [0.001, 0.02, 0.5, 0.999])
-def test_intervals_of_shares_cover_the_truth_and_stay_inside(fraction):
+def test_intervals_of_fractions_cover_the_truth_and_stay_in_range(fraction):
     rng = np.random.default_rng(0)
     found = [Estimate.of_fraction(rng.random(2000) < fraction) for _ in range(400)]
     assert 0.91 <= np.mean([each.low <= fraction <= each.high for each in found]) <= 1
@@ -80,7 +80,7 @@ def test_few_values_get_students_interval():
     assert Estimate.of_mean(values, within=(0, 3)).low == 0
 
 
-def test_digits_tell_the_ends_apart():
+def test_digits_distinguish_the_ends_of_the_interval():
     assert repr(Estimate(0.99962, 0.99951, 0.99973)) == "0.9996 [0.9995, 0.9997]"
     assert repr(Estimate(0.5, 0.5, 0.5)) == "0.5 [0.5, 0.5]"
     assert repr(Estimate(1234.5, 1200.0, 1300.0)) == "1.23e+03 [1.2e+03, 1.3e+03]"

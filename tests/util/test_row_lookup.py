@@ -18,7 +18,7 @@ KINDS = [np.asarray, sparse.csr_array, sparse.csr_matrix]
 
 @pytest.mark.parametrize("stored", KINDS)
 @pytest.mark.parametrize("asked", KINDS)
-def test_rows_are_found_whatever_holds_them(rng, stored, asked):
+def test_rows_are_found_in_any_format(rng, stored, asked):
     X = np.round(rng.normal(size=(50, 6)), 1) * (rng.uniform(size=(50, 6)) < 0.6)
     X = np.unique(X, axis=0)
     rng.shuffle(X)
@@ -59,7 +59,7 @@ def test_stored_zeros_and_repeated_entries_of_sparse_rows_do_not_matter():
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("keys", ["all-alike", "two-kinds"])
-def test_rows_that_share_a_key_are_told_apart(rng, kind, keys, monkeypatch):
+def test_rows_that_share_a_key_are_distinguished(rng, kind, keys, monkeypatch):
     count = 1 if keys == "all-alike" else 2
     monkeypatch.setattr(
         rows, "_row_keys", lambda X: (np.arange(X.shape[0]) % count).astype(np.uint64)
@@ -101,15 +101,15 @@ def test_single_precision_rows_are_found_by_their_value(rng):
     np.testing.assert_array_equal(lookup.identical(X.astype(np.float64) + 1e-12), -1)
 
 
-def test_nobody_asks():
+def test_an_empty_query():
     lookup = RowLookup.of(np.ones((3, 2)))
     assert len(lookup.identical(np.empty((0, 2)))) == 0
     np.testing.assert_array_equal(lookup.identical(np.array([[1e308, 0.0], [1.0, 1.0]])), [-1, 0])
 
 
-def test_first_copies_of_rows():
+def test_first_duplicates_of_rows():
     X = np.array([[2.0], [1.0], [2.0], [3.0], [2.0], [1.0], [2.0]])
     lookup = RowLookup.of(X)
-    assert lookup.first_copies(1).tolist() == [0, 1, 3]
-    assert lookup.first_copies(2).tolist() == [0, 1, 2, 3, 5]
-    assert lookup.first_copies(9).tolist() == list(range(7))
+    assert lookup.first_duplicates(1).tolist() == [0, 1, 3]
+    assert lookup.first_duplicates(2).tolist() == [0, 1, 2, 3, 5]
+    assert lookup.first_duplicates(9).tolist() == list(range(7))

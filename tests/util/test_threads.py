@@ -1,4 +1,4 @@
-"""How many threads our own loops take, and that they keep the order of results."""
+"""Number of threads, order of results, and control of BLAS threads."""
 
 import os
 import threading
@@ -20,7 +20,7 @@ def test_all_cores_by_default(monkeypatch):
     assert thread_count() == CORES
     with threads_allowed(3):
         assert thread_count() == 3
-        with threads_allowed(None):  # whoever asks for nothing gets what there is
+        with threads_allowed(None):  # None keeps the default
             assert thread_count() == 3
         with threads_allowed(-1):
             assert thread_count() == CORES
@@ -34,22 +34,22 @@ def test_a_fit_keeps_to_its_number_of_threads(monkeypatch, n_features):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
     rng = np.random.default_rng(0)
-    # Neighborhoods of this size are more numbers than one block holds, and are shared out.
+    # Neighborhoods of this size take several blocks, which are distributed to threads.
     X = rng.normal(size=(3000, 3)) @ rng.normal(size=(3, n_features))
     LLE(n_neighbors=20, n_jobs=1).fit(X)
     assert started == []
     LLE(n_neighbors=20).fit(X)
-    assert set(started) == {1}  # beside the thread that calls
+    assert set(started) == {1}  # in addition to the calling thread
 
 
 @pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("1,4", 1), ("none", CORES), ("0", 1)])
 def test_workers_share_the_cores(monkeypatch, limit, threads):
-    """joblib tells its workers their fraction by this variable."""
+    """joblib sets this variable in its workers."""
     monkeypatch.setenv("OMP_NUM_THREADS", limit)
     assert thread_count() == threads
 
 
-def test_results_keep_their_order_and_errors_come_through():
+def test_results_keep_their_order_and_errors_are_raised():
     with threads_allowed(4):
         squares = map_threads(lambda i: i * i, range(50))
     assert squares == [i * i for i in range(50)]
@@ -57,7 +57,7 @@ def test_results_keep_their_order_and_errors_come_through():
         map_threads(lambda i: 1 // i, [1, 0])
 
 
-def test_after_an_error_nothing_new_is_begun():
+def test_no_items_are_started_after_an_error():
     begun = []
 
     def fail_at_once(i):
@@ -72,7 +72,7 @@ def test_after_an_error_nothing_new_is_begun():
 
 
 def threads_at_work(_=None):
-    """Threads that take part in a call."""
+    """Identifiers of the threads that take part in a call."""
     with threads_allowed(2):
         both = threading.Barrier(2, timeout=10)
         return map_threads(lambda _: both.wait() >= 0 and threading.get_ident(), range(2))
@@ -91,7 +91,7 @@ def test_helpers_belong_to_the_thread_that_calls():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_has_helpers_of_its_own():
+def test_a_forked_process_has_its_own_threads():
     threads_at_work()
     child = os.fork()
     if child == 0:
@@ -107,7 +107,7 @@ def test_one_item_needs_no_thread():
 
 
 def blas_threads():
-    """Of numpy's and scipy's BLAS; cvxpy, which other tests import, brings one with one thread."""
+    """Threads of numpy's and scipy's BLAS; cvxpy, imported by other tests, has one of its own."""
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
     return {pool["num_threads"] for pool in pools if "scs.libs" not in pool["filepath"]}
 
@@ -122,7 +122,7 @@ def test_blas_gets_its_threads_back():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_child_forked_meanwhile_is_not_limited_for_ever():
+def test_the_limit_is_removed_in_a_forked_process():
     with threadpool_limits(2, "blas"), one_blas_thread():
         child = os.fork()
         if child == 0:
@@ -133,7 +133,7 @@ def test_a_child_forked_meanwhile_is_not_limited_for_ever():
 
 
 @pytest.mark.parametrize("n_jobs", [0, "x", 1.5])
-def test_numbers_of_threads_that_mean_nothing(n_jobs):
+def test_invalid_numbers_of_threads(n_jobs):
     X = np.random.default_rng(0).normal(size=(50, 3))
     with pytest.raises(ValueError, match=f"n_jobs={n_jobs!r} must be"):
         LLE(n_jobs=n_jobs).fit(X)

@@ -1,4 +1,4 @@
-"""Checks of data and arguments, and planning of memory."""
+"""Validation of data and arguments, and memory checks."""
 
 import tracemalloc
 from fractions import Fraction
@@ -40,11 +40,11 @@ from manifoldry.util.validation import (
 # --- data --------------------------------------------------------------------------------------
 
 
-def test_masked_cells_are_refused_and_counted():
+def test_masked_cells_are_rejected_and_counted():
     X = np.ma.masked_greater(np.arange(6.0), 3)
     with pytest.raises(ValueError, match="X has 2 masked cells"):
         refuse_masked(X)
-    refuse_masked(np.ma.array(np.arange(6.0)))  # nothing masked: an array like any other
+    refuse_masked(np.ma.array(np.arange(6.0)))  # nothing is masked
     refuse_masked([[1.0, 2.0]])
 
 
@@ -90,7 +90,7 @@ def test_canonical_sparse_data_have_short_indices_and_every_entry_once():
     )
     tidy = canonical(repeated)
     np.testing.assert_array_equal(tidy.data, [4, 3])
-    assert repeated.nnz == 3  # the caller's stays as it was
+    assert repeated.nnz == 3  # the caller's matrix is not modified
     stored_zero = sparse.csr_array((np.array([0.0]), np.array([1]), np.array([0, 1])), shape=(1, 2))
     assert canonical(stored_zero).nnz == 1
     dense = np.ones((2, 2))
@@ -107,7 +107,7 @@ def test_canonical_keeps_the_kind_and_does_not_copy_without_need(kind):
 # --- ownership ---------------------------------------------------------------------------------
 
 
-def test_what_shares_memory_with_the_caller_is_copied():
+def test_shared_memory_is_copied():
     X = np.ones((4, 2))
     assert not np.shares_memory(owned(X, X), X)
     assert not np.shares_memory(owned(X[1:], X), X)
@@ -118,14 +118,14 @@ def test_what_shares_memory_with_the_caller_is_copied():
     assert not np.shares_memory(owned(S, S).data, S.data)
 
 
-def test_what_was_converted_already_is_not_copied_again():
+def test_converted_arrays_are_not_copied_again():
     converted = np.array([[1.0, 2.0]])
     for original in ([[1.0, 2.0]], ((1.0, 2.0),), np.array([[1, 2]]), pd.DataFrame({"a": [1]})):
         assert owned(converted, original) is converted
 
 
 class Exposed:
-    """Something that lends its memory to numpy."""
+    """An object that shares its memory with numpy."""
 
     def __init__(self, array):
         self.array = array
@@ -134,7 +134,7 @@ class Exposed:
         return self.array
 
 
-def test_unknown_lenders_are_not_trusted():
+def test_arrays_from_unknown_objects_are_copied():
     lent = np.ones((2, 2))
     assert not np.shares_memory(owned(lent, Exposed(lent)), lent)
 
@@ -202,14 +202,14 @@ def test_the_diagonal_of_distances():
 # --- memory and blocks -------------------------------------------------------------------------
 
 
-def test_what_does_not_fit_is_refused_before_it_starts(monkeypatch):
+def test_arrays_that_do_not_fit_into_memory_are_rejected(monkeypatch):
     monkeypatch.setattr(validation, "available_memory", lambda: 2 * 2**30)
     plan_memory(2.0 * 2**30, "a matrix", "use less")
     message = r"a matrix needs about 3\.0 GiB and 2\.0 GiB are free; use less"
     with pytest.raises(MemoryError, match=message):
         plan_memory(3.0 * 2**30, "a matrix", "use less")
     monkeypatch.setattr(validation, "available_memory", lambda: None)
-    plan_memory(1e30, "a matrix", "use less")  # unknown: let the system decide
+    plan_memory(1e30, "a matrix", "use less")  # unknown memory: no check
 
 
 def test_available_memory_is_plausible():
@@ -218,7 +218,7 @@ def test_available_memory_is_plausible():
 
 
 def test_cached_files_count_as_available(tmp_path, monkeypatch):
-    """Linux calls little free and much available: it can drop what it caches."""
+    """Linux counts reclaimable caches as available but not as free."""
     (tmp_path / "meminfo").write_text("MemFree: 10 kB\nMemAvailable:    5000 kB\n")
     real = open
     monkeypatch.setattr(
@@ -228,7 +228,7 @@ def test_cached_files_count_as_available(tmp_path, monkeypatch):
     assert validation._system_memory() == 5000 * 1024
 
 
-def test_a_container_has_a_limit_of_its_own(tmp_path):
+def test_memory_limit_of_a_container(tmp_path):
     (tmp_path / "memory.max").write_text("1000000\n")
     (tmp_path / "memory.current").write_text("700000\n")
     (tmp_path / "memory.stat").write_text("anon 500000\ninactive_file 100000\n")
@@ -249,7 +249,7 @@ def test_blocks_cover_all_rows_once_within_the_budget(n_rows, width, budget):
 
 
 @pytest.mark.parametrize("n", [1, 5, 10, 11, 15, 19, 20, 1999])
-def test_spread_rows_reach_from_one_end_to_the_other(n):
+def test_spread_rows_cover_all_rows_evenly(n):
     rows = spread_rows(n, 10)
     assert len(rows) == min(n, 10)
     assert rows[0] == 0
@@ -321,7 +321,7 @@ def test_counts(value):
         (None, TypeError, "k=None must be a whole number"),
     ],
 )
-def test_what_is_no_count(value, error, message):
+def test_invalid_counts(value, error, message):
     with pytest.raises(error, match=message):
         check_count("k", value)
 
@@ -353,7 +353,7 @@ def test_numbers(check, value):
         ([1.0], TypeError, "must be a number"),
     ],
 )
-def test_what_is_no_number(check, value, error, message):
+def test_invalid_numbers(check, value, error, message):
     with pytest.raises(error, match=message):
         check("gamma", value)
 
@@ -366,7 +366,7 @@ def test_zero_is_not_positive_but_not_negative_either():
         check_nonnegative("noise", -0.1)
 
 
-def test_bounds_from_above():
+def test_upper_bounds():
     assert check_below("hole", 0.9, 1.0, "the width") == 0.9
     with pytest.raises(ValueError, match=r"hole=1 must be less than 1 \(the width\); lower hole"):
         check_below("hole", 1.0, 1.0, "the width")
@@ -411,6 +411,6 @@ def test_a_random_state_gives_the_seed_and_advances():
 @pytest.mark.parametrize(
     ("value", "error"), [(-1, ValueError), ("0", TypeError), (0.5, TypeError), (True, TypeError)]
 )
-def test_what_is_no_seed(value, error):
+def test_invalid_seeds(value, error):
     with pytest.raises(error, match="random_state="):
         as_generator(value)

@@ -1,4 +1,4 @@
-"""Affinities: rules that turn a neighbor graph into weights, for training and new points."""
+"""Affinities: functions from a neighbor graph to edge weights, for training and new points."""
 
 from manifoldry.affinity.base import Affinity, Weights
 from manifoldry.affinity.entropic import Entropic

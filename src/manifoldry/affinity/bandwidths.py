@@ -1,4 +1,4 @@
-"""A Gaussian bandwidth for every point of a graph, and the weights that follow from it."""
+"""Gaussian bandwidths: the growth of kernel sums, and one bandwidth per point for a perplexity."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,21 +15,21 @@ from manifoldry.util.validation import row_blocks, split_by_label
 def kernel_growth(
     squared: Array, own: float, counts: Array | None = None, *, n_widths: int = 60
 ) -> tuple[Array, Array]:
-    """Widths ε on a logarithmic grid, and the slope of log Σ exp(−d²/ε) against log ε at each.
+    """Widths ε on a logarithmic grid, and the derivative of log Σ exp(−d²/ε) by log ε at each.
 
-    Between widths that join nobody and widths that join all, the slope rises to about half the
-    dimension of the data and falls again.
+    The derivative is zero for very small and very large widths; its maximum is about half the
+    intrinsic dimension of the data.
 
     Parameters
     ----------
     squared : array
-        Squared distances d², all positive and in a unit near their size.
+        Squared distances d², all positive, scaled to be of order one.
     own : float
-        Sum of the weights of points to themselves: how many points there are.
+        Sum of the weights of the points with themselves, which is the number of points.
     counts : array, default=None
-        How often each squared distance occurs; by default once.
+        Multiplicity of each squared distance; by default one.
     n_widths : int, default=60
-        Widths on the grid.
+        Number of widths on the grid.
     """
     often = np.ones(len(squared)) if counts is None else counts
     ends = np.log10([squared.min(), squared.max()])
@@ -38,32 +38,33 @@ def kernel_growth(
     return widths, np.gradient(np.log(sums), np.log(widths))
 
 
-_FAR = 750.0  # exp(−750) is zero: what lies beyond has no part in any moment
+_MAX_EXPONENT = 750.0  # exp(−750) underflows to zero
 
 
 class Entropy(NamedTuple):
-    """Entropy of weights ∝ exp(−eᵅ·t) over each row of t, and its derivatives by α."""
+    """Entropy of weights ∝ exp(−eᵅ·t) in each row of t, and its derivatives with respect to α."""
 
     value: Array
-    slope: Array
-    curvature: Array
+    derivative: Array
+    second_derivative: Array
 
 
 class Roots(NamedTuple):
-    """Logarithms of the precisions that were sought, and how often the entropy was computed."""
+    """Logarithms of the precisions, and the number of evaluations of the entropy."""
 
     log_precision: Array
     steps: IntArray
 
 
 def entropy(log_precision: Array, t: Array) -> Entropy:
-    """Entropy at α = `log_precision` of every row of `t`, (n, k), with zero as its minimum.
+    """Entropy at α = `log_precision` of each row of `t`, (n, k), whose minimum must be zero.
 
-    With the moments m of u = eᵅ·t under the weights and their sum Z it is m₁ + log Z; its
-    derivatives are −V and c − 2V, V and c being the second and third central moments.
+    The entropy is m₁ + log Z, where Z is the sum of the weights and mᵢ the moments of u = eᵅ·t
+    under the weights. Its derivatives are −V and c − 2V, where V and c are the second and third
+    central moments.
     """
     u = np.exp(log_precision)[:, None] * t
-    np.minimum(u, _FAR, out=u)
+    np.minimum(u, _MAX_EXPONENT, out=u)
     w = np.exp(-u)
     Z = w.sum(axis=1)
     m1 = np.einsum("ij,ij->i", w, u) / Z
@@ -76,19 +77,19 @@ def entropy(log_precision: Array, t: Array) -> Entropy:
 
 
 def bracket(t: Array, perplexity: float) -> tuple[Array, Array]:
-    """Bounds of the α at which the entropy of every row is log `perplexity`.
+    """Bounds of the α at which the entropy of each row is log `perplexity`.
 
-    Rows of `t`, (n, k), ascend from zero, of which they have fewer than `perplexity`; that is less
-    than k. Sharper than the bounds of Vladymyrov and Carreira-Perpiñán (2013), and ties for the
-    nearest place are no exception.
+    Rows of `t`, (n, k), are ascending and start with one or more zeros, fewer than `perplexity`,
+    which is less than k. The bounds are tighter than those of Vladymyrov and Carreira-Perpiñán
+    (2013) and also hold if several neighbors are tied for the nearest.
     """
     k, ties = t.shape[1], (t == 0).sum(axis=1)
     excess = np.log(k / perplexity)
     # dH/dβ is −β·variance, and no variance on [0, t_k] exceeds t_k²/4: log k − H ≤ (β·t_k)²/8.
     low = np.log(max(np.sqrt(8 * excess), k * excess / (k - 1))) - np.log(t[:, -1])
-    # Of the fraction q of the weight that is not on the ties, H ≤ log ties + √q·c by Fano's
-    # inequality and −q·log q − (1 − q)·log(1 − q) ≤ 2·log 2·√q; and q/(1 − q) ≤ (k/ties −
-    # 1)·exp(−β·t_next).
+    # Let q be the fraction of the weight that is not on the ties. H ≤ log ties + √q·c by Fano's
+    # inequality and −q·log q − (1 − q)·log(1 − q) ≤ 2·log 2·√q. Furthermore,
+    # q/(1 − q) ≤ (k/ties − 1)·exp(−β·t_next).
     others = k / ties - 1
     c = 2 * np.log(2) + np.maximum(np.log(others), 0)
     q = (np.log(perplexity / ties) / c) ** 2
@@ -98,29 +99,30 @@ def bracket(t: Array, perplexity: float) -> tuple[Array, Array]:
 
 
 def solve(t: Array, perplexity: float, max_steps: int = 100) -> Roots:
-    """The α at which the entropy of every row is log `perplexity`; see :func:`bracket` for `t`.
+    """The α at which the entropy of each row is log `perplexity`; see :func:`bracket` for `t`.
 
-    Halley's steps, with bisection where they leave the bracket or do not halve the residual. They
-    start where it is for an even density on a plane: β·t_K = e for the neighbor of rank K. All
-    rows go in step, and those that have arrived drop out; bisection alone needs about 50 steps.
+    Halley's method, with a bisection step if it leaves the bracket or does not halve the residual.
+    The start β·t_K = e, for the neighbor of rank K, is the solution for a uniform density on a
+    plane. All rows are iterated together, and converged rows are removed. Bisection alone needs
+    about 50 steps.
     """
     low, high = bracket(t, perplexity)
     rank = int(np.ceil(perplexity)) - 1
     alpha = np.clip(1 - np.log(t[:, rank]), low, high)
     found, steps = np.empty(len(t)), np.zeros(len(t), dtype=np.intp)
-    going, last = np.arange(len(t)), np.full(len(t), np.inf)
+    active, last = np.arange(len(t)), np.full(len(t), np.inf)
     for _ in range(max_steps):
         at = entropy(alpha, t)
-        steps[going] += 1
+        steps[active] += 1
         residual = at.value - np.log(perplexity)
         low, high = np.where(residual > 0, alpha, low), np.where(residual > 0, high, alpha)
-        alpha, arrived = _advance(alpha, low, high, residual, at, last)
-        found[going] = alpha
-        if arrived.all():
+        alpha, done = _advance(alpha, low, high, residual, at, last)
+        found[active] = alpha
+        if done.all():
             break
-        stay = ~arrived
+        stay = ~done
         alpha, low, high, last = alpha[stay], low[stay], high[stay], np.abs(residual)[stay]
-        going, t = going[stay], t[stay]
+        active, t = active[stay], t[stay]
     return Roots(found, steps)
 
 
@@ -135,9 +137,9 @@ def _advance(
     close: float = 1e-5,
     rounding: float = 1e-14,
 ) -> tuple[Array, NDArray[np.bool_]]:
-    """The next α, and where nothing is left to gain; `last` is how large residuals were before.
+    """Return the next α and which rows have converged; `last` holds the previous |residual|.
 
-    Halley's step triples the number of right digits: one from `close` leaves nothing but rounding.
+    Halley's method has cubic convergence: a step from an error of `close` leaves only rounding.
     """
     error, step = np.abs(residual), _halley(residual, at)
     good = (alpha - step > low) & (alpha - step < high) & (error <= last / 2)
@@ -149,40 +151,40 @@ def _advance(
 
 
 def _halley(residual: Array, at: Entropy) -> Array:
-    """Halley's step to the left; not a number where the entropy is flat."""
+    """Halley's step, to be subtracted from α; NaN where the derivative is zero."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        newton = residual / at.slope
-        return np.asarray(newton / (1 - newton * at.curvature / (2 * at.slope)))
+        newton = residual / at.derivative
+        return np.asarray(newton / (1 - newton * at.second_derivative / (2 * at.derivative)))
 
 
-# Distances that differ by no more than this fraction are equal but for rounding.
-_TIED = 8 * float(np.finfo(float).eps)
-# Squared distances that are nothing, or without end, beside one that matters.
-_NOTHING, _EVERYTHING = 1e-300, 1e300
-_BLOCK = 2**16  # numbers that fit the cache: four times as fast as large blocks
+# Distances that differ by at most this fraction count as equal.
+_TIE_TOLERANCE = 8 * float(np.finfo(float).eps)
+# Squared distances, relative to the unit, are set to zero below and clipped above these values.
+_MIN_SQUARE, _MAX_SQUARE = 1e-300, 1e300
+_BLOCK = 2**16  # block size in numbers that fits into the cache; four times as fast as large blocks
 
 
 @dataclass(frozen=True, eq=False)
 class Bandwidths:
-    """Conditional probabilities exp(−(d² − nearest²)/width²)/total of each point's neighbors."""
+    """Probabilities exp(−(d² − nearest²)/width²)/total of the neighbors of each point."""
 
     nearest: Array
-    """Distance to the nearest neighbor: with it taken off, nothing underflows or cancels."""
+    """Distance to the nearest neighbor; subtracting its square avoids underflow."""
     widths: Array
-    """1/√β; zero where only the nearest count, infinite where all neighbors count the same."""
+    """1/√β; zero if only the nearest have weight, infinite if all neighbors have equal weights."""
     log_totals: Array
 
     @classmethod
     def of(cls, graph: NeighborGraph, perplexity: float) -> "Bandwidths":
-        """Bandwidths at which the neighbors of every point have the `perplexity`.
+        """Compute the bandwidths at which each point has the given perplexity.
 
-        Points with no more neighbors than that give all of them the same probability, and so do
-        points with that many neighbors or more at the nearest distance, to those: no bandwidth
-        comes nearer to the perplexity.
+        A point with at most `perplexity` neighbors gives all of them equal probability. A point
+        with at least `perplexity` neighbors tied at the nearest distance gives those equal
+        probability. In these cases no bandwidth comes closer to the perplexity.
         """
         n = graph.n_query
         out = cls(np.zeros(n), np.full(n, np.inf), np.zeros(n))
-        # Rows of equal length make a matrix without padding, so none depends on the others.
+        # Rows of equal length form a matrix without padding, so rows do not affect each other.
         by_count = split_by_label(np.diff(graph.indptr)) if n else []
         blocks = [
             rows[block]
@@ -190,16 +192,16 @@ class Bandwidths:
             for block in row_blocks(len(rows), k, _BLOCK)
             if k > 0
         ]
-        parts = map_threads(lambda rows: _settle(_lengths(graph, rows), perplexity), blocks)
+        parts = map_threads(lambda rows: _solve_rows(_lengths(graph, rows), perplexity), blocks)
         for rows, part in zip(blocks, parts, strict=True):
             out.nearest[rows], out.widths[rows], out.log_totals[rows] = part
         return out
 
     def exponents(self, distances: Array, points: IntArray) -> Array:
-        """−log probability that each of `points` gives to something at its distance.
+        """−log of the probability that each of `points` gives to a neighbor at the distance.
 
-        Nearer than the nearest neighbor counts as nearest: the totals do not know of such a
-        point, and without it in them its probability could be any number above one.
+        Distances below that of the nearest neighbor are replaced by it: such a point is not
+        included in the totals, and its probability could exceed one.
         """
         out = np.empty(len(distances))
         for block in row_blocks(len(distances), 1, _BLOCK):
@@ -208,21 +210,21 @@ class Bandwidths:
 
     def _exponents(self, distances: Array, points: IntArray) -> Array:
         nearest, width = self.nearest[points], self.widths[points]
-        beyond = _beyond(distances, nearest)
+        excess = _excess(distances, nearest)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            squared = beyond / width * ((distances + nearest) / width)
-        return np.where(beyond == 0, 0.0, squared) + self.log_totals[points]
+            squared = excess / width * ((distances + nearest) / width)
+        return np.where(excess == 0, 0.0, squared) + self.log_totals[points]
 
 
 def _lengths(graph: NeighborGraph, rows: IntArray) -> Array:
-    """Distances of rows with the same number of edges, (len(rows), k), ascending."""
+    """Ascending distances (len(rows), k) of rows with the same number k of edges."""
     first = graph.indptr[rows][:, None]
     k = int(graph.indptr[rows[0] + 1] - graph.indptr[rows[0]])
     return np.asarray(graph.distances[first + np.arange(k)], dtype=np.float64)
 
 
-def _settle(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
-    """Nearest distance, width and logarithm of the total, for every row of distances."""
+def _solve_rows(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
+    """Nearest distance, width and log of the total for each row of distances."""
     k, nearest = D.shape[1], D[:, 0].copy()
     t, unit = _relative_squares(D, min(k, int(np.ceil(perplexity))) - 1)
     ties = (t == 0).sum(axis=1)
@@ -237,23 +239,22 @@ def _settle(D: Array, perplexity: float) -> tuple[Array, Array, Array]:
 
 
 def _relative_squares(D: Array, rank: int) -> tuple[Array, Array]:
-    """(d² − nearest²)/unit², and the unit that makes it one for the neighbor of this rank.
+    """Return (d² − nearest²)/unit², and the unit that makes it one for the neighbor of this rank.
 
-    The bandwidth is of that unit's size, so that neither data of any scale, nor neighbors of
-    many scales, leave the range of numbers where it matters.
+    The bandwidth is of the size of this unit, so that data of any scale do not over- or underflow.
     """
     nearest = D[:, :1]
-    beyond, both = _beyond(D, nearest), D + nearest
-    across = beyond[:, rank, None] > 0  # else as many as the perplexity are tied
-    near, far = (np.where(across, part[:, rank, None], 1.0) for part in (beyond, both))
+    excess, both = _excess(D, nearest), D + nearest
+    across = excess[:, rank, None] > 0  # otherwise at least `perplexity` neighbors are tied
+    near, far = (np.where(across, part[:, rank, None], 1.0) for part in (excess, both))
     with np.errstate(over="ignore"):
-        t = np.minimum(beyond / near * (both / far), _EVERYTHING)
-    t[t < _NOTHING] = 0.0
+        t = np.minimum(excess / near * (both / far), _MAX_SQUARE)
+    t[t < _MIN_SQUARE] = 0.0
     return t, (np.sqrt(near) * np.sqrt(far))[:, 0]
 
 
-def _beyond(distances: Array, nearest: Array) -> Array:
-    """By how much distances exceed the nearest one; not at all where that is but rounding."""
-    beyond = distances - nearest
-    beyond *= beyond > _TIED * nearest
-    return beyond
+def _excess(distances: Array, nearest: Array) -> Array:
+    """Distances minus the nearest one; zero if the difference is rounding."""
+    excess = distances - nearest
+    excess *= excess > _TIE_TOLERANCE * nearest
+    return excess

@@ -1,4 +1,4 @@
-"""From distances on a graph to weights: fitted on the training graph, applied to new rows."""
+"""Base classes of affinities and their fitted weights."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -17,28 +17,31 @@ Symmetrization = Literal["or", "and", "mean"]
 
 
 class _Rule(NamedTuple):
-    """How weights of the same edge from both its ends become one."""
+    """How to combine the two weights of an edge, one from each end."""
 
     combine: Callable[[sparse.csr_array, sparse.csr_array], sparse.csr_array]
     drops_one_sided: bool = False
 
 
 _RULES: dict[Symmetrization, _Rule] = {
-    "or": _Rule(lambda own, back: own.maximum(back)),
-    "and": _Rule(lambda own, back: own.minimum(back), drops_one_sided=True),
-    "mean": _Rule(lambda own, back: sparse.csr_array((own + back) / 2)),
+    "or": _Rule(lambda own, reverse: own.maximum(reverse)),
+    "and": _Rule(lambda own, reverse: own.minimum(reverse), drops_one_sided=True),
+    "mean": _Rule(lambda own, reverse: sparse.csr_array((own + reverse) / 2)),
 }
 
 
 @dataclass(frozen=True)
 class Affinity(ABC):
-    """A rule for weights; `fit` it to a training graph to settle its bandwidths.
+    """A rule that assigns weights to the edges of a neighbor graph.
+
+    :meth:`fit` determines the bandwidths from the training graph.
 
     Parameters
     ----------
     symmetrize : {"or", "and", "mean"}, default="or"
-        Keep an edge if either end chose the other, if both did, or give it half its weight for
-        each end that did.
+        How to combine the weights of an edge in both directions: keep the edge if one end is a
+        neighbor of the other ("or"), only if both are ("and"), or average the two weights
+        ("mean"), where a missing direction counts as zero.
     """
 
     symmetrize: Symmetrization = field(default="or", kw_only=True)
@@ -48,56 +51,56 @@ class Affinity(ABC):
 
     @abstractmethod
     def fit(self, graph: NeighborGraph) -> "Weights":
-        """Settle what depends on the training graph."""
+        """Return the weights fitted to the training graph."""
 
     def neighbors(self, n: int) -> int | None:
-        """Neighbors that the rule wants in a graph of `n` points; None leaves it to the graph."""
+        """Number of neighbors required for `n` points, or None for the default of the graph."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class Weights(ABC):
-    """A fitted affinity: weights of training edges and, unchanged, of new points' edges."""
+    """A fitted affinity, which gives the weights of training edges and of edges of new points."""
 
     symmetrize: Symmetrization
 
     @abstractmethod
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
-        """−log weight of every edge of `graph`, whose query points are those of `own`."""
+        """−log weight of each edge of `graph`, which has the same query points as `own`."""
 
-    def reverse_exponents(self, own: NeighborGraph, back: NeighborGraph) -> Array:
-        """−log weight of the edges `back`, by which training points chose the query points.
+    def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
+        """−log weight of the edges `reverse` from training points to the query points.
 
-        The same as that of edges in the other direction, unless it matters who chose whom.
+        By default the weight does not depend on the direction.
         """
-        return self.exponents(own, back)
+        return self.exponents(own, reverse)
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""
         W = graph.matrix(np.exp(-self.exponents(graph, graph)))
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
-    def rows(self, own: NeighborGraph, back: NeighborGraph) -> tuple[sparse.csr_array, Array]:
+    def rows(self, own: NeighborGraph, reverse: NeighborGraph) -> tuple[sparse.csr_array, Array]:
         """Weights of new points, (n_query, n_reference), and the logarithm of each row's scale.
 
-        Rows are scaled so that their largest weight is one: far from all data the raw weights
-        underflow, while their ratios, which is all an extension needs, stay well defined.
+        Rows are scaled to a largest weight of one. Far from all data the unscaled weights would
+        underflow, but an out-of-sample extension only needs their ratios.
         """
-        exponents = [self.exponents(own, own), self.reverse_exponents(own, back)]
+        exponents = [self.exponents(own, own), self.reverse_exponents(own, reverse)]
         smallest, dropped = np.full(own.n_query, np.inf), _RULES[self.symmetrize].drops_one_sided
-        for graph, other, values in zip((own, back), (back, own), exponents, strict=True):
+        for graph, other, values in zip((own, reverse), (reverse, own), exponents, strict=True):
             counts = _shared(graph, other) if dropped else slice(None)
             np.minimum.at(smallest, graph.rows[counts], values[counts])
         smallest[np.isinf(smallest)] = 0.0
-        # An edge that "and" is about to drop may weigh more than the heaviest that stays.
+        # Edges that "and" drops may have larger weights than those it keeps, hence the minimum.
         A, B = (
             graph.matrix(np.exp(np.minimum(smallest[graph.rows] - values, 0.0)))
-            for graph, values in zip((own, back), exponents, strict=True)
+            for graph, values in zip((own, reverse), exponents, strict=True)
         )
         return _RULES[self.symmetrize].combine(A, B), -smallest
 
 
 def _shared(graph: NeighborGraph, other: NeighborGraph) -> NDArray[np.bool_]:
-    """Which edges of `graph` are edges of `other` too."""
+    """Mask of the edges of `graph` that are also edges of `other`."""
     n = graph.n_reference
     return np.isin(graph.rows * n + graph.indices, other.rows * n + other.indices)

@@ -1,4 +1,4 @@
-"""Kernels as functions of two sets of points, and their double centering."""
+"""Dense kernel matrices between new points and training points, and their centering."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -16,13 +16,13 @@ from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
 
 UNKNOWN_AMONG = (
-    "values of new points with each other are not known: the model was fitted on precomputed ones, "
-    "between points and training points; fit it on the data"
+    "kernel values or distances among new points are unknown, because the model was fitted on a "
+    "precomputed matrix; fit it on the data"
 )
 
 
 class RawKernel(Protocol):
-    """Anything that gives a kernel matrix between new points and the training points."""
+    """Interface of kernels between new points and training points."""
 
     @property
     def n_train(self) -> int:
@@ -40,9 +40,9 @@ class RawKernel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RBF:
-    """exp(−gamma·d²) to the training points, accurate at any offset and scale.
+    """Gaussian kernel exp(−gamma·d²), accurate for data of any offset and scale.
 
-    `gamma` belongs to distances in units of the frame.
+    `gamma` refers to distances in units of the frame.
     """
 
     X: Matrix
@@ -108,19 +108,19 @@ class GivenKernel:
     n_train: int
 
     def matrix(self, X: Matrix) -> Array:
-        """The rows as they are, (n_new, n_train)."""
+        """The given rows, (n_new, n_train), as a dense array."""
         return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
     def among(self, X: Matrix) -> Array:
-        """Nobody knows: only values with the training points were given."""
+        """Raise ValueError: only values with the training points are known."""
         raise ValueError(UNKNOWN_AMONG)
 
 
 @dataclass(frozen=True, eq=False)
 class Centered:
-    """A kernel minus its means over the training set, as kernel PCA and MDS need it.
+    """A kernel centered with its means over the training set, for kernel PCA and MDS.
 
-    Only training means enter, so that a new point does not depend on its companions.
+    Means over new points are not used, so the rows of new points are independent.
     """
 
     raw: RawKernel
@@ -129,7 +129,7 @@ class Centered:
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array) -> tuple["Centered", Array]:
-        """The centered kernel and the centered training matrix, made from `K` in place."""
+        """Return the centered kernel and the centered training matrix; overwrites `K`."""
         means = K.mean(axis=0)
         centered = cls(raw, means, float(means.mean()))
         K -= means[:, None]
@@ -154,15 +154,15 @@ class Centered:
 
 
 def median_rbf(X: Matrix, gamma: float | None = None, sample: int = 1000) -> RBF:
-    """The Gaussian kernel on `X`; its width by default the median squared distance in a sample."""
+    """Gaussian kernel on `X`; gamma is by default one over the median squared distance."""
     frame = Frame.of(X)
     if gamma is not None:
         scaled = gamma * frame.unit * frame.unit
         if not np.finfo(np.float64).tiny <= scaled < np.inf:
             raise ValueError(
                 f"gamma={gamma:g} is out of proportion to data that extend over about "
-                f"{frame.unit:.0e}: gamma·d² leaves the range of double precision; leave gamma "
-                "at its default or rescale X"
+                f"{frame.unit:.0e}: gamma·d² leaves the range of double precision; use the default "
+                "gamma or rescale X"
             )
         return RBF(X, frame, scaled)
     rows = spread_rows(X.shape[0], sample)

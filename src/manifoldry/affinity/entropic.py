@@ -1,4 +1,4 @@
-"""Probabilities of neighbors whose perplexity is the same at every point."""
+"""Entropic affinities: conditional probabilities with the same perplexity at each point."""
 
 from dataclasses import dataclass, field
 
@@ -12,27 +12,27 @@ from manifoldry.util.checks import check_at_most, check_positive
 from manifoldry.util.typing import Array
 
 DEFAULT_PERPLEXITY = 30.0
-_NEIGHBORS_PER_PERPLEXITY = 3  # beyond those, weights at the usual perplexities are negligible
+_NEIGHBORS_PER_PERPLEXITY = 3  # the weights of farther neighbors are negligible
 
 
 @dataclass(frozen=True)
 class Entropic(Affinity):
     """Probabilities p(j|i) ∝ exp(−βᵢ·d²) of the neighbors j of i, each βᵢ set by the perplexity.
 
-    The perplexity, e to the entropy of p(·|i), is the number of neighbors that effectively
-    count. These are the affinities of stochastic neighbor embedding, t-SNE and the elastic
-    embedding; use them elsewhere, too, where the density of the data varies.
+    The perplexity, the exponential of the entropy of p(·|i), is the effective number of neighbors.
+    These are the affinities of stochastic neighbor embedding, t-SNE and the elastic embedding;
+    they are also useful elsewhere if the density of the data varies.
 
-    Points that have no more neighbors than the perplexity, as may happen in a radius graph, give
-    all of them the same probability. So do, among the nearest alone, points with that many
-    neighbors tied for the nearest place, such as copies.
+    A point with at most `perplexity` neighbors, as in a radius graph, gives all of them equal
+    probability. If at least `perplexity` neighbors are tied for the nearest, such as duplicates,
+    these get equal probability and the others none.
 
     Parameters
     ----------
     perplexity : float, default=None
-        Effective number of neighbors, at least one and at most those in the graph, which
-        should have three times as many; see :func:`neighbors_for`. By default a third of the
-        neighbors in the graph, but no more than 30.
+        Effective number of neighbors, between one and the number of neighbors in the graph, which
+        should be three times as large; see :func:`neighbors_for`. By default a third of the number
+        of neighbors in the graph, but at most 30.
     symmetrize : {"or", "and", "mean"}, default="mean"
         See :class:`Affinity`.
 
@@ -60,41 +60,40 @@ class Entropic(Affinity):
         if self.perplexity is None:
             perplexity = default_perplexity(float(np.median(counts)))
         else:
-            perplexity = _check(self.perplexity)
-            why = (
-                f"the neighbors of a point; build the graph with n_neighbors={_wanted(perplexity)}"
-            )
+            perplexity = _checked_perplexity(self.perplexity)
+            wanted = _n_neighbors(perplexity)
+            why = f"the neighbors of a point; build the graph with n_neighbors={wanted}"
             check_at_most("perplexity", perplexity, int(counts.max()), why)
         return EntropicWeights(self.symmetrize, perplexity, Bandwidths.of(graph, perplexity))
 
 
 @dataclass(frozen=True, eq=False)
 class EntropicWeights(Weights):
-    """Probabilities of neighbors with the training points' bandwidths settled.
+    """Entropic affinities with the bandwidths of the training points.
 
-    New points get a bandwidth by the same rule, and so their own probabilities p(j|x). In p(x|j)
-    the bandwidth and the sum over the neighbors are those that the training point j has, so that
-    a training point asked again has its training weights.
+    The bandwidth of a new point x in p(j|x) is determined by the same rule. In p(x|j) the
+    bandwidth and the normalizer are those of the training point j, so that a training point
+    passed as a new point has its training weights.
     """
 
     perplexity: float
-    settled: Bandwidths
+    bandwidths: Bandwidths
 
     @property
     def widths(self) -> Array:
-        """1/√β of every training point, in units of the data, (n_reference,)."""
-        return self.settled.widths
+        """1/√β of each training point, in units of the data, (n_reference,)."""
+        return self.bandwidths.widths
 
     @property
     def precisions(self) -> Array:
-        """β of every training point; it may overflow where `widths` do not."""
+        """β of each training point; it may overflow where `widths` do not."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(1 / self.widths**2)
 
     def conditional(self, own: NeighborGraph) -> sparse.csr_array:
         """Probabilities p(j|i), (n_query, n_reference), for training points or new ones.
 
-        Rows sum to one, save those of points without a neighbor.
+        Rows sum to one, except those of points without neighbors.
         """
         return own.matrix(np.exp(-self.exponents(own, own)))
 
@@ -102,17 +101,17 @@ class EntropicWeights(Weights):
         mine = Bandwidths.of(own, self.perplexity)
         return mine.exponents(graph.distances, graph.rows)
 
-    def reverse_exponents(self, own: NeighborGraph, back: NeighborGraph) -> Array:
-        return self.settled.exponents(back.distances, back.indices)
+    def reverse_exponents(self, own: NeighborGraph, reverse: NeighborGraph) -> Array:
+        return self.bandwidths.exponents(reverse.distances, reverse.indices)
 
 
 def neighbors_for(perplexity: float | None, n: int) -> int:
-    """Neighbors that a graph of `n` points should have: three times the perplexity, or all others.
+    """Number of neighbors for a perplexity: three times the perplexity, but at most n − 1.
 
     Parameters
     ----------
     perplexity : float or None
-        None for 30, or a third of the others if that is less.
+        None for 30, or (n − 1)/3 if that is less.
     n : int
         Number of points.
 
@@ -121,21 +120,21 @@ def neighbors_for(perplexity: float | None, n: int) -> int:
     >>> neighbors_for(30, 1000), neighbors_for(30, 50), neighbors_for(None, 10)
     (90, 49, 9)
     """
-    value = default_perplexity(n - 1) if perplexity is None else _check(perplexity)
-    check_at_most("perplexity", value, n - 1, f"the others of n_samples={n}")
-    return min(_wanted(value), n - 1)
+    value = default_perplexity(n - 1) if perplexity is None else _checked_perplexity(perplexity)
+    check_at_most("perplexity", value, n - 1, f"n_samples={n} minus one")
+    return min(_n_neighbors(value), n - 1)
 
 
 def default_perplexity(candidates: float) -> float:
-    """The perplexity where none was asked for, every point having `candidates` to choose from."""
+    """Default perplexity for points with `candidates` neighbors each."""
     return min(DEFAULT_PERPLEXITY, max(1.0, candidates / _NEIGHBORS_PER_PERPLEXITY))
 
 
-def _wanted(perplexity: float) -> int:
+def _n_neighbors(perplexity: float) -> int:
     return int(np.ceil(_NEIGHBORS_PER_PERPLEXITY * perplexity))
 
 
-def _check(perplexity: float) -> float:
+def _checked_perplexity(perplexity: float) -> float:
     value = check_positive("perplexity", perplexity)
     if value < 1:
         raise ValueError(

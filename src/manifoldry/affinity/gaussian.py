@@ -1,4 +1,4 @@
-"""Gaussian weights exp(−gamma·d²) with one bandwidth for all edges."""
+"""Gaussian, binary and self-tuning affinities."""
 
 from dataclasses import dataclass
 
@@ -13,12 +13,12 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True)
 class Gaussian(Affinity):
-    """Weights exp(−gamma·d²).
+    """Gaussian weights exp(−gamma·d²) with one bandwidth for all edges.
 
     Parameters
     ----------
     gamma : float, default=None
-        Coefficient of the squared distance. By default one over the median squared distance to
+        Coefficient of the squared distance. By default one over the squared median distance to
         the farthest neighbor, so that the weight of a typical farthest neighbor is 1/e and
         the units of the data do not matter.
     symmetrize : {"or", "and", "mean"}, default="or"
@@ -47,7 +47,7 @@ class Gaussian(Affinity):
 
 @dataclass(frozen=True, eq=False)
 class GaussianWeights(Weights):
-    """Gaussian weights of a settled width 1/√gamma."""
+    """Gaussian weights of width 1/√gamma."""
 
     width: float
 
@@ -56,23 +56,23 @@ class GaussianWeights(Weights):
 
 
 def typical_length(graph: NeighborGraph) -> float:
-    """Median length of the farthest edges; duplicates are passed over where they are the rule."""
-    for lengths in (graph.reach, graph.distances):
+    """Median distance to the farthest neighbor; if zero, the median of the (positive) lengths."""
+    for lengths in (graph.neighbor_radius, graph.distances):
         median = float(np.median(lengths)) if len(lengths) else 0.0
         if median > 0:
             return median
     positive = graph.distances[graph.distances > 0]
     if len(positive) == 0:
         raise ValueError(
-            f"all {graph.n_query} rows coincide with their neighbors, so there is no length to "
-            "derive gamma from; drop duplicated rows or pass gamma"
+            f"all {graph.n_query} rows coincide with their neighbors, so gamma cannot be derived "
+            "from distances; drop duplicated rows or pass gamma"
         )
     return float(np.median(positive))
 
 
 @dataclass(frozen=True)
 class Binary(Affinity):
-    """Weight one on every edge: no bandwidth to choose, and only the graph matters."""
+    """Weight one for each edge; there is no bandwidth."""
 
     def fit(self, graph: NeighborGraph) -> "BinaryWeights":
         return BinaryWeights(self.symmetrize)
@@ -80,7 +80,7 @@ class Binary(Affinity):
 
 @dataclass(frozen=True, eq=False)
 class BinaryWeights(Weights):
-    """Equal weights; nothing had to be settled."""
+    """Equal weights."""
 
     def exponents(self, own: NeighborGraph, graph: NeighborGraph) -> Array:
         return np.zeros(len(graph.distances))
@@ -88,16 +88,16 @@ class BinaryWeights(Weights):
 
 @dataclass(frozen=True)
 class SelfTuning(Affinity):
-    """Weights exp(−d²/(s_i·s_j)), s_i being the distance from i to its k-th neighbor.
+    """Weights exp(−d²/(s_i·s_j)), where s_i is the distance from i to its k-th neighbor.
 
-    Use it where the density of the data varies: sparse regions get wide kernels, dense ones
-    narrow kernels.
+    Suitable for data of varying density: the kernel is wide in sparse regions and narrow in dense
+    regions.
 
     Parameters
     ----------
     k : int, default=7
-        The neighbor whose distance is the local scale, or the farthest if the graph has fewer.
-        Where points are repeated, each distance counts once.
+        The local scale is the distance to the k-th neighbor, or to the farthest if there are
+        fewer. For points with duplicates, each distinct positive distance counts once.
     symmetrize : {"or", "and", "mean"}, default="or"
         See :class:`Affinity`.
     """
@@ -119,7 +119,7 @@ class SelfTuning(Affinity):
 
 @dataclass(frozen=True, eq=False)
 class SelfTuningWeights(Weights):
-    """Self-tuning weights with the training points' scales settled."""
+    """Self-tuning weights with the local scales of the training points."""
 
     k: int
     scales: Array  # (n_reference,)
@@ -133,12 +133,12 @@ class SelfTuningWeights(Weights):
 
 
 def local_weights(graph: NeighborGraph) -> sparse.csr_array:
-    """Self-tuning weights of a training graph, for those who need no more than them."""
+    """Self-tuning weight matrix of a training graph."""
     return SelfTuning().fit(graph).matrix(graph)
 
 
 def _kth_distance(graph: NeighborGraph, k: int) -> Array:
-    """Distance to the k-th neighbor, or to the farthest where there are fewer."""
+    """Distance to the k-th neighbor, or to the farthest if there are fewer."""
     counts = np.diff(graph.indptr)
     first = np.minimum(counts, k)
     if not graph.distances.all():
@@ -152,7 +152,7 @@ def _kth_distance(graph: NeighborGraph, k: int) -> Array:
 
 
 def _up_to_kth_place(graph: NeighborGraph, k: int) -> IntArray:
-    """Number of neighbors of every point up to its k-th positive distance."""
+    """Number of neighbors of each point up to its k-th distinct positive distance."""
     rows, distances = graph.rows, graph.distances
     another = distances > 0
     another[1:] &= (distances[1:] != distances[:-1]) | (rows[1:] != rows[:-1])

@@ -155,7 +155,7 @@ class Distances(Input):
         count = options.resolved_n_neighbors
         if options.radius is None and options.n_neighbors is None and sparse.issparse(self.rows):
             check_square(self.rows, "distances")  # at most as many neighbors as are stored
-            fewest = SparseDistances(self.n_samples).fewest_stored(self.rows)
+            fewest = SparseDistances(self.n_samples).min_stored(self.rows)
             count = count if count is None else min(count, fewest)
         return _build(self.rows, count, options)
 

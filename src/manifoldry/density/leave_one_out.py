@@ -60,14 +60,14 @@ class WeightedPoints:
     def _nearest(self) -> IntArray:
         if self.max_neighbors == 0:
             return np.empty((self.n, 0), np.intp)
-        return self.index.others(self.X, self.max_neighbors).indices
+        return self.index.reference_neighbors(self.X, self.max_neighbors).indices
 
     @cached_property
     def left_out(self) -> tuple[IntArray, IntArray]:
         """Points to leave out, and the nearest others of each, limited by the options."""
         rows = spread_rows(self.n, self.options.max_left_out)
         m = min(self.n - 1, self.options.max_windows)
-        return rows, self.index.nearest_but(self.X[rows], m, rows)[0]
+        return rows, self.index.nearest_excluding(self.X[rows], m, rows)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -234,7 +234,7 @@ def _build_mixture(points: WeightedPoints, best: Trial) -> WindowMixture:
 
 def _min_noise(points: WeightedPoints) -> float:
     """The smallest noise to try, far below the distance between neighbors."""
-    gaps = points.index.others(points.X, 1).distances
+    gaps = points.index.reference_neighbors(points.X, 1).distances
     return float(points.options.min_noise * np.median(gaps) / np.sqrt(points.X.shape[1]))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from manifoldry.neighbors.neighborhoods import NO_EXTENT
+from manifoldry.neighbors.neighborhoods import MIN_VARIANCE_RATIO
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
@@ -75,7 +75,9 @@ def windows_without(
         yield block, Windows(X[owners[block]], axes, variances * k / max(1, k - 1))
 
 
-def principal_axes(steps: Array, d: int, no_extent: float = NO_EXTENT) -> tuple[Array, Array]:
+def principal_axes(
+    steps: Array, d: int, no_extent: float = MIN_VARIANCE_RATIO
+) -> tuple[Array, Array]:
     """Leading directions (n, d, n_features) of steps (n, k, n_features), and their mean squares.
 
     Steps are not centered: the plane passes through the point, not the mean of its neighbors. The

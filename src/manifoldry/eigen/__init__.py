@@ -1,14 +1,14 @@
-"""Eigenproblems: posed by the methods, solved and verified here.
+"""Eigenvalue problems and their solvers.
 
-A method states a :class:`SpectralProblem`; an :class:`EigenSolver` turns it into a
-:class:`Spectrum`, whose residuals have been compared with the gaps of the spectrum.
+A spectral method defines a :class:`SpectralProblem`. An :class:`EigenSolver` computes its
+:class:`Spectrum` and compares the residuals with the gaps between eigenvalues.
 """
 
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
 from manifoldry.eigen.components import ComponentSolver, Spectra
 from manifoldry.eigen.dense import Dense
 from manifoldry.eigen.gram import Gram
-from manifoldry.eigen.lanczos import Crowd, Lanczos
+from manifoldry.eigen.lanczos import Lanczos, ProbeLimits
 from manifoldry.eigen.lobpcg import Lobpcg
 from manifoldry.eigen.problem import SpectralProblem
 from manifoldry.eigen.randomized import Randomized
@@ -21,13 +21,13 @@ __all__ = [
     "Auto",
     "Choice",
     "ComponentSolver",
-    "Crowd",
     "Dense",
     "EigenSolver",
     "Gram",
     "Lanczos",
     "Lobpcg",
     "PairSolver",
+    "ProbeLimits",
     "Randomized",
     "ShiftInvertLanczos",
     "SolverFailed",

@@ -1,4 +1,4 @@
-"""Which solver for which problem, said before it is done."""
+"""Automatic choice of an eigensolver, with the reason for each choice."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from manifoldry.eigen.solver import (
     EigenSolver,
     PairSolver,
     SolverFailed,
-    check_count,
-    not_accepted,
+    check_n_pairs,
+    rejection_message,
 )
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.eigen.standard import SpectrumEnd
@@ -41,40 +41,42 @@ class Choice:
 
 @dataclass(frozen=True)
 class Auto(EigenSolver):
-    """Choose a solver by size, structure, end of the spectrum and a probe; check that it worked.
+    """Choose a solver from the size and structure of the problem and the end of the spectrum.
 
-    If the residuals of the first choice are too large for the gaps, the next one is tried. Ask
-    :meth:`choose` for the chain and its reasons before anything is solved.
+    If the residuals of a solver are too large for the eigenvalue gaps, the next solver is tried.
+    :meth:`choose` returns the solvers and the reasons without solving anything.
 
     Parameters
     ----------
     dense_up_to : int
-        Largest order that is solved as a dense matrix straight away.
-    few_from : int
-        Order beyond which a few pairs (at most one in twenty) of an explicit matrix are left to
-        iterations, which are faster and checked all the same.
-    fill_up_to : float, optional
-        Largest number of entries (estimated) of a sparse factor; by default what fits into the
-        memory that is free, at `bytes_per_entry`.
-    probe_up_to : int
-        Largest number of products with a sparse operator before factorizing it is considered.
-    dense_at_most : int
-        Largest order that is solved as a dense matrix if everything else has failed.
-    copies : bool
-        Look for further eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
+        Problems up to this order are solved as dense matrices.
+    iterate_from : int
+        Above this order, an iterative solver is used when few pairs of an explicit matrix are
+        needed (k at most a twentieth of the order).
+    max_fill : float, optional
+        Largest estimated number of nonzeros of a sparse factor. By default, the free memory
+        divided by `bytes_per_entry`.
+    max_probe_products : int
+        Matrix-vector products tried with a sparse operator before factorizing it.
+    dense_fallback_up_to : int
+        Problems up to this order are solved as dense matrices if all other solvers fail.
+    full_multiplicity : bool
+        Search for all eigenvectors of repeated eigenvalues; see :class:`Lanczos`.
     bytes_per_entry : int
-        Memory of an entry of a factor and its mirror, measured at 10⁶ points.
-    patience : float
-        How many times the probe's products a factorization may cost before products get a second
-        run.
-    estimate_up_to : int
-        Order up to which fill-in is estimated before the probe.
-    little_fill : float
-        Entries a factor may have, as a multiple of the operator's, to be made without a probe. At
-        700 to 5000 points digits, cells and rolls have 1.3 to 2.3 and are solved faster by
-        factors; clouds of 10 and 50 dimensions have more, up to 300, and are not.
-    few_products : int
-        Under constraints, products that a factorization may be worth to be made without a probe.
+        Memory per nonzero of a symmetric factor, measured at 10⁶ points.
+    max_cost_ratio : float
+        If a factorization costs more than this many times `max_probe_products`, Lanczos is tried
+        again with more products before factorizing.
+    estimate_fill_up_to : int
+        Up to this order the fill-in is estimated before the probe.
+    small_fill_ratio : float
+        If the factor has at most this many times the nonzeros of the operator, it is computed
+        without a probe. At 700 to 5000 points, digits, cells and rolls have ratios of 1.3 to 2.3
+        and are solved faster by factorization; Gaussian clouds of 10 and 50 dimensions have larger
+        ratios, up to 300, and are not.
+    max_constrained_cost : int
+        With constraints, the matrix is factorized without a probe if that costs no more than this
+        many products.
 
     Examples
     --------
@@ -88,37 +90,37 @@ class Auto(EigenSolver):
     """
 
     dense_up_to: int = 2000
-    few_from: int = 400
-    fill_up_to: float | None = None
-    probe_up_to: int = 2000
-    dense_at_most: int = 10_000
-    copies: bool = True
+    iterate_from: int = 400
+    max_fill: float | None = None
+    max_probe_products: int = 2000
+    dense_fallback_up_to: int = 10_000
+    full_multiplicity: bool = True
     bytes_per_entry: int = 26
-    patience: float = 10
-    estimate_up_to: int = 5000
-    little_fill: float = 2.5
-    few_products: int = 500
+    max_cost_ratio: float = 10
+    estimate_fill_up_to: int = 5000
+    small_fill_ratio: float = 2.5
+    max_constrained_cost: int = 500
 
     def choose(self, problem: SpectralProblem, k: int) -> list[Choice]:
         """Return the solvers in the order they will be tried, each with its reason."""
         return list(self._chain(problem, k))
 
     def _chain(self, problem: SpectralProblem, k: int) -> Iterator[Choice]:
-        """Yield the choices one by one: what a later one has to look at may not be needed."""
+        """Yield the choices lazily: computing a later one may be expensive."""
         n, A = problem.n, problem.operator
         side = A.small_side if isinstance(A, Gram) else n
         explicit = isinstance(A, np.ndarray) or hasattr(A, "nnz")
-        few = explicit and side > self.few_from and k <= side // 20
+        few = explicit and side > self.iterate_from and k <= side // 20
         if side <= self.dense_up_to and not few:
-            yield self._small(n, side)
+            yield self._dense_choice(n, side)
             yield from self._iterative(problem, k)
             return
         yield from self._iterative(problem, k)
-        if side <= self.dense_at_most:
-            reason = f"order {side} is at most {self.dense_at_most}: a dense solve as a last resort"
-            yield Choice(Dense(), reason)
+        if side <= self.dense_fallback_up_to:
+            limit = f"at most {self.dense_fallback_up_to}"
+            yield Choice(Dense(), f"order {side} is {limit}: a dense solve as a last resort")
 
-    def _small(self, n: int, side: int) -> Choice:
+    def _dense_choice(self, n: int, side: int) -> Choice:
         fits = f"is at most {self.dense_up_to}, where a dense solve is fast and exact"
         if side < n:
             return Choice(Dense(), f"the factor's short side {side} (of {n} rows) {fits}")
@@ -127,66 +129,83 @@ class Auto(EigenSolver):
     def _iterative(self, problem: SpectralProblem, k: int) -> Iterable[Choice]:
         n, A = problem.n, problem.operator
         krylov = Choice(
-            Lanczos(copies=self.copies),
-            f"{k} pairs of order {n} need products with the operator only",
+            Lanczos(full_multiplicity=self.full_multiplicity),
+            f"{k} pairs of order {n} need only products with the operator",
         )
-        block = Choice(Randomized(), f"a block iteration for {k} pairs sees repeated eigenvalues")
+        block = Choice(Randomized(), f"a block iteration for {k} pairs finds repeated eigenvalues")
         if isinstance(A, Gram) or problem.end == SpectrumEnd.LARGEST:
             return [krylov, block]
         if isinstance(A, np.ndarray):
             inverse = f"smallest end, dense of order {n}: one Cholesky factor separates tiny gaps"
-            return [Choice(ShiftInvertLanczos(copies=self.copies), inverse), krylov, block]
+            return [
+                Choice(ShiftInvertLanczos(full_multiplicity=self.full_multiplicity), inverse),
+                krylov,
+                block,
+            ]
         if not hasattr(A, "nnz"):
             return [krylov, Choice(Lobpcg(), f"a block of {k} pairs without a matrix"), block]
         constraints = 0 if problem.constraint is None else problem.constraint.shape[1]
         return self._sparse_smallest(A, constraints)
 
     def _sparse_smallest(self, A: Matrix, constraints: int) -> Iterator[Choice]:
-        """Try products with the operator first; they show early whether they will do.
+        """Yield a short Lanczos run (the probe) first, then solvers that factorize the matrix.
 
-        The probe costs less than ordering the matrix for a factorization, so the fill-in is only
-        estimated when the probe has failed, or where the estimate costs nothing. Constraints make
-        every product dearer and lead away from the edge of the spectrum, which a probe looks at.
+        The probe costs less than ordering the matrix for a factorization, so the fill-in is
+        estimated only after the probe has failed or where the estimate is cheap. With constraints
+        products are slower and the wanted eigenvalues are farther from the edge of the spectrum,
+        which makes a probe less useful.
         """
         order = f"smallest end, sparse of order {A.shape[0]}, {A.nnz} entries"
-        if constraints or A.shape[0] <= self.estimate_up_to:
+        if constraints or A.shape[0] <= self.estimate_fill_up_to:
             fill = estimated_fill(A)
-            few = constraints and _worth(A, constraints, fill) <= self.few_products
-            if few or fill <= self.little_fill * A.nnz:
+            few = (
+                constraints and _cost_in_products(A, constraints, fill) <= self.max_constrained_cost
+            )
+            if few or fill <= self.small_fill_ratio * A.nnz:
                 yield from self._factorized(A, constraints, fill, order)
                 return
         yield Choice(
-            Lanczos(probe=True, max_products=self.probe_up_to, copies=self.copies),
-            f"{order}: a probe, products with the operator while they see the end of the spectrum",
+            Lanczos(
+                probe=True,
+                max_products=self.max_probe_products,
+                full_multiplicity=self.full_multiplicity,
+            ),
+            f"{order}: a probe, which stops early if the gaps at this end are too small for it",
         )
         yield from self._factorized(A, constraints, estimated_fill(A), order)
 
     def _factorized(self, A: Matrix, constraints: int, fill: float, order: str) -> Iterator[Choice]:
-        """Yield what is left when a probe has seen nothing but tiny gaps."""
-        worth = _worth(A, constraints, fill)
-        sizes = f"{order}, {fill:.1e} expected in a factor, worth {worth:.0f} products"
-        inverse = Choice(ShiftInvertLanczos(copies=self.copies), f"{sizes}: it separates tiny gaps")
+        """Yield the solvers to try when there was no probe or the gaps were too small for it."""
+        cost = _cost_in_products(A, constraints, fill)
+        sizes = f"{order}, {fill:.1e} expected in a factor, which costs {cost:.0f} products"
+        inverse = Choice(
+            ShiftInvertLanczos(full_multiplicity=self.full_multiplicity),
+            f"{sizes}: it separates tiny gaps",
+        )
         multigrid = Choice(Lobpcg(), f"{sizes}: multigrid needs no factor")
-        krylov = Choice(Lanczos(copies=self.copies), f"{sizes}: products with the operator suffice")
-        if fill > self.largest_fill:
+        krylov = Choice(
+            Lanczos(full_multiplicity=self.full_multiplicity),
+            f"{sizes}: products with the operator suffice",
+        )
+        if fill > self.fill_limit:
             yield from (krylov, multigrid)
-        elif worth > self.probe_up_to * self.patience:
+        elif cost > self.max_probe_products * self.max_cost_ratio:
             yield from (krylov, inverse, multigrid)
         else:
             yield from (inverse, multigrid, krylov)
 
     @property
-    def largest_fill(self) -> float:
-        """Largest number of entries of a sparse factor that is tried."""
-        if self.fill_up_to is not None:
-            return self.fill_up_to
+    def fill_limit(self) -> float:
+        """Largest number of nonzeros of a sparse factor that is computed."""
+        if self.max_fill is not None:
+            return self.max_fill
         available = available_memory()
         return np.inf if available is None else available / self.bytes_per_entry
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-        """Run down the chain until a spectrum is accepted; otherwise return the best, and warn."""
+        """Try the solvers until a spectrum is accepted; otherwise return the best and warn."""
         standard = problem.standard()
-        check_count(standard, k)
+        check_n_pairs(standard, k)
         found: list[Spectrum] = []
         failures: list[str] = []
         for choice in self._chain(problem, k):
@@ -195,23 +214,26 @@ class Auto(EigenSolver):
             except SolverFailed as failure:
                 failures.append(failure.what)
                 continue
-            found.append(replace(spectrum, reason=_told(choice.reason, failures)))
+            found.append(replace(spectrum, reason=_with_failures(choice.reason, failures)))
             if spectrum.accepted:
                 return found[-1]
-            failures.append(f"{choice.solver.name} was not accepted ({_figures(spectrum)})")
+            failures.append(
+                f"{choice.solver.name} was not accepted ({_residual_and_gap(spectrum)})"
+            )
         if not found:
             raise RuntimeError("no eigensolver succeeded: " + "; ".join(failures))
         best = min(found, key=lambda s: s.worst_ratio)
-        warn(not_accepted(best), ConvergenceWarning)
+        warn(rejection_message(best), ConvergenceWarning)
         return best
 
 
-def _worth(A: Matrix, constraints: int, fill: float) -> float:
-    """Return how many Lanczos steps take as long as a factorization with that fill-in.
+def _cost_in_products(A: Matrix, constraints: int, fill: float) -> float:
+    """Return how many Lanczos steps take as long as a factorization with this fill-in.
 
-    Ordering grows with A and elimination with the squared column lengths, and every constraint
-    takes a solve; a step is the product, orthogonalizing what it gives, and the interpreter.
-    Coefficients in seconds, of 2 cores and 10⁴ to 10⁶ points: only the ratio counts.
+    The factorization consists of ordering (proportional to the nonzeros of A), elimination
+    (proportional to the squared column lengths of the factor) and one solve per constraint. A
+    step consists of the product, orthogonalization and interpreter overhead. The coefficients are
+    seconds, measured on 2 cores at 10⁴ to 10⁶ points; only the ratio matters.
     """
     n = A.shape[0]
     factorization = 1.2e-6 * A.nnz + 0.7e-9 * fill**2 / n + 5e-9 * constraints * fill
@@ -219,26 +241,26 @@ def _worth(A: Matrix, constraints: int, fill: float) -> float:
     return float(factorization / step)
 
 
-def _told(reason: str, failures: Sequence[str]) -> str:
+def _with_failures(reason: str, failures: Sequence[str]) -> str:
     return reason if not failures else f"{reason}; before it: {'; '.join(failures)}"
 
 
-def _figures(spectrum: Spectrum) -> str:
+def _residual_and_gap(spectrum: Spectrum) -> str:
     i = spectrum.worst
     return f"residual {spectrum.residuals[i]:.1e} against a gap of {spectrum.gaps[i]:.1e}"
 
 
 def resolve_solver(spec: str | EigenSolver, end: str | None = None) -> EigenSolver:
-    """Return the solver a user's ``eigen_solver`` argument names.
+    """Return the solver specified by an ``eigen_solver`` argument.
 
     Parameters
     ----------
     spec : str or EigenSolver
-        A solver, which is returned as it is, or a name: "auto", "dense", "lanczos",
-        "shift_invert", "lobpcg" or "randomized". scikit-learn's names are understood: "arpack"
-        is Lanczos, with shift-invert at the smallest end, and "amg" is LOBPCG with multigrid.
+        A solver, which is returned unchanged, or a name: "auto", "dense", "lanczos",
+        "shift_invert", "lobpcg" or "randomized". scikit-learn's names are accepted: "arpack" is
+        Lanczos, with shift-invert at the smallest end, and "amg" is LOBPCG with multigrid.
     end : {"smallest", "largest"}, optional
-        The end of the problem to solve; only "arpack" depends on it.
+        The end of the spectrum to compute; only "arpack" depends on it.
 
     Examples
     --------

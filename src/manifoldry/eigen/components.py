@@ -1,4 +1,4 @@
-"""One problem or several that belong together: every connected component is solved by itself."""
+"""Eigenpairs of a disconnected graph: each connected component is solved separately."""
 
 from __future__ import annotations
 
@@ -18,22 +18,27 @@ from manifoldry.util.validation import plan_memory
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """Eigenpairs of every component, the largest component first; a component of one point has none."""
+    """Eigenpairs of each component, largest component first; a single point has None."""
 
-    found: list[Spectrum | None]
+    per_component: list[Spectrum | None]
     k: int
-    """Pairs that were asked for; small components have fewer."""
+    """Number of requested pairs; small components have fewer."""
 
     @property
     def largest(self) -> Spectrum:
-        """What was found for the largest component."""
-        assert self.found[0] is not None  # a largest component of one point is refused before
-        return self.found[0]
+        """Spectrum of the largest component."""
+        assert (
+            self.per_component[0] is not None
+        )  # a largest component of one point is rejected earlier
+        return self.per_component[0]
 
     @cached_property
     def padded(self) -> list[Spectrum]:
-        """The spectra with zeros for pairs that a component does not have."""
-        return [_nothing(self.k) if s is None else s.padded(self.k) for s in self.found]
+        """The spectra, padded with zeros to k pairs."""
+        return [
+            _single_point_spectrum(self.k) if s is None else s.padded(self.k)
+            for s in self.per_component
+        ]
 
     @property
     def values(self) -> Array:
@@ -41,37 +46,37 @@ class Spectra:
         return np.stack([spectrum.values for spectrum in self.padded])
 
     def vectors(self, components: list[IntArray], n: int) -> Array:
-        """Eigenvectors of all components, whose rows are given, as functions on `n` points, (n, k)."""
+        """Eigenvectors on all `n` points, (n, k); `components` holds the rows of each component."""
         V = np.zeros((n, self.k))
         for rows, spectrum in zip(components, self.padded, strict=True):
             V[rows] = spectrum.vectors
         return V
 
 
-def _nothing(k: int) -> Spectrum:
-    """The spectrum of a single point."""
+def _single_point_spectrum(k: int) -> Spectrum:
+    """Spectrum of a single point: k zeros."""
     return Spectrum(np.zeros(k), np.zeros((1, k)), np.zeros(k), np.zeros(k), np.nan, 0.0)
 
 
-def plan_pairs(problem: SpectralProblem, k: int, vectors: int) -> None:
-    """Refuse up front to look for k pairs if the vectors that takes cannot fit."""
+def check_pairs_memory(problem: SpectralProblem, k: int, vectors: int) -> None:
+    """Raise MemoryError if the vectors needed to compute k pairs do not fit into memory."""
     needed = 8.0 * problem.n * vectors
     plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
 
 
 @dataclass(frozen=True)
 class ComponentSolver:
-    """Solves the problems of all components for their first pairs.
+    """Compute the first eigenpairs of each component.
 
     Parameters
     ----------
     solver : str or EigenSolver
         See :func:`manifoldry.eigen.resolve_solver`.
     cheap_order, extra_pairs : int
-        Dense problems up to that order give a few more eigenvalues for next to nothing; they show
-        where the gap is.
+        Dense problems up to `cheap_order` are solved for `extra_pairs` more eigenvalues, which
+        cost little and show the spectral gap.
     basis : int
-        Vectors that iterative solvers keep at least.
+        Smallest number of basis vectors that iterative solvers keep in memory.
     """
 
     solver: str | EigenSolver = "auto"
@@ -80,21 +85,21 @@ class ComponentSolver:
     basis: int = 40
 
     def solve(self, problems: list[SpectralProblem], k: int, rng: np.random.Generator) -> Spectra:
-        """At most k pairs of every problem; one of n points has n − 1 beside the constant."""
+        """Compute min(k, n − 1) pairs of each problem of n points; the constant is excluded."""
         counts = [min(k, problem.n - 1) for problem in problems]
-        found = [
+        per_component = [
             self._pairs(problem, count, rng) if count else None
             for problem, count in zip(problems, counts, strict=True)
         ]
-        return Spectra(found, k)
+        return Spectra(per_component, k)
 
     def _pairs(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-        """Solve for k pairs, and where that is cheap for a few more eigenvalues."""
+        """Solve for k pairs, and for a few more eigenvalues where those are cheap."""
         excluded = sum(C.shape[1] for C in (problem.deflate, problem.constraint) if C is not None)
         operator = problem.operator
         order = operator.small_side if isinstance(operator, Gram) else problem.n
         solver = resolve_solver(self.solver, end=problem.end)
         extra = self.extra_pairs if solver.extra_is_cheap and order <= self.cheap_order else 0
-        asked = min(k + extra, problem.n - excluded)
-        plan_pairs(problem, k, max(self.basis, 3 * asked))
-        return solver.solve(problem, asked, rng).first(k)
+        requested = min(k + extra, problem.n - excluded)
+        check_pairs_memory(problem, k, max(self.basis, 3 * requested))
+        return solver.solve(problem, requested, rng).first(k)

@@ -1,4 +1,4 @@
-"""Dense eigendecomposition: the reference every other solver is measured against."""
+"""Dense eigendecomposition, the reference for all other solvers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class Dense(PairSolver):
-    """Solve with a dense n × n matrix, or with the short side of a Gram factor.
+    """Solve with a dense n × n matrix, or with the smaller dimension of a Gram factor.
 
-    Use it up to a few thousand points: n² memory, n³ time, no convergence to worry about.
+    Suitable up to a few thousand points: n² memory, n³ time, no iteration that could fail.
 
     Parameters
     ----------
-    clear : float
-        Eigenvalues of FᵀF above this fraction of the largest give vectors F w / σ that rounding
-        spares.
-    null : float
+    well_conditioned : float
+        If all wanted eigenvalues of FᵀF exceed this fraction of the largest, the eigenvectors of
+        F Fᵀ are computed as F w / σ.
+    null_tolerance : float
         Eigenvalues of a Gram operator below this fraction of the largest belong to its null space.
-    null_implicit : float
-        The same where only products with F are known: through FᵀF eigenvalues come with that much
-        error, and dividing by σ would blow it up.
+    implicit_null_tolerance : float
+        The same when F is implicit. Eigenvalues computed from FᵀF have a relative error of this
+        size, which dividing by σ would amplify.
 
     Examples
     --------
@@ -40,9 +40,9 @@ class Dense(PairSolver):
     array([4., 3.])
     """
 
-    clear: float = 1e-10
-    null: float = 1e-14
-    null_implicit: float = 1e-11
+    well_conditioned: float = 1e-10
+    null_tolerance: float = 1e-14
+    implicit_null_tolerance: float = 1e-11
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -55,11 +55,11 @@ class Dense(PairSolver):
     def _gram_pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
     ) -> tuple[Array, Array]:
-        """Return k pairs of F Fᵀ from the short side of F (n > m)."""
+        """Return k pairs of F Fᵀ from FᵀF, for F with fewer columns than rows."""
         F, largest = standard.A.projected(standard.Q), standard.end is SpectrumEnd.LARGEST
         if largest and k <= F.small_side:
             values, W = _extreme(F.small_matrix(), standard.end, k)
-            if values[0] > self.clear * values[-1]:
+            if values[0] > self.well_conditioned * values[-1]:
                 return values, (F.factor @ W) / np.sqrt(values)
         values, U = self._range_pairs(F)  # ascending
         missing = standard.dimension - len(values)
@@ -82,7 +82,9 @@ class Dense(PairSolver):
             values, W = eigh(R @ R.T)
         else:
             values, W = eigh(F.small_matrix())
-        kept = values > (self.null if F.explicit else self.null_implicit) * max(values[-1], 0.0)
+        kept = values > (self.null_tolerance if F.explicit else self.implicit_null_tolerance) * max(
+            values[-1], 0.0
+        )
         values, W = values[kept], W[:, kept]
         vectors = basis @ W if F.explicit else (F.factor @ W) / np.sqrt(values)
         return values, vectors
@@ -91,8 +93,8 @@ class Dense(PairSolver):
 def dense_pairs(standard: StandardProblem, k: int) -> tuple[Array, Array]:
     """Return k pairs of the dense operator in the orthogonal complement of Q.
 
-    Householder reflections H send Q to the first q axes, so the trailing block of HᵀAH *is* the
-    compressed operator. Adding τQQᵀ with a large τ would do as well, but at a rounding of eps·τ.
+    Householder reflections H map Q to the first q axes, so the trailing block of HᵀAH is the
+    compressed operator. Adding τQQᵀ with a large τ would have a rounding error of eps·τ.
     """
     A, Q = standard.toarray(), standard.Q
     q = Q.shape[1]

@@ -1,4 +1,4 @@
-"""The operator F Fᵀ, kept as its factor."""
+"""The operator F Fᵀ, stored as its factor F."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from manifoldry.util.typing import Array, Matrix
 class Gram:
     """The n × n positive semidefinite operator F Fᵀ of a factor F with n rows.
 
-    Nothing of size n × n is formed: a solver works on the shorter side of F. Centering needs no
-    centered copy of F either: deflate the constant, and F is used as (I − 11ᵀ/n) F.
+    No n × n matrix is formed: solvers use FᵀF if F has fewer columns than rows. To center F,
+    deflate the constant vector; F is then used as (I − 11ᵀ/n) F without a centered copy.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class Gram:
 
     @property
     def explicit(self) -> bool:
-        """Whether F is a plain array, so that orthogonal factorizations apply."""
+        """Whether F is a dense array, so that it has a QR factorization."""
         return isinstance(self.factor, np.ndarray)
 
     @cached_property
     def norm(self) -> float:
-        """Largest eigenvalue of F Fᵀ, from the short side of an explicit factor."""
+        """Largest eigenvalue of F Fᵀ, for an explicit factor."""
         F = self.factor
         small = F.T @ F if F.shape[1] <= F.shape[0] else F @ F.T
         m = len(small)
@@ -92,7 +92,7 @@ class Gram:
         return Gram(_wrapped(self.factor, lambda Y: Y - Q @ (Q.T @ Y)))
 
     def small_matrix(self, block: int = 256) -> Array:
-        """Return FᵀF (m × m), of an implicit factor a block of columns at a time."""
+        """Return FᵀF (m × m); for an implicit factor, `block` columns at a time."""
         F, m = self.factor, self.factor.shape[1]
         if isinstance(F, np.ndarray):
             return np.asarray(F.T @ F)
@@ -105,7 +105,7 @@ class Gram:
         return (out + out.T) / 2
 
     def toarray(self) -> Array:
-        """Return F Fᵀ as a dense array; meant for few rows."""
+        """Return F Fᵀ as a dense array; only for small n."""
         F = self.factor
         if sp.issparse(F):
             return np.asarray((F @ F.T).toarray())
@@ -116,7 +116,7 @@ class Gram:
 
 
 def _wrapped(F: Matrix, symmetric_map: Matrix) -> LinearOperator:
-    """Return S F for a symmetric n × n map S given by its action on blocks."""
+    """Return S F, for a symmetric n × n map S given as a function of (n, b) blocks."""
     F = F if isinstance(F, LinearOperator) else _as_operator(F)
 
     def forward(X: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Thick-restart Lanczos behind one door: start vector, stopping rule, bound on products."""
+"""Thick-restart Lanczos iteration, and the search for eigenvectors of repeated eigenvalues."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
-class Space:
-    """A subspace to search in: random directions of it, and the projection onto it."""
+class Subspace:
+    """A subspace, given by a function that draws random vectors and the projection onto it."""
 
     start: Callable[[], Array]
     project: Callable[[Array], Array]
 
 
-# Given the k leading Ritz values, falling, and their residuals: may the iteration stop?
+# Function of the k largest Ritz values (descending) and their residuals: has it converged?
 Stop = Callable[[Array, Array], bool]
-# Given the same and the number of products so far: is it hopeless?
-Hopeless = Callable[[Array, Array, int], bool]
+# Function of the same and the number of products so far: should the iteration give up?
+GiveUp = Callable[[Array, Array, int], bool]
 
 
 @dataclass(frozen=True, eq=False)
-class Ritz:
-    """Leading Ritz pairs of a run, whether or not they have converged."""
+class RitzPairs:
+    """The k largest Ritz pairs of a Lanczos run, converged or not."""
 
-    values: Array  # (k,), falling
+    values: Array  # (k,), descending
     vectors: Array  # (n, k), orthonormal
     residuals: Array  # (k,)
     products: int
@@ -45,56 +45,59 @@ class Ritz:
 
 
 def too_small(standard: StandardProblem, k: int, smallest_order: int = 50) -> bool:
-    """Whether an iteration for k pairs would span most of the space: then it is solved densely.
+    """Whether to use a dense solver: a Krylov space for k pairs would span most of the space.
 
-    Up to `smallest_order` a dense solve is cheaper than any iteration.
+    Up to order `smallest_order` a dense solve is always cheaper than an iteration.
     """
     return standard.dimension <= max(smallest_order, 4 * k)
 
 
-def threads(standard: StandardProblem, threaded_by_blas: int = 200) -> AbstractContextManager[None]:
-    """Return the BLAS threads for an iteration on single vectors: one, unless A is dense.
+def blas_threads(
+    standard: StandardProblem, single_thread_up_to: int = 200
+) -> AbstractContextManager[None]:
+    """Return a context that limits BLAS to one thread, unless A is dense.
 
-    Forty vectors no longer than `threaded_by_blas` are left to one thread by BLAS itself.
+    Up to order `single_thread_up_to` BLAS uses one thread for these products by itself.
     """
-    large = standard.sparse and standard.n > threaded_by_blas
+    large = standard.sparse and standard.n > single_thread_up_to
     return one_blas_thread() if large else nullcontext()
 
 
 def start_block(standard: StandardProblem, columns: int, rng: np.random.Generator) -> Array:
-    """Return random columns (n, columns) inside the complement of Q."""
+    """Return random columns (n, columns) in the orthogonal complement of Q."""
     return standard.project(rng.standard_normal((standard.n, columns)))
 
 
-def allowed_space(standard: StandardProblem, rng: np.random.Generator) -> Space:
-    """Return the complement of Q as a space to search in."""
+def constrained_subspace(standard: StandardProblem, rng: np.random.Generator) -> Subspace:
+    """Return the orthogonal complement of Q as a Subspace."""
     Q = standard.Q
 
     def project(x: Array) -> Array:
         return x - Q @ (Q.T @ x) if Q.shape[1] else x
 
-    return Space(lambda: start_block(standard, 1, rng)[:, 0], project)
+    return Subspace(lambda: start_block(standard, 1, rng)[:, 0], project)
 
 
-def top_pairs(
+def largest_pairs(
     operator: LinearOperator,
     k: int,
-    space: Space,
+    space: Subspace,
     stop: Stop,
     *,
     basis: int,
     max_products: int,
     every: int = 1,
-    hopeless: Hopeless | None = None,
-) -> Ritz:
-    """Return k leading Ritz pairs of a symmetric operator in a subspace (Wu and Simon 2000).
+    give_up: GiveUp | None = None,
+) -> RitzPairs:
+    """Return the k largest Ritz pairs of a symmetric operator in a subspace (Wu and Simon 2000).
 
-    The operator may lead out of the subspace: what it gives is projected, once, when all else
-    has been taken out of it. Earlier would let the part outside grow from step to step.
+    The subspace need not be invariant: each product is projected onto it after it has been
+    orthogonalized against the basis. Projecting before would let the component outside the
+    subspace grow from step to step.
 
-    The basis is orthogonal to rounding at every step. ARPACK's stopping rule is relative to the
-    eigenvalue; here the caller's rule sees values and residuals every `every` products, and can
-    weigh one against the gaps of the others.
+    The basis is orthogonal to rounding at every step. ARPACK's stopping criterion is relative to
+    the eigenvalue; here the function `stop` gets values and residuals every `every` products and
+    can compare the residuals with the gaps.
     """
     m = min(basis, operator.shape[0] - 1)
     V, T = np.empty((m + 1, operator.shape[0])), np.zeros((m, m))  # one row per basis vector
@@ -110,12 +113,12 @@ def top_pairs(
                 continue
             theta, S = eigh(T[: j + 1, : j + 1], check_finite=False)
             residuals = beta * np.abs(S[-1])
-            leading, off = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
-            done = stop(leading, off)
-            vain = hopeless is not None and hopeless(leading, off, products)
-            if done or vain or products >= max_products:
+            leading, errors = theta[: -k - 1 : -1], residuals[: -k - 1 : -1]
+            done = stop(leading, errors)
+            give_up_now = give_up is not None and give_up(leading, errors, products)
+            if done or give_up_now or products >= max_products:
                 vectors = (S[:, : -k - 1 : -1].T @ V[: j + 1]).T
-                return Ritz(leading, vectors, off, products, done, float(theta[0]))
+                return RitzPairs(leading, vectors, errors, products, done, float(theta[0]))
         kept = min(k + (m - k) // 2, m - 2) if m > k + 2 else k
         V[:kept] = S[:, -kept:].T @ V[:m]
         V[kept] = V[m]
@@ -129,18 +132,18 @@ def _extend(
     T: Array,
     j: int,
     first: int,
-    space: Space,
-    canceled: float = 1e-3,
+    space: Subspace,
+    cancellation: float = 1e-3,
 ) -> float:
-    """Put the next direction into V[j + 1] and row j into T; return its length.
+    """Store the next basis vector in V[j + 1] and row j of T; return the norm before scaling.
 
-    A direction shorter than the fraction `canceled` of the product has lost digits to cancellation,
-    and takes one more sweep.
+    If that norm is below `cancellation` times the norm of the product, digits were lost and the
+    vector is orthogonalized once more.
     """
     w = operator @ V[j]
     scale = max(float(np.linalg.norm(w)), float(np.abs(T).max()))
-    # The bulk of w lies along V[first:], its two predecessors (after a restart, all that was
-    # kept): with that gone, one sweep over the whole basis is as good as two.
+    # Most of w lies along V[first:], its two predecessors (after a restart, all vectors that were
+    # kept). After removing that part, one orthogonalization against the whole basis suffices.
     h = np.zeros(j + 1)
     for i in (first, 0):
         c = V[i : j + 1] @ w
@@ -148,12 +151,12 @@ def _extend(
         h[i:] += c
     w = space.project(w)
     beta = float(np.linalg.norm(w))
-    if beta < canceled * scale:
+    if beta < cancellation * scale:
         w = space.project(w - (V[: j + 1] @ w) @ V[: j + 1])
         beta = float(np.linalg.norm(w))
     T[j, : j + 1] = T[: j + 1, j] = h
     if beta <= 10 * _EPS * scale:
-        # An invariant subspace: go on in a direction that it lacks.
+        # The basis spans an invariant subspace: continue with a random orthogonal vector.
         w, beta = space.start(), 0.0
         for _ in range(3):
             w -= (V[: j + 1] @ w) @ V[: j + 1]
@@ -165,7 +168,7 @@ def _extend(
 
 
 def locked(operator: LinearOperator, V: Array) -> LinearOperator:
-    """Return the operator with the eigenvectors V taken out (their eigenvalue becomes 0)."""
+    """Return the operator deflated by the eigenvectors V, whose eigenvalues become 0."""
 
     def product(X: Array) -> Array:
         Y = operator @ (X - V @ (V.T @ X))
@@ -180,7 +183,7 @@ def _without(V: Array, start: Callable[[], Array]) -> Array:
 
 
 def counted(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
-    """Return the operator and, as its only entry, a list's running count of products."""
+    """Return the operator and a list whose only entry counts the products so far."""
     count = [0]
 
     def product(X: Array) -> Array:
@@ -190,39 +193,43 @@ def counted(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
     return LinearOperator(operator.shape, matvec=product, dtype=np.float64), count
 
 
-def _decided(bound: float, top: float, products: list[int], n: int, theta: Array, r: Array) -> bool:
-    """Whether the rest has nothing at the bound or above, or its top has converged."""
-    below = theta[0] + 2 * r[0] < bound and _unlikely(theta[0], bound, products[0], n)
+def _search_finished(
+    bound: float, top: float, products: list[int], n: int, theta: Array, r: Array
+) -> bool:
+    """Whether the largest eigenvalue has converged or is certainly below `bound`."""
+    below = theta[0] + 2 * r[0] < bound and _unlikely_missed(theta[0], bound, products[0], n)
     return bool(below or r[0] <= max(1e-9 * abs(theta[0] - bound), 1e-14 * top))
 
 
-def _unlikely(theta: float, bound: float, products: int, n: int, overlooked: float = 1e-3) -> bool:
-    """Whether an eigenvalue at `bound` can hardly have hidden from that many products.
+def _unlikely_missed(
+    theta: float, bound: float, products: int, n: int, probability: float = 1e-3
+) -> bool:
+    """Whether an eigenvalue at `bound` would have been found after this many products.
 
-    A small residual only says that some eigenvalue is near theta. That the top one is not far
-    above follows from the number of products, with all but the probability `overlooked` over
-    random starts (Kuczynski and Wozniakowski 1992).
+    A small residual only shows that some eigenvalue is near theta. The number of products bounds
+    the distance from theta to the largest eigenvalue, except with a probability over random start
+    vectors of at most `probability` (Kuczynski and Wozniakowski 1992).
     """
     gap = max(0.0, 1 - theta / bound) if bound > 0 else 0.0
-    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < overlooked)
+    return bool(1.648 * np.sqrt(n) * np.exp(-(2 * products - 1) * np.sqrt(gap)) < probability)
 
 
-def with_missed_copies(
+def with_full_multiplicity(
     operator: LinearOperator,
     V: Array,
-    space: Space,
+    space: Subspace,
     *,
     basis: int,
     max_products: int,
 ) -> Array:
-    """Return V together with eigenvectors of larger eigenvalues that V lacks.
+    """Return V extended by missing eigenvectors of repeated eigenvalues.
 
-    A Krylov space of one start vector holds one vector per eigenspace. A run on the rest of the
-    space, from another start, sees a further copy at its very top, and knows early if there is
-    none: as soon as its top is farther below the last wanted pair than its residual, after so
-    many products that a copy can hardly have hidden from them. The last
-    column of V is not wanted, it only measures a gap. The operator must be positive, so that
-    what is locked cannot pass for a top eigenvalue.
+    A Krylov space from one start vector contains one vector per eigenspace. A second run from
+    another start vector, with V deflated, finds a further eigenvector as its largest Ritz pair. It
+    stops early if there is none: when its largest Ritz value plus residual is below the last
+    wanted eigenvalue, after enough products that a missed eigenvector is unlikely. The last column
+    of V is not wanted; it only measures the gap. The operator must be positive definite, so that
+    the zero eigenvalues of the deflated vectors are never the largest.
     """
     k = V.shape[1]
     for _ in range(2 * k):
@@ -232,15 +239,15 @@ def with_missed_copies(
 
         rest, products = counted(locked(operator, V))
 
-        decided = partial(_decided, bound, top, products, len(V))
-        outside = Space(partial(_without, V, space.start), space.project)
-        found = top_pairs(
+        decided = partial(_search_finished, bound, top, products, len(V))
+        outside = Subspace(partial(_without, V, space.start), space.project)
+        found = largest_pairs(
             rest, 1, outside, decided, basis=basis, max_products=max_products, every=2
         )
         if found.values[0] + 2 * found.residuals[0] < bound:
             break
         if not found.converged and found.values[0] < bound:
-            break  # nothing stands out of the rest
+            break  # no eigenvalue at the bound was found
         extra = found.vectors - V @ (V.T @ found.vectors)
         V = np.hstack([V, extra / np.linalg.norm(extra)])
     return V

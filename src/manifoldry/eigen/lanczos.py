@@ -1,4 +1,4 @@
-"""Lanczos iteration with products by the operator."""
+"""Lanczos solver that uses products with the operator."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.sparse.linalg import LinearOperator
 
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.krylov import (
-    Hopeless,
-    allowed_space,
-    threads,
+    GiveUp,
+    blas_threads,
+    constrained_subspace,
+    largest_pairs,
     too_small,
-    top_pairs,
-    with_missed_copies,
+    with_full_multiplicity,
 )
 from manifoldry.eigen.solver import PairSolver, SolverFailed, converged
 from manifoldry.eigen.standard import StandardProblem
@@ -23,22 +23,22 @@ from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True)
-class Crowd:
-    """When a probe gives up: eigenvalues stand too close at the wanted end of the spectrum.
+class ProbeLimits:
+    """When a probe gives up because the eigenvalues at the wanted end are too close together.
 
-    Where gaps are wide, the first Ritz value soon stands still, and its residual falls below its
-    distance from the known edge of the spectrum. On graphs of low-dimensional manifolds both are
-    still falling, as in a crowd. After 40 products the ratio was 0.01 to 1.3 in one case (digits,
-    MNIST, tori, cubes of 3 and 4 dimensions) and 3.3 to 5.9 in the other (rolls of 10⁴ to 10⁵
-    points: Laplacian eigenmaps, LLE, LTSA). After 20 it was up to 2.02 and from 2.67 on, so that
-    the second case is mostly told by then.
+    The criterion is the residual of the first Ritz value divided by its distance from the known
+    edge of the spectrum. It becomes small quickly where gaps are wide, but not on graphs of
+    low-dimensional manifolds. After 40 products the ratio was 0.01 to 1.3 for wide gaps (digits,
+    MNIST, tori, cubes of 3 and 4 dimensions) and 3.3 to 5.9 for narrow gaps (rolls of 10⁴ to 10⁵
+    points: Laplacian eigenmaps, LLE, LTSA). After 20 products it was at most 2.02 for wide and at
+    least 2.67 for narrow gaps, so most cases can be distinguished by then.
 
     Parameters
     ----------
     products, ratio : int, float
-        Products after which a residual of more than `ratio` distances from the edge is hopeless.
+        After this many products, give up if the ratio exceeds `ratio`.
     early_products, early_ratio : int, float
-        A first look, which only a clear case ends.
+        An earlier test with a larger ratio.
     """
 
     products: int = 40
@@ -46,33 +46,33 @@ class Crowd:
     early_products: int = 20
     early_ratio: float = 2.4
 
-    def out_of_sight(self, ratio: float, products: int) -> bool:
-        """Whether a residual of `ratio` distances from the edge is hopeless after the products."""
+    def exceeded(self, ratio: float, products: int) -> bool:
+        """Whether to give up at this ratio of residual to edge distance after the products."""
         early = products >= self.early_products and ratio > self.early_ratio
         return bool(early or (products >= self.products and ratio > self.ratio))
 
 
 @dataclass(frozen=True)
 class Lanczos(PairSolver):
-    """Solve with products by the operator only (thick-restart Lanczos).
+    """Thick-restart Lanczos, which needs only products with the operator.
 
-    Use it for the largest end, where gaps are a fair fraction of the norm, for graphs of
-    high-dimensional data, whose gaps are wide, and for operators that exist as a product only.
-    On low-dimensional manifolds gaps are tiny and it may need very many products: prefer
+    Suitable for the largest eigenvalues, for the smallest ones on graphs of high-dimensional data,
+    where the gaps are wide, and for operators given only as a product. On graphs of
+    low-dimensional manifolds the gaps are tiny and it may need very many products: prefer
     :class:`ShiftInvertLanczos`.
 
     Parameters
     ----------
     basis : int
-        Vectors kept in memory, or three times the number of pairs if that is more.
+        Number of basis vectors, but at least three times the number of pairs.
     max_products : int
         Largest number of products with the operator.
-    copies : bool
-        Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
+    full_multiplicity : bool
+        Search for all eigenvectors of repeated eigenvalues, which doubles the time.
     probe : bool
-        Give up early if the wanted end of the spectrum is not in sight.
-    crowd : Crowd
-        After how many products, and by which sign, a probe gives up.
+        Give up early if the gaps at the wanted end are too small.
+    probe_limits : ProbeLimits
+        When a probe gives up.
 
     Examples
     --------
@@ -86,12 +86,12 @@ class Lanczos(PairSolver):
 
     basis: int = 40
     max_products: int = 10_000
-    copies: bool = True
+    full_multiplicity: bool = True
     probe: bool = False
-    crowd: Crowd = Crowd()
+    probe_limits: ProbeLimits = ProbeLimits()
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
-        return threads(standard)
+        return blas_threads(standard)
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -101,8 +101,8 @@ class Lanczos(PairSolver):
         operator = positive(standard)
         basis = max(self.basis, 3 * k)
 
-        space = allowed_space(standard, rng)
-        run = top_pairs(
+        space = constrained_subspace(standard, rng)
+        run = largest_pairs(
             operator,
             k,
             space,
@@ -110,43 +110,43 @@ class Lanczos(PairSolver):
             basis=basis,
             max_products=self.max_products,
             every=5,
-            hopeless=self._hopeless(standard),
+            give_up=self._give_up_rule(standard),
         )
         if not run.converged:
-            self._give_up(run.products, k, standard.n)
+            self._raise_failure(run.products, k, standard.n)
         V = run.vectors
-        if self.copies:
+        if self.full_multiplicity:
             most = self.max_products
-            V = with_missed_copies(operator, V, space, basis=basis, max_products=most)
+            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
         return rayleigh_quotients(standard, V), V
 
-    def _hopeless(self, standard: StandardProblem) -> Hopeless | None:
-        """Return when to stop early; a run that was not meant as a probe goes to its bound."""
+    def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
+        """Return the function that stops a probe early, or None if this is not a probe."""
         low = standard.end.edge(standard.bounds)
         if not self.probe or low is None:
             return None
-        edge = abs(standard.far - low)  # in the variables of the positive operator
+        edge = abs(standard.opposite_bound - low)  # in the variables of the positive operator
 
-        def out_of_sight(values: Array, residuals: Array, products: int) -> bool:
+        def exceeded(values: Array, residuals: Array, products: int) -> bool:
             ratio = residuals[0] / max(edge - values[0], np.finfo(float).tiny)
-            return self.crowd.out_of_sight(ratio, products)
+            return self.probe_limits.exceeded(ratio, products)
 
-        return out_of_sight
+        return exceeded
 
-    def _give_up(self, products: int, k: int, n: int) -> None:
+    def _raise_failure(self, products: int, k: int, n: int) -> None:
         raise SolverFailed(
             f"{self.name} did not separate {k} pairs of order {n} in {products} products",
-            'allow more (max_products), or pass eigen_solver="auto"',
+            'raise max_products or pass eigen_solver="auto"',
         )
 
 
 def positive(standard: StandardProblem) -> LinearOperator:
-    """Return ±(A − far·I), a positive operator of which the wanted end is the top."""
-    far, sign = standard.far, standard.end.outwards
+    """Return ±(A − bound·I), a positive operator whose largest eigenvalues are the wanted ones."""
+    bound, sign = standard.opposite_bound, standard.end.sign
 
     def product(X: Array) -> Array:
         Y = standard.apply(X)
-        Y -= far * X
+        Y -= bound * X
         Y *= sign
         return Y
 
@@ -155,5 +155,5 @@ def positive(standard: StandardProblem) -> LinearOperator:
 
 
 def rayleigh_quotients(standard: StandardProblem, V: Array) -> Array:
-    """Return the Rayleigh quotients of unit columns."""
+    """Return the Rayleigh quotients of the unit columns of V."""
     return np.asarray(np.einsum("ij,ij->j", V, standard.apply(V)))

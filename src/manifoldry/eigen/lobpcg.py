@@ -1,4 +1,4 @@
-"""LOBPCG with a multigrid preconditioner."""
+"""LOBPCG solver with a multigrid preconditioner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from manifoldry.eigen.solver import PairSolver, converged
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
 from manifoldry.util.typing import Array, Matrix
 
-# pyamg draws from numpy's global generator, which one thread at a time may borrow.
+# pyamg draws from numpy's global generator; this lock serializes its use.
 _GLOBAL_GENERATOR = Lock()
 
 Preconditioner = Callable[[Array], Array]
@@ -29,11 +29,10 @@ def multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
     except ImportError:
         return None
     M = sp.csr_matrix(M)
-    # scipy widens the indices of some sums to 64 bits, which pyamg does not take.
+    # scipy returns 64-bit indices for some sums, which pyamg does not accept.
     M.indices, M.indptr = M.indices.astype(np.int32), M.indptr.astype(np.int32)
-    # pyamg estimates spectral radii from numpy's global generator; lend it one of ours.
-    # There is no other way to seed it (hence the exceptions to NPY002), and the lock keeps
-    # threads from seeing each other's.
+    # pyamg estimates spectral radii with numpy's global generator. Seeding that generator is the
+    # only way to make pyamg reproducible (hence the exceptions to NPY002); its state is restored.
     with _GLOBAL_GENERATOR:
         state = np.random.get_state()  # noqa: NPY002 (see above)
         np.random.seed(rng.integers(2**32))  # noqa: NPY002 (see above)
@@ -45,31 +44,31 @@ def multigrid(M: Matrix, rng: np.random.Generator) -> Preconditioner | None:
 
 
 def inverse_diagonal(M: Matrix) -> Preconditioner:
-    """Return the division by the diagonal of M."""
+    """Return the Jacobi preconditioner of M."""
     inverse = 1 / np.maximum(M.diagonal(), np.finfo(float).tiny)
     return lambda R: inverse[:, None] * R
 
 
 @dataclass(frozen=True)
 class Lobpcg(PairSolver):
-    """Solve by preconditioned conjugate gradients on a block of vectors (LOBPCG).
+    """Locally optimal block preconditioned conjugate gradients (LOBPCG).
 
-    Use it for the smallest end of sparse semidefinite operators too large to factorize. The
-    preconditioner is smoothed-aggregation multigrid where pyamg is installed, the inverse
-    diagonal otherwise, and none where the operator is not known to be semidefinite.
+    Suitable for the smallest eigenvalues of sparse semidefinite operators too large to factorize.
+    The preconditioner is smoothed-aggregation multigrid if pyamg is installed, otherwise the
+    inverse diagonal. There is none if the operator is not known to be semidefinite.
 
     scipy's ``lobpcg`` breaks down close to convergence, where its basis of iterates, residuals
-    and directions becomes dependent; here that basis is orthonormal at every step.
+    and directions becomes linearly dependent; here that basis is orthonormal at every step.
 
     Parameters
     ----------
     oversampling : int
-        Columns of the block beyond the wanted pairs: they speed up the last ones.
+        Block columns in addition to the wanted pairs; they speed up convergence.
     max_iter : int
         Largest number of iterations.
     shift : float
-        Multigrid is built on A + sI: the shift s, relative to ‖A‖, keeps its coarsest level
-        regular.
+        Multigrid is built on A + sI. The shift s, relative to ‖A‖, keeps the coarsest grid
+        nonsingular.
 
     Examples
     --------
@@ -112,13 +111,13 @@ def _step(
     basis = np.hstack([X, W])
     basis = np.hstack([basis, _new_directions(standard, basis, directions)])
     T = basis.T @ standard.apply(basis)
-    values, C = (standard.end.inwards(part) for part in eigh((T + T.T) / 2))
+    values, C = (standard.end.from_end(part) for part in eigh((T + T.T) / 2))
     b = X.shape[1]
     return values[:b], basis @ C[:, :b], basis[:, b:] @ C[b:, :b]
 
 
 def _new_directions(standard: StandardProblem, basis: Array, Y: Array) -> Array:
-    """Return an orthonormal basis of what Y adds to range(basis), inside the constraints."""
+    """Return an orthonormal basis of Y orthogonal to `basis` and to the constraints."""
     for _ in range(2):
         Y = standard.project(Y)
         Y = orthonormal_basis(Y - basis @ (basis.T @ Y))

@@ -1,4 +1,4 @@
-"""A spectral problem: which eigenvectors of what, under which constraints."""
+"""A spectral problem: the operator, the wanted end of its spectrum and the constraints."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _SCALES: dict[str, Callable[[Spectrum, int], Array]] = {
 class SpectralProblem:
     """Eigenvectors at one end of A f = λ B f with fᵀBf = 1 and CᵀBf = 0.
 
-    A method of the spectral family has to define nothing but this. It says what is wanted, not
-    how to get it: hand it to an :class:`~manifoldry.eigen.EigenSolver`.
+    A spectral method only has to define this problem; an :class:`~manifoldry.eigen.EigenSolver`
+    solves it.
 
     Parameters
     ----------
@@ -49,17 +49,17 @@ class SpectralProblem:
     mass : array of shape (n,), optional
         The positive diagonal of B; the identity by default.
     deflate : array of shape (n,) or (n, t), optional
-        Known eigenvectors f that are not wanted, such as the constant.
+        Known eigenvectors f to exclude, such as the constant.
     constraint : array of shape (n,) or (n, c), optional
-        Columns of C, an arbitrary subspace; it need not be invariant.
+        Columns of C; they need not span an invariant subspace.
     bounds : (float, float), optional
-        An interval known to hold the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalized
+        An interval that contains the spectrum of B^{-1/2} A B^{-1/2}: (0, 2) for a normalized
         Laplacian, (0, inf) for any positive semidefinite operator.
     scale : {"unit", "sqrt_n", "sqrt_eigenvalue"}
-        How eigenvectors become coordinates: as they are, times √n, or times √λ.
+        Scale of the coordinates: unit eigenvectors, times √n, or times √λ.
     graph : callable, optional
-        Returns symmetric sparse weights (n, n) that say who is near whom, where the operator does
-        not: of use to those who look at gradients of its eigenvectors.
+        Returns the symmetric sparse weights (n, n) of the neighbor graph, if the operator is not
+        one itself; needed to estimate gradients of the eigenvectors.
 
     Examples
     --------
@@ -99,16 +99,16 @@ class SpectralProblem:
 
     @property
     def largest(self) -> bool:
-        """Whether the largest eigenvalues are wanted, not the smallest."""
+        """Whether the largest eigenvalues are wanted."""
         return SpectrumEnd(self.end) is SpectrumEnd.LARGEST
 
     @property
     def is_gram(self) -> bool:
-        """Whether coordinates are √ℓ·v, as those of a Gram matrix are."""
+        """Whether the coordinates are √λ·v, as for a Gram matrix."""
         return self.scale == "sqrt_eigenvalue"
 
     def standard(self) -> StandardProblem:
-        """Return the ordinary eigenproblem of g = B^{1/2} f, constraints as one basis Q ⟂ g."""
+        """Return the standard eigenproblem for g = B^{1/2} f with constraints Qᵀg = 0."""
         root = np.ones(self.n) if self.mass is None else np.sqrt(self.mass)
         A = self.operator if self.mass is None else _congruent(self.operator, 1 / root)
         Q: Array = np.empty((self.n, 0))
@@ -120,9 +120,9 @@ class SpectralProblem:
         return StandardProblem(A, Q, SpectrumEnd(self.end), self.bounds, n_deflated)
 
     def restrict(self, rows: IntArray) -> SpectralProblem:
-        """Return the problem on some rows of a sparse operator that does not couple them to others.
+        """Return the problem on the rows of one connected component of a sparse operator.
 
-        Such rows are a connected component of a graph; `deflate` and `constraint` are cut to them.
+        `deflate` and `constraint` are restricted to these rows.
         """
         return replace(
             self,
@@ -130,28 +130,28 @@ class SpectralProblem:
             mass=None if self.mass is None else self.mass[rows],
             deflate=None if self.deflate is None else self.deflate[rows],
             constraint=None if self.constraint is None else self.constraint[rows],
-            graph=None if self.graph is None else partial(_cut, self.graph, rows),
+            graph=None if self.graph is None else partial(_submatrix, self.graph, rows),
         )
 
     def coordinates(self, spectrum: Spectrum) -> Array:
-        """Return the embedding (n, k): the eigenvectors, scaled as the problem says.
+        """Return the embedding (n, k): the eigenvectors scaled according to `scale`.
 
-        A negative eigenvalue has no square root, and that of a rounding error is no direction:
-        "sqrt_eigenvalue" makes their columns zero.
+        With "sqrt_eigenvalue", columns of eigenvalues that are negative or zero to rounding
+        are zero.
         """
         return _SCALES[self.scale](spectrum, self.n)
 
 
-def _cut(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_array:
+def _submatrix(graph: Callable[[], sp.csr_array], rows: IntArray) -> sp.csr_array:
     return graph()[rows][:, rows]
 
 
 def _congruent(A: Matrix, s: Array) -> Matrix:
-    """Return diag(s) A diag(s) in A's own representation, symmetric to the last bit."""
+    """Return diag(s) A diag(s) in the representation of A, exactly symmetric."""
     if isinstance(A, Gram):
         return A.scaled(s)
     if sp.issparse(A):
-        # One product s_i s_j per entry: it is the same number on both sides of the diagonal.
+        # The product s_i s_j is the same number on both sides of the diagonal.
         C = A.tocoo()
         return sp.csr_array((C.data * (s[C.row] * s[C.col]), (C.row, C.col)), shape=A.shape)
     if isinstance(A, np.ndarray):
@@ -167,7 +167,7 @@ def _congruent(A: Matrix, s: Array) -> Matrix:
 
 
 def _checked_operator(A: Matrix) -> Matrix:
-    """Return A in double precision, after checks on shape, entries and symmetry."""
+    """Return A in double precision after checking its shape, entries and symmetry."""
     if isinstance(A, Gram):
         entries = A.factor
     elif isinstance(A, LinearOperator):
@@ -186,22 +186,22 @@ def _checked_operator(A: Matrix) -> Matrix:
 
 
 def _check_magnitude(entries: Array) -> None:
-    """Refuse entries that are not finite, or whose squares leave the range of double precision."""
-    # max and min see a NaN or an infinity without a temporary as large as the operator.
+    """Raise ValueError if entries are not finite or their squares over- or underflow."""
+    # max and min propagate NaN and infinity without a temporary as large as the operator.
     largest = max(entries.max(), -entries.min()) if entries.size else 0.0
     if not np.isfinite(largest):
         raise ValueError("the operator has entries that are NaN or infinite; check the data")
     if largest > _HUGE or 0 < largest < _TINY:
         raise ValueError(
             f"the operator's largest entry is {largest:.1e}, and its square leaves the range of "
-            "double precision; rescale the data"
+            f"double precision (allowed are {_TINY:.0e} to {_HUGE:.0e}); rescale the data"
         )
 
 
 def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) -> None:
-    """Refuse a matrix that differs from its transpose by more than this fraction of its entries.
+    """Raise ValueError if |A − Aᵀ| exceeds `rounding` times the largest entry.
 
-    Dense ones are compared up to an order at which n² work is nothing beside n³.
+    Dense matrices above order `dense_up_to` are not checked.
     """
     if isinstance(A, np.ndarray) and A.shape[0] > dense_up_to:
         return
@@ -209,8 +209,8 @@ def _check_symmetry(A: Matrix, rounding: float = 1e-8, dense_up_to: int = 4000) 
     if worst > rounding * largest:
         raise ValueError(
             f"the operator is not symmetric: entries differ from the transpose by up to "
-            f"{worst:.1e}, with a largest entry of {largest:.1e}; pass (A + A.T) / 2 if that is "
-            "what you mean"
+            f"{worst:.1e}, with a largest entry of {largest:.1e}; symmetrize it, for example by "
+            "(A + A.T) / 2"
         )
 
 
@@ -223,8 +223,8 @@ def _checked_mass(mass: Array | None, n: int) -> Array | None:
     if not (np.isfinite(mass).all() and (mass > 0).all()):
         i = int(np.argmin(np.where(np.isfinite(mass), mass, -np.inf)))
         raise ValueError(
-            f"mass must be positive and finite, but mass[{i}]={mass[i]}; a point of no mass "
-            "(an isolated vertex) has to be removed or joined first"
+            f"mass must be positive and finite, but mass[{i}]={mass[i]}; remove or connect "
+            "isolated vertices"
         )
     return mass
 

@@ -1,4 +1,4 @@
-"""Randomized block Krylov iteration."""
+"""Randomized block Krylov solver."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class Randomized(PairSolver):
-    """Solve by restarted block Krylov spaces from a random block.
+    """Restarted block Krylov iteration from a random block.
 
-    Use it for the largest end of big dense or implicit operators: products come in blocks, which
-    matrices in cache and GPUs like, and repeated eigenvalues are no obstacle.
+    Suitable for the largest eigenvalues of large dense or implicit operators: it uses products
+    with blocks of vectors, which are efficient, and finds repeated eigenvalues.
 
     Parameters
     ----------
     oversampling : int
-        Columns of the block beyond the wanted pairs.
+        Block columns in addition to the wanted pairs.
     power : int
         Products with the operator before the first restart.
     max_power : int
-        Bound on that number, which doubles from one restart to the next: the spectra this solver
-        is meant for need one or two short ones, and a longer space gains more than a restart.
+        Upper bound on this number, which doubles with each restart. Typical spectra for this
+        solver need one or two short runs; otherwise a larger Krylov space helps more than another
+        restart.
     max_iter : int
         Largest number of restarts.
 
@@ -70,7 +71,7 @@ def _krylov_ritz(standard: StandardProblem, X: Array, power: int) -> Array:
     basis, images = X, standard.project(standard.apply(X))
     new = images
     for _ in range(power):
-        # Orthogonalized twice against all that came before: block Lanczos without loss.
+        # Orthogonalize twice against the whole basis, so that no orthogonality is lost.
         for _ in range(2):
             new = np.linalg.qr(new - basis @ (basis.T @ new))[0]
         new = np.linalg.qr(standard.project(new))[0]
@@ -78,5 +79,5 @@ def _krylov_ritz(standard: StandardProblem, X: Array, power: int) -> Array:
         basis, images = np.hstack([basis, new]), np.hstack([images, image])
         new = image
     T = basis.T @ images
-    C = standard.end.inwards(eigh((T + T.T) / 2)[1])
+    C = standard.end.from_end(eigh((T + T.T) / 2)[1])
     return basis @ C[:, : X.shape[1]]

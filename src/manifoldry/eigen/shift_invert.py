@@ -1,4 +1,4 @@
-"""Lanczos iteration with products by a shifted inverse."""
+"""Lanczos solver that uses products with a shifted inverse."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scipy.sparse.linalg import LinearOperator
 from manifoldry.eigen.dense import dense_pairs
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
-    allowed_space,
+    blas_threads,
+    constrained_subspace,
+    largest_pairs,
     locked,
-    threads,
     too_small,
-    top_pairs,
-    with_missed_copies,
+    with_full_multiplicity,
 )
 from manifoldry.eigen.lanczos import positive, rayleigh_quotients
 from manifoldry.eigen.solver import PairSolver, SolverFailed
@@ -29,40 +29,40 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True)
 class ShiftInvertLanczos(PairSolver):
-    """Solve with products by (A − σI)⁻¹, σ just outside the wanted end of the spectrum.
+    """Lanczos iteration with (A − σI)⁻¹, for a shift σ just beyond the wanted end of the spectrum.
 
-    Use it for the smallest end of explicit matrices, sparse above all: the inverse pulls tiny
-    gaps apart, so that a few dozen solves suffice. One factorization is kept in memory.
+    Suitable for the smallest eigenvalues of explicit matrices, in particular sparse ones: the
+    inverse separates close eigenvalues, so that a few dozen solves suffice. One factorization is
+    kept in memory.
 
     Parameters
     ----------
     basis : int
-        Vectors kept in memory, or three times the number of pairs if that is more.
+        Number of basis vectors, but at least three times the number of pairs.
     max_products : int
         Largest number of solves.
-    copies : bool
-        Look for further eigenvectors of repeated eigenvalues, which takes about as long again.
+    full_multiplicity : bool
+        Search for all eigenvectors of repeated eigenvalues, which doubles the time.
     angle : float
         Error of an eigenvector at which the iteration stops.
     shifts : tuple of float
-        Distances of the shift from a known edge of the spectrum, relative to ‖A‖. The first one
-        counts: eigenvalues of local methods go down to 1e-13 ‖A‖, and a shift of 1e-6 hides them
-        (squared path Laplacian, n = 2000: 2048 solves instead of 21). The later ones are for
-        factors that break down.
-    steps : tuple of float
-        Distances from an estimated edge: an estimate from inside the spectrum has to be stepped
-        over.
+        Distances of the shift from a known edge of the spectrum, relative to ‖A‖, tried in order
+        until the factorization succeeds. The first one must be tiny: eigenvalues of local methods
+        can be 1e-13 ‖A‖, and a shift of 1e-6 does not separate them (squared path Laplacian,
+        n = 2000: 2048 solves instead of 21).
+    estimated_shifts : tuple of float
+        Distances from an estimated edge, relative to ‖A‖. The estimate lies inside the spectrum,
+        so these are larger.
     dominant : float
-        Eigenvalues of the inverse this many times the k-th one are locked before the others are
-        sought.
+        Eigenvectors whose eigenvalue of the inverse exceeds the k-th one by this factor are
+        deflated before the others are computed.
     rounding : float
-        Rounding of a solve relative to the largest eigenvalue of the inverse.
-    trusted_from : int
-        Beyond this order a shift from a known edge is trusted: the pivots that would prove it sit
-        in a copy of the factor (LTSA, 10⁵ points: a quarter of its time).
-    negative : float
-        Fraction of the inverse's largest eigenvalue at which a negative one, seen in the iteration,
-        refutes the shift.
+        Rounding error of a solve relative to the largest eigenvalue of the inverse.
+    skip_pivot_check_from : int
+        Above this order, a shift from a known edge is used without checking the signs of the
+        pivots, which requires a copy of the factor (LTSA, 10⁵ points: a quarter of the time).
+    negative_tolerance : float
+        The shift is rejected if a Ritz value is below minus this fraction of the largest one.
 
     Examples
     --------
@@ -76,17 +76,17 @@ class ShiftInvertLanczos(PairSolver):
 
     basis: int = 30
     max_products: int = 1000
-    copies: bool = True
+    full_multiplicity: bool = True
     angle: float = 1e-9
     shifts: tuple[float, ...] = (1e-12, 1e-10, 1e-8, 1e-6)
-    steps: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
+    estimated_shifts: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
     dominant: float = 1e4
     rounding: float = 1e-14
-    trusted_from: int = 20_000
-    negative: float = 1e-6
+    skip_pivot_check_from: int = 20_000
+    negative_tolerance: float = 1e-6
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
-        return threads(standard)
+        return blas_threads(standard)
 
     def _pairs(
         self, standard: StandardProblem, k: int, rng: np.random.Generator
@@ -96,14 +96,16 @@ class ShiftInvertLanczos(PairSolver):
         if not (standard.sparse or isinstance(standard.A, np.ndarray)):
             raise SolverFailed(
                 f"{self.name} factorizes the operator and needs it as an array or sparse matrix",
-                'pass eigen_solver="lanczos" for an operator given by its product',
+                'pass eigen_solver="lanczos" for an operator given only by its product',
             )
         tried = []
-        for shift, known in self._candidates(standard, rng):
+        for shift, known in self._shift_candidates(standard, rng):
             try:
-                trusted = known and standard.n > self.trusted_from
-                inverse = ShiftedInverse(standard.A, shift, standard.end, trusted=trusted)
-                return self._through(
+                skip_pivot_check = known and standard.n > self.skip_pivot_check_from
+                inverse = ShiftedInverse(
+                    standard.A, shift, standard.end, skip_pivot_check=skip_pivot_check
+                )
+                return self._pairs_from_inverse(
                     inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
                 )
             except NotDefiniteError:
@@ -113,59 +115,60 @@ class ShiftInvertLanczos(PairSolver):
             'pass eigen_solver="auto"',
         )
 
-    def _candidates(
+    def _shift_candidates(
         self, standard: StandardProblem, rng: np.random.Generator
     ) -> Iterator[tuple[float, bool]]:
-        """Yield shifts beyond the wanted end, the closest first, and whether the edge was known."""
-        outwards, edge = standard.end.outwards, standard.end.edge(standard.bounds)
+        """Yield (shift, whether the edge is known), starting with the shift nearest to the edge."""
+        sign, edge = standard.end.sign, standard.end.edge(standard.bounds)
         if edge is not None:
-            yield from ((edge + outwards * s * standard.norm, True) for s in self.shifts)
+            yield from ((edge + sign * s * standard.norm, True) for s in self.shifts)
         estimate = _estimated_edge(standard, rng)
         if abs(estimate) < 0.1 * standard.norm:
-            # Most operators here are semidefinite and do not say so: the factor will tell.
-            yield outwards * self.shifts[0] * standard.norm, False
-        yield from ((estimate + outwards * s * standard.norm, False) for s in self.steps)
+            # Most operators are semidefinite without declaring it; the factorization checks it.
+            yield sign * self.shifts[0] * standard.norm, False
+        yield from ((estimate + sign * s * standard.norm, False) for s in self.estimated_shifts)
 
-    def _through(
+    def _pairs_from_inverse(
         self,
         operator: LinearOperator,
         standard: StandardProblem,
         k: int,
         rng: np.random.Generator,
     ) -> tuple[Array, Array]:
-        """Return k pairs by products with the inverse, or NotDefiniteError."""
-        V = self._top(operator, k, standard, rng)
-        # One more product shrinks the errors outside range(V) by the ratio of eigenvalues there
-        # and in V, and Rayleigh-Ritz sorts out what it adds inside: residuals fall by a
-        # factor of 2 to 4 (path Laplacians), which counts where gaps are close to rounding.
+        """Return k pairs from products with the inverse; NotDefiniteError if it is indefinite."""
+        V = self._largest_of_inverse(operator, k, standard, rng)
+        # One more product reduces the errors outside range(V) by a ratio of eigenvalues, and
+        # Rayleigh-Ritz removes the errors inside: residuals fall by a factor of 2 to 4 (path
+        # Laplacians), which matters where gaps are close to rounding.
         V = operator @ np.linalg.qr(V)[0]
         V /= np.linalg.norm(V, axis=0)
         return rayleigh_quotients(standard, V), V
 
-    def _top(
+    def _largest_of_inverse(
         self,
         operator: LinearOperator,
         k: int,
         standard: StandardProblem,
         rng: np.random.Generator,
     ) -> Array:
-        """Return vectors for the k largest eigenvalues of the inverse, the dominant ones first.
+        """Return vectors for the k largest eigenvalues of the inverse, dominant ones first.
 
-        Errors of solves are relative to the *largest* 1/(λ − σ). Null vectors that nobody deflated
-        (one per component of a graph) make that 1e12 and drown the others, as was seen for three
-        components; so those that dominate are locked, and the others sought without them.
+        Errors of solves are relative to the *largest* 1/(λ − σ). Null vectors that were not
+        deflated (one per connected component of a graph) make it 1e12, and the other eigenvectors
+        become inaccurate. Dominant eigenvectors are therefore deflated, and the others computed
+        without them.
         """
         basis = max(self.basis, 3 * k)
 
-        space = allowed_space(standard, rng)
+        space = constrained_subspace(standard, rng)
         most = self.max_products
         stop = partial(_resolved, angle=self.angle, rounding=self.rounding)
-        run = top_pairs(operator, k, space, stop, basis=basis, max_products=most)
-        if run.lowest < -self.negative * run.values[0]:
-            raise NotDefiniteError("the inverse has a negative end")
+        run = largest_pairs(operator, k, space, stop, basis=basis, max_products=most)
+        if run.lowest < -self.negative_tolerance * run.values[0]:
+            raise NotDefiniteError("the inverse has a negative eigenvalue")
         V = run.vectors
-        if self.copies:
-            V = with_missed_copies(operator, V, space, basis=basis, max_products=most)
+        if self.full_multiplicity:
+            V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
         V = np.linalg.qr(V)[0]
         values, C = np.linalg.eigh(V.T @ (operator @ V))
         V = V @ C
@@ -173,27 +176,27 @@ class ShiftInvertLanczos(PairSolver):
         missing = k - dominant.shape[1]
         if missing in (0, k):
             return V[:, -k:]
-        # What is locked has to be exact, and a product makes it so: it dominates by that factor.
+        # Deflated vectors must be accurate: one more product reduces their error by `dominant`.
         dominant = np.linalg.qr(operator @ dominant)[0]
-        rest = self._top(locked(operator, dominant), missing, standard, rng)
+        rest = self._largest_of_inverse(locked(operator, dominant), missing, standard, rng)
         return np.hstack([dominant, rest])
 
 
 def _estimated_edge(standard: StandardProblem, rng: np.random.Generator) -> float:
-    """Return a rough extreme eigenvalue of A itself, from inside its spectrum."""
-    free = StandardProblem(standard.A, standard.Q[:, :0], standard.end, standard.bounds)
-    operator = positive(free)
+    """Return a rough estimate of the extreme eigenvalue of A, which lies inside its spectrum."""
+    unconstrained = StandardProblem(standard.A, standard.Q[:, :0], standard.end, standard.bounds)
+    operator = positive(unconstrained)
 
     def rough(values: Array, residuals: Array) -> bool:
         return bool(residuals[0] <= 1e-2 * values[0])
 
-    space = allowed_space(free, rng)
-    run = top_pairs(operator, 1, space, rough, basis=20, max_products=100)
-    return float(rayleigh_quotients(free, run.vectors)[0])
+    space = constrained_subspace(unconstrained, rng)
+    run = largest_pairs(operator, 1, space, rough, basis=20, max_products=100)
+    return float(rayleigh_quotients(unconstrained, run.vectors)[0])
 
 
 def _resolved(values: Array, residuals: Array, angle: float, rounding: float) -> bool:
-    """Whether eigenvalues of the inverse stand apart; the last one only measures a gap."""
+    """Whether the residuals are small against the gaps; the last pair only measures a gap."""
     gaps = np.minimum(cluster_gaps(values, 1e-12 * values[0]), values)
     allowed = np.append(angle * gaps[:-1], 1e-3 * gaps[-1])
     return bool((residuals <= np.maximum(allowed, rounding * values[0])).all())

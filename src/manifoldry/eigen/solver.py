@@ -1,4 +1,4 @@
-"""What every eigensolver does: check, solve, verify, undo the change of variables."""
+"""Base classes of the eigensolvers, and the verification of eigenpairs that they share."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
 
-class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mistake)
+class SolverFailed(RuntimeError):  # noqa: N818 (handled by Auto, not always an error)
     """A solver has nothing to return; :class:`~manifoldry.eigen.Auto` tries the next one.
 
-    What happened is kept apart from the advice for a user who asked for this solver.
+    `what` is the reason; `remedy` is advice for a user who chose this solver explicitly.
     """
 
     def __init__(self, what: str, remedy: str) -> None:
@@ -45,52 +45,53 @@ class SolverFailed(RuntimeError):  # noqa: N818 (a verdict to act on, not a mist
 class EigenSolver(ABC):
     """Solve a spectral problem for k eigenpairs."""
 
-    # Whether a few more pairs than are needed cost next to nothing on small problems.
+    # Whether a few additional pairs cost little on small problems.
     extra_is_cheap: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
-        """How the solver is called in a :class:`~manifoldry.eigen.Spectrum`."""
+        """Name of the solver, as stored in :class:`~manifoldry.eigen.Spectrum`."""
         return type(self).__name__
 
     @abstractmethod
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
-        """Return the first k eigenpairs from the problem's end.
+        """Return the first k eigenpairs from the wanted end of the spectrum.
+
+        A ConvergenceWarning is issued if a residual is too large for its gap.
 
         Parameters
         ----------
         problem : SpectralProblem
-            What to solve.
+            The problem to solve.
         k : int
             Number of eigenpairs, at most n minus the number of constraints.
         rng : numpy.random.Generator
-            Source of start vectors: the same state gives the same bits.
+            Source of start vectors; results are reproducible for a given state.
 
         Returns
         -------
         Spectrum
-            With a ConvergenceWarning if a residual is too large for its gap.
         """
 
 
 class PairSolver(EigenSolver):
-    """Base of the solvers that compute eigenpairs themselves.
+    """Base class of the solvers that compute eigenpairs themselves.
 
-    A concrete solver provides :meth:`_pairs` for the standard form. Whatever it returns is
-    orthonormalized, refined by Rayleigh–Ritz and verified here, in the same way for all.
+    A subclass implements :meth:`_pairs` for the standard form. Its vectors are orthonormalized,
+    refined by Rayleigh–Ritz and verified here, in the same way for all solvers.
     """
 
     def solve(self, problem: SpectralProblem, k: int, rng: np.random.Generator) -> Spectrum:
         spectrum = self.attempt(problem, problem.standard(), k, rng)
         if not spectrum.accepted:
-            warn(not_accepted(spectrum), ConvergenceWarning)
+            warn(rejection_message(spectrum), ConvergenceWarning)
         return spectrum
 
     def attempt(
         self, problem: SpectralProblem, standard: StandardProblem, k: int, rng: np.random.Generator
     ) -> Spectrum:
-        """Solve without a warning; SolverFailed if there is nothing to return."""
-        check_count(standard, k)
+        """Solve without warning about large residuals; raise SolverFailed on failure."""
+        check_n_pairs(standard, k)
         wanted = min(k + 1, standard.dimension)
         try:
             with self._threads(standard):
@@ -99,13 +100,13 @@ class PairSolver(EigenSolver):
         except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
             raise SolverFailed(
                 f"{self.name} failed on an operator of order {standard.n} ({error})",
-                'pass eigen_solver="auto" to let others be tried',
+                'pass eigen_solver="auto" to try other solvers',
             ) from error
         spectrum = verified(problem, standard, k, values, V, residuals)
-        return replace(spectrum, solver=self.name, reason=f"{self.name} was asked for")
+        return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
-        """Return the setting of BLAS threads in which :meth:`_pairs` runs."""
+        """Return the context in which :meth:`_pairs` runs, which may limit BLAS threads."""
         return nullcontext()
 
     @abstractmethod
@@ -115,22 +116,22 @@ class PairSolver(EigenSolver):
         """Return (values, vectors) of k pairs of P A P from the wanted end, in any order."""
 
 
-def check_count(standard: StandardProblem, k: int) -> None:
-    """Refuse a number of eigenpairs the problem does not have."""
+def check_n_pairs(standard: StandardProblem, k: int) -> None:
+    """Raise ValueError unless the problem has k eigenpairs."""
     n, dimension = standard.n, standard.dimension
     if not 1 <= k <= dimension:
         raise ValueError(
-            f"k={k} eigenpairs were asked for, but an operator of order n={n} with "
+            f"k={k} eigenpairs were requested, but an operator of order n={n} with "
             f"{n - dimension} constraints has {dimension}; pass k between 1 and {dimension}"
         )
 
 
 def rayleigh_ritz(standard: StandardProblem, V: Array) -> tuple[Array, Array, Array]:
-    """Return the best eigenpairs range(V) holds, sorted from the end inwards, and residuals."""
+    """Return the Ritz values and vectors of range(V), from the wanted end, and their residuals."""
     V = qr(standard.project(V), mode="economic", check_finite=True)[0]
     AV = standard.project(standard.apply(V))
     T = V.T @ AV
-    values, C = (standard.end.inwards(part) for part in eigh((T + T.T) / 2))
+    values, C = (standard.end.from_end(part) for part in eigh((T + T.T) / 2))
     V, AV = V @ C, AV @ C
     return values, V, np.linalg.norm(AV - V * values, axis=0)
 
@@ -143,7 +144,7 @@ def verified(
     V: Array,
     residuals: Array,
 ) -> Spectrum:
-    """Return the first k of at least min(k+1, dimension) pairs in the variables f, with gaps."""
+    """Return the Spectrum of the first k pairs, given at least min(k + 1, dimension) pairs."""
     norm = max(standard.norm, float(np.abs(values).max()))
     vectors = V[:, :k] if problem.mass is None else V[:, :k] / np.sqrt(problem.mass)[:, None]
     return Spectrum(
@@ -157,18 +158,18 @@ def verified(
 
 
 def _safe_gaps(values: Array, residuals: Array, k: int, width: float) -> Array:
-    """Return the gaps of the first k of k+1 pairs, the last one as near as its residual allows.
+    """Return the gaps of the first k of k + 1 pairs, less the residual of the last pair.
 
-    A Ritz value is within its residual of an eigenvalue. The (k+1)-th is not checked otherwise,
-    and one that has not converged would feign a wide gap.
+    A Ritz value is within its residual of an eigenvalue. The residual of the (k+1)-th pair is not
+    checked otherwise, and without convergence the gap would be overestimated.
     """
     gaps = cluster_gaps(values[: k + 1], width)
     if len(values) > k:
         labels = cluster_labels(values[: k + 1], width)
         last = labels[:k] == labels[k - 1]
         if labels[k] != labels[k - 1]:
-            nearest = max(0.0, abs(values[k] - values[k - 1]) - residuals[k])
-            gaps[:k][last] = np.minimum(gaps[:k][last], nearest)
+            safe = max(0.0, abs(values[k] - values[k - 1]) - residuals[k])
+            gaps[:k][last] = np.minimum(gaps[:k][last], safe)
     return gaps[:k]
 
 
@@ -178,22 +179,22 @@ def converged(
     residuals: Array,
     acceptance: Acceptance = DEFAULT_ACCEPTANCE,
 ) -> bool:
-    """Whether an iteration may stop: far stricter than the test that follows it.
+    """Whether an iteration may stop, by a far stricter test than the final acceptance test.
 
-    The last pair only serves to measure the gap of the others: there the plain test will do.
+    The last pair only measures the gap of the others, so the acceptance test is enough for it.
     """
     gaps = cluster_gaps(values, cluster_width(standard.norm, acceptance.angle))
-    gaps = acceptance.known(gaps, standard.norm)
+    gaps = acceptance.finite_gaps(gaps, standard.norm)
     allowed = np.append(acceptance.stop_angle * gaps[:-1], acceptance.angle * gaps[-1])
     return bool((residuals <= np.maximum(allowed, ROUNDING * standard.norm / 2)).all())
 
 
-def not_accepted(spectrum: Spectrum) -> str:
-    """Return the text that tells a user how far the eigenvectors are off and what to do."""
+def rejection_message(spectrum: Spectrum) -> str:
+    """Return the text of the warning about a spectrum that was not accepted."""
     i = spectrum.worst
     return (
         f"{spectrum.solver} left eigenvector {i} (eigenvalue {spectrum.values[i]:.3g}) with a "
         f"residual of {spectrum.residuals[i]:.1e} where {spectrum.tolerances[i]:.1e} is needed: "
-        f"the gap to the next eigenvalue is {spectrum.gaps[i]:.1e}. Directions of the embedding "
+        f"the gap to the next eigenvalue is {spectrum.gaps[i]:.1e}. Coordinates of the embedding "
         'may be mixed; pass eigen_solver="auto", or a solver with more iterations'
     )

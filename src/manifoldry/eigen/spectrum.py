@@ -1,4 +1,4 @@
-"""Eigenpairs together with the evidence that they are right."""
+"""Eigenpairs with their residuals and gaps, and the test of their accuracy."""
 
 from __future__ import annotations
 
@@ -11,33 +11,34 @@ from numpy.typing import NDArray
 from manifoldry.util.typing import Array, IntArray
 
 _EPS = float(np.finfo(np.float64).eps)
-# Double precision carries A v to a few units of eps‖A‖: no solver can promise less.
+# Rounding error of A v relative to ‖A‖; no solver can reach a smaller residual.
 ROUNDING = 4 * _EPS
-# Directions whose eigenvalue is below this fraction of the largest carry only rounding.
+# Eigenvalues below this fraction of the largest are rounding errors.
 RANK_TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Acceptance:
-    """How small a residual has to be for an eigenvector to be believed.
+    """Tolerances on the residuals of eigenpairs.
 
     Parameters
     ----------
     angle : float
-        A residual r perturbs an eigenvector by about r / gap: the largest such angle accepted.
+        Largest accepted angle between computed and true eigenvector, estimated as
+        residual / gap.
     stop_angle : float
-        The angle at which iterations stop, far stricter: all solvers then agree in every digit a
-        user sees, and in the signs.
+        Angle at which iterations stop. It is much smaller than `angle`, so that all solvers agree
+        in the displayed digits and in the signs.
     unknown_gap : float
-        Stand-in for the gap, relative to ‖A‖, where no eigenvalue outside a cluster is known.
+        Value used for the gap, relative to ‖A‖, if no eigenvalue outside a cluster is known.
     """
 
     angle: float = 1e-3
     stop_angle: float = 1e-7
     unknown_gap: float = 1e-6
 
-    def known(self, gaps: Array, norm: float) -> Array:
-        """Return the gaps, with the stand-in for infinite ones."""
+    def finite_gaps(self, gaps: Array, norm: float) -> Array:
+        """Return the gaps with infinite ones replaced."""
         return np.where(np.isfinite(gaps), gaps, self.unknown_gap * norm)
 
 
@@ -46,12 +47,12 @@ DEFAULT_ACCEPTANCE = Acceptance()
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """The k eigenpairs of a spectral problem at its end, and how far they can be trusted.
+    """The first k eigenpairs of a spectral problem, with residuals and gaps.
 
     Attributes
     ----------
     values : array of shape (k,)
-        Eigenvalues, from the wanted end inwards: ascending for "smallest".
+        Eigenvalues from the wanted end: ascending for "smallest", descending for "largest".
     vectors : array of shape (n, k)
         Eigenvectors f with fᵀBf = 1; the entry of largest modulus is positive.
     residuals : array of shape (k,)
@@ -62,13 +63,13 @@ class Spectrum:
     next_value : float
         The (k+1)-th eigenvalue, or NaN where there are only k.
     norm : float
-        Estimate of the norm of the operator in standard form: the yardstick of rounding.
+        Estimate of the norm of the operator in standard form; rounding errors are relative to it.
     solver, reason : str
-        Who solved it, and why that solver.
+        Name of the solver and why it was chosen.
     acceptance : Acceptance
-        How small the residuals have to be.
+        Tolerances on the residuals.
     beyond : array
-        Eigenvalues beyond the (k+1)-th that came at no cost.
+        Eigenvalues after the (k+1)-th that were computed at no extra cost.
 
     Examples
     --------
@@ -98,28 +99,28 @@ class Spectrum:
 
     @property
     def tolerances(self) -> Array:
-        """Largest residual accepted for each pair: a fraction of the gap, but not below rounding."""
-        gaps = self.acceptance.known(self.gaps, self.norm)
+        """Largest accepted residual of each pair: a fraction of the gap, at least rounding."""
+        gaps = self.acceptance.finite_gaps(self.gaps, self.norm)
         return np.maximum(self.acceptance.angle * gaps, ROUNDING * self.norm)
 
     @property
     def worst(self) -> int:
-        """Index of the pair whose residual is largest against what is accepted."""
+        """Index of the pair with the largest ratio of residual to tolerance."""
         return int(np.argmax(self._excess))
 
     @property
     def worst_ratio(self) -> float:
-        """The largest residual relative to what is accepted; at most 1 when accepted."""
+        """Largest ratio of residual to tolerance; at most 1 if accepted."""
         return float(self._excess.max())
 
     @property
     def accepted(self) -> bool:
-        """Whether every residual is small against the gap."""
+        """Whether all residuals are within tolerance."""
         return bool(self.worst_ratio <= 1)
 
     @cached_property
     def clusters(self) -> tuple[IntArray, ...]:
-        """Indices of the values, grouped: inside a group only the subspace is determined."""
+        """Groups of indices of equal eigenvalues; only the subspace of a group is determined."""
         labels = cluster_labels(self.values, cluster_width(self.norm, self.acceptance.angle))
         return tuple(np.flatnonzero(labels == c) for c in np.unique(labels))
 
@@ -127,7 +128,7 @@ class Spectrum:
     def splits_cluster(self) -> bool:
         """Whether the (k+1)-th value belongs to the last cluster.
 
-        If so the last vectors are one choice out of a larger eigenspace.
+        If so, the last vectors are not unique: they span only part of an eigenspace.
         """
         return bool(
             abs(self.next_value - self.values[-1])
@@ -136,24 +137,24 @@ class Spectrum:
 
     @property
     def significant(self) -> NDArray[np.bool_]:
-        """Which eigenvalues are positive beyond rounding, so that they have a square root."""
+        """Mask of the eigenvalues that are positive beyond rounding."""
         return np.asarray(self.values > RANK_TOLERANCE * np.abs(self.values).max())
 
     @property
     def dual_vectors(self) -> Array:
-        """v/√ℓ for Nyström's formula where coordinates are √ℓ·v; zero where ℓ is not positive."""
+        """v/√λ, for Nyström's formula with coordinates √λ·v; zero where λ is not positive."""
         return self.vectors * np.where(self.significant, self.values, np.inf) ** -0.5
 
     @property
     def _excess(self) -> Array:
         with np.errstate(invalid="ignore"):
             ratio = self.residuals / self.tolerances
-        # 0 / 0 is the zero operator, solved exactly; any other NaN is a failure.
+        # 0 / 0 occurs for the zero operator, which is solved exactly; any other NaN is a failure.
         ratio[self.residuals == 0] = 0.0
         return np.where(np.isnan(ratio), np.inf, ratio)
 
     def first(self, k: int) -> Spectrum:
-        """The first k pairs of a spectrum that may have more."""
+        """Return the spectrum restricted to its first k pairs."""
         if self.k == k:
             return self
         return replace(
@@ -167,7 +168,7 @@ class Spectrum:
         )
 
     def padded(self, k: int) -> Spectrum:
-        """The spectrum with zeros for pairs that there are not, up to k."""
+        """Return the spectrum padded with zeros to k pairs."""
         missing = (0, k - self.k)
         return replace(
             self,
@@ -179,12 +180,12 @@ class Spectrum:
 
     @property
     def computed(self) -> Array:
-        """All eigenvalues that are known, those beyond the k-th too."""
+        """All computed eigenvalues, including those after the k-th."""
         values = np.concatenate([self.values, [self.next_value], self.beyond])
         return values[np.isfinite(values)]
 
     def summary(self) -> str:
-        """Return one line: who solved it, why, and the worst residual with its gap."""
+        """Return one line with the solver, the reason, and the worst residual with its gap."""
         i = self.worst
         return (
             f"{self.solver}: {self.reason}; worst pair {i}: eigenvalue {self.values[i]:.6g}, "
@@ -194,19 +195,19 @@ class Spectrum:
 
 
 def cluster_width(norm: float, angle: float = DEFAULT_ACCEPTANCE.angle) -> float:
-    """Return the distance below which two eigenvalues count as one.
+    """Return the distance below which two eigenvalues count as equal.
 
-    The rounding of A, about ROUNDING·‖A‖, turns an eigenvector by that much over its gap. Beyond
-    `angle` the vector itself is no longer determined: hence the quotient of the two, 4e3·eps·‖A‖.
-    There is deliberately no term relative to |λ|: adding a multiple of the identity changes |λ|
-    and no eigenvector. With one, the leading eigenvalues of I − L (all next to 1, apart by the
-    tiny gaps of L) would be a cluster, and those of L would not.
+    A rounding error of ROUNDING·‖A‖ rotates an eigenvector by ROUNDING·‖A‖ / gap. If this exceeds
+    `angle`, the vector is not determined: hence the width ROUNDING·‖A‖ / `angle`, about
+    4e3·eps·‖A‖. There is no term relative to |λ|, since adding a multiple of the identity changes
+    |λ| but no eigenvector. With such a term, the leading eigenvalues of I − L (all close to 1,
+    separated by the small gaps of L) would form a cluster, and those of L would not.
     """
     return ROUNDING / angle * norm
 
 
 def cluster_labels(values: Array, width: float) -> IntArray:
-    """Return the number of each sorted value's cluster; a cluster is a chain of close values.
+    """Return cluster labels of sorted values; neighbors closer than `width` share a cluster.
 
     Examples
     --------
@@ -220,7 +221,7 @@ def cluster_labels(values: Array, width: float) -> IntArray:
 
 
 def cluster_gaps(values: Array, width: float) -> Array:
-    """Return each sorted value's distance from its cluster to the nearest value outside it.
+    """Return, for each sorted value, the distance from its cluster to the nearest other value.
 
     Examples
     --------
@@ -238,8 +239,8 @@ def cluster_gaps(values: Array, width: float) -> Array:
 def fixed_signs(V: Array, tie: float = 1e-6) -> Array:
     """Return V with the entry of largest modulus of each column positive.
 
-    Among entries tied to within the fraction `tie` the first decides: an odd eigenvector has two
-    entries of equal modulus, and rounding must not choose between them.
+    Among entries equal to within the fraction `tie`, the first one is used: an odd eigenvector has
+    two entries of equal modulus, and the choice must not depend on rounding.
     """
     modulus = np.abs(V)
     first = np.argmax(modulus >= (1 - tie) * modulus.max(axis=0), axis=0)

@@ -1,4 +1,4 @@
-"""The ordinary eigenproblem that solvers see: one symmetric operator, one subspace to avoid."""
+"""The standard eigenproblem solved by all solvers: a symmetric operator and constraints."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from manifoldry.util.typing import Array, Matrix
 
 
 class SpectrumEnd(StrEnum):
-    """One end of a spectrum: solvers ask it for signs, orders and bounds.
+    """One end of a spectrum, with its sign, sort order and bound.
 
     Examples
     --------
     >>> import numpy as np
     >>> from manifoldry.eigen.standard import SpectrumEnd
-    >>> SpectrumEnd("largest").inwards(np.array([1.0, 2.0, 5.0]))
+    >>> SpectrumEnd("largest").from_end(np.array([1.0, 2.0, 5.0]))
     array([5., 2., 1.])
     """
 
@@ -30,24 +30,24 @@ class SpectrumEnd(StrEnum):
 
     @property
     def other(self) -> SpectrumEnd:
-        """The end that is not wanted."""
+        """The opposite end."""
         ends = SpectrumEnd
         return ends.LARGEST if self is ends.SMALLEST else ends.SMALLEST
 
     @property
-    def outwards(self) -> float:
-        """Direction out of the spectrum, 1 or −1: times it, the wanted end is the top."""
+    def sign(self) -> float:
+        """1 for the largest end, −1 for the smallest: the wanted eigenvalues maximize sign·λ."""
         return 1.0 if self is SpectrumEnd.LARGEST else -1.0
 
     def edge(self, bounds: tuple[float, float] | None) -> float | None:
-        """Return the bound (low, high) on this side, or None where it is unknown or infinite."""
+        """Return the bound at this end of (low, high), or None if unknown or infinite."""
         if bounds is None:
             return None
         edge = bounds[self is SpectrumEnd.LARGEST]
         return edge if np.isfinite(edge) else None
 
-    def inwards(self, ascending: Array) -> Array:
-        """Return values, or columns, that came in ascending order, from this end inwards."""
+    def from_end(self, ascending: Array) -> Array:
+        """Return ascending values (or columns) in the order starting at this end."""
         return ascending if self is SpectrumEnd.SMALLEST else ascending[..., ::-1]
 
 
@@ -60,13 +60,13 @@ class StandardProblem:
     A : ndarray, csr_array, LinearOperator or Gram of shape (n, n)
         A symmetric operator in double precision.
     Q : array of shape (n, q)
-        Orthonormal columns that eigenvectors must be orthogonal to; q may be 0.
+        Orthonormal columns; eigenvectors are orthogonal to them. q may be 0.
     end : SpectrumEnd
         Which end of the spectrum.
     bounds : (float, float), optional
-        An interval known to hold the spectrum of A.
+        An interval that contains the spectrum of A.
     n_deflated : int
-        How many of the first columns of Q are said to be eigenvectors.
+        Number of leading columns of Q that are declared to be eigenvectors.
 
     Examples
     --------
@@ -89,7 +89,7 @@ class StandardProblem:
 
     @property
     def dimension(self) -> int:
-        """Dimension of the space left by the constraints: the number of eigenpairs there are."""
+        """Dimension of the constrained space, which is the number of eigenpairs."""
         return self.n - self.Q.shape[1]
 
     @property
@@ -107,7 +107,7 @@ class StandardProblem:
         return np.asarray(self.A @ X)
 
     def project(self, X: Array) -> Array:
-        """Return P X; twice is enough, so that columns almost inside Q are clean as well."""
+        """Return P X; projecting twice is accurate even for columns almost in range(Q)."""
         if self.Q.shape[1] == 0:
             return X
         X = X - self.Q @ (self.Q.T @ X)
@@ -115,22 +115,22 @@ class StandardProblem:
 
     @cached_property
     def norm(self) -> float:
-        """Estimate of ‖A‖ from below, mostly within 20 %; see :func:`estimated_norm`."""
+        """Lower estimate of ‖A‖, mostly within 20 %; see :func:`estimated_norm`."""
         return estimated_norm(self.A)
 
     @cached_property
-    def far(self) -> float:
-        """A number at or beyond the end of the spectrum that is not wanted."""
+    def opposite_bound(self) -> float:
+        """A bound on the spectrum at the opposite end."""
         edge = self.end.other.edge(self.bounds)
         if edge is not None:
             return edge
         if self.end is SpectrumEnd.LARGEST and self.semidefinite:
             return 0.0
-        # The estimate of the norm is from below: leave room for what it missed.
-        return -1.5 * self.end.outwards * self.norm
+        # The norm is a lower estimate, hence the factor 1.5.
+        return -1.5 * self.end.sign * self.norm
 
     def toarray(self) -> Array:
-        """Return A as a dense array (never a view that may be overwritten)."""
+        """Return A as a dense array that is always a copy."""
         if isinstance(self.A, np.ndarray):
             return self.A.copy()
         if self.sparse or isinstance(self.A, Gram):
@@ -142,17 +142,17 @@ class StandardProblem:
 def estimated_norm(
     A: Matrix, *, steps: int = 12, block: int = 4, large: int = 3000, small_side: int = 2000
 ) -> float:
-    """Return an estimate of ‖A‖ from below by a short power iteration on a block of columns.
+    """Return a lower estimate of ‖A‖ from a short power iteration on a block of columns.
 
-    Row sums and the Frobenius norm bound ‖A‖ from above but can be √n times too large, and an
-    implicit operator has neither; rounding thresholds only need the order of magnitude. Dense
-    matrices beyond the order `large`, whose products take long, have to do with half the steps;
-    factors whose short side is at most `small_side` are decomposed instead.
+    Row sums and the Frobenius norm are upper bounds but can be √n times too large, and they are
+    not available for implicit operators. Tolerances only need the order of magnitude. Dense
+    matrices above order `large` use half the steps. For explicit Gram factors with min(n, m) at
+    most `small_side` the norm is exact.
     """
     if isinstance(A, Gram) and A.explicit and A.small_side <= small_side:
         return A.norm
     n = A.shape[0]
-    # A fixed start: the estimate belongs to the problem, not to a run of a solver.
+    # A fixed seed: the estimate must not depend on the random state of the solver.
     X: Array = np.random.default_rng(0).standard_normal((n, min(block, n)))
     estimate = 0.0
     for _ in range(steps // 2 if isinstance(A, np.ndarray) and n > large else steps):
@@ -162,11 +162,11 @@ def estimated_norm(
     return estimate
 
 
-def orthonormal_basis(C: Array, beyond: Array | None = None, *, clean: float = 1e-13) -> Array:
-    """Return an orthonormal basis of range(C), without the columns that add no direction.
+def orthonormal_basis(C: Array, beyond: Array | None = None, *, tolerance: float = 1e-13) -> Array:
+    """Return an orthonormal basis of range([beyond, C]), skipping dependent columns of C.
 
-    Orthonormal columns `beyond` which C is to add something come first. Columns whose products are
-    at most `clean` are orthogonal to rounding.
+    The columns of `beyond` must be orthonormal and come first. Columns whose inner products are at
+    most `tolerance` count as orthogonal.
 
     Examples
     --------
@@ -180,32 +180,31 @@ def orthonormal_basis(C: Array, beyond: Array | None = None, *, clean: float = 1
     known = np.empty((C.shape[0], 0)) if beyond is None else beyond
     if C.shape[1] == 0:
         return known
-    C = _independent(C - known @ (known.T @ C), clean)
+    C = _independent(C - known @ (known.T @ C), tolerance)
     inside = known.T @ C
-    if np.abs(inside).max(initial=0.0) > clean:  # some columns were nearly inside `known`
-        C = _independent(C - known @ inside, clean)
+    if np.abs(inside).max(initial=0.0) > tolerance:  # some columns were nearly inside `known`
+        C = _independent(C - known @ inside, tolerance)
     return np.ascontiguousarray(np.hstack([known, C]))
 
 
 def _independent(
-    C: Array, clean: float, *, well_conditioned: float = 1e-8, dependent: float = 1e-10
+    C: Array, tolerance: float, *, well_conditioned: float = 1e-8, dependent: float = 1e-10
 ) -> Array:
-    """Return an orthonormal basis of unit columns or shorter ones, by the cheapest way that does.
+    """Return an orthonormal basis of range(C), for columns of norm at most one.
 
-    Columns that are far from dependent, as most constraints are, take two matrix products; the
-    others column pivoting, which makes the diagonal of R fall and so reveals the rank. A ratio
-    of squared singular values tells the former, and a new direction below a fraction of a
-    column's length that it is dependent.
+    If the smallest eigenvalue of CᵀC is at least `well_conditioned` times the largest, Cholesky QR
+    is used, which needs only matrix products. Otherwise QR with column pivoting reveals the rank:
+    columns with a diagonal entry of R of at most `dependent` are dropped.
     """
     G, Q = C.T @ C, C
-    # Against one, not only against the largest: of columns that were inside another space nothing
-    # but rounding is left, and that may look well conditioned.
+    # Compare with max(1, largest): columns that are only rounding errors after a projection may
+    # look well conditioned relative to each other.
     values = np.linalg.eigvalsh(G)
     if values[0] < well_conditioned * max(1.0, values[-1]):
         Q, R, _ = qr(C, mode="economic", pivoting=True, check_finite=False)
         return np.asarray(Q[:, np.abs(np.diag(R)) > dependent])
-    for _ in range(3):  # a second pass wins back what one has lost
-        if np.abs(G - np.eye(len(G))).max() <= clean:
+    for _ in range(3):  # a second pass restores orthogonality lost in the first
+        if np.abs(G - np.eye(len(G))).max() <= tolerance:
             break
         Q = solve_triangular(cholesky(G), Q.T, trans="T", check_finite=False).T
         G = Q.T @ Q

@@ -85,5 +85,5 @@ class PiecewiseAffineMap(Extension):
     def _component(self, X: Matrix) -> IntArray:
         if len(self.centers) == 1 and self.layout.labels.min() == 0:
             return np.zeros(X.shape[0], dtype=np.intp)
-        nearest = self.index.nearest(self.index.read(X), 1)[0][:, 0]
+        nearest = self.index.nearest(self.index.as_queries(X), 1)[0][:, 0]
         return self.layout.labels[nearest]

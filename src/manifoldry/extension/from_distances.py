@@ -133,7 +133,7 @@ class GeodesicExtension(KernelExtension):
     def _by_component(self, X: Matrix) -> list[tuple[int, IntArray, Array]]:
         """For each connected component of new points: its label, rows and uncentered kernel."""
         index = self.geodesics.graph.index
-        near = index.nearest(index.read(X), 1)[0][:, 0]
+        near = index.nearest(index.as_queries(X), 1)[0][:, 0]
         D = self.geodesics.from_new(X)
         if not np.isfinite(D).any(axis=1).all():
             raise ValueError(
@@ -175,7 +175,7 @@ class Triangulation(Extension):
         out = np.empty((X.shape[0], self.embedding.shape[1]))
         index = self.graph.index
         for block in row_blocks(X.shape[0], max(self._k**2, index.n_reference)):
-            indices, distances = index.nearest(index.read(X[block]), self._k)
+            indices, distances = index.nearest(index.as_queries(X[block]), self._k)
             component = self.labels[indices[:, :1]]
             same = self.labels[indices] == component
             # Neighbors in other components have weight zero; their coordinates may be NaN.

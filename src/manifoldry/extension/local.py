@@ -78,14 +78,14 @@ class Barycentric(LocalWeights):
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         index = self.graph.index
-        X = index.read(X)
+        X = index.as_queries(X)
         indices, distances = index.nearest(X, self.graph.k)
         differences = gathered(index.points, indices) - gathered(X, np.arange(X.shape[0])[:, None])
         unit = np.where(distances[:, -1] > 0, distances[:, -1], 1.0)[:, None, None]
         elsewhere = self.labels[indices] != self.labels[indices[:, :1]]
-        if self.graph.cuts is not None:
+        if self.graph.removed_edges is not None:
             edges = Edges.of(indices, distances)
-            elsewhere |= self.graph.cuts.across(edges).reshape(indices.shape)
+            elsewhere |= self.graph.removed_edges.conflicts(edges).reshape(indices.shape)
         return indices, barycentric_weights(differences / unit, self.reg, elsewhere)
 
 
@@ -104,7 +104,7 @@ class LocalAffine(LocalWeights):
     flat: float = 1e-10
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
-        query = self.graph.index.read(X)
+        query = self.graph.index.as_queries(X)
         members = self.members[self.graph.index.nearest(query, 1)[0][:, 0]]
         local, center, axes = self._tangents(members)
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center

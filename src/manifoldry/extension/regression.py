@@ -256,5 +256,5 @@ def prediction_error(before: Array, f: Array) -> float:
     if not spread.any():
         return 1.0
     rows = np.column_stack([before[:, spread > 0] / spread[spread > 0], f / size])
-    rows = rows[RowLookup.of(rows).first_copies(1)]  # duplicates would predict each other
+    rows = rows[RowLookup.of(rows).first_duplicates(1)]  # duplicates would predict each other
     return LocalRegression(rows[:, :-1], rows[:, -1:]).error if len(rows) > 2 else 1.0

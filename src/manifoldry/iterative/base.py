@@ -18,7 +18,7 @@ from manifoldry.optimize.homotopy import Homotopy, Path, rank
 from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution
 from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
 from manifoldry.util.checks import check_count, check_nonnegative, check_option
-from manifoldry.util.progress import Ticker
+from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
@@ -212,7 +212,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
             raise TypeError(f"callback={self.callback!r} must be callable; pass a function or None")
 
     def _monitor(self) -> Monitor:
-        ticker = Ticker(type(self).__name__, None, bool(self.verbose))
+        ticker = ProgressReporter(type(self).__name__, None, bool(self.verbose))
         hook = self._tell_scikit_learn if hasattr(self, "_callback_fit_ctx") else None
         return Monitor(self.callback, self.callback_every, ticker, hook)
 

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 
 from manifoldry.optimize.optimizer import Iterate, Step
-from manifoldry.util.progress import Ticker
+from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array
 
 Callback: TypeAlias = Callable[[Iterate], Any]
@@ -29,7 +29,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         Called with an :class:`~manifoldry.optimize.Iterate`; a true result stops the search.
     every : int
         Steps between calls.
-    ticker : Ticker
+    ticker : ProgressReporter
         The progress bar.
     hook : callable or None
         scikit-learn's callbacks; a true result stops the search.
@@ -37,7 +37,7 @@ class Monitor(AbstractContextManager["Monitor"]):
 
     callback: Callback | None
     every: int
-    ticker: Ticker
+    ticker: ProgressReporter
     hook: Callable[[Iterate], bool] | None = None
     steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan

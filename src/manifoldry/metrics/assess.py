@@ -257,7 +257,9 @@ def _label_metrics(pair: DataEmbeddingPair, k: int, labels: Any) -> dict[str, Es
             f"{pair.n // 2}; bin continuous values first, or omit labels"
         )
     return {
-        "label_accuracy": accuracy_of(choose_index(pair.Y).others(pair.Y, k).indices, codes),
+        "label_accuracy": accuracy_of(
+            choose_index(pair.Y).reference_neighbors(pair.Y, k).indices, codes
+        ),
         "label_accuracy_in_data": accuracy_of(pair.neighbors(k), codes),
     }
 

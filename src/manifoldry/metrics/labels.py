@@ -42,7 +42,7 @@ def knn_accuracy(
     """
     Y, codes, rows = _labeled(embedding, labels)
     k = _resolve_neighbors(n_neighbors, Y.shape[0])
-    members = choose_index(Y).others(Y, k).indices
+    members = choose_index(Y).reference_neighbors(Y, k).indices
     if per_point:
         return _expand_to_all_rows((codes[members] == codes[:, None]).mean(axis=1), rows, labels)
     return accuracy_of(members, codes)

@@ -1,4 +1,4 @@
-"""Neighbor graphs: search, radius and k-nearest graphs, separate pieces, short circuits."""
+"""Neighbor search, k-nearest-neighbor and radius graphs, connected components, short circuits."""
 
 from manifoldry.neighbors.base import Edges, NeighborIndex
 from manifoldry.neighbors.choose import choose_index

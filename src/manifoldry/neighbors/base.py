@@ -1,4 +1,4 @@
-"""What every neighbor index answers: the k nearest references, and those within a radius."""
+"""Base classes of the neighbor indices: k-nearest and radius queries, and compressed rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from scipy import sparse
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 
-# Sums in another order, as trees and mirrored pairs have, differ from ours in the last digits.
+# Relative tolerance for distances computed with another order of summation.
 SLACK = 1 + 1e-12
 
 
 class Edges(NamedTuple):
-    """Neighbors of query points in compressed rows, as a CSR matrix stores them."""
+    """Neighbors of query points in compressed rows (CSR format)."""
 
     indptr: IntArray  # (n_query + 1,)
     indices: IntArray  # (n_edges,)
@@ -26,45 +26,45 @@ class Edges(NamedTuple):
 
     @property
     def rows(self) -> IntArray:
-        """Query point of every edge."""
+        """Query point of each edge."""
         return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
 
     def keep(self, mask: NDArray[np.bool_]) -> "Edges":
-        """Only the edges where `mask` is true."""
+        """The edges where `mask` is true."""
         counts = np.bincount(self.rows[mask], minlength=len(self.indptr) - 1)
         return Edges(_starts(counts), self.indices[mask], self.distances[mask])
 
     @classmethod
     def of(cls, indices: IntArray, distances: Array) -> "Edges":
-        """From the same number of neighbors for every query point, (n_query, k)."""
+        """Create edges from (n_query, k) arrays."""
         indptr = np.arange(indices.shape[0] + 1) * indices.shape[1]
         return cls(indptr, indices.ravel(), distances.ravel())
 
     def first(self, k: int) -> tuple[IntArray, Array]:
-        """The first k edges of every row, which must have that many, as (n_query, k) arrays."""
+        """The first k edges of each row as (n_query, k) arrays; each row must have k edges."""
         position = self.indptr[:-1, None] + np.arange(k)
         return self.indices[position], self.distances[position]
 
 
-class Others(NamedTuple):
-    """Neighbors of the reference points among themselves."""
+class ReferenceNeighbors(NamedTuple):
+    """Nearest neighbors of each reference point among the other reference points."""
 
     indices: IntArray  # (n, k)
     distances: Array  # (n, k)
     recall: float = 1.0
-    """Fraction of the true neighbors that were found, measured on a sample where not all are."""
+    """Fraction of the true neighbors that were found, estimated on a sample if below one."""
 
 
 class NeighborIndex(ABC):
-    """Reference points that can be asked for neighbors.
+    """Base class of the neighbor indices over a set of reference points.
 
-    All answers but those of `others`, where an index says so, are exact: distances are as right as
-    rounding the data allows, also far from the origin; rows are sorted by distance, ties by
-    index; none depends on the other query rows.
+    All results are exact, except those of :meth:`reference_neighbors` for approximate indices.
+    Distances are accurate to rounding, also for data far from the origin. Rows are sorted by
+    distance, ties by index. The result for a query row does not depend on the other rows.
     """
 
     reason: str
-    """Why this index was chosen, in words."""
+    """Why this index was chosen."""
 
     @property
     @abstractmethod
@@ -74,47 +74,47 @@ class NeighborIndex(ABC):
     @property
     @abstractmethod
     def points(self) -> Matrix | None:
-        """The reference points, or None where only distances are known."""
+        """The reference points, or None if only distances are known."""
 
     @abstractmethod
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        """Indices and distances, both (n_query, k), of the k ≤ n_reference nearest references."""
+        """Indices and distances, both (n_query, k), of the k nearest reference points."""
 
-    def nearest_but(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
-        """The k nearest references of each row other than ``itself[row]``, which may be -1."""
+    def nearest_excluding(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+        """The k nearest references of each row except ``itself[row]``; -1 excludes none."""
         known = bool((itself >= 0).any())
         indices, distances = self.nearest(X, k + known)
         return without_self(indices, distances, itself) if known else (indices, distances)
 
-    def others(self, X: Matrix, k: int) -> "Others":
-        """The k nearest of the other references for every reference; `X` are they, as queries."""
-        return Others(*self.nearest_but(X, k, np.arange(self.n_reference)))
+    def reference_neighbors(self, X: Matrix, k: int) -> "ReferenceNeighbors":
+        """The k nearest other references of each reference; `X` holds all references as queries."""
+        return ReferenceNeighbors(*self.nearest_excluding(X, k, np.arange(self.n_reference)))
 
     @abstractmethod
     def within(self, X: Matrix, radius: float | Array) -> Edges:
-        """References j with d(x, j) ≤ radius, or ≤ radius[j] where every reference has its own."""
+        """References j with d(x, j) ≤ radius, or ≤ radius[j] for one radius per reference."""
 
     @abstractmethod
     def restrict(self, rows: IntArray) -> "NeighborIndex":
-        """The same kind of index over some of the reference points, numbered from zero."""
+        """The same kind of index over a subset of the reference points, renumbered from zero."""
 
-    def read(self, X: Matrix) -> Matrix:
-        """Query rows in the form, dense or sparse, in which this index holds its own."""
+    def as_queries(self, X: Matrix) -> Matrix:
+        """Convert query rows to the format of the reference points, dense or sparse."""
         if sparse.issparse(self.points):
             return sparse.csr_array(X)
         return X.toarray() if sparse.issparse(X) else X
 
     @abstractmethod
     def identical(self, X: Matrix) -> IntArray:
-        """First reference that each query row repeats, at distance exactly zero, or -1."""
+        """First reference at distance exactly zero from each query row, or -1."""
 
-    def between(self, i: IntArray, j: IntArray) -> Array | None:
-        """Distances of pairs of references; None where the index does not know them."""
+    def distances_between(self, i: IntArray, j: IntArray) -> Array | None:
+        """Distances between pairs of references, or None if the index does not know them."""
         return None
 
 
 class PointIndex(NeighborIndex):
-    """Base of the frozen dataclasses that hold the reference points themselves, as ``X``."""
+    """Base class of indices that store the reference points in the dataclass field ``X``."""
 
     X: Matrix
 
@@ -137,13 +137,13 @@ class PointIndex(NeighborIndex):
         return RowLookup.of(self.X)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What was given; trees and copies that were derived from it are made again."""
+        """Pickle only the fields; trees and converted arrays are recomputed."""
         own = fields(self)  # type: ignore[arg-type]  # subclasses are dataclasses
         return {field.name: getattr(self, field.name) for field in own}
 
 
 def without_self(indices: IntArray, distances: Array, itself: IntArray) -> tuple[IntArray, Array]:
-    """One neighbor fewer per row: the row's own self, or the farthest if it is not among them."""
+    """Remove one neighbor per row: the row itself, or the farthest one if it is not included."""
     drop = indices == itself[:, None]
     drop[~drop.any(axis=1), -1] = True
     shape = (indices.shape[0], indices.shape[1] - 1)
@@ -164,14 +164,14 @@ def sort_rows(indices: IntArray, distances: Array) -> tuple[IntArray, Array]:
 
 
 def compress(query: IntArray, reference: IntArray, distances: Array, n_query: int) -> Edges:
-    """Gather edge triplets into rows, each sorted by distance, ties by index."""
+    """Convert edge triplets to compressed rows, sorted by distance, ties by index."""
     order = np.lexsort((reference, distances, query))
     counts = np.bincount(query, minlength=n_query)
     return Edges(_starts(counts), reference[order], distances[order])
 
 
 def gather(blocks: Iterable[tuple[IntArray, IntArray, Array]], n_query: int) -> Edges:
-    """Compress the triplets that were found block by block."""
+    """Concatenate and compress triplets given in blocks."""
     none = (np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
     query, reference, distances = map(np.concatenate, zip(none, *blocks, strict=True))
     return compress(query, reference, distances, n_query)
@@ -180,12 +180,12 @@ def gather(blocks: Iterable[tuple[IntArray, IntArray, Array]], n_query: int) -> 
 def smallest_entries(D: Array, k: int) -> tuple[IntArray, Array]:
     """Columns and values of the k smallest entries of each row, ties by column."""
     kth = np.partition(D, k - 1, axis=1)[:, k - 1 : k]
-    row, column = np.nonzero(kth >= D)  # k of every row, and more where the k-th is tied
+    row, column = np.nonzero(kth >= D)  # at least k per row, more if the k-th is tied
     return compress(row, column, D[row, column].astype(np.float64), D.shape[0]).first(k)
 
 
 def without(edges: Edges, itself: IntArray) -> Edges:
-    """Drop from each row the edge to the row's own self, if there is one."""
+    """Remove the edge of each row to ``itself[row]``, if there is one."""
     return edges.keep(edges.indices != itself[edges.rows])
 
 

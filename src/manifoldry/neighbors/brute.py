@@ -12,8 +12,8 @@ from scipy import sparse
 from manifoldry.neighbors.base import (
     Edges,
     NeighborIndex,
-    Others,
     PointIndex,
+    ReferenceNeighbors,
     compress,
     gather,
     sort_rows,
@@ -26,18 +26,18 @@ from manifoldry.neighbors.distances import (
     pair_distances,
     squared_norms,
 )
-from manifoldry.neighbors.products import nearest_by_products, single
+from manifoldry.neighbors.products import nearest_by_products, single_precision
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
 
 @dataclass(frozen=True, eq=False)
 class BruteIndex(PointIndex):
-    """All distances, block by block, with BLAS; O(n_query · n_reference · n_features).
+    """Brute-force search by blocked matrix products; O(n_query · n_reference · n_features).
 
-    The matrix product only nominates candidates. Their distances are recomputed by subtraction,
-    and a row whose nominations could be wrong, by rounding or because of ties, is searched again
-    among all that could be as near, so the answer is exact also far from the origin.
+    The matrix product only selects candidates. Their distances are recomputed by subtraction, and
+    rows whose candidates could be wrong because of rounding or ties are searched again. The
+    result is therefore exact, also for data far from the origin.
 
     Parameters
     ----------
@@ -45,21 +45,23 @@ class BruteIndex(PointIndex):
         The reference points.
     reason : str
         Why this index was chosen.
-    spare : int
-        Candidates beyond k, so that rounding in the matrix product rarely decides.
+    n_extra : int
+        Number of candidates in addition to k; they make rounding errors of the matrix product
+        unlikely to matter.
     tile : int
-        Rows and columns of pairs looked at together.
-    many_doubtful : float
-        Fraction of the queries from which a second nomination, in double precision, pays.
+        Rows and columns of a block of pairs.
+    max_uncertain : float
+        If single precision leaves more than this fraction of the queries uncertain, these are
+        searched again with products in double precision.
     compile_from : float
-        Pairs times features beyond which compiled loops are worth their compilation.
+        Compiled loops are used above this number of pairs times features.
     """
 
     X: Matrix
     reason: str
-    spare: int = 8
+    n_extra: int = 8
     tile: int = 2048
-    many_doubtful: float = 0.05
+    max_uncertain: float = 0.05
     compile_from: float = 1e10
 
     @cached_property
@@ -67,23 +69,23 @@ class BruteIndex(PointIndex):
         return Frame.of(self.X)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        n_candidates = min(k + self.spare, self.n_reference)
+        n_candidates = min(k + self.n_extra, self.n_reference)
         large = self._is_large(X)
         nominate = self._nominate_fast if large else self._nominate
-        with np.errstate(over="ignore", invalid="ignore"):  # whose products overflow is in doubt
-            indices, distances, doubtful = self._settle(X, k, nominate(X, n_candidates))
-        if large and len(doubtful) > self.many_doubtful * len(indices):
-            # Single precision left these open; few of them will be in double precision.
-            again = self._settle(X[doubtful], k, self._nominate(X[doubtful], n_candidates))
-            indices[doubtful], distances[doubtful] = again[:2]
-            doubtful = doubtful[again[2]]
-        self._search_again(X, doubtful, indices, distances)
+        with np.errstate(over="ignore", invalid="ignore"):  # rows that overflow are uncertain
+            indices, distances, uncertain = self._refine(X, k, nominate(X, n_candidates))
+        if large and len(uncertain) > self.max_uncertain * len(indices):
+            # Single precision is not enough for these; double precision is for most of them.
+            again = self._refine(X[uncertain], k, self._nominate(X[uncertain], n_candidates))
+            indices[uncertain], distances[uncertain] = again[:2]
+            uncertain = uncertain[again[2]]
+        self._search_again(X, uncertain, indices, distances)
         return indices, distances
 
-    def _settle(
-        self, X: Matrix, k: int, nominated: "_Nominated"
+    def _refine(
+        self, X: Matrix, k: int, nominated: "_Candidates"
     ) -> tuple[IntArray, Array, IntArray]:
-        """The k nearest candidates by their true distances, and rows where others may be nearer."""
+        """The k nearest candidates by exact distance, and the rows where others may be nearer."""
         candidates = nominated.candidates
         candidates, distances = sort_rows(candidates, self._to_neighbors(X, candidates))
         candidates, distances = candidates[:, :k].copy(), distances[:, :k].copy()
@@ -93,14 +95,14 @@ class BruteIndex(PointIndex):
         return candidates, distances, np.flatnonzero(~certain)
 
     def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
-        """True distances of pairs."""
+        """Exact distances of pairs."""
         return pair_distances(X, self.X, query, reference, self._frame.unit)
 
-    def between(self, i: IntArray, j: IntArray) -> Array:
+    def distances_between(self, i: IntArray, j: IntArray) -> Array:
         return self._between(self.X, i, j)
 
     def _to_neighbors(self, X: Matrix, neighbors: IntArray) -> Array:
-        """True distances (n, k) of every row from its neighbors, to the same bits."""
+        """Exact distances (n, k) of each row to its neighbors, bitwise equal to `_between`."""
         return neighbor_distances(X, self.X, neighbors, self._frame.unit)
 
     def _is_large(self, X: Matrix) -> bool:
@@ -109,36 +111,36 @@ class BruteIndex(PointIndex):
 
     @cached_property
     def _single(self) -> Array:
-        return single(self._frame, self.X)
+        return single_precision(self._frame, self.X)
 
-    def _nominate_fast(self, X: Matrix, k: int) -> "_Nominated":
-        """Candidates by compiled loops over products in single precision."""
+    def _nominate_fast(self, X: Matrix, k: int) -> "_Candidates":
+        """Candidates from products in single precision, selected by compiled loops."""
         among_themselves = X is self.X
-        queries = self._single if among_themselves else single(self._frame, X)
+        queries = self._single if among_themselves else single_precision(self._frame, X)
         others = min(k, self.n_reference - among_themselves)
         candidates, squares = nearest_by_products(queries, self._single, others)
-        if among_themselves:  # a point is its own nearest neighbor, which the products leave out
+        if among_themselves:  # a point is its own nearest neighbor, but not included
             candidates = np.column_stack([np.arange(len(queries)), candidates])
-        return _Nominated(candidates, squares[:, -1], squared_norms(queries), np.float32)
+        return _Candidates(candidates, squares[:, -1], squared_norms(queries), np.float32)
 
-    def _nominate(self, X: Matrix, k: int) -> "_Nominated":
-        """Candidates by products in double precision."""
+    def _nominate(self, X: Matrix, k: int) -> "_Candidates":
+        """Candidates from products in double precision."""
         from sklearn.neighbors import NearestNeighbors
 
         if X.shape[0] == 0:
-            return _Nominated(np.empty((0, k), dtype=np.intp), np.empty(0), np.empty(0))
+            return _Candidates(np.empty((0, k), dtype=np.intp), np.empty(0), np.empty(0))
         references, queries = self._frame.apply(self.X), self._frame.apply(X)
         search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(references)
         distances, candidates = search.kneighbors(queries)
-        return _Nominated(candidates, distances[:, -1] ** 2, squared_norms(queries))
+        return _Candidates(candidates, distances[:, -1] ** 2, squared_norms(queries))
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
-        """Replace the k neighbors of some rows by the k first of all that are as near."""
+        """Recompute the k neighbors of some rows from all points within the k-th distance."""
         if len(rows) == 0:
             return
         k = indices.shape[1]
-        # Of many identical points only the first k can be among the k first: ties go by index.
-        few = self._lookup.first_copies(k)
+        # Of identical points only the first k can be neighbors, since ties go by index.
+        few = self._lookup.first_duplicates(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
         for block, query, reference, exact in index.pairs(X[rows], distances[rows, -1:]):
             edges = compress(query - block.start, few[reference], exact, block.stop - block.start)
@@ -150,9 +152,9 @@ class BruteIndex(PointIndex):
         return gather(found, X.shape[0])
 
     def pairs(self, X: Matrix, radii: Array) -> Iterator[tuple[slice, IntArray, IntArray, Array]]:
-        """Pairs of query and reference no farther apart than `radii`, block by block of queries.
+        """Yield the pairs of query and reference within `radii`, by blocks of queries.
 
-        `radii` is one number, a row of one for each reference, or a column of one for each query.
+        `radii` is a number, a row with one radius per reference, or a column with one per query.
         """
         radii = np.broadcast_to(radii, (X.shape[0], self.n_reference))
         for rows in row_blocks(X.shape[0], self.tile, budget=self.tile**2):
@@ -166,7 +168,7 @@ class BruteIndex(PointIndex):
     def _pairs_of(
         self, X: Matrix, radii: Array, rows: slice, columns: slice
     ) -> tuple[IntArray, IntArray, Array]:
-        """The pairs of some queries and some references."""
+        """Pairs within `radii` of a block of queries and a block of references."""
         limit = np.minimum(radii[rows, columns] / self._frame.unit, 1e150) ** 2
         queries, references = self._frame.apply(X[rows]), self._frame.apply(self.X[columns])
         squares = squared_norms(references)
@@ -180,31 +182,31 @@ class BruteIndex(PointIndex):
 
 
 @dataclass(frozen=True, eq=False)
-class _Nominated:
-    """Candidates of every query by matrix products: nobody else came out nearer than `squares`."""
+class _Candidates:
+    """Candidates of each query; by the products, all other squared distances exceed `squares`."""
 
     candidates: IntArray  # (n_query, k)
     squares: Array  # (n_query,), in units of the frame
     x_squares: Array  # (n_query,), squared norms of the queries
     precision: Any = np.float64
 
-    def certain(self, reach: Array, n_features: int) -> NDArray[np.bool_]:
-        """Which queries have nobody but candidates within `reach`.
+    def certain(self, radius: Array, n_features: int) -> NDArray[np.bool_]:
+        """Mask of the queries for which all points within `radius` are candidates.
 
-        Whoever is within reach is hardly farther from the origin than the query, which bounds the
-        rounding error of their products; others, however far out, do not matter.
+        The norm of a point within the radius is at most that of the query plus the radius, which
+        bounds the rounding error of its product. Points farther away do not matter.
         """
         x_squares = self.x_squares.astype(np.float64)
-        y_squares = (np.sqrt(x_squares) + reach) ** 2
+        y_squares = (np.sqrt(x_squares) + radius) ** 2
         error = expansion_error(x_squares, y_squares, n_features, self.precision)
-        return np.asarray(reach**2 < self.squares - error)  # false where products overflowed
+        return np.asarray(radius**2 < self.squares - error)  # false where products overflowed
 
 
 @dataclass(frozen=True, eq=False)
 class CosineIndex(NeighborIndex):
-    """Cosine distance 1 − cos, found as half the squared distance on the unit sphere.
+    """Cosine distance 1 − cos, computed as half the squared distance on the unit sphere.
 
-    Through the sphere the distance of nearly parallel rows keeps its digits, which 1 − x·y loses.
+    This is accurate for nearly parallel rows, where 1 − x·y cancels.
     """
 
     sphere: BruteIndex
@@ -213,12 +215,12 @@ class CosineIndex(NeighborIndex):
 
     @classmethod
     def of(cls, X: Matrix, reason: str) -> "CosineIndex":
-        """Index the directions of the rows of `X`."""
-        return cls(BruteIndex(directions(X), reason), X, reason)
+        """Build the index of the normalized rows of `X`."""
+        return cls(BruteIndex(unit_rows(X), reason), X, reason)
 
-    def others(self, X: Matrix, k: int) -> Others:
-        indices, chords, recall = self.sphere.others(self.sphere.X, k)
-        return Others(indices, chords**2 / 2, recall)
+    def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
+        indices, chords, recall = self.sphere.reference_neighbors(self.sphere.X, k)
+        return ReferenceNeighbors(indices, chords**2 / 2, recall)
 
     @property
     def n_reference(self) -> int:
@@ -232,33 +234,33 @@ class CosineIndex(NeighborIndex):
         return CosineIndex.of(self.X[rows], self.reason)
 
     def identical(self, X: Matrix) -> IntArray:
-        return self.sphere.identical(directions(X))
+        return self.sphere.identical(unit_rows(X))
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        indices, chords = self.sphere.nearest(directions(X), k)
+        indices, chords = self.sphere.nearest(unit_rows(X), k)
         return indices, chords**2 / 2
 
-    def between(self, i: IntArray, j: IntArray) -> Array:
-        return self.sphere.between(i, j) ** 2 / 2
+    def distances_between(self, i: IntArray, j: IntArray) -> Array:
+        return self.sphere.distances_between(i, j) ** 2 / 2
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        # Squaring undoes the root up to rounding only: look a little farther, then compare.
-        indptr, indices, chords = self.sphere.within(directions(X), np.sqrt(2 * radii) * (1 + 1e-9))
+        # The square of the root is exact only up to rounding: use a larger radius, then compare.
+        indptr, indices, chords = self.sphere.within(unit_rows(X), np.sqrt(2 * radii) * (1 + 1e-9))
         edges = Edges(indptr, indices, chords**2 / 2)
         return edges.keep(edges.distances <= radii[indices] * (1 + 1e-15))
 
 
-def directions(X: Matrix) -> Matrix:
-    """Rows scaled to unit length; a row of zeros has no direction and is refused."""
+def unit_rows(X: Matrix) -> Matrix:
+    """Rows scaled to unit length; ValueError if a row is all zeros."""
     largest = abs(X).max(axis=1)
     largest = largest.toarray() if sparse.issparse(largest) else largest
     largest = np.asarray(largest, dtype=np.float64).ravel()
     if (largest == 0).any():
         row = int(np.flatnonzero(largest == 0)[0])
         raise ValueError(
-            f"row {row} of X is all zeros, which has no direction for metric='cosine'; "
-            "drop such rows or use metric='euclidean'"
+            f"row {row} of X is all zeros, so its cosine distance is undefined; remove such rows "
+            "or use metric='euclidean'"
         )
     if sparse.issparse(X):
         scaled = sparse.diags_array(1 / largest) @ X

@@ -1,4 +1,4 @@
-"""Choose the neighbor index for given data and metric, and say why."""
+"""Choice of the neighbor index for data and metric; the approximate and the general index."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from manifoldry.neighbors.base import (
     SLACK,
     Edges,
     NeighborIndex,
-    Others,
     PointIndex,
+    ReferenceNeighbors,
     gather,
     smallest_entries,
     sort_rows,
 )
-from manifoldry.neighbors.brute import BruteIndex, CosineIndex, directions
-from manifoldry.neighbors.descent import Descent
+from manifoldry.neighbors.brute import BruteIndex, CosineIndex, unit_rows
+from manifoldry.neighbors.descent import NNDescent
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads
@@ -30,59 +30,62 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class ApproximateIndex(BruteIndex):
-    """Approximate for all points among themselves, exact for new points.
+    """Approximate neighbors of the reference points, exact neighbors of new points.
 
-    The graph of n points takes about n·log n distances; a new point is compared with all of them.
-    The same data always give the same graph, whatever the number of threads.
+    The graph of n points takes about n·log n distances; a new point is compared with all points.
+    The result does not depend on the number of threads.
 
     Parameters
     ----------
     recall_sample : int
-        Points on which recall is measured.
-    enough_recall : float
-        Recall at which the search ends.
-    recall_spread : float
-        By how much recall may come out lower on other points without a warning.
+        Number of points on which the recall is estimated.
+    target_recall : float
+        Recall at which the search stops.
+    recall_tolerance : float
+        A warning is issued if the recall on a second sample is lower than `target_recall` by more
+        than this.
     max_passes : int
-        Passes in the full space, at most, to get there.
-    descent : Descent
-        The search itself.
+        Largest number of passes in the full space.
+    descent : NNDescent
+        The search algorithm.
     """
 
     recall_sample: int = 100
-    enough_recall: float = 0.98
-    recall_spread: float = 0.01
+    target_recall: float = 0.98
+    recall_tolerance: float = 0.01
     max_passes: int = 3
-    descent: Descent = field(default_factory=Descent)
+    descent: NNDescent = field(default_factory=NNDescent)
 
-    def others(self, X: Matrix, k: int) -> Others:
+    def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
         n, d = self.X.shape
         needed = 30.0 * n * (2 * k + 20) + 8.0 * n * d
         plan_memory(needed, f"the neighbors of {n} points", "use fewer of either")
         sample = self._sample(0)
-        truth, distances = self.nearest_but(self.X[sample], k, sample)
-        indices = self._completed(self.descent.neighbors(self._single, k, sample, truth))
+        truth, distances = self.nearest_excluding(self.X[sample], k, sample)
+        indices = self._complete(self.descent.neighbors(self._single, k, sample, truth))
         for _ in range(self.max_passes):
-            if self._recall(indices, sample, distances) >= self.enough_recall:
+            if self._recall(indices, sample, distances) >= self.target_recall:
                 break
-            indices = self._completed(self.descent.improved(self._single, indices))
-        others = self._sample(1)  # than those that ended the search
-        recall = self._recall(indices, others, self.nearest_but(self.X[others], k, others)[1])
+            indices = self._complete(self.descent.improved(self._single, indices))
+        others = self._sample(1)  # independent of the sample used for stopping
+        recall = self._recall(indices, others, self.nearest_excluding(self.X[others], k, others)[1])
         self.__dict__.pop("_single", None)  # as large as half the data
-        if recall < self.enough_recall - self.recall_spread:
+        if recall < self.target_recall - self.recall_tolerance:
             warn(
                 f"approximate search found {recall:.0%} of the neighbors of a sample of points, "
-                f"less than {self.enough_recall:.0%}; for all of them pass fit a graph made by "
-                "NeighborGraph.build(X, search='exact')",
+                f"less than {self.target_recall:.0%}; for exact neighbors pass "
+                "NeighborGraph.build(X, search='exact') to fit instead of the data",
                 ConvergenceWarning,
             )
-        return Others(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
+        return ReferenceNeighbors(*sort_rows(indices, self._to_neighbors(self.X, indices)), recall)
 
-    def _completed(self, indices: IntArray) -> IntArray:
-        """Search the rows again, exactly, where neighbors are missing."""
-        holes = np.flatnonzero((indices < 0).any(axis=1))
-        if len(holes):
-            indices[holes] = self.nearest_but(self.X[holes], indices.shape[1], holes)[0]
+    def _complete(self, indices: IntArray) -> IntArray:
+        """Search the rows with missing neighbors again, exactly."""
+        incomplete = np.flatnonzero((indices < 0).any(axis=1))
+        if len(incomplete):
+            indices[incomplete] = self.nearest_excluding(
+                self.X[incomplete], indices.shape[1], incomplete
+            )[0]
         return indices
 
     def _sample(self, seed: int) -> IntArray:
@@ -92,7 +95,7 @@ class ApproximateIndex(BruteIndex):
         )
 
     def _is_large(self, X: Matrix) -> bool:
-        return True  # the loops are compiled in any case
+        return True  # compiled loops are used in any case
 
     def _between(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:
         from manifoldry.neighbors.compiled import lengths
@@ -110,18 +113,18 @@ class ApproximateIndex(BruteIndex):
         return self._between(X, query, neighbors.ravel()).reshape(neighbors.shape)
 
     def _recall(self, indices: IntArray, sample: IntArray, distances: Array) -> float:
-        """Fraction of a sample's neighbors, at these true distances, that were found."""
+        """Fraction of the neighbors of a sample that were found, given their exact distances."""
         found = self._to_neighbors(self.X[sample], indices[sample])
-        # A neighbor as near as the last true one counts, for of tied points any will do.
+        # Compare distances, not indices: any of several tied points counts as found.
         return float((found <= distances[:, -1:] * SLACK).mean())
 
 
 @dataclass(frozen=True, eq=False)
 class GeneralIndex(PointIndex):
-    """All distances, block by block, for the metrics without a faster path here.
+    """Brute-force search for arbitrary metrics.
 
-    Trees would be faster, but they are wrong for what obeys no triangle inequality, as some named
-    dissimilarities and many callables do not.
+    Trees would be faster, but they are wrong if the triangle inequality does not hold, as for some
+    named dissimilarities and many callables.
     """
 
     X: Matrix
@@ -144,7 +147,7 @@ class GeneralIndex(PointIndex):
             found.append((query + block.start, reference, D[query, reference]))
         return gather(found, X.shape[0])
 
-    def between(self, i: IntArray, j: IntArray) -> Array:
+    def distances_between(self, i: IntArray, j: IntArray) -> Array:
         out = np.empty(len(i))
         order = np.argsort(i, kind="stable")
         starts = np.flatnonzero(np.diff(i[order])) + 1
@@ -185,11 +188,11 @@ def choose_index(
     tree_features: int = 12,
     exact_work: float = 4e11,
 ) -> NeighborIndex:
-    """Build the index that suits `X` and `metric`; its ``reason`` tells why.
+    """Return the index for `X` and `metric`; its attribute ``reason`` explains the choice.
 
-    Beyond about a dozen features (`tree_features`) a k-d tree visits most of its leaves and a
-    matrix product wins. Up to `exact_work`, all pairs times features, that takes seconds; not far
-    above minutes or hours, and there an approximate search is chosen.
+    Above `tree_features` features a k-d tree visits most of its leaves, and matrix products are
+    faster. Up to `exact_work` (pairs times features) they take seconds. Above it, where they would
+    take minutes or hours, the search is approximate.
 
     Examples
     --------
@@ -215,10 +218,10 @@ def choose_index(
     if _is(metric, "cosine") and not params and sparse.issparse(X):
         return CosineIndex.of(X, "blocked matrix products on the unit sphere: metric='cosine'")
     if _is(metric, "cosine") and not params:
-        sphere = _many_features(directions(X), search, tree_features, exact_work)
+        sphere = _many_features(unit_rows(X), search, tree_features, exact_work)
         return CosineIndex(sphere, X, f"{sphere.reason}, on the unit sphere: metric='cosine'")
     _check_sparse(X, metric)
-    reason = f"all distances in blocks: metric={metric!r} has no faster path here"
+    reason = f"all distances in blocks: metric={metric!r} has no faster search"
     return GeneralIndex(X, metric, reason, params, n_jobs)
 
 
@@ -227,7 +230,7 @@ def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str
     if sparse.issparse(X) or not euclidean_or_cosine:
         what = "sparse data" if sparse.issparse(X) else f"metric={metric!r}"
         raise ValueError(
-            "search='approximate' takes dense data and metric='euclidean' or 'cosine', not "
+            "search='approximate' requires dense data and metric='euclidean' or 'cosine', not "
             f"{what}; pass search='auto'"
         )
 
@@ -235,8 +238,8 @@ def _check_approximate(X: Matrix, metric: Any, p: float | None, params: dict[str
 def _many_features(X: Matrix, search: str, tree_features: int, exact_work: float) -> BruteIndex:
     n, n_features = X.shape
     work = float(n) ** 2 * n_features
-    too_much = work > exact_work and f"exact takes {work:.0e} products"
-    why = {"approximate": "as asked", "auto": too_much}.get(search)
+    why_approximate = work > exact_work and f"exact takes {work:.0e} products"
+    why = {"approximate": "as requested", "auto": why_approximate}.get(search)
     if why:
         return ApproximateIndex(X, f"neighbors of neighbors: {n_features} features, {why}")
     more = f"more than {tree_features}" if n_features > tree_features else "all pairs"
@@ -248,7 +251,7 @@ def _is(metric: Any, name: str) -> bool:
 
 
 def _norm(metric: Any, params: dict[str, Any]) -> float | None:
-    """The p of a Minkowski metric that obeys the triangle inequality, else None."""
+    """The p of a Minkowski metric with p ≥ 1, else None."""
     if _is(metric, "minkowski") and set(params) <= {"p"}:
         p = params.get("p", 2.0)
         return float(p) if p >= 1 else None
@@ -258,6 +261,6 @@ def _norm(metric: Any, params: dict[str, Any]) -> float | None:
 def _check_sparse(X: Matrix, metric: Any) -> None:
     if sparse.issparse(X) and isinstance(metric, str) and metric not in _SPARSE_METRICS:
         raise ValueError(
-            f"metric={metric!r} takes no sparse data; pass X.toarray(), or one of the metrics "
-            f"that do: {', '.join(map(repr, _SPARSE_METRICS))}"
+            f"metric={metric!r} does not support sparse data; pass X.toarray() or one of the "
+            f"metrics {', '.join(map(repr, _SPARSE_METRICS))}"
         )

@@ -1,14 +1,14 @@
-"""Compiled inner loops of the neighbor search; imported only where data are large.
+"""Compiled inner loops of the neighbor search; imported only for large data.
 
-All of them release the interpreter's lock and work on the rows from `lo` to `hi`, so that threads
-share out the rows. Each row is written by one thread and depends on nothing written in the same
-pass: results do not depend on the number of threads.
+The functions release the global interpreter lock and process the rows from `lo` to `hi`, so that
+threads can share the rows. Each row is written by one thread and does not depend on anything
+written in the same pass, so results do not depend on the number of threads.
 """
 
 import numpy as np
 from numba import njit
 
-# Sums may be reordered, so that they are vectorized; infinities must still compare.
+# Sums may be reordered for vectorization, but infinities are preserved.
 compiled = njit(nogil=True, cache=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 
 
@@ -24,10 +24,7 @@ def squared_distance(X, i, j):
 
 @compiled
 def insert(indices, distances, row, j, distance):
-    """Put j where its distance belongs in a sorted row; the last entry falls off.
-
-    Returns the place.
-    """
+    """Insert j into a row sorted by distance, dropping the last entry; return its position."""
     place = indices.shape[1] - 1
     while place > 0 and distances[row, place - 1] > distance:
         distances[row, place] = distances[row, place - 1]
@@ -40,10 +37,10 @@ def insert(indices, distances, row, j, distance):
 
 @compiled
 def keep_smallest(products, squares, first, own, indices, values, lo, hi):
-    """For rows lo to hi, the columns of smallest squares[column] − 2·product, with those before.
+    """Update rows lo to hi with the columns of smallest squares[column] − 2·product.
 
-    `first` is the number of the first column. ``own + r`` is the number of row r, which is no
-    candidate for itself; a negative `own` says that rows are other points than columns.
+    `first` is the index of the first column. ``own + r`` is the index of row r, which is excluded
+    as its own neighbor; a negative `own` means that rows and columns are different points.
     """
     k = indices.shape[1]
     for r in range(lo, hi):
@@ -57,7 +54,7 @@ def keep_smallest(products, squares, first, own, indices, values, lo, hi):
 
 @compiled
 def keep_smallest_across(products, squares, first, indices, values, lo, hi):
-    """The same for columns lo to hi, whose candidates are the rows, numbered from `first`."""
+    """The same for columns lo to hi, with the rows, indexed from `first`, as candidates."""
     k = indices.shape[1]
     worst = values[lo:hi, k - 1].copy()
     for r in range(products.shape[0]):
@@ -71,16 +68,16 @@ def keep_smallest_across(products, squares, first, indices, values, lo, hi):
 
 @compiled
 def next_random(state):
-    """A linear congruential generator: a stream of one's own, whatever else draws numbers."""
+    """Next state of a linear congruential generator, independent of numpy's generators."""
     return state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
 
 
 @compiled
 def grow_tree(X, leaf_size, seed, order, leaf):
-    """Cut the data in halves by random directions until at most `leaf_size` are together.
+    """Build a random projection tree: halve the data until leaves have at most `leaf_size` points.
 
-    Fills `order` with the points leaf by leaf and `leaf` with each point's leaf; returns where
-    the leaves start in `order`.
+    Fills `order` with the points sorted by leaf, and `leaf` with the leaf of each point; returns
+    the start of each leaf in `order`.
     """
     n, n_features = X.shape
     state = np.uint64(seed * 2654435769 + 1)
@@ -121,7 +118,7 @@ def grow_tree(X, leaf_size, seed, order, leaf):
                 upper[n_upper] = order[t]
                 n_upper += 1
         order[cut:hi] = upper[:n_upper]
-        if cut == lo:  # many points at the middle: any half is as good
+        if cut == lo:  # many points are tied at the median: split them arbitrarily
             cut = (lo + hi) // 2
         pending[height, 0], pending[height, 1] = cut, hi
         pending[height + 1, 0], pending[height + 1, 1] = lo, cut
@@ -132,9 +129,9 @@ def grow_tree(X, leaf_size, seed, order, leaf):
 
 @compiled
 def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
-    """Nearest neighbors of rows lo to hi among those that share a leaf of some tree.
+    """Nearest neighbors of rows lo to hi among the points that share a leaf of some tree.
 
-    `seen` is scratch space of one thread: seen[j] == i says that j was looked at for i.
+    `seen` is scratch space of one thread: seen[j] == i if j was compared with i.
     """
     k = indices.shape[1]
     for i in range(lo, hi):
@@ -154,10 +151,10 @@ def search_leaves(X, orders, starts, leaves, lo, hi, indices, distances, seen):
 
 @compiled
 def link(indices, is_new, width, links, n_new, n_links, n_back):
-    """Join every point to its nearest `width` and to those that have it among theirs.
+    """Link each point to its `width` nearest neighbors and to at most `width` reverse neighbors.
 
-    Of the latter as many as there is room, nearest relations first. New relations come first in a
-    row, `n_new` of all `n_links`. Marks all relations as old.
+    Reverse neighbors are added by increasing rank. The `n_new` new links come first in each row of
+    `n_links`. All neighbors are then marked as old.
     """
     n_links[:] = 0
     n_back[:] = 0
@@ -179,10 +176,10 @@ def link(indices, is_new, width, links, n_new, n_links, n_back):
 
 @compiled
 def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, seen, lo, hi):
-    """Improve rows lo to hi by those that two links lead to, one of them new.
+    """Update rows lo to hi with points two links away, at least one of the links being new.
 
-    The others were looked at in the pass before. Marks from `mark` on are this pass's own.
-    Returns how many neighbors changed.
+    Pairs of old links were compared in an earlier pass. Entries of `seen` from `mark` on belong to
+    this pass. Returns the number of changed neighbors.
     """
     k = indices.shape[1]
     changed = 0
@@ -211,8 +208,8 @@ def search_links(X, links, n_new, n_links, mark, indices, distances, is_new, see
 
 
 @compiled
-def rank_again(X, candidates, indices, distances, lo, hi):
-    """The nearest of the candidates of rows lo to hi, by distances in `X`."""
+def rerank(X, candidates, indices, distances, lo, hi):
+    """Sort the candidates of rows lo to hi by their distances in `X` and keep the nearest."""
     k = indices.shape[1]
     for i in range(lo, hi):
         for r in range(candidates.shape[1]):

@@ -1,4 +1,9 @@
-"""The search for edges that cross gaps of a manifold."""
+"""Search for short-circuit edges: edges between points that are far apart along the manifold.
+
+The *load* of a point or edge is the number of shortest paths through it. The *detour* of an edge
+is the length of the shortest path between its ends without the candidate edges, relative to the
+spacing of the points there.
+"""
 
 from dataclasses import dataclass
 
@@ -14,141 +19,167 @@ from manifoldry.util.validation import split_by_label
 
 @dataclass(frozen=True)
 class CrossingSearch:
-    """The search for edges that cross gaps, and what counts as one.
+    """Thresholds of the search for short-circuit edges, and the search itself.
 
-    The defaults were found on seeds below 30 of such data as docs/studies/short_circuits.py has,
-    which draws others.
+    The defaults were chosen on the data of docs/studies/short_circuits.py with seeds below 30; the
+    study uses other seeds.
 
     Parameters
     ----------
     growth : float
-        A distance along the graph that grows by more than this factor is another one.
-    detour : float
-        A way round this many times as long means that a gap was crossed.
-    mild_detour : float
-        The same beside an edge that crosses one.
-    used : float
-        Fraction of all paths that a crossing worth the name is on.
-    needed : float
-        Fraction of those paths that are much longer without it.
-    longer : float
-        A crossing is so many times longer than every step on the way round,
-    crowded : float
-        or so many times more crowded,
-    broad : float
-        or no more than this fraction of its paths meet anywhere on the way round,
-    farther : float
-        which then must be longer by this factor once more.
-    passes : int
-        Times that edges with a short way round are put back.
-    rounds : int
-        Searches, from the second on without trust in the busiest points.
-    busiest, fewest_busy : float, int
-        Those are this fraction of all points, and at least so many.
+        A path counts as changed if it becomes longer by more than this factor.
+    min_detour : float
+        Smallest detour of a group of short-circuit edges.
+    min_nearby_detour : float
+        Smallest detour of a single edge of such a group.
+    min_load : float
+        Smallest fraction of all shortest paths that use a group of edges.
+    min_longer : float
+        Smallest fraction of these paths that change without the group.
+    length_ratio : float
+        A group is a short circuit if its edges are longer by this factor than all edges of the
+        detour. Otherwise one of the two conditions on the load must hold.
+    load_ratio : float
+        The load at the group exceeds the largest load on the detour by this factor.
+    max_detour_load : float
+        At most this fraction of the paths through the group share a point of the detour.
+    long_detour_factor : float
+        With the conditions on the load, the detour must be this many times `min_detour`.
+    max_passes : int
+        Number of times that edges with a short detour are excluded.
+    max_rounds : int
+        Number of searches. From the second on, edges at points of high load are not trusted.
+    high_load_fraction, min_high_load : float, int
+        Fraction of the points that count as points of high load, and their smallest number.
     """
 
     growth: float = 1.1
-    detour: float = 5.0
-    mild_detour: float = 3.0
-    used: float = 0.03
-    needed: float = 0.6
-    longer: float = 1.6
-    crowded: float = 1.3
-    broad: float = 0.5
-    farther: float = 2.0
-    passes: int = 3
-    rounds: int = 5
-    busiest: float = 0.01
-    fewest_busy: int = 3
+    min_detour: float = 5.0
+    min_nearby_detour: float = 3.0
+    min_load: float = 0.03
+    min_longer: float = 0.6
+    length_ratio: float = 1.6
+    load_ratio: float = 1.3
+    max_detour_load: float = 0.5
+    long_detour_factor: float = 2.0
+    max_passes: int = 3
+    max_rounds: int = 5
+    high_load_fraction: float = 0.01
+    min_high_load: int = 3
 
     def find(self, edges: EdgeList, trees: PathTrees, sources: IntArray) -> Mask:
-        """Which edges cross gaps; `trees` are the shortest paths along all edges from `sources`.
+        """Return the mask of short-circuit edges.
 
-        In every round the trusted edges, and the few that connect what those do not, are a first
-        sketch of the manifold. Of the other edges those are suspects whose ends are far apart
-        along it, and remain far apart along all edges but the suspects. From the second round on,
-        the points that most paths run through are left out of the sketch: a chain of stray points
-        across a gap consists of edges that look like any other, but is on every path across.
+        In each round, the trusted edges and a spanning tree of the others form a skeleton of the
+        manifold. Candidates are the edges outside the skeleton whose ends are far apart along it,
+        and also far apart along all edges that are not candidates. From the second round on, the
+        skeleton excludes edges at points of high load: edges between outliers in a gap look like
+        any other edge, but all shortest paths across the gap use them.
+
+        Parameters
+        ----------
+        edges : EdgeList
+            All edges of the graph.
+        trees : PathTrees
+            Shortest paths from `sources` along all edges.
+        sources : array of shape (n_sources,)
+            Start points of the paths.
         """
         removed = np.zeros(len(edges.ends), dtype=bool)
         trusted = edges.trusted
-        for number in range(self.rounds):
-            suspects = self._suspects(edges, removed, trusted, trees)
-            found, trees = self._judged(edges, removed, suspects, trees, sources)
-            if number > 0 and not found.any():
+        for round_number in range(self.max_rounds):
+            candidates = self._candidates(edges, removed, trusted, trees)
+            found, trees = self._confirmed(edges, removed, candidates, trees, sources)
+            if round_number > 0 and not found.any():
                 break
             removed = removed | found
-            trusted = self._away_from_the_crowd(edges, trees.load())
+            trusted = self._away_from_high_load(edges, trees.load())
         return removed
 
-    def _away_from_the_crowd(self, edges: EdgeList, load: Array) -> Mask:
-        """All edges but those at the busiest points and, around them, those not trusted before."""
-        count = max(self.fewest_busy, int(self.busiest * edges.n))
-        busiest = np.argsort(-load, kind="stable")[:count]
-        at_one = _mask(busiest, edges.n)[edges.ends].any(axis=1)
-        around = _mask(edges.ends[at_one].ravel(), edges.n)[edges.ends].any(axis=1)
-        return np.asarray(~at_one & (edges.trusted | ~around))
+    def _away_from_high_load(self, edges: EdgeList, load: Array) -> Mask:
+        """Mask of all edges except those at points of high load and untrusted ones next to them."""
+        count = max(self.min_high_load, int(self.high_load_fraction * edges.n))
+        highest = np.argsort(-load, kind="stable")[:count]
+        touching = _mask(highest, edges.n)[edges.ends].any(axis=1)
+        adjacent = _mask(edges.ends[touching].ravel(), edges.n)[edges.ends].any(axis=1)
+        return np.asarray(~touching & (edges.trusted | ~adjacent))
 
-    def _suspects(self, edges: EdgeList, removed: Mask, trusted: Mask, trees: PathTrees) -> Mask:
-        """Edges with a long way round, if all of them go, that enough paths use."""
-        sketch = edges.spanning(trusted & ~removed, ~removed)
-        # A step along the sketch is hardly longer than the spacing there: count steps first.
-        others: IntArray = np.flatnonzero(~sketch & ~removed)
-        rows = edges.beyond_steps(others, edges.matrix(sketch), int(self.detour))
+    def _candidates(self, edges: EdgeList, removed: Mask, trusted: Mask, trees: PathTrees) -> Mask:
+        """Mask of the edges that have a long detour and are used by enough shortest paths."""
+        skeleton = edges.with_spanning_edges(trusted & ~removed, ~removed)
+        # Edges of the skeleton are about as long as the spacing, so a path of few edges is short.
+        # Counting edges is cheaper than computing path lengths.
+        others: IntArray = np.flatnonzero(~skeleton & ~removed)
+        rows = edges.not_within_steps(others, edges.matrix(skeleton), int(self.min_detour))
         rest = edges.matrix(~removed & ~_mask(rows, len(removed)))
-        rows = edges.beyond_steps(rows, rest, int(self.mild_detour))
-        found = self._used(edges, removed, _mask(rows, len(removed)), trees)
-        return self._used(edges, removed, self._with_long_ways_round(edges, removed, found), trees)
+        rows = edges.not_within_steps(rows, rest, int(self.min_nearby_detour))
+        found = self._on_enough_paths(edges, removed, _mask(rows, len(removed)), trees)
+        return self._on_enough_paths(
+            edges, removed, self._with_long_detours(edges, removed, found), trees
+        )
 
-    def _used(self, edges: EdgeList, removed: Mask, found: Mask, trees: PathTrees) -> Mask:
-        """Those of some edges that, with the others next to them, are on enough paths to matter."""
+    def _on_enough_paths(
+        self, edges: EdgeList, removed: Mask, found: Mask, trees: PathTrees
+    ) -> Mask:
+        """Mask of the edges in `found` whose group is used by enough shortest paths."""
         rows = np.flatnonzero(found)
-        fraction = trees.edge_load(edges.ends[rows]) / max(1, trees.n_paths)
-        joined = joined_edges(edges, rows, edges.matrix(~removed & ~found))
-        return _mask(rows[np.bincount(joined, weights=fraction)[joined] > self.used], len(removed))
+        fraction = trees.edge_loads(edges.ends[rows]) / max(1, trees.n_paths)
+        label = edge_groups(edges, rows, edges.matrix(~removed & ~found))
+        return _mask(
+            rows[np.bincount(label, weights=fraction)[label] > self.min_load], len(removed)
+        )
 
-    def _with_long_ways_round(self, edges: EdgeList, removed: Mask, found: Mask) -> Mask:
-        """Put back what has a short way round without the others; a few times, as they help along.
+    def _with_long_detours(self, edges: EdgeList, removed: Mask, found: Mask) -> Mask:
+        """Exclude edges with a short detour from the mask `found`, in a few passes.
 
-        Not for ever: next to an edge that is only just sound others would be, and next to those.
+        An excluded edge can shorten the detours of other edges, hence several passes. Their number
+        is limited, or exclusions would propagate from one edge to the next along the whole gap.
         """
-        for _ in range(self.passes):
+        for _ in range(self.max_passes):
             rows = np.flatnonzero(found)
             rest = edges.matrix(~found & ~removed)
-            beyond = edges.beyond_steps(rows, rest, int(self.mild_detour))
-            far = beyond[np.isinf(edges.around(beyond, rest, self.mild_detour))]
+            beyond = edges.not_within_steps(rows, rest, int(self.min_nearby_detour))
+            far = beyond[np.isinf(edges.path_lengths(beyond, rest, self.min_nearby_detour))]
             found = _mask(far, len(removed))
             if len(far) in (0, len(rows)):
                 break
         return found
 
-    def _judged(
+    def _confirmed(
         self, edges: EdgeList, removed: Mask, found: Mask, before: PathTrees, sources: IntArray
     ) -> tuple[Mask, PathTrees]:
-        """The suspects that are worse than the way round them, and the paths without those.
+        """Return the candidates that are short circuits, and the shortest paths without them.
 
-        A ring that was cut open has a long way round too, and so has a sheet with a poorly sampled
-        seam; but what was cut there is no longer and no more crowded than the rest of the ring.
-        Groups found sound are put back, those with the longest ways round last: for as long as
-        sound edges are missing the way round others may look worse than it is.
+        Removing all edges at one place of a ring, or along a poorly sampled line of a sheet, also
+        leaves a long detour; but these edges are no longer, and have no higher load, than those of
+        the detour. Groups of edges that are not short circuits are restored, those with the
+        longest detours last: while legitimate edges are missing, other detours may be
+        overestimated.
         """
         while found.any():
             rest = edges.matrix(~found & ~removed)
             groups = self._groups(edges, np.flatnonzero(found), rest)
-            long = [(d, g) for g, d in groups if d >= self.detour]
+            long = [(d, g) for g, d in groups if d >= self.min_detour]
             after = PathTrees.of(rest, sources) if long else before
-            sound = [
-                (d, g) for d, g in long if not self._is_worse(edges, g, d, rest, before, after)
+            rejected = [
+                (d, g)
+                for d, g in long
+                if not self._is_short_circuit(edges, g, d, rest, before, after)
             ]
-            if len(long) == len(groups) and not sound:
+            if len(long) == len(groups) and not rejected:
                 return found, after
-            last = max(self.farther * self.detour, float(np.median([d for d, _ in sound] or [0.0])))
-            back = [g for g, d in groups if d < self.detour] + [g for d, g in sound if d <= last]
-            found = found & ~_mask(np.concatenate(back), len(removed))
-            found = self._with_long_ways_round(edges, removed, found)
+            last = max(
+                self.long_detour_factor * self.min_detour,
+                float(np.median([d for d, _ in rejected] or [0.0])),
+            )
+            restored = [g for g, d in groups if d < self.min_detour] + [
+                g for d, g in rejected if d <= last
+            ]
+            found = found & ~_mask(np.concatenate(restored), len(removed))
+            found = self._with_long_detours(edges, removed, found)
         return found, before
 
-    def _is_worse(
+    def _is_short_circuit(
         self,
         edges: EdgeList,
         group: IntArray,
@@ -157,51 +188,60 @@ class CrossingSearch:
         before: PathTrees,
         after: PathTrees,
     ) -> bool:
-        """Whether paths need edges that are longer than the steps round them or more crowded."""
+        """Whether paths need the group and its edges are longer or carry more load than the detour.
+
+        `before` and `after` are the shortest paths with and without the candidates.
+        """
         across = before.using(edges.ends[group])
         grown = after.distances[across] > self.growth * before.distances[across]
-        if grown.sum() <= self.needed * len(grown):
+        if grown.sum() <= self.min_longer * len(grown):
             return False
-        if self._longer(edges, group, rest):
+        if self._longer_than_detour(edges, group, rest):
             return True
-        return detour >= self.farther * self.detour and self._narrower(
+        return detour >= self.long_detour_factor * self.min_detour and self._is_bottleneck(
             edges, group, across, before, after
         )
 
     def _groups(
         self, edges: EdgeList, rows: IntArray, rest: sparse.csr_array
     ) -> list[tuple[IntArray, float]]:
-        """Edges that cross the same gap in the same place, and their usual detour.
+        """Return groups of edges that cross a gap at the same place, with their median detours.
 
-        Their ends are joined to each other, and the ways round are equally long, give or take.
+        The ends of the edges of a group are connected, and the detours differ by less than a
+        factor of two.
         """
-        joined = joined_edges(edges, rows, rest)
-        farthest = 2 * self.farther * self.detour  # no need to know more
-        detour = np.minimum(edges.around(rows, rest, farthest) / edges.spacing[rows], farthest)
-        around = detour * edges.spacing[rows]
-        longest = np.zeros(joined.max() + 1)
-        np.maximum.at(longest, joined, around)
-        halvings = np.floor(np.log2(longest[joined] / around))
-        keys = np.column_stack([joined, halvings])
+        label = edge_groups(edges, rows, rest)
+        farthest = 2 * self.long_detour_factor * self.min_detour  # larger values make no difference
+        detour = np.minimum(
+            edges.path_lengths(rows, rest, farthest) / edges.spacing[rows], farthest
+        )
+        length = detour * edges.spacing[rows]
+        longest = np.zeros(label.max() + 1)
+        np.maximum.at(longest, label, length)
+        halvings = np.floor(np.log2(longest[label] / length))
+        keys = np.column_stack([label, halvings])
         labels = np.unique(keys, axis=0, return_inverse=True)[1].ravel()
         return [(rows[group], float(np.median(detour[group]))) for group in split_by_label(labels)]
 
-    def _longer(self, edges: EdgeList, group: IntArray, rest: sparse.csr_array) -> bool:
-        """Whether a way round most of some edges has much shorter steps only."""
+    def _longer_than_detour(self, edges: EdgeList, group: IntArray, rest: sparse.csr_array) -> bool:
+        """Whether for most edges of the group there is a detour of much shorter edges."""
         steps = rest.copy()
-        steps.data[steps.data > np.median(edges.lengths[group]) / self.longer] = 0.0
+        steps.data[steps.data > np.median(edges.lengths[group]) / self.length_ratio] = 0.0
         steps.eliminate_zeros()
         labels = connected_components(steps, directed=False)[1]
         i, j = edges.ends[group].T
         return bool(np.mean(labels[i] == labels[j]) >= 0.5)
 
-    def _narrower(
+    def _is_bottleneck(
         self, edges: EdgeList, group: IntArray, across: Mask, before: PathTrees, after: PathTrees
     ) -> bool:
-        """Whether the paths across go through a narrow place, and spread out on the way round."""
+        """Whether the load at the group is high and the paths spread out on the detour."""
         at_crossing = before.load(across)[np.unique(edges.ends[group])].max()
-        around = after.load(across).max()
-        return bool(at_crossing > self.crowded * around or around < self.broad * across.sum())
+        on_detour = after.load(across).max()
+        return bool(
+            at_crossing > self.load_ratio * on_detour
+            or on_detour < self.max_detour_load * across.sum()
+        )
 
 
 def _mask(rows: IntArray, n: int) -> Mask:
@@ -210,8 +250,8 @@ def _mask(rows: IntArray, n: int) -> Mask:
     return out
 
 
-def joined_edges(edges: EdgeList, rows: IntArray, rest: sparse.csr_array) -> IntArray:
-    """A number for each of some edges, the same where their ends are joined to each other."""
+def edge_groups(edges: EdgeList, rows: IntArray, rest: sparse.csr_array) -> IntArray:
+    """Return a label for each edge, equal for edges whose ends are connected to each other."""
     points, place = np.unique(edges.ends[rows], return_inverse=True)
     i, j = place.reshape(-1, 2).T
     near = rest[points][:, points]

@@ -1,4 +1,4 @@
-"""What to do with a neighbor graph that falls into components: one policy for all methods."""
+"""The policy for neighbor graphs with several connected components, shared by all methods."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -20,48 +20,51 @@ OPTIONS = ("separate", "join", "largest", "error")
 
 
 class Bridge(NamedTuple):
-    """An edge between two components."""
+    """An edge added between two connected components."""
 
     i: int
     j: int
     length: float
 
 
-class Cause(NamedTuple):
-    """What fell into components, and what would connect them."""
+class Disconnection(NamedTuple):
+    """What is disconnected, and how to connect it."""
 
     what: str
     remedy: str
 
 
-GRAPH = Cause("neighbor graph", "raise n_neighbors or radius")
-GIVEN_WEIGHTS = Cause("affinity", "give some pairs between them a positive weight")
-VANISHING_WEIGHTS = Cause(
-    "affinity, though not the neighbor graph,",
-    "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are next to zero",
+GRAPH = Disconnection("neighbor graph", "raise n_neighbors or radius")
+GIVEN_WEIGHTS = Disconnection("affinity", "give some pairs between them a positive weight")
+VANISHING_WEIGHTS = Disconnection(
+    "affinity, but not the neighbor graph,",
+    "use affinity='self_tuning' or 'binary', or a smaller gamma: some weights are almost zero",
 )
 LOCAL_WIDTH = VANISHING_WEIGHTS._replace(
-    remedy="use affinity='binary': some weights are next to zero"
+    remedy="use affinity='binary': some weights are almost zero"
 )
 FIXED_WIDTH = VANISHING_WEIGHTS._replace(
-    remedy="pass a smaller gamma: some weights are next to zero"
+    remedy="pass a smaller gamma: some weights are almost zero"
 )
-ALIGNMENT = Cause("alignment of neighborhoods, though not the neighbor graph,", "raise n_neighbors")
+ALIGNMENT = Disconnection(
+    "alignment of neighborhoods, but not the neighbor graph,", "raise n_neighbors"
+)
 
 
 @dataclass(frozen=True)
 class DisconnectedPolicy:
-    """How to embed a graph of several connected components.
+    """How to embed a graph with several connected components.
 
     Parameters
     ----------
     choice : {"separate", "join", "largest", "error"}
-        ``"separate"`` embeds each component by itself and lays them out at their true relative
-        positions. ``"join"`` adds the shortest bridges that connect everything, which suits
-        geodesic methods; for kernel methods a long bridge has next to no weight. ``"largest"``
-        embeds only the largest component, the other points become NaN. ``"error"`` refuses.
+        ``"separate"`` embeds each connected component separately and places the components
+        according to their positions in the data. ``"join"`` adds the shortest edges that connect
+        all components, which suits geodesic methods; for kernel methods long edges have almost no
+        weight. ``"largest"`` embeds only the largest component; the other rows are NaN.
+        ``"error"`` raises DisconnectedGraphError.
     options : tuple of str
-        The choices that the method at hand has.
+        The choices that the method supports.
     """
 
     choice: Choice
@@ -71,20 +74,20 @@ class DisconnectedPolicy:
         check_option("disconnected", self.choice, self.options)
 
     def connect(self, graph: NeighborGraph, distances: Matrix | None = None) -> NeighborGraph:
-        """Apply what has to be done to the graph itself: bridges for ``"join"``.
+        """Return the graph, for ``"join"`` with the edges that connect its components.
 
-        `distances` are the dense distances of a graph that was read off them.
+        `distances` is the dense distance matrix, if the graph was built from one.
         """
         count, labels = graph.components()
         if count == 1 or self.choice != "join":
             return graph
-        self._warn(labels, GRAPH, "they were joined by the shortest bridges between them")
+        self._warn(labels, GRAPH, "they were joined by the shortest edges between them")
         return _join(graph, labels, distances)
 
-    def components(self, labels: IntArray, cause: Cause = GRAPH) -> list[IntArray]:
-        """Rows of each component to embed, largest first, with a warning if there are several.
+    def components(self, labels: IntArray, disconnection: Disconnection = GRAPH) -> list[IntArray]:
+        """Rows of each component to embed, largest first; warns if there are several.
 
-        `cause` says what fell apart and what would mend it.
+        `disconnection` describes what is disconnected and how to connect it.
         """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")
@@ -94,20 +97,24 @@ class DisconnectedPolicy:
             return components
         if self.choice in ("error", "join"):
             raise DisconnectedGraphError(
-                f"{_describe(labels, cause.what)}; {cause.remedy}, or pass disconnected='separate'"
+                f"{_describe(labels, disconnection.what)}; {disconnection.remedy}, or pass "
+                "disconnected='separate'"
             )
         if self.choice == "largest":
-            self._warn(labels, cause, "only the largest was embedded, the other rows are NaN")
+            self._warn(
+                labels, disconnection, "only the largest was embedded, the other rows are NaN"
+            )
             return components[:1]
-        done = "each was embedded by itself and placed where it lies in the data"
-        self._warn(labels, cause, done)
+        action = "each was embedded separately and placed according to its position in the data"
+        self._warn(labels, disconnection, action)
         return components
 
-    def _warn(self, labels: IntArray, cause: "Cause", done: str) -> None:
+    def _warn(self, labels: IntArray, disconnection: "Disconnection", action: str) -> None:
         others = ", ".join(repr(option) for option in self.options if option != self.choice)
         instead = f"; for another policy pass disconnected={others}" if others else ""
         warn(
-            f"{_describe(labels, cause.what)}; {done}. To connect them {cause.remedy}{instead}",
+            f"{_describe(labels, disconnection.what)}; {action}. To connect them, "
+            f"{disconnection.remedy}{instead}",
             DisconnectedGraphWarning,
         )
 
@@ -119,106 +126,106 @@ def _describe(labels: IntArray, what: str = "neighbor graph") -> str:
 
 
 def _join(graph: NeighborGraph, labels: IntArray, distances: Matrix | None) -> NeighborGraph:
-    """Add the shortest bridges that connect everything: a minimum spanning tree of components.
+    """Add the edges of a minimum spanning tree of the components (Borůvka's algorithm).
 
-    In every round each component but the largest puts forward its shortest way out (Borůvka).
+    In each round, the shortest edge out of each component except the largest is added.
     """
     if distances is None and graph.index.points is None:
         raise DisconnectedGraphError(
             f"{_describe(labels)} and the distances between them are unknown; pass dense "
-            "distances or the data themselves, or disconnected='separate'"
+            "distances, the data, or disconnected='separate'"
         )
     bridges: list[Bridge] = []
     while labels.max() > 0:
         components = split_by_label(labels)
-        # Leaving out the largest is safe, for the others reach it, and saves the costliest search.
+        # The largest component can be skipped, since the others are connected to it.
         others = sorted(components, key=len)[:-1]
         if distances is not None:
-            exits = _exits_by_distance(distances, others)
+            shortest = _shortest_by_distance(distances, others)
         else:
-            exits = _exits_by_search(graph.index, labels, others)
-        added = _without_cycles(exits, labels)
+            shortest = _shortest_by_search(graph.index, labels, others)
+        added = _without_cycles(shortest, labels)
         bridges += added
         labels = _merge(labels, added)
     return _add_edges(graph, bridges)
 
 
-def _exits_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
-    """The shortest edge out of every component, from all distances."""
-    exits = []
+def _shortest_by_distance(D: Matrix, components: list[IntArray]) -> list[Bridge]:
+    """The shortest edge out of each component, from all distances."""
+    shortest = []
     for inside in components:
         outside = np.delete(np.arange(len(D)), inside)
         lengths = D[np.ix_(inside, outside)]
         row, column = np.unravel_index(np.argmin(lengths), lengths.shape)
-        exits.append(Bridge(inside[row], outside[column], lengths[row, column]))
-    return exits
+        shortest.append(Bridge(inside[row], outside[column], lengths[row, column]))
+    return shortest
 
 
-def _exits_by_search(
+def _shortest_by_search(
     index: NeighborIndex,
     labels: IntArray,
     components: list[IntArray],
     depths: tuple[int, ...] = (8, 32, 128),
 ) -> list[Bridge]:
-    """The shortest edge out of every component, by looking at ever more (`depths`) neighbors.
+    """The shortest edge out of each component, by searches for increasing numbers of neighbors.
 
-    A point is done once it sees another component, or sees so far that its component has a shorter
-    exit. Points deep inside a large component, far from all others, ask an index of everything
-    else.
+    The search of a point ends when one of its neighbors is in another component, or when its last
+    neighbor is farther away than the shortest edge found for its component. For the remaining
+    points, deep inside large components, an index of all points outside is searched.
     """
-    exits: dict[int, Bridge] = {}
+    shortest: dict[int, Bridge] = {}
     rows = np.concatenate(components)
     for depth in depths:
-        targets, lengths, seen = _look_outside(index, labels, rows, min(depth, len(labels)))
-        _shorten(exits, labels, rows, targets, lengths)
-        known = {label: bridge.length for label, bridge in exits.items()}
-        rows = rows[seen < [known.get(label, np.inf) for label in labels[rows]]]
+        targets, lengths, searched = _nearest_outside(index, labels, rows, min(depth, len(labels)))
+        _keep_shorter(shortest, labels, rows, targets, lengths)
+        known = {label: bridge.length for label, bridge in shortest.items()}
+        rows = rows[searched < [known.get(label, np.inf) for label in labels[rows]]]
     for label in np.unique(labels[rows]):
         inside, outside = rows[labels[rows] == label], np.flatnonzero(labels != label)
         found, nearest = index.restrict(outside).nearest(_points(index, inside), 1)
-        _shorten(exits, labels, inside, outside[found[:, 0]], nearest[:, 0])
-    return list(exits.values())
+        _keep_shorter(shortest, labels, inside, outside[found[:, 0]], nearest[:, 0])
+    return list(shortest.values())
 
 
-def _look_outside(
+def _nearest_outside(
     index: NeighborIndex, labels: IntArray, rows: IntArray, k: int
 ) -> tuple[IntArray, Array, Array]:
-    """Nearest of k neighbors in another component and its distance, or how far was seen in vain.
+    """Nearest of the k neighbors in another component, its distance, and the searched radius.
 
-    Of the two distances the one that does not apply is infinite.
+    The distance is infinite if there is no such neighbor; otherwise the radius is infinite.
     """
     targets = np.zeros(len(rows), dtype=np.intp)
-    lengths, seen = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
+    lengths, searched = np.full(len(rows), np.inf), np.full(len(rows), np.inf)
     for block in row_blocks(len(rows), k, budget=2**20):
         found, distances = index.nearest(_points(index, rows[block]), k)
         outside = labels[found] != labels[rows[block], None]
         first = outside.argmax(axis=1)[:, None]
-        sees = outside.any(axis=1)
+        has_outside = outside.any(axis=1)
         targets[block] = np.take_along_axis(found, first, axis=1)[:, 0]
         nearest = np.take_along_axis(distances, first, axis=1)[:, 0]
-        lengths[block] = np.where(sees, nearest, np.inf)
-        seen[block] = np.where(sees, np.inf, distances[:, -1])
-    return targets, lengths, seen
+        lengths[block] = np.where(has_outside, nearest, np.inf)
+        searched[block] = np.where(has_outside, np.inf, distances[:, -1])
+    return targets, lengths, searched
 
 
-def _shorten(
-    exits: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
+def _keep_shorter(
+    shortest: dict[int, Bridge], labels: IntArray, rows: IntArray, targets: IntArray, lengths: Array
 ) -> None:
-    """Enter each component's shortest bridge, if there is one and none as short was known."""
+    """Update the shortest edge out of each component with the given candidate edges."""
     order = np.lexsort((rows, lengths, labels[rows]))
     for at in order[np.unique(labels[rows[order]], return_index=True)[1]]:
         label, bridge = labels[rows[at]], Bridge(rows[at], targets[at], lengths[at])
-        if bridge.length < (exits[label].length if label in exits else np.inf):
-            exits[label] = bridge
+        if bridge.length < (shortest[label].length if label in shortest else np.inf):
+            shortest[label] = bridge
 
 
 def _points(index: NeighborIndex, rows: IntArray) -> Matrix:
-    assert index.points is not None  # _join made sure there are points
+    assert index.points is not None  # checked in _join
     return index.points[rows]
 
 
-def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:
-    """From the shortest up, the bridges between components that are not connected yet (Kruskal)."""
+def _without_cycles(shortest: list[Bridge], labels: IntArray) -> list[Bridge]:
+    """The edges, shortest first, that do not close a cycle (Kruskal's algorithm)."""
     parent = np.arange(labels.max() + 1)
 
     def root(component: int) -> int:
@@ -227,7 +234,7 @@ def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:
         return component
 
     kept = []
-    for bridge in sorted(exits, key=lambda bridge: bridge.length):
+    for bridge in sorted(shortest, key=lambda bridge: bridge.length):
         a, b = root(labels[bridge.i]), root(labels[bridge.j])
         if a != b:
             parent[b] = a
@@ -236,7 +243,7 @@ def _without_cycles(exits: list[Bridge], labels: IntArray) -> list[Bridge]:
 
 
 def _merge(labels: IntArray, bridges: list[Bridge]) -> IntArray:
-    """Labels of the components after building bridges."""
+    """Labels of the components after adding edges."""
     count = labels.max() + 1
     ends = labels[[bridge.i for bridge in bridges]], labels[[bridge.j for bridge in bridges]]
     joined = sparse.coo_array((np.ones(len(bridges)), ends), shape=(count, count))

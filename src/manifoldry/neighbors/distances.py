@@ -1,4 +1,4 @@
-"""Distances that keep their digits at any offset and any scale."""
+"""Distances that are accurate for data of any offset and scale."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,17 +10,17 @@ from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import largest_modulus, power_of_two_scale, row_blocks
 
-# Squares of larger numbers, or sums of such squares, leave the range of double precision.
-_FARTHEST = 1e150
-_MODEST = 1e60  # magnitudes whose squares are far from both ends of the range of numbers
-_CACHED = 2**17  # numbers that stay in the processor's cache while they are worked on
+# Sums of squares of larger numbers may overflow in double precision.
+_MAX_MAGNITUDE = 1e150
+_SAFE_MAGNITUDE = 1e60  # squares up to this magnitude, and of its inverse, are safe
+_CACHE_SIZE = 2**17  # block size in numbers that fits into the processor cache
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Origin and unit in which squares neither cancel nor overflow.
+    """Origin and unit of coordinates in which squares neither cancel nor overflow.
 
-    Sparse data keep the origin at zero, since centering would fill them in.
+    For sparse data the origin is zero, since centering would make them dense.
     """
 
     origin: Array  # (n_features,)
@@ -28,27 +28,27 @@ class Frame:
 
     @classmethod
     def of(cls, X: Matrix) -> "Frame":
-        """Center on the mean; the unit is a power of two, so scaling is free of rounding."""
+        """Use the mean as origin and a power of two as unit, so that scaling is exact."""
         if sparse.issparse(X):
             return cls.at_zero(X)
         blocks = row_blocks(*X.shape)
-        coarse = power_of_two_scale(X)
-        total = sum((X[block] / coarse).sum(axis=0, dtype=np.float64) for block in blocks)
-        origin = total / X.shape[0] * coarse
+        scale = power_of_two_scale(X)
+        total = sum((X[block] / scale).sum(axis=0, dtype=np.float64) for block in blocks)
+        origin = total / X.shape[0] * scale
         return cls(origin, max(power_of_two_scale(X[block] - origin) for block in blocks))
 
     @classmethod
     def at_zero(cls, X: Matrix) -> "Frame":
-        """Only a unit: for what works with differences, and need not be centered."""
+        """Use zero as origin, for computations with differences."""
         return cls(np.zeros(X.shape[1]), power_of_two_scale(X))
 
     def apply(self, X: Matrix) -> Matrix:
         """Coordinates of `X` in this frame, in double precision."""
         largest = largest_modulus(X)
-        if largest / self.unit > _FARTHEST:
+        if largest / self.unit > _MAX_MAGNITUDE:
             raise ValueError(
-                f"X has values up to {largest:.0e} where the training data extend over about "
-                f"{self.unit:.0e}, so that distances overflow; check the units of X"
+                f"X has values up to {largest:.0e}, but the training data only up to about "
+                f"{self.unit:.0e}, so distances overflow; check the units of X"
             )
         if sparse.issparse(X):
             return X.astype(np.float64) * (1.0 / self.unit)
@@ -61,7 +61,7 @@ def pair_distances(
     """‖X[i] − Y[j]‖ₚ by direct subtraction in float64, for paired index arrays."""
     out = np.empty(len(i))
     numbers = Y.nnz // Y.shape[0] + 1 if sparse.issparse(Y) else Y.shape[1]
-    for block in row_blocks(len(i), numbers, budget=_CACHED):
+    for block in row_blocks(len(i), numbers, budget=_CACHE_SIZE):
         out[block] = _scaled_norms(_subtract(X[i[block]], Y[j[block]]), unit, p)
     return out
 
@@ -69,17 +69,17 @@ def pair_distances(
 def neighbor_distances(
     X: Matrix, Y: Matrix, neighbors: IntArray, unit: float, p: float = 2.0
 ) -> Array:
-    """Distances (n, k) from every row of `X` to its neighbors (n, k) among the rows of `Y`.
+    """Distances (n, k) from each row of `X` to its neighbors (n, k) among the rows of `Y`.
 
-    The same as `pair_distances` to the last bit, by several threads.
+    Bitwise equal to `pair_distances`, but uses several threads.
     """
     n, k = neighbors.shape
     out = np.empty((n, k))
 
     def fill(part: slice) -> None:
-        for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHED):
+        for block in row_blocks(part.stop - part.start, k * Y.shape[1], budget=_CACHE_SIZE):
             rows = slice(part.start + block.start, part.start + block.stop)
-            # In place: a second array of this size would be fetched from the system every time.
+            # In place, to avoid allocating a second array of this size for each block.
             steps = np.take(Y, neighbors[rows], axis=0).astype(np.float64, copy=False)
             steps -= X[rows][:, None]
             lengths = _scaled_norms(steps.reshape(-1, steps.shape[2]), unit, p)
@@ -99,9 +99,9 @@ def _subtract(A: Matrix, B: Matrix) -> Matrix:
 
 
 def _scaled_norms(D: Matrix, unit: float, p: float) -> Array:
-    """Norms of rows by way of a unit, where squares might leave the range of numbers."""
-    if 1 / _MODEST < unit < _MODEST:
-        return _row_norms(D, p)  # the same bits: units are powers of two
+    """Norms of rows, computed in units of `unit` if squares could over- or underflow."""
+    if 1 / _SAFE_MAGNITUDE < unit < _SAFE_MAGNITUDE:
+        return _row_norms(D, p)  # bitwise equal, since units are powers of two
     D /= unit
     return _row_norms(D, p) * unit
 
@@ -117,7 +117,7 @@ def _row_norms(D: Matrix, p: float) -> Array:
 
 
 def squared_norms(X: Matrix) -> Array:
-    """Squared Euclidean norm of every row."""
+    """Squared Euclidean norm of each row."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
@@ -136,10 +136,9 @@ def expanded_squares(X: Matrix, Y: Matrix, y_squares: Array) -> Array:
 def expansion_error(
     x_squares: Array, y_squares: Array | float, n_features: int, precision: Any = np.float64
 ) -> Array:
-    """Bound on the rounding error of the expanded squares of points with these squared norms.
+    """Bound on the rounding error of `expanded_squares` for points with these squared norms.
 
-    The expansion cancels where points lie close together far from the origin; the bound says
-    when its result can no longer be trusted.
+    The expansion cancels for points that are close together but far from the origin.
     """
     info = np.finfo(precision)
     return (n_features + 8) * (float(info.eps) * (x_squares + y_squares) + float(info.tiny))
@@ -155,9 +154,9 @@ def corrected_squares(
     unit: float,
     close: float = 1e4,
 ) -> Array:
-    """Squared distances of A to B, which are X and Y in a frame; small ones by subtraction.
+    """Squared distances from A to B, which are X and Y in frame coordinates.
 
-    Those below `close` times their possible error have lost too many digits.
+    Distances below `close` times their error bound are recomputed by subtraction.
     """
     D2 = expanded_squares(A, B, squares)
     i, j = np.nonzero(close * error[:, None] >= D2)
@@ -168,12 +167,11 @@ def corrected_squares(
 def squared_distances(
     X: Matrix, Y: Matrix, frame: Frame, accuracy: float, *, direct: float = 2e8
 ) -> Array:
-    """Squared Euclidean distances in units of the frame, each right to `accuracy`.
+    """Squared Euclidean distances in units of the frame, accurate to `accuracy`.
 
-    One matrix product where rounding allows it, else (points close together but far from the
-    origin) direct subtraction, which is slower and always right. Points that coincide are at
-    distance exactly zero either way. Below `direct` multiplications subtracting every pair
-    outright costs next to nothing.
+    Computed by a matrix product if rounding allows it, otherwise (for points close together but
+    far from the origin) by subtraction, which is slower and always accurate. Points that coincide
+    have distance exactly zero. Below `direct` multiplications subtraction is always used.
     """
     if sparse.issparse(X) or sparse.issparse(Y):
         X, Y = sparse.csr_array(X), sparse.csr_array(Y)
@@ -194,7 +192,7 @@ def squared_distances(
 
 
 def _subtracted_squares(X: Matrix, Y: Matrix) -> Array:
-    """Squared distances pair by pair, of sparse rows in blocks so that few are dense at a time."""
+    """Squared distances by subtraction; sparse rows are converted to dense in blocks."""
     from scipy.spatial.distance import cdist
 
     if not sparse.issparse(X):
@@ -208,9 +206,9 @@ def _subtracted_squares(X: Matrix, Y: Matrix) -> Array:
 
 
 def check_range(unit: float, low: float = 1e-153, high: float = 1e153) -> None:
-    """Refuse lengths whose squares, the eigenvalues, leave the range of double precision."""
+    """Raise ValueError if squares of lengths (eigenvalues) over- or underflow."""
     if not low < unit < high:
         raise ValueError(
             f"the data have a spread of about {unit:.0e}, whose square leaves the range of double "
-            f"precision (spreads from {low:.0e} to {high:.0e}); multiply X by a constant first"
+            f"precision (allowed are {low:.0e} to {high:.0e}); multiply X by a constant"
         )

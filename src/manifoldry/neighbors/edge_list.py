@@ -1,4 +1,4 @@
-"""The edges of a neighbor graph one by one: which to trust, and how far it is round them."""
+"""The list of undirected edges of a neighbor graph, with lengths of paths between their ends."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,20 +16,20 @@ from manifoldry.util.validation import canonical, row_blocks, split_by_label
 
 @dataclass(frozen=True, eq=False)
 class EdgeList:
-    """Every edge of a graph once, whichever end chose it.
+    """The undirected edges of a neighbor graph, each once.
 
     Parameters
     ----------
     ends : array of shape (n_edges, 2)
-        The two points, the lower one first; edges in ascending order.
+        The two points of each edge, lower index first; edges in lexicographic order.
     lengths : array of shape (n_edges,)
-        How far they are apart, in a unit of their own.
+        Lengths, scaled by a power of two.
     spacing : array of shape (n_edges,)
-        What a way round is compared with: the length, but no less than the distance at which the
-        end in the denser place has its seventh neighbor.
+        Reference length for detours: the length of the edge, but at least the smaller of the
+        distances from its ends to their seventh neighbors.
     trusted : array of shape (n_edges,)
-        Whether each end is among the seven nearest of the other, or both coincide: edges that
-        reach across a gap hardly ever are, for there one end finds plenty of neighbors nearby.
+        Whether each end is among the seven nearest neighbors of the other, or both coincide.
+        Short-circuit edges hardly ever are, since their ends have nearer neighbors.
     n : int
         Number of points.
     """
@@ -41,70 +41,72 @@ class EdgeList:
     n: int
 
     @classmethod
-    def of(cls, graph: NeighborGraph, *, nearest: int = 7, copies: float = 1e-3) -> "EdgeList":
-        """List the edges of the graph of the training points.
+    def of(
+        cls, graph: NeighborGraph, *, nearest: int = 7, duplicate_below: float = 1e-3
+    ) -> "EdgeList":
+        """Return the edges of the training graph.
 
-        Neighbors that choose each other among their `nearest` belong together; points closer than
-        the fraction `copies` of the usual spacing count as copies.
+        Edges between mutual neighbors among the `nearest` are trusted. Points closer than
+        `duplicate_below` times the median spacing count as duplicates.
         """
         matrix, unit = edge_lengths(graph)
         upper = sparse.coo_array(sparse.triu(matrix, 1))
         ends = np.column_stack([upper.row, upper.col]).astype(np.int64)
-        own = _distance_of_rank(graph, nearest) / unit
-        usual = np.median(own[own > 0]) if own.any() else 1.0
-        denser = np.maximum(own, copies * usual)[ends].min(axis=1)
-        spacing, coincide = np.maximum(upper.data, denser), upper.data <= copies * denser
+        scale = _distance_of_rank(graph, nearest) / unit
+        typical = np.median(scale[scale > 0]) if scale.any() else 1.0
+        denser = np.maximum(scale, duplicate_below * typical)[ends].min(axis=1)
+        spacing, coincide = np.maximum(upper.data, denser), upper.data <= duplicate_below * denser
         edges = cls(ends, upper.data, spacing, coincide, graph.n_query)
         edges.trusted[np.searchsorted(edges.codes, edges.codes_of(_mutual(graph, nearest)))] = True
         return edges
 
     def matrix(self, kept: Mask, lengths: Array | None = None) -> sparse.csr_array:
-        """Symmetric lengths of the edges that are kept."""
+        """Symmetric sparse matrix of the lengths of the edges in the mask `kept`."""
         i, j = self.ends[kept].T
         data = (self.lengths if lengths is None else lengths)[kept]
         entries = (np.concatenate([data, data]), (np.concatenate([i, j]), np.concatenate([j, i])))
         return canonical(sparse.csr_array(sparse.coo_array(entries, shape=(self.n, self.n))))
 
-    def spanning(self, trusted: Mask, kept: Mask) -> Mask:
-        """Trusted edges, and of the other kept ones the shortest that connect what those do not."""
+    def with_spanning_edges(self, trusted: Mask, kept: Mask) -> Mask:
+        """Mask of trusted edges plus the shortest other edges in `kept` that connect the graph."""
         weights = np.where(trusted, self.lengths.min() * 1e-6, self.lengths)
         tree = sparse.coo_array(minimum_spanning_tree(self.matrix(kept, weights)))
-        joints = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
+        tree_edges = np.sort(np.column_stack([tree.row, tree.col]), axis=1)
         joined = trusted & kept
-        joined[np.searchsorted(self.codes, self.codes_of(joints))] = True
+        joined[np.searchsorted(self.codes, self.codes_of(tree_edges))] = True
         return joined
 
-    def beyond_steps(
-        self, rows: IntArray, along: sparse.csr_array, most: int, work: float = 1e8
+    def not_within_steps(
+        self, rows: IntArray, graph: sparse.csr_array, max_steps: int, work: float = 1e8
     ) -> IntArray:
-        """Those of some edges whose ends are more than so many steps apart along a graph.
+        """Return the edges (of `rows`) whose ends no path of at most `max_steps` edges connects.
 
-        Where every point has many neighbors fewer steps are tried: looking for paths is faster
-        than so many products as `work`.
+        In graphs of high degree fewer steps are tried, to limit the number of operations to about
+        `work`; the result is then a superset.
         """
-        ones = np.ones(along.nnz, dtype=np.float32)
-        step = sparse.csr_array((ones, along.indices, along.indptr), shape=along.shape)
-        for steps in range(2, most + 1):
-            if len(rows) * (along.nnz / self.n) ** steps <= work:
-                rows = rows[~self._within(rows, step, steps)]
+        ones = np.ones(graph.nnz, dtype=np.float32)
+        step = sparse.csr_array((ones, graph.indices, graph.indptr), shape=graph.shape)
+        for steps in range(2, max_steps + 1):
+            if len(rows) * (graph.nnz / self.n) ** steps <= work:
+                rows = rows[~self._within_steps(rows, step, steps)]
         return rows
 
-    def _within(self, rows: IntArray, step: sparse.csr_array, steps: int) -> Mask:
-        """Whether just so many steps lead from one end to the other."""
+    def _within_steps(self, rows: IntArray, step: sparse.csr_array, steps: int) -> Mask:
+        """Whether a walk of exactly `steps` edges connects the ends of each edge."""
         out = np.zeros(len(rows), dtype=bool)
         degree = step.nnz / self.n
         for block in row_blocks(len(rows), int(degree**steps) + 1):
-            reached = step[self.ends[rows[block], 0]]
+            paths = step[self.ends[rows[block], 0]]
             for _ in range(steps - 1):
-                reached = reached @ step
-            places = np.arange(reached.shape[0])
-            out[block] = np.asarray(reached[places, self.ends[rows[block], 1]]).ravel() > 0
+                paths = paths @ step
+            places = np.arange(paths.shape[0])
+            out[block] = np.asarray(paths[places, self.ends[rows[block], 1]]).ravel() > 0
         return out
 
-    def around(self, rows: IntArray, along: sparse.csr_array, limit: float = np.inf) -> Array:
-        """Length of the way between the ends of some edges along a graph; infinite past `limit`.
+    def path_lengths(self, rows: IntArray, graph: sparse.csr_array, limit: float = np.inf) -> Array:
+        """Length of the shortest path in `graph` between the ends of each edge of `rows`.
 
-        The limit counts in units of each edge's spacing.
+        Infinite if it exceeds `limit` times the spacing of the edge.
         """
         out = np.full(len(rows), np.inf)
         if len(rows) == 0:
@@ -115,12 +117,12 @@ class EdgeList:
         for block in row_blocks(len(sources), self.n, budget=2**22):
             part = np.concatenate(members[block])
             farthest = limit * self.spacing[rows[part]].max()
-            D = dijkstra(along, indices=sources[block], limit=farthest)
+            D = dijkstra(graph, indices=sources[block], limit=farthest)
             out[part] = D[label[part] - block.start, end[part]]
         return np.where(out <= limit * self.spacing[rows], out, np.inf)
 
     def _oriented(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        """Ends of some edges, first the one that more of them share: there are fewer such."""
+        """Ends of the edges, first the one with more of these edges, to have few distinct ones."""
         i, j = self.ends[rows].T
         shared = np.bincount(self.ends[rows].ravel(), minlength=self.n)
         swap = shared[j] > shared[i]
@@ -128,21 +130,21 @@ class EdgeList:
 
     @cached_property
     def codes(self) -> IntArray:
-        """A number for every edge."""
+        """A unique integer for each edge."""
         return self.codes_of(self.ends)
 
     def codes_of(self, ends: IntArray) -> IntArray:
-        """Numbers of edges given by their ends, the lower first."""
+        """Unique integers of edges given by their ends, lower index first."""
         return np.asarray(ends[:, 0].astype(np.int64) * self.n + ends[:, 1])
 
 
 def _rank(graph: NeighborGraph) -> IntArray:
-    """Place of every edge in its row, the nearest neighbor's being 0."""
+    """Rank of each edge in its row; 0 for the nearest neighbor."""
     return np.asarray(np.arange(len(graph.indices)) - graph.indptr[:-1][graph.rows])
 
 
 def _distance_of_rank(graph: NeighborGraph, rank: int) -> Array:
-    """Distance from every point to its rank-th neighbor, or to the last; 0 without any."""
+    """Distance from each point to its `rank`-th neighbor, or the last one; 0 without neighbors."""
     counts = np.diff(graph.indptr)
     place = graph.indptr[:-1] + np.minimum(counts, rank) - 1
     out = np.zeros(graph.n_query)
@@ -151,7 +153,7 @@ def _distance_of_rank(graph: NeighborGraph, rank: int) -> Array:
 
 
 def best_rank(graph: NeighborGraph, ends: IntArray) -> IntArray:
-    """Place of some edges in the row, of the two, in which they come first; the nearest's is 0."""
+    """Smaller of the two ranks that each edge has in the rows of its ends."""
     n, rank = graph.n_query, _rank(graph)
     i, j = np.minimum(graph.rows, graph.indices), np.maximum(graph.rows, graph.indices)
     order = np.lexsort((rank, i * n + j))
@@ -160,7 +162,7 @@ def best_rank(graph: NeighborGraph, ends: IntArray) -> IntArray:
 
 
 def _mutual(graph: NeighborGraph, nearest: int) -> IntArray:
-    """Pairs of points, the lower first, each of which is among the nearest of the other."""
+    """Pairs (i, j), i < j, each among the `nearest` neighbors of the other."""
     near = graph.matrix((_rank(graph) < nearest).astype(np.float64))
     near.eliminate_zeros()
     both = sparse.coo_array(sparse.triu(near.multiply(near.T), 1))

@@ -1,4 +1,4 @@
-"""Shortest paths along a neighbor graph, and from new points that may not shorten them."""
+"""Geodesic distances: shortest paths along a neighbor graph, also from new points."""
 
 from dataclasses import dataclass
 
@@ -11,22 +11,22 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import canonical, plan_memory, power_of_two_scale, row_blocks
 
-# scipy's graphs take a length of zero for a missing edge; duplicates get this instead.
-_COINCIDENT = 1e-300
+# scipy treats a length of zero as a missing edge; edges between duplicates get this length.
+_ZERO_LENGTH = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class Geodesics:
-    """Distances along the graph from every training point to some targets, or to all.
+    """Geodesic distances from each training point to some targets, or to all points.
 
     Parameters
     ----------
     graph : NeighborGraph
-        The graph of the training points; an edge counts whichever end chose it.
+        The graph of the training points; its edges are used in both directions.
     targets : array of shape (n_targets,)
-        Training points the distances lead to.
+        Indices of the target points.
     distances : array of shape (n_samples, n_targets)
-        The distances; infinite between components.
+        The distances; infinite between connected components.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Geodesics:
 
     @classmethod
     def of(cls, graph: NeighborGraph, targets: IntArray | None = None) -> "Geodesics":
-        """Find the shortest paths to `targets`; by default to all points."""
+        """Compute the distances to `targets`, by default to all points."""
         targets = np.arange(graph.n_reference) if targets is None else targets
         _plan(graph, len(targets))
         lengths, unit = edge_lengths(graph)
@@ -53,10 +53,10 @@ class Geodesics:
     def to_farthest(
         cls, graph: NeighborGraph, parts: list[IntArray], counts: list[int], starts: list[int]
     ) -> "Geodesics":
-        """Find paths to targets that cover each of some parts of the graph evenly.
+        """Compute the distances to targets chosen by farthest-point sampling.
 
-        In part i, ``counts[i]`` targets are chosen: ``starts[i]``, and then always the point
-        farthest from those before it.
+        In part i, ``counts[i]`` targets are chosen: ``starts[i]``, then repeatedly the point
+        farthest from those already chosen.
         """
         _plan(graph, sum(counts))
         lengths, unit = edge_lengths(graph)
@@ -76,27 +76,27 @@ class Geodesics:
     def from_new(self, X: Matrix) -> Array:
         """Distances from new points to the targets, (n_new, n_targets).
 
-        A new point enters through its neighbors only, so no path between training points can
-        become shorter through it. One identical to a training point has that point among its
-        neighbors, at distance zero.
+        Paths of a new point start with an edge to one of its neighbors; new points do not change
+        the paths between training points. A new point identical to a training point has that
+        point as a neighbor at distance zero.
         """
-        own, back = self.graph.query(X)
+        own, reverse = self.graph.query(X)
         known = self.graph.identical(X)
-        old = np.flatnonzero(known >= 0)
+        identical_rows = np.flatnonzero(known >= 0)
         edges = compress(
-            np.concatenate([own.rows, back.rows, old]),
-            np.concatenate([own.indices, back.indices, known[old]]),
-            np.concatenate([own.distances, back.distances, np.zeros(len(old))]),
+            np.concatenate([own.rows, reverse.rows, identical_rows]),
+            np.concatenate([own.indices, reverse.indices, known[identical_rows]]),
+            np.concatenate([own.distances, reverse.distances, np.zeros(len(identical_rows))]),
             own.n_query,
         )
         out = np.full((own.n_query, len(self.targets)), np.inf)
         most = int(np.diff(edges.indptr).max(initial=1))
         for block in row_blocks(own.n_query, most * len(self.targets)):
-            self._enter(out[block], edges.indptr[block.start : block.stop + 1], edges)
+            self._via_neighbors(out[block], edges.indptr[block.start : block.stop + 1], edges)
         return out
 
-    def _enter(self, out: Array, indptr: IntArray, edges: Edges) -> None:
-        """Fill `out`, the rows of some new points, with the best way through a neighbor."""
+    def _via_neighbors(self, out: Array, indptr: IntArray, edges: Edges) -> None:
+        """Fill `out`, the rows of some new points, with the shortest path via a neighbor."""
         part = slice(indptr[0], indptr[-1])
         through = self.distances[edges.indices[part]] + edges.distances[part, None]
         filled = np.flatnonzero(np.diff(indptr))
@@ -107,9 +107,9 @@ class Geodesics:
 def farthest_points(
     lengths: sparse.csr_array, rows: IntArray, count: int, start: int
 ) -> tuple[IntArray, Array]:
-    """Points that cover `rows` evenly, and their distances from all, (count, n).
+    """Return points chosen from `rows` by farthest-point sampling and their distances, (count, n).
 
-    The first is `start`, each next the point of `rows` that is farthest from those before it.
+    The first is `start`; each next point is the one farthest from those already chosen.
     """
     targets = [start]
     found = [dijkstra(lengths, indices=start)]
@@ -122,10 +122,10 @@ def farthest_points(
 
 
 def edge_lengths(graph: NeighborGraph) -> tuple[sparse.csr_array, float]:
-    """Symmetric edge lengths in a unit of their own, and the unit; zeros made tiny."""
+    """Symmetric edge lengths divided by a power of two, and that unit; zeros become tiny."""
     unit = power_of_two_scale(graph.distances)
-    lengths = graph.matrix(np.maximum(graph.distances / unit, _COINCIDENT))
-    # Short indices: older versions of scipy's graph routines take no others.
+    lengths = graph.matrix(np.maximum(graph.distances / unit, _ZERO_LENGTH))
+    # Older versions of scipy's graph routines require 32-bit indices.
     return canonical(sparse.csr_array(lengths.maximum(lengths.T))), unit
 
 
@@ -134,5 +134,5 @@ def _plan(graph: NeighborGraph, n_targets: int) -> None:
     plan_memory(
         16.0 * n * n_targets,
         f"geodesic distances between {n} points and {n_targets} targets",
-        "pass n_landmarks to compute fewer of them",
+        "pass n_landmarks to use fewer targets",
     )

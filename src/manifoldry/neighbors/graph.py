@@ -1,4 +1,4 @@
-"""The neighbor graph: who is near whom, for training points and for new ones."""
+"""The neighbor graph of training points, and queries with new points."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +9,8 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.base import Edges, NeighborIndex, without
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.neighbors.cuts import Cuts
 from manifoldry.neighbors.precomputed import DenseDistances, SparseDistances
+from manifoldry.neighbors.removed_edges import RemovedEdges
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -33,33 +33,33 @@ DEFAULT_NEIGHBORS = 10
 class NeighborGraph:
     """Neighbors of query points among reference points, with their distances.
 
-    Compute it once with :meth:`build` and hand it to several estimators in place of the data;
-    it remembers the data, so those estimators can still place new points. A point is never its
-    own neighbor. Edges of length zero, between duplicated points, are edges like any other.
+    Compute it once with :meth:`build` and pass it to several estimators in place of the data. It
+    stores the data, so these estimators can still transform new points. A point is never its own
+    neighbor. Edges of length zero, between duplicates, are kept.
 
     Parameters
     ----------
     indptr, indices, distances : arrays
-        Rows of neighbors as a CSR matrix stores them, nearest first.
+        Neighbors of each point in CSR format, nearest first.
     index : NeighborIndex
-        Who answered, to be asked again about new points; ``index.reason`` says why it was chosen.
-    reach : array of shape (n_reference,)
-        How far each reference point looks: its k-th neighbor's distance, or the radius.
-    last : array of shape (n_reference,)
-        The k-th neighbor of each reference point; in a radius graph nobody is last.
+        The index used for the search and for new points; ``index.reason`` explains its choice.
+    neighbor_radius : array of shape (n_reference,)
+        Distance of each reference point to its k-th neighbor, or the radius.
+    last_neighbor : array of shape (n_reference,)
+        The k-th neighbor of each reference point; n_reference in a radius graph.
     n_neighbors : int or None
-        Neighbors of every point in a k-nearest-neighbor graph.
+        Number of neighbors in a k-nearest-neighbor graph.
     radius : float or None
         Largest edge length in a radius graph.
     metric : str or callable
-        What distances are measured in.
+        The metric.
     feature_names : array or None
-        Names of the columns, if the graph was built on a frame.
+        Column names, if the graph was built from a data frame.
     recall : float
-        Fraction of true neighbors among those found: 1 for an exact search, else measured on a
-        sample of points.
-    cuts : Cuts or None
-        Edges that were removed, see :class:`ShortCircuits`, and which no new point may bridge.
+        Fraction of the true neighbors that were found: 1 for an exact search, otherwise estimated
+        on a sample of points.
+    removed_edges : RemovedEdges or None
+        Edges that were removed, see :class:`ShortCircuits`; new points do not reconnect them.
 
     Examples
     --------
@@ -76,14 +76,14 @@ class NeighborGraph:
     indices: IntArray
     distances: Array
     index: NeighborIndex
-    reach: Array
-    last: IntArray
+    neighbor_radius: Array
+    last_neighbor: IntArray
     n_neighbors: int | None = None
     radius: float | None = None
     metric: Any = "euclidean"
     feature_names: Any = None
     recall: float = 1.0
-    cuts: Cuts | None = None
+    removed_edges: RemovedEdges | None = None
 
     def __repr__(self) -> str:
         rule = f"radius={self.radius}" if self.n_neighbors is None else f"k={self.n_neighbors}"
@@ -106,30 +106,30 @@ class NeighborGraph:
         search: str = "auto",
         copy: bool = True,
     ) -> "NeighborGraph":
-        """Find the neighbors of every row of `X` among the other rows.
+        """Find the neighbors of each row of `X` among the other rows.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            The data; with ``metric="precomputed"`` a dense matrix of distances, or a sparse one
-            whose stored entries are the only neighbors on offer.
+            The data. With ``metric="precomputed"`` a dense matrix of distances, or a sparse one
+            whose stored entries are the only possible neighbors.
         n_neighbors : int, default=None
-            Neighbors per point; by default 10, or half the points if those are fewer.
+            Number of neighbors; by default 10, or half the number of points if that is smaller.
         radius : float, default=None
-            Take every point within this distance instead of a fixed number.
+            Use all points within this distance instead of a fixed number.
         metric : str or callable, default="euclidean"
             Any metric of :class:`sklearn.neighbors.NearestNeighbors`, or ``"precomputed"``.
         metric_params : dict, default=None
-            Further arguments of the metric.
+            Additional arguments of the metric.
         n_jobs : int, default=None
-            Threads, by default one per core; -1 for all. BLAS keeps its own number.
+            Number of threads, by default one per core; -1 for all. BLAS threads are not affected.
         search : {"auto", "exact", "approximate"}, default="auto"
-            ``"approximate"`` finds nearly all neighbors of large data of many features in a
-            fraction of the time; ``recall`` tells how many. By default exact wherever that takes
-            seconds; ``index.reason`` says which it was.
+            ``"approximate"`` finds nearly all neighbors of large high-dimensional data in a
+            fraction of the time; ``recall`` is the fraction. ``"auto"`` is exact where that takes
+            seconds; ``index.reason`` gives the choice.
         copy : bool, default=True
-            Keep a copy of `X`; without one `X` must not be overwritten as long as the graph is
-            asked about new points. A read-only memory map is never copied.
+            Keep a copy of `X`. Without a copy, `X` must not be modified as long as the graph is
+            used for new points. A read-only memory map is never copied.
         """
         checked = _check_points(X, least=2)
         if isinstance(metric, str) and metric == "precomputed":
@@ -143,35 +143,35 @@ class NeighborGraph:
 
     @property
     def search(self) -> str:
-        """How the neighbors were found, and why so; how many of them, where not all."""
+        """The search method with the reason for its choice, and the recall if approximate."""
         found = f"; recall {self.recall:.3f} on a sample" if self.recall < 1 else ""
         return self.index.reason + found
 
     @property
     def n_query(self) -> int:
-        """Number of points whose neighbors these are."""
+        """Number of query points."""
         return len(self.indptr) - 1
 
     @property
     def n_reference(self) -> int:
-        """Number of points among which neighbors were sought."""
+        """Number of reference points."""
         return self.index.n_reference
 
     @property
     def rows(self) -> IntArray:
-        """Query point of every edge."""
+        """Query point of each edge."""
         return np.repeat(np.arange(self.n_query), np.diff(self.indptr))
 
     def matrix(self, weights: Array | None = None) -> sparse.csr_array:
-        """Edges as a sparse matrix of `weights` (default: distances); zeros stay stored."""
+        """Edges as a sparse matrix of `weights` (default: distances) with explicit zeros."""
         data = self.distances if weights is None else weights
-        # A copy: scipy sorts the indices of its matrices in place whenever it likes.
+        # A copy, since scipy may sort the indices of its matrices in place.
         return sparse.csr_array(
             (data, self.indices, self.indptr), shape=(self.n_query, self.n_reference), copy=True
         )
 
     def truncate(self, n_neighbors: int) -> "NeighborGraph":
-        """Keep only the nearest `n_neighbors` of every point."""
+        """Return the graph of the nearest `n_neighbors` of each point."""
         n_neighbors = check_count("n_neighbors", n_neighbors)
         if self.n_query != self.n_reference:
             raise ValueError(
@@ -194,48 +194,48 @@ class NeighborGraph:
             indptr=indptr,
             indices=self.indices[keep],
             distances=distances,
-            reach=distances[indptr[1:] - 1],
-            last=self.indices[keep][indptr[1:] - 1],
+            neighbor_radius=distances[indptr[1:] - 1],
+            last_neighbor=self.indices[keep][indptr[1:] - 1],
             n_neighbors=n_neighbors,
         )
 
     def query(self, X: Any) -> tuple["NeighborGraph", "NeighborGraph"]:
         """Neighbors of new points, in both directions.
 
-        Returns the graph of each new point's own neighbors, and the graph of the training points
-        that would have taken the new point as theirs: those j with d(x, j) ≤ ``reach[j]``.
-        A new row identical to a training row stands for that row and is not its own neighbor, so
-        that the two graphs of the training points are the training graph and its transpose.
+        Returns the graph of the neighbors of each new point, and the graph of the training points
+        j that have the new point x as a neighbor: those with d(x, j) ≤ ``neighbor_radius[j]``.
+        A new row identical to a training row is treated as that row and is not its own neighbor,
+        so that for the training points the two graphs are the training graph and its transpose.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_query, n_features)
-            New points; for a graph of precomputed distances, those to all training points.
+            New points, or their distances to all training points for precomputed distances.
         """
         X = self._check_query(X)
         known = self.index.identical(X)
         if self.radius is not None:
             own = without(self.index.within(X, self.radius), known)
         else:
-            own = Edges.of(*self.index.nearest_but(X, self.k, known))
-        back = without(self.index.within(X, self.reach), known)
-        back = back.keep(self._chose(back, known))
-        if self.cuts is not None:
-            own, back = self.cuts.apply(own, back, known)
-        return replace_edges(self, own), replace_edges(self, back)
+            own = Edges.of(*self.index.nearest_excluding(X, self.k, known))
+        reverse = without(self.index.within(X, self.neighbor_radius), known)
+        reverse = reverse.keep(self._would_choose(reverse, known))
+        if self.removed_edges is not None:
+            own, reverse = self.removed_edges.apply(own, reverse, known)
+        return replace_edges(self, own), replace_edges(self, reverse)
 
-    def _chose(self, back: Edges, known: IntArray) -> Any:
-        """Whether the training point of each edge would have taken the query point as neighbor.
+    def _would_choose(self, reverse: Edges, known: IntArray) -> Any:
+        """Whether the training point of each edge has the query point among its neighbors.
 
-        Among points tied for the last place the one of lower index was taken, which can be told
-        only of a query point that stands for a training point; others get the benefit.
+        Of points tied for the k-th place, those of lower index are neighbors. A query point that is
+        not a training point has no index and counts as a neighbor in case of a tie.
         """
-        tied = back.distances == self.reach[back.indices]
-        lost = known[back.rows] > self.last[back.indices]
-        return ~(tied & lost)
+        tied = reverse.distances == self.neighbor_radius[reverse.indices]
+        excluded = known[reverse.rows] > self.last_neighbor[reverse.indices]
+        return ~(tied & excluded)
 
     def _check_query(self, X: Any) -> Matrix:
-        """Validate new points, in the form (dense or sparse) that the index holds."""
+        """Validate new points and convert them to the format of the index."""
         X = _check_points(X, least=0)
         points = self.index.points
         expected = self.n_reference if points is None else points.shape[1]
@@ -246,21 +246,21 @@ class NeighborGraph:
             )
         if points is None:
             check_non_negative(X, "distances")
-        return self.index.read(X)
+        return self.index.as_queries(X)
 
     def identical(self, X: Any) -> IntArray:
-        """Training point at distance exactly zero from each row of `X`, or -1."""
+        """First training point at distance exactly zero from each row of `X`, or -1."""
         return self.index.identical(self._check_query(X))
 
     @property
     def k(self) -> int:
-        """Neighbors per point, for graphs that have a fixed number."""
+        """Number of neighbors; ValueError for a radius graph."""
         if self.n_neighbors is None:
-            raise ValueError("a radius graph has no fixed number of neighbors")
+            raise ValueError("a radius graph has no fixed number of neighbors; pass n_neighbors")
         return self.n_neighbors
 
     def components(self) -> tuple[int, IntArray]:
-        """Number of connected components, and the component of every point."""
+        """Number of connected components, and the component label of each point."""
         pattern = self.matrix(np.ones(len(self.indices)))
         count, labels = connected_components(pattern, directed=False)
         return int(count), labels
@@ -273,31 +273,33 @@ def _from_index(
     radius: float | None,
     counted_first: int = 20,
 ) -> NeighborGraph:
-    """Search an index; neighbors within a radius of a few points are counted before all."""
+    """Build the graph; for a radius, memory is first estimated from `counted_first` points."""
     n = index.n_reference
     itself = np.arange(n)
     if radius is not None:
         if n_neighbors is not None:
             raise ValueError(f"pass n_neighbors={n_neighbors} or radius={radius}, not both")
         few = spread_rows(n, counted_first)
-        seen = index.within(X[few], check_positive("radius", radius)).indptr[-1]
-        _plan(float(n) * seen / len(few), n, f"radius={radius}", "pass a smaller one")
+        count = index.within(X[few], check_positive("radius", radius)).indptr[-1]
+        _plan(float(n) * count / len(few), n, f"radius={radius}", "pass a smaller one")
         edges = without(index.within(X, radius), itself)
-        reach, last = np.full(n, float(radius)), np.full(n, n)
-        return NeighborGraph(*edges, index, reach, last, radius=float(radius))
+        neighbor_radius, last_neighbor = np.full(n, float(radius)), np.full(n, n)
+        return NeighborGraph(*edges, index, neighbor_radius, last_neighbor, radius=float(radius))
     if n_neighbors is None and isinstance(index, SparseDistances):
-        k = min(DEFAULT_NEIGHBORS, index.fewest_stored(X))
+        k = min(DEFAULT_NEIGHBORS, index.min_stored(X))
     else:
         k = resolve_neighbors(n_neighbors, n)
     _plan(float(n) * (k + 1), n, f"n_neighbors={k}", "pass fewer")
-    indices, distances, recall = index.others(X, k)
+    indices, distances, recall = index.reference_neighbors(X, k)
     edges = Edges.of(indices, distances)
-    reach, last = distances[:, -1].copy(), indices[:, -1].copy()
-    return NeighborGraph(*edges, index, reach, last, n_neighbors=k, recall=recall)
+    neighbor_radius, last_neighbor = distances[:, -1].copy(), indices[:, -1].copy()
+    return NeighborGraph(
+        *edges, index, neighbor_radius, last_neighbor, n_neighbors=k, recall=recall
+    )
 
 
 def _plan(edges: float, n: int, what: str, remedy: str, bytes_per_edge: int = 64) -> None:
-    """Refuse graphs that do not fit into memory, while edges are found and sorted."""
+    """Raise MemoryError if the graph, including temporary arrays, does not fit into memory."""
     plan_memory(bytes_per_edge * edges, f"the graph of {n} points with {what}", remedy)
 
 
@@ -312,7 +314,7 @@ def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) ->
 
 
 def resolve_neighbors(n_neighbors: int | None, n: int) -> int:
-    """Number of neighbors for `n` points: what was asked for, or what the data allow."""
+    """Number of neighbors for `n` points: `n_neighbors` if valid, or a default."""
     if n_neighbors is None:
         return min(DEFAULT_NEIGHBORS, max(2, n // 2), n - 1)
     check_count("n_neighbors", n_neighbors)
@@ -342,5 +344,5 @@ def _check_points(X: Any, least: int) -> Matrix:
 
 
 def replace_edges(graph: NeighborGraph, edges: Edges) -> NeighborGraph:
-    """The same index and settings with other edges."""
+    """Return the graph with the same index and settings but other edges."""
     return replace(graph, indptr=edges.indptr, indices=edges.indices, distances=edges.distances)

@@ -1,4 +1,4 @@
-"""Exact neighbors in low dimension by a k-d tree, for Euclidean and other Minkowski metrics."""
+"""Exact neighbors by a k-d tree, for Minkowski metrics in low dimensions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from manifoldry.util.validation import row_blocks
 
 @dataclass(frozen=True, eq=False)
 class KDTreeIndex(PointIndex):
-    """scipy's k-d tree; O(log n) per query in a few dimensions, hopeless beyond about a dozen.
+    """Search by scipy's k-d tree: O(log n) per query in low dimensions, slow above about twelve.
 
     Parameters
     ----------
@@ -28,9 +28,10 @@ class KDTreeIndex(PointIndex):
     p : float
         The order of the norm: 2 Euclidean, 1 Manhattan, infinity Chebyshev.
     scan_up_to : int
-        Query points for which one pass over all distances beats building a second tree.
+        Up to this number of query points, radius queries compute all distances instead of
+        building a second tree.
     pairs_at_once : int
-        Pairs looked at together, which bounds memory.
+        Number of pairs processed together, which bounds memory.
     """
 
     X: Array
@@ -48,33 +49,33 @@ class KDTreeIndex(PointIndex):
         return _tree_of(self._frame.apply(self.X))
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        wanted = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties
-        indices = self._ask(X, wanted)
+        ranks = np.arange(1, min(k + 1, self.n_reference) + 1)  # one more shows ties
+        indices = self._query(X, ranks)
         distances = neighbor_distances(X, self.X, indices, self._frame.unit, self.p)
         indices, distances = sort_rows(indices, distances)
-        if len(wanted) > k:
+        if len(ranks) > k:
             tied = np.flatnonzero(distances[:, k] <= distances[:, k - 1] * SLACK)
             indices, distances = indices[:, :k].copy(), distances[:, :k].copy()
             self._search_again(X, tied, indices, distances)
         return indices, distances
 
-    def _ask(self, X: Matrix, wanted: IntArray) -> IntArray:
-        """Neighbors by rank; of the points themselves leaf by leaf, which suits the cache."""
-        ask = partial(self._tree.query, k=wanted, p=self.p, workers=thread_count())
+    def _query(self, X: Matrix, ranks: IntArray) -> IntArray:
+        """Neighbors of the given ranks; reference points are queried in tree order for speed."""
+        query = partial(self._tree.query, k=ranks, p=self.p, workers=thread_count())
         if X is not self.X:
-            return np.asarray(ask(self._frame.apply(X))[1])
+            return np.asarray(query(self._frame.apply(X))[1])
         order = self._tree.indices
-        indices = np.empty((len(order), len(wanted)), dtype=np.intp)
-        indices[order] = ask(self._frame.apply(X[order]))[1]
+        indices = np.empty((len(order), len(ranks)), dtype=np.intp)
+        indices[order] = query(self._frame.apply(X[order]))[1]
         return indices
 
     def _search_again(self, X: Matrix, rows: IntArray, indices: IntArray, distances: Array) -> None:
-        """Replace the k neighbors of some rows by the k first of all that are as near."""
+        """Recompute the k neighbors of some rows from all points within the k-th distance."""
         if len(rows) == 0:
             return
         k = indices.shape[1]
-        # Of many identical points only the first k can be among the k first: ties go by index.
-        few = self._lookup.first_copies(k)
+        # Of identical points only the first k can be neighbors, since ties go by index.
+        few = self._lookup.first_duplicates(k)
         index = self if len(few) == self.n_reference else replace(self, X=self.X[few])
         for batch, query, reference, exact in index.pairs(X[rows], distances[rows, -1]):
             edges = compress(query, few[reference], exact, len(batch))
@@ -83,35 +84,37 @@ class KDTreeIndex(PointIndex):
     def pairs(
         self, X: Matrix, radii: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray, Array]]:
-        """Pairs of a query and a reference within its radius, in batches of queries.
+        """Yield the pairs of a query and a reference within its radius, in batches of queries.
 
-        Gives the queries of the batch, and for each pair the query's position in the batch, the
-        reference and their distance.
+        Each item holds the queries of the batch and, for each pair, the position of the query in
+        the batch, the reference and the distance.
         """
-        reach = radii / self._frame.unit
-        for batch, query, reference in self._balls(self._tree, self._frame.apply(X), reach):
+        radii_in_units = radii / self._frame.unit
+        for batch, query, reference in self._balls(
+            self._tree, self._frame.apply(X), radii_in_units
+        ):
             yield batch, query, reference, self._distances(X, batch[query], reference)
 
     def _balls(
-        self, tree: Any, centers: Array, reach: Array
+        self, tree: Any, centers: Array, radii_in_units: Array
     ) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
-        """Points of a tree within the reach of centers, in batches of centers to bound memory.
+        """Yield the points of a tree within the radii of centers, in batches to bound memory.
 
-        Gives the centers of the batch, and pairs of a position in the batch and a point.
+        Each item holds the centers of the batch and pairs of a position in the batch and a point.
         """
-        reach = reach * SLACK
-        ask = partial(tree.query_ball_point, p=self.p, workers=thread_count())
-        total = np.cumsum(ask(centers, reach, return_length=True))
-        cuts = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
-        for batch in np.split(np.arange(len(centers)), cuts):
-            lists = ask(centers[batch], reach[batch])
+        radii_in_units = radii_in_units * SLACK
+        query = partial(tree.query_ball_point, p=self.p, workers=thread_count())
+        total = np.cumsum(query(centers, radii_in_units, return_length=True))
+        splits = np.flatnonzero(np.diff(total // self.pairs_at_once)) + 1
+        for batch in np.split(np.arange(len(centers)), splits):
+            lists = query(centers[batch], radii_in_units[batch])
             counts = np.fromiter(map(len, lists), np.intp, count=len(lists))
             points = np.fromiter(chain.from_iterable(lists), np.intp, count=counts.sum())
             yield batch, np.repeat(np.arange(len(batch)), counts), points
 
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
-        nominate = self._scan if X.shape[0] <= self.scan_up_to else self._swap
+        nominate = self._scan if X.shape[0] <= self.scan_up_to else self._query_swapped
         found = []
         for query, reference in nominate(X, radii / self._frame.unit):
             exact = self._distances(X, query, reference)
@@ -119,23 +122,25 @@ class KDTreeIndex(PointIndex):
             found.append((query[keep], reference[keep], exact[keep]))
         return gather(found, X.shape[0])
 
-    def _scan(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
+    def _scan(self, X: Matrix, radii_in_units: Array) -> Iterator[tuple[IntArray, IntArray]]:
         """Candidate pairs from all distances, for a few query points."""
         from scipy.spatial.distance import cdist
 
         references = self._frame.apply(self.X)
         for block in row_blocks(X.shape[0], self.n_reference, budget=self.pairs_at_once):
             D = cdist(self._frame.apply(X[block]), references, "minkowski", p=self.p)
-            query, reference = np.nonzero(reach * SLACK >= D)
+            query, reference = np.nonzero(radii_in_units * SLACK >= D)
             yield query + block.start, reference
 
-    def _swap(self, X: Matrix, reach: Array) -> Iterator[tuple[IntArray, IntArray]]:
-        """Candidate pairs from a tree of the queries, since each reference has its own reach."""
+    def _query_swapped(
+        self, X: Matrix, radii_in_units: Array
+    ) -> Iterator[tuple[IntArray, IntArray]]:
+        """Candidate pairs from a tree of the queries, since each reference has its own radius."""
         tree = _tree_of(self._frame.apply(X))
-        for batch, position, query in self._balls(tree, self._frame.apply(self.X), reach):
+        for batch, position, query in self._balls(tree, self._frame.apply(self.X), radii_in_units):
             yield query, batch[position]
 
-    def between(self, i: IntArray, j: IntArray) -> Array:
+    def distances_between(self, i: IntArray, j: IntArray) -> Array:
         return self._distances(self.X, i, j)
 
     def _distances(self, X: Matrix, query: IntArray, reference: IntArray) -> Array:

@@ -1,4 +1,4 @@
-"""Small local problems, one per point, solved in batches and assembled into one matrix."""
+"""Local problems, one per neighborhood, solved in blocks and assembled into a sparse matrix."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,29 +16,29 @@ from manifoldry.util.threads import map_threads, thread_count
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
 
-# Variance below this fraction of the largest in a neighborhood is rounding.
-NO_EXTENT = 1e-12
+# Variances below this fraction of the largest in a neighborhood are rounding errors.
+MIN_VARIANCE_RATIO = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """The coordinates of every point's neighbors, for methods that need more than distances.
+    """The neighborhoods of all points with their coordinates.
 
     Parameters
     ----------
     X : array of shape (n_samples, n_features)
         The data.
     members : array of shape (n_samples, k)
-        Who belongs to each point's neighborhood.
+        Indices of the points in each neighborhood.
     """
 
     X: Matrix
     members: IntArray
 
     def align(self, local: Callable[[Array], Array]) -> sparse.csr_array:
-        """Sum over all points of a small symmetric matrix on the point's neighborhood.
+        """Sum of local symmetric matrices over all neighborhoods, (n, n).
 
-        `local` turns coordinates (n_block, k, n_features) into matrices (n_block, k, k).
+        `local` maps coordinates (n_block, k, n_features) to matrices (n_block, k, k).
         """
         n, k = self.members.shape
         coordinates = self._coordinates()
@@ -52,9 +52,9 @@ class Neighborhoods:
         return _summed(part, self._blocks)
 
     def rows(self, local: Callable[[Array], Array]) -> sparse.csr_array:
-        """One row of a sparse matrix for every point, on its neighborhood.
+        """Sparse matrix (n, n) with one row per point and nonzeros in its neighborhood.
 
-        `local` turns coordinates (n_block, k, n_features) into the entries (n_block, k).
+        `local` maps coordinates (n_block, k, n_features) to the entries (n_block, k).
         """
         n, k = self.members.shape
         coordinates = self._coordinates()
@@ -67,7 +67,7 @@ class Neighborhoods:
         return sparse.csr_array((np.concatenate(parts), columns, starts), shape=(n, n))
 
     def _coordinates(self) -> Callable[[slice], Array]:
-        """Coordinates (n_block, k, n_features) of a block's neighborhoods, in the data's frame."""
+        """Function from a block to centered, scaled coordinates (n_block, k, n_features)."""
         frame = Frame.of(self.X)
         return lambda block: (gathered(self.X, self.members[block]) - frame.origin) / frame.unit
 
@@ -78,9 +78,9 @@ class Neighborhoods:
 
 
 def _summed(part: Callable[[slice], sparse.csr_array], blocks: list[slice]) -> sparse.csr_array:
-    """Sum of the parts of all blocks, a few at a time by several threads.
+    """Sum of `part(block)` over all blocks, computed by several threads.
 
-    Sums are kept of as many parts each as a power of two, so that few entries are added often.
+    The parts are summed pairwise, as in a binary tree, which adds each entry only O(log n) times.
     """
     sums: list[tuple[int, sparse.csr_array]] = []
     for batch in _batches(blocks, thread_count()):
@@ -99,35 +99,33 @@ def _batches(blocks: Iterable[slice], size: int) -> Iterator[list[slice]]:
 
 
 def gathered(X: Matrix, members: IntArray) -> Array:
-    """Rows of `X` by index, (n, k, n_features), dense and in double precision."""
+    """Rows of `X` given by `members`, (n, k, n_features), dense and in double precision."""
     rows = X[members.ravel()]
     dense = rows.toarray() if sparse.issparse(rows) else np.asarray(rows)
     return dense.astype(np.float64).reshape(*members.shape, -1)
 
 
-def tangent_bases(local: Array, dimension: int, no_extent: float = NO_EXTENT) -> Array:
+def tangent_bases(local: Array, dimension: int, min_ratio: float = MIN_VARIANCE_RATIO) -> Array:
     """Leading left singular vectors (n_block, k, dimension) of centered neighborhoods.
 
-    Through the smaller of Gram and covariance matrix, so that neither many features nor many
-    neighbors matter. Directions in which a neighborhood does not extend are zero: what LAPACK
-    returns for them is arbitrary. Variance below the fraction `no_extent` of the largest is
-    rounding.
+    They are computed from the smaller of the Gram and the covariance matrix. Vectors whose
+    variance is below `min_ratio` times the largest are set to zero, since they are arbitrary.
     """
     centered = local - local.mean(axis=1, keepdims=True)
     transposed = centered.transpose(0, 2, 1)
-    through_axes = dimension <= local.shape[2] < local.shape[1]
-    small = transposed @ centered if through_axes else centered @ transposed
+    use_covariance = dimension <= local.shape[2] < local.shape[1]
+    small = transposed @ centered if use_covariance else centered @ transposed
     values, vectors = np.linalg.eigh(small)
     values, vectors = values[:, ::-1][:, :dimension], vectors[:, :, ::-1][:, :, :dimension]
-    extends = values > no_extent * np.maximum(values[:, :1], np.finfo(float).tiny)
-    if through_axes:
-        roots = np.sqrt(np.where(extends, values, np.inf))
+    significant = values > min_ratio * np.maximum(values[:, :1], np.finfo(float).tiny)
+    if use_covariance:
+        roots = np.sqrt(np.where(significant, values, np.inf))
         return np.asarray(centered @ (vectors / roots[:, None, :]))
-    return vectors * extends[:, None, :]
+    return vectors * significant[:, None, :]
 
 
 def alignment_blocks(U: Array) -> Array:
-    """I − GGᵀ with G = [1/√k, U]: what is left of a function after its best affine fit."""
+    """I − GGᵀ with G = [1/√k, U]: the projection onto the residual of the best affine fit."""
     k = U.shape[1]
     G = np.concatenate([np.full((len(U), k, 1), k**-0.5), U], axis=2)
     return np.eye(k) - G @ G.transpose(0, 2, 1)
@@ -136,11 +134,12 @@ def alignment_blocks(U: Array) -> Array:
 def barycentric_weights(
     differences: Array, reg: float, excluded: NDArray[np.bool_] | None = None
 ) -> Array:
-    """Weights (n_block, k) summing to one that best reproduce a point from its neighbors.
+    """Weights (n_block, k) with sum one that best reconstruct a point from its neighbors.
 
-    `differences` (n_block, k, n_features) lead from the point to the neighbors; those `excluded`
-    get no weight. The ridge is `reg` times the trace of the local Gram matrix, so that units do
-    not matter; where all neighbors coincide with the point, weights are equal.
+    `differences` (n_block, k, n_features) are neighbors minus point; neighbors in the mask
+    `excluded` get zero weight. The ridge penalty is `reg` times the trace of the local Gram
+    matrix, so the result does not depend on units. If all neighbors coincide with the point, the
+    weights are equal.
     """
     n, k = differences.shape[:2]
     kept = np.ones((n, k)) if excluded is None else 1.0 - excluded
@@ -154,6 +153,6 @@ def barycentric_weights(
 
 
 def with_itself(graph: NeighborGraph) -> IntArray:
-    """Members of every neighborhood, (n, k + 1), the point itself first."""
+    """Members of each neighborhood, (n, k + 1), the point itself first."""
     members = graph.indices.reshape(-1, graph.k)
     return np.hstack([np.arange(graph.n_query)[:, None], members])

@@ -1,4 +1,4 @@
-"""Trees of shortest paths from a few points: how many paths run through every point and edge."""
+"""Shortest-path trees from a few points, and the number of paths through each point and edge."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,14 +15,14 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class PathTrees:
-    """The shortest paths from some sources to all points they reach.
+    """The shortest paths from some sources to all points.
 
     Parameters
     ----------
     distances : array of shape (n_sources, n)
-        How long the paths are; infinite where there is none.
+        Lengths of the paths; infinite if there is none.
     predecessors : array of shape (n_sources, n)
-        The point before the last on every path; negative at the source and where there is none.
+        The point before the last on each path; negative at the source and if there is no path.
 
     Examples
     --------
@@ -39,36 +39,36 @@ class PathTrees:
 
     @classmethod
     def of(cls, lengths: sparse.csr_array, sources: IntArray) -> "PathTrees":
-        """Find the shortest paths along symmetric edge lengths."""
+        """Compute the shortest paths for a symmetric matrix of edge lengths."""
         return cls(*dijkstra(lengths, indices=sources, return_predecessors=True))
 
     @property
     def n_paths(self) -> int:
-        """Number of paths: pairs of a source and another point that it reaches."""
+        """Number of paths: pairs of a source and another point connected to it."""
         return int((self.predecessors >= 0).sum())
 
     def load(self, counted: Mask | None = None) -> Array:
-        """How many of the paths run through or end in every point, all or those `counted`."""
-        return np.asarray(self._carried(counted).reshape(self._shape).sum(axis=0))
+        """Number of paths through or to each point, of all paths or those in `counted`."""
+        return np.asarray(self._path_counts(counted).reshape(self._shape).sum(axis=0))
 
-    def edge_load(self, ends: IntArray) -> Array:
-        """How many of the paths run through each of some edges, (n_edges, 2)."""
+    def edge_loads(self, ends: IntArray) -> Array:
+        """Number of paths through each edge of `ends`, (n_edges, 2)."""
         tree, child = np.nonzero(self.predecessors >= 0)
         codes = self._codes(self.predecessors[tree, child], child)
         wanted, place = np.unique(self._codes(*ends.T), return_inverse=True)
         if len(wanted) == 0:
             return np.zeros(0)
         at = np.minimum(np.searchsorted(wanted, codes), len(wanted) - 1)
-        hit = wanted[at] == codes
-        carried = self._carried(None).reshape(self._shape)[tree[hit], child[hit]]
-        return np.asarray(np.bincount(at[hit], weights=carried, minlength=len(wanted))[place])
+        is_wanted = wanted[at] == codes
+        counts = self._path_counts(None).reshape(self._shape)[tree[is_wanted], child[is_wanted]]
+        return np.asarray(np.bincount(at[is_wanted], weights=counts, minlength=len(wanted))[place])
 
     def using(self, ends: IntArray) -> Mask:
-        """Which of the paths, (n_sources, n), run through one of some edges, (n_edges, 2)."""
+        """Mask of the paths, (n_sources, n), through at least one edge of `ends`, (n_edges, 2)."""
         child = np.broadcast_to(np.arange(self._shape[1]), self._shape)
-        crossing = np.isin(self._codes(self.predecessors, child), self._codes(*ends.T))
-        crossing &= self.predecessors >= 0
-        used: Mask = crossing.ravel()
+        through = np.isin(self._codes(self.predecessors, child), self._codes(*ends.T))
+        through &= self.predecessors >= 0
+        used: Mask = through.ravel()
         for level in self._levels[1:]:  # from the sources outwards
             used[level] |= used[self._parents[level]]
         return used.reshape(self._shape)
@@ -79,15 +79,14 @@ class PathTrees:
         return n_trees, n
 
     def _codes(self, one: IntArray, other: IntArray) -> IntArray:
-        """A number for every edge, whichever way it is gone along."""
+        """A unique integer for each undirected edge."""
         n = self._shape[1]
         return np.asarray(np.minimum(one, other).astype(np.int64) * n + np.maximum(one, other))
 
-    def _carried(self, counted: Mask | None) -> Array:
-        """Paths through every node of the trees; none where a tree begins.
+    def _path_counts(self, counted: Mask | None) -> Array:
+        """Number of paths through each node of each tree; zero at the roots.
 
-        All trees are gone through together, from the outermost level inwards, each node passing
-        its count to its parent.
+        The counts are summed from the leaves to the roots, one level of all trees at a time.
         """
         ends = np.ones(self._shape) if counted is None else counted.astype(np.float64)
         count = ends.ravel()
@@ -98,7 +97,7 @@ class PathTrees:
 
     @cached_property
     def _parents(self) -> IntArray:
-        """Parent of every node of all trees, numbered through; a root is its own."""
+        """Index of the parent of each node, in the flattened array; a root is its own parent."""
         n_trees, n = self._shape
         offset = (np.arange(n_trees) * n)[:, None]
         flat = np.where(self.predecessors >= 0, self.predecessors + offset, np.arange(n) + offset)
@@ -106,7 +105,7 @@ class PathTrees:
 
     @cached_property
     def _levels(self) -> list[IntArray]:
-        """Nodes of all trees by their number of steps from the root."""
+        """Nodes of all trees, grouped by depth."""
         ancestor = self._parents
         depth = (ancestor != np.arange(ancestor.size)).astype(np.intp)
         while (beyond := depth[ancestor]).any():

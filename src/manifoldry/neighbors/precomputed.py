@@ -1,4 +1,4 @@
-"""Neighbors read off distances that the user computed: dense, or a sparse neighbor graph."""
+"""Neighbors from precomputed distances: a dense matrix or a sparse neighbor graph."""
 
 from dataclasses import dataclass, replace
 
@@ -20,9 +20,9 @@ _REASON = "distances are precomputed, so they are only sorted"
 
 @dataclass(frozen=True, eq=False)
 class DenseDistances(NeighborIndex):
-    """Queries are rows of distances to all reference points.
+    """Index for dense precomputed distances; queries are distances to all reference points.
 
-    After :meth:`restrict` they are rows of distances to those points that are left.
+    After :meth:`restrict`, queries are distances to the remaining points.
     """
 
     n: int
@@ -39,11 +39,11 @@ class DenseDistances(NeighborIndex):
     def restrict(self, rows: IntArray) -> NeighborIndex:
         return replace(self, n=len(rows))
 
-    def read(self, X: Matrix) -> Matrix:
+    def as_queries(self, X: Matrix) -> Matrix:
         if sparse.issparse(X):
             raise ValueError(
-                "the graph was built on dense distances, and a sparse row does not tell those it "
-                "leaves out; pass the distances to all training points as a dense array"
+                "the graph was built on dense distances, but X is sparse; pass the distances to "
+                "all training points as a dense array"
             )
         return X
 
@@ -64,10 +64,10 @@ class DenseDistances(NeighborIndex):
 
 @dataclass(frozen=True, eq=False)
 class SparseDistances(NeighborIndex):
-    """Queries are sparse rows of distances; what is not stored is farther than what is.
+    """Index for sparse precomputed distances; points that are not stored are not neighbors.
 
-    An explicitly stored zero is a neighbor at distance zero, not a missing one. After
-    :meth:`restrict` rows hold distances to those points that are left.
+    An explicitly stored zero is a neighbor at distance zero. After :meth:`restrict`, queries are
+    distances to the remaining points.
     """
 
     n: int
@@ -84,13 +84,11 @@ class SparseDistances(NeighborIndex):
     def restrict(self, rows: IntArray) -> NeighborIndex:
         return replace(self, n=len(rows))
 
-    def read(self, X: Matrix) -> Matrix:
+    def as_queries(self, X: Matrix) -> Matrix:
         if sparse.issparse(X):
             return X
-        everyone = np.tile(np.arange(self.n), len(X))  # zeros are distances here: store them
-        return sparse.csr_array(
-            (X.ravel(), everyone, np.arange(len(X) + 1) * self.n), shape=X.shape
-        )
+        columns = np.tile(np.arange(self.n), len(X))  # zeros are distances, so store them
+        return sparse.csr_array((X.ravel(), columns, np.arange(len(X) + 1) * self.n), shape=X.shape)
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
         edges = self._rows(X)
@@ -117,14 +115,14 @@ class SparseDistances(NeighborIndex):
         found[filled[zero]] = indices[first[zero]]
         return found
 
-    def nearest_but(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
-        # A graph may or may not store the diagonal: it goes first, then k are taken.
+    def nearest_excluding(self, X: Matrix, k: int, itself: IntArray) -> tuple[IntArray, Array]:
+        # The graph may store the diagonal: remove it before taking k neighbors.
         indptr, indices, distances = without(self._rows(X), itself)
         shape = (X.shape[0], self.n)
         return self.nearest(sparse.csr_array((distances, indices, indptr), shape=shape), k)
 
-    def fewest_stored(self, X: Matrix) -> int:
-        """Smallest number of other points that any row of a square graph stores; at least one."""
+    def min_stored(self, X: Matrix) -> int:
+        """Smallest number of other points stored in a row of a square graph, but at least one."""
         indptr, indices, _ = self._rows(X)
         rows = np.repeat(np.arange(self.n), np.diff(indptr))
         return max(1, int(np.bincount(rows[indices != rows], minlength=self.n).min()))

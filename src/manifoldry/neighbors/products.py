@@ -1,8 +1,8 @@
-"""Nearest candidates of many points by matrix products in single precision.
+"""Candidates for nearest neighbors from matrix products in single precision.
 
-The product is nearly all of the work, so that this runs at the speed of BLAS: the smallest entries
-of a block are picked by compiled loops while it is in the cache. Among the points themselves every
-block serves twice, for its rows and for its columns, which halves the work.
+Nearly all of the work is the matrix product, so this runs at the speed of BLAS: compiled loops
+select the smallest entries of a block while it is in the cache. If queries and references are the
+same points, each block is used for its rows and for its columns, which halves the work.
 """
 
 from itertools import pairwise
@@ -16,8 +16,8 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import row_blocks
 
 
-def single(frame: Frame, X: Array) -> Array:
-    """Coordinates in a frame, in single precision, without a double copy of everything."""
+def single_precision(frame: Frame, X: Array) -> Array:
+    """Frame coordinates of `X` in single precision, computed in blocks."""
     out = np.empty(X.shape, dtype=np.float32)
 
     def fill(block: slice) -> None:
@@ -32,8 +32,8 @@ def nearest_by_products(
 ) -> tuple[IntArray, Array]:
     """Indices (n_query, k) of the rows of `Y` nearest to each row of `X`, and squared distances.
 
-    Both are as good as single precision allows. Where `X` is `Y` itself, a row is not its own
-    neighbor. Blocks have `block_rows` rows and columns.
+    Both are accurate to single precision. If `X` is `Y`, a row is not its own neighbor. Blocks
+    have `block_rows` rows and columns.
     """
     indices, values = np.zeros((len(X), k), dtype=np.int32), np.full((len(X), k), np.inf, "f4")
     squares = squared_norms(Y)
@@ -58,10 +58,12 @@ def _among_others(
     from manifoldry.neighbors.compiled import keep_smallest
 
     for rows in row_blocks:
-        mine = indices[rows], values[rows]
+        row_results = indices[rows], values[rows]
         for columns in column_blocks:
             products = X[rows] @ Y[columns].T
-            _share_out(keep_smallest, len(products), products, squares, columns.start, -1, *mine)
+            _in_threads(
+                keep_smallest, len(products), products, squares, columns.start, -1, *row_results
+            )
 
 
 def _among_themselves(
@@ -70,21 +72,21 @@ def _among_themselves(
     from manifoldry.neighbors.compiled import keep_smallest, keep_smallest_across
 
     for number, rows in enumerate(blocks):
-        mine = indices[rows], values[rows]
+        row_results = indices[rows], values[rows]
         for columns in blocks[number:]:
             products = X[rows] @ X[columns].T
             n, m = products.shape
             first, own = columns.start, rows.start
-            _share_out(keep_smallest, n, products, squares, first, own, *mine)
+            _in_threads(keep_smallest, n, products, squares, first, own, *row_results)
             if columns is not rows:
-                theirs = indices[columns], values[columns]
-                _share_out(keep_smallest_across, m, products, squares, own, *theirs)
+                column_results = indices[columns], values[columns]
+                _in_threads(keep_smallest_across, m, products, squares, own, *column_results)
 
 
-def _share_out(kernel: Any, n: int, *arguments: Any) -> None:
-    """Run a kernel on parts of n rows, one for each thread."""
-    cuts = np.linspace(0, n, thread_count() + 1).astype(int)
-    map_threads(lambda part: kernel(*arguments, *part), pairwise(cuts.tolist()))
+def _in_threads(kernel: Any, n: int, *arguments: Any) -> None:
+    """Run a kernel on n rows, split evenly among the threads."""
+    bounds = np.linspace(0, n, thread_count() + 1).astype(int)
+    map_threads(lambda part: kernel(*arguments, *part), pairwise(bounds.tolist()))
 
 
 def _blocks(n: int, size: int) -> list[slice]:

@@ -1,4 +1,4 @@
-"""Edges that short-circuit a manifold: found, ranked, explained and removed."""
+"""Detection, ranking, description and removal of short-circuit edges of a neighbor graph."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from manifoldry.exceptions import ShortCircuitWarning
-from manifoldry.neighbors.crossings import CrossingSearch, joined_edges
+from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.paths import PathTrees
@@ -23,29 +23,31 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True)
 class ShortCircuitOptions:
-    """What is looked at to find short circuits, and from when on they are reported.
+    """Options of the detection of short circuits.
 
     Parameters
     ----------
-    sources : int
-        Starting points of the paths that are looked at.
-    harmless : float
-        Fraction of geodesics that must grow, else nothing is reported.
-    fewest_neighbors : int
-        Neighbors below which sheets come apart by chance: no fewer are advised.
-    shown : int
-        Edges, and points they meet in, that are named in words.
-    many : float
-        Fraction of geodesics that suspicious edges must change to be worth a warning in a fit.
+    n_sources : int
+        Number of points from which shortest paths are computed.
+    min_changed : float
+        Short circuits are reported only if removing them changes at least this fraction of the
+        geodesic distances.
+    min_neighbors : int
+        Smallest number of neighbors that is recommended; with fewer, graphs may become
+        disconnected.
+    max_listed : int
+        Largest number of edges, and of common points, that are listed in messages.
+    warn_above : float
+        Estimators warn if short circuits change more than this fraction of geodesic distances.
     search : CrossingSearch
-        What counts as an edge across a gap.
+        Thresholds of the search.
     """
 
-    sources: int = 16
-    harmless: float = 0.01
-    fewest_neighbors: int = 4
-    shown: int = 5
-    many: float = 0.1
+    n_sources: int = 16
+    min_changed: float = 0.01
+    min_neighbors: int = 4
+    max_listed: int = 5
+    warn_above: float = 0.1
     search: CrossingSearch = field(default_factory=CrossingSearch)
 
 
@@ -62,29 +64,30 @@ def find_short_circuits(
     n_jobs: int | None = None,
     options: ShortCircuitOptions = DEFAULT_OPTIONS,
 ) -> "ShortCircuits":
-    """Find the edges of a neighbor graph that cut a manifold short, and what removing them does.
+    """Find short-circuit edges of a neighbor graph and the effect of removing them.
 
-    An edge from one layer of a rolled-up sheet to the next ruins every distance along the graph,
-    and with it Isomap and unfolding, which therefore call this in each fit and warn. Call it
-    yourself to see which edges those are, and to embed the graph without them: print the result,
-    and pass what its :meth:`~ShortCircuits.prune` returns to the estimator instead of the data.
+    A short-circuit edge connects points that are close in space but far apart along the manifold,
+    such as neighboring layers of a rolled-up sheet. It makes geodesic distances far too short.
+    Isomap and maximum variance unfolding call this function in each fit and warn. Print the result
+    to see the edges; to embed the graph without them, pass the graph returned by
+    :meth:`~ShortCircuits.prune` to the estimator instead of the data.
 
-    An edge is a short circuit if, with all others like it gone, the way round is several times as
-    long and yet the better road: made of much shorter steps, or less crowded by shortest paths. So
-    a bridge between clusters is none, for there is no way round, and neither is any part of a
-    ring. Edges that few shortest paths use are let be. Where noise is as large as the gaps, layers
-    merge and many crossings are missed.
+    A group of edges is a short circuit if, without it, the shortest path between its ends is
+    several times as long, and consists of much shorter edges or carries a lower load of shortest
+    paths. A bridge between clusters is therefore no short circuit, since there is no other path,
+    and neither is any part of a ring. Edges that few shortest paths use are ignored. If the noise
+    is as large as the gap between layers, many short circuits are missed.
 
     Parameters
     ----------
     X : NeighborGraph, array, sparse matrix or frame of shape (n_samples, n_features)
-        A ready graph, or data to build one on; see :meth:`NeighborGraph.build`.
+        A neighbor graph, or data to build one from; see :meth:`NeighborGraph.build`.
     n_neighbors : int, default=None
-        Neighbors per point; by default 10, or all that a ready graph has.
+        Number of neighbors; by default 10, or the number of the given graph.
     radius, metric, metric_params, n_jobs
-        As in :meth:`NeighborGraph.build`, for data.
+        See :meth:`NeighborGraph.build`; only used for data.
     options : ShortCircuitOptions
-        The thresholds of the search.
+        Thresholds of the search.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def find_short_circuits(
 
     Examples
     --------
-    A horseshoe whose ends almost touch, and two stray points in the gap:
+    A horseshoe whose ends almost touch, and two outliers in the gap:
 
     >>> import numpy as np
     >>> from manifoldry.neighbors import find_short_circuits
@@ -103,7 +106,7 @@ def find_short_circuits(
     >>> bool((found.edges >= 200).any(axis=1).all()), found.changed > 0.1
     (True, True)
     >>> print(find_short_circuits(found.prune()))
-    no sign of short circuits among 410 edges between 202 points
+    no short circuits among 410 edges between 202 points
     """
     if not isinstance(X, NeighborGraph):
         X = NeighborGraph.build(
@@ -121,26 +124,29 @@ def find_short_circuits(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShortCircuits:
-    """Edges that cut a manifold short, the most harmful first; see :func:`find_short_circuits`.
+    """Short-circuit edges, the most harmful first; see :func:`find_short_circuits`.
+
+    Edges that cross a gap at the same place form a group, since only removing all of them has an
+    effect. Groups are sorted by total score, edges within a group by score, then by detour.
 
     Parameters
     ----------
     graph : NeighborGraph
-        Where they were found.
+        The graph that was searched.
     edges : array of shape (n_edges, 2)
-        Their ends.
+        The two points of each edge.
     score : array of shape (n_edges,)
-        What they are ranked by: the length that shortest paths save by the edge, as a fraction of
-        the length of all shortest paths; then by their detour. Edges that cross a gap in the same
-        place stand together, the crossing that saves most first: only all of it gone has effect.
+        Length that the edge saves summed over shortest paths, as a fraction of the total length of
+        all shortest paths.
     detour : array of shape (n_edges,)
-        Length of the way between the ends when all these edges are gone, relative to the edge.
+        Length of the shortest path between the two points without all these edges, relative to
+        the length of the edge.
     load : array of shape (n_edges,)
-        Fraction of shortest paths that run through the edge.
+        Fraction of the shortest paths that use the edge.
     changed : Estimate
-        Fraction of the distances along the graph that grow by more than a tenth without all edges.
+        Fraction of the geodesic distances that grow by more than 10 % without these edges.
     options : ShortCircuitOptions
-        The thresholds they were found with.
+        The options used.
     """
 
     graph: NeighborGraph
@@ -155,20 +161,20 @@ class ShortCircuits:
     def of(
         cls, graph: NeighborGraph, options: ShortCircuitOptions = DEFAULT_OPTIONS
     ) -> "ShortCircuits":
-        """Look for short circuits in the graph of the training points among themselves."""
+        """Find the short circuits of a training graph."""
         if graph.n_query != graph.n_reference:
             raise ValueError(
-                f"short circuits are sought in the graph of the training points; this one has "
+                f"short circuits are defined for the graph of the training points; this one has "
                 f"{graph.n_query} query points among {graph.n_reference}"
             )
-        none = cls(graph, options=options)
+        empty = cls(graph, options=options)
         if not graph.distances.any():
-            return none
-        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, options.sources)
-        everything = np.ones(len(edges.ends), dtype=bool)
-        trees = PathTrees.of(edges.matrix(everything), sources)
+            return empty
+        edges, sources = EdgeList.of(graph), spread_rows(graph.n_query, options.n_sources)
+        all_edges = np.ones(len(edges.ends), dtype=bool)
+        trees = PathTrees.of(edges.matrix(all_edges), sources)
         found = options.search.find(edges, trees, sources)
-        return cls._ranked(graph, options, edges, found, trees) if found.any() else none
+        return cls._ranked(graph, options, edges, found, trees) if found.any() else empty
 
     @classmethod
     def _ranked(
@@ -179,20 +185,20 @@ class ShortCircuits:
         found: Any,
         trees: PathTrees,
     ) -> "ShortCircuits":
-        """Report the edges that were found, unless they are harmless."""
+        """Rank the edges; the result is empty if removing them changes too few distances."""
         rest, rows = edges.matrix(~found), np.flatnonzero(found)
-        sources = spread_rows(graph.n_query, options.sources)
+        sources = spread_rows(graph.n_query, options.n_sources)
         after = dijkstra(rest, indices=sources)
-        changed = _growing(trees.distances, after, options.search.growth)
-        if changed < options.harmless:
+        changed = _fraction_longer(trees.distances, after, options.search.growth)
+        if changed < options.min_changed:
             return cls(graph, options=options)
-        lengths, around = edges.lengths[rows], edges.around(rows, rest)
-        paths = trees.edge_load(edges.ends[rows])
+        lengths, alternative = edges.lengths[rows], edges.path_lengths(rows, rest)
+        paths = trees.edge_loads(edges.ends[rows])
         total = trees.distances[np.isfinite(trees.distances)].sum()
-        score, detour = paths * (around - lengths) / total, around / lengths
-        crossing = joined_edges(edges, rows, rest)
-        together = np.bincount(crossing, weights=score)[crossing]
-        order = np.lexsort((-detour, -score, crossing, -together))
+        score, detour = paths * (alternative - lengths) / total, alternative / lengths
+        crossing = edge_groups(edges, rows, rest)
+        group_score = np.bincount(crossing, weights=score)[crossing]
+        order = np.lexsort((-detour, -score, crossing, -group_score))
         load = paths / trees.n_paths
         ends = edges.ends[rows].astype(np.intp)
         ranked = ends[order], score[order], detour[order], load[order]
@@ -202,54 +208,54 @@ class ShortCircuits:
         return len(self.edges)
 
     def prune(self, count: int | None = None) -> NeighborGraph:
-        """The graph without the first `count` of these edges, by default without any.
+        """Return the graph without the first `count` of these edges, by default without all.
 
-        All estimators take it in place of data. A point that loses a neighbor gets the next along
-        the graph instead, at its distance along the graph, so that k stays k and no path changes.
-        New points find their neighbors in the data as ever, but where two of them are the ends of
-        a removed edge the farther is dropped; one so far between two layers that none of its
-        neighbors is such an end can still be placed on the wrong one, or between them.
+        All estimators accept it in place of data. A point that loses a neighbor gets its nearest
+        other point along the graph instead, at the geodesic distance, so that each point keeps k
+        neighbors and no other path changes. New points get their nearest neighbors in the data; if
+        two of them are the ends of a removed edge, the farther one is dropped. A new point between
+        two layers without such a pair among its neighbors may still be placed on the wrong layer
+        or between them.
 
         Parameters
         ----------
         count : int, default=None
-            How many edges, from the most harmful on.
+            Number of edges to remove, starting with the most harmful one.
         """
         return without_edges(self.graph, self.edges[: self._count(count)])
 
     def effect(self, count: int | None = None) -> Estimate:
-        """Fraction of distances along the graph that grow by a tenth without the first `count`
-        edges.
+        """Fraction of geodesic distances that grow by over 10 % without the first `count` edges.
 
-        Estimated on a few points, from which all distances are computed.
+        It is estimated from the distances to `options.n_sources` points.
         """
         count = self._count(count)
         if count == len(self):
             return self.changed
-        edges, sources = self._list, spread_rows(self.graph.n_query, self.options.sources)
-        gone = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
-        after = dijkstra(edges.matrix(~gone), indices=sources)
-        return _growing(self._before, after, self.options.search.growth)
+        edges, sources = self._edge_list, spread_rows(self.graph.n_query, self.options.n_sources)
+        removed = np.isin(edges.codes, edges.codes_of(self.edges[:count]))
+        after = dijkstra(edges.matrix(~removed), indices=sources)
+        return _fraction_longer(self._before, after, self.options.search.growth)
 
     def _count(self, count: int | None) -> int:
         return len(self) if count is None else min(check_count("count", count, 0), len(self))
 
     @cached_property
-    def _list(self) -> EdgeList:
+    def _edge_list(self) -> EdgeList:
         return EdgeList.of(self.graph)
 
     @cached_property
     def _before(self) -> Array:
-        everything = np.ones(len(self._list.ends), dtype=bool)
-        sources = spread_rows(self.graph.n_query, self.options.sources)
-        return np.asarray(dijkstra(self._list.matrix(everything), indices=sources))
+        all_edges = np.ones(len(self._edge_list.ends), dtype=bool)
+        sources = spread_rows(self.graph.n_query, self.options.n_sources)
+        return np.asarray(dijkstra(self._edge_list.matrix(all_edges), indices=sources))
 
     @property
     def points(self) -> IntArray:
-        """The few points that all these edges meet in, such as stray ones; none if they do not."""
+        """Points that together touch all these edges, such as outliers; empty if there are many."""
         left = self.edges
         points: list[int] = []
-        while len(left) and len(points) < self.options.shown:
+        while len(left) and len(points) < self.options.max_listed:
             points.append(int(np.bincount(left.ravel()).argmax()))
             left = left[(left != points[-1]).all(axis=1)]
         meet = len(left) == 0 and 2 * len(points) <= len(self)
@@ -257,41 +263,40 @@ class ShortCircuits:
 
     @property
     def fewer_neighbors(self) -> int | None:
-        """The most neighbors with which none of these edges would be there; None if too few."""
+        """Largest n_neighbors without any of these edges, or None if that is too few neighbors."""
         if self.graph.n_neighbors is None or len(self) == 0:
             return None
         k = int(best_rank(self.graph, self.edges).min())
-        if k < self.options.fewest_neighbors:
+        if k < self.options.min_neighbors:
             return None
-        whole = self.graph.truncate(k).components()[0] == self.graph.components()[0]
-        return k if whole else None
+        connected = self.graph.truncate(k).components()[0] == self.graph.components()[0]
+        return k if connected else None
 
     @property
     def advice(self) -> str:
-        """What to do, in words."""
-        ways = []
+        """The remedy, as text."""
+        remedies = []
         if self.fewer_neighbors is not None:
-            ways.append(f"pass n_neighbors={self.fewer_neighbors} or fewer")
+            remedies.append(f"pass n_neighbors={self.fewer_neighbors} or fewer")
         elif self.graph.radius is not None:
-            ways.append("pass a smaller radius")
+            remedies.append("pass a smaller radius")
         if len(self.points):
             named = ", ".join(map(str, self.points))
-            ways.append(f"drop the points they meet in ({named})")
-        ways.append("fit to find_short_circuits(...).prune(), the graph without them")
-        return ", or ".join(ways)
+            remedies.append(f"remove the points they have in common ({named})")
+        remedies.append("fit to find_short_circuits(...).prune(), the graph without these edges")
+        return ", or ".join(remedies)
 
     def __repr__(self) -> str:
         return f"ShortCircuits({len(self)} edges, {self.changed:.0%} of distances changed)"
 
     def __str__(self) -> str:
-        total = f"{len(self._list.ends)} edges between {self.graph.n_query} points"
+        total = f"{len(self._edge_list.ends)} edges between {self.graph.n_query} points"
         if len(self) == 0:
-            return f"no sign of short circuits among {total}"
+            return f"no short circuits among {total}"
         return "\n".join(
             [
                 f"short circuits: {len(self)} of {total}",
-                f"without them {self.changed:.0%} of the distances along the graph grow by more "
-                "than a tenth",
+                f"without them {self.changed:.0%} of the geodesic distances grow by more than 10%",
                 *self._table(),
                 f"remedy: {self.advice}",
             ]
@@ -299,7 +304,7 @@ class ShortCircuits:
 
     def _table(self) -> Iterator[str]:
         yield f"{'edge':>15} {'score':>7} {'detour':>7} {'load':>7} {'grow without these':>19}"
-        shown = self.options.shown
+        shown = self.options.max_listed
         for row in range(min(shown, len(self))):
             i, j = self.edges[row]
             yield (
@@ -310,8 +315,8 @@ class ShortCircuits:
             yield f"{f'and {len(self) - shown} more':>15} {self.changed:43.0%}"
 
 
-def _growing(before: Array, after: Array, growth: float) -> Estimate:
-    """Fraction of finite distances, (n_sources, n), that have grown by more than this factor."""
+def _fraction_longer(before: Array, after: Array, growth: float) -> Estimate:
+    """Fraction of the finite distances, (n_sources, n), that grow by more than `growth`."""
     known = np.isfinite(before) & (before > 0)
     grown = known & (after > growth * before)
     counts = known.sum(axis=1)
@@ -322,14 +327,14 @@ def _growing(before: Array, after: Array, growth: float) -> Estimate:
 def warn_of_short_circuits(
     graph: NeighborGraph, options: ShortCircuitOptions = DEFAULT_OPTIONS
 ) -> None:
-    """Warn where suspicious edges change many distances along a graph."""
+    """Warn if short circuits change many geodesic distances of a graph."""
     found = ShortCircuits.of(graph, options)
-    if found.changed > options.many:
-        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.shown])
-        more = ", ..." if len(found) > options.shown else ""
+    if found.changed > options.warn_above:
+        shown = ", ".join(f"{i}-{j}" for i, j in found.edges[: options.max_listed])
+        more = ", ..." if len(found) > options.max_listed else ""
         warn(
-            f"edges {shown}{more} look like short circuits: without those {len(found)}, "
-            f"{found.changed:.0%} of the distances along the graph grow by more than a tenth. "
-            f"To mend that {found.advice} (manifoldry.neighbors)",
+            f"edges {shown}{more} look like short circuits: without these {len(found)} edges, "
+            f"{found.changed:.0%} of the geodesic distances grow by more than 10%. To avoid this, "
+            f"{found.advice} (see manifoldry.neighbors)",
             ShortCircuitWarning,
         )

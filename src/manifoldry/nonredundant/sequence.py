@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from manifoldry.eigen import Auto, EigenSolver, SpectralProblem, Spectrum, resolve_solver
-from manifoldry.eigen.components import plan_pairs
+from manifoldry.eigen.components import check_pairs_memory
 from manifoldry.nonredundant.criteria import (
     Coordinate,
     Criterion,
@@ -111,10 +111,12 @@ class SequentialSolver:
         return sequence
 
     def _next(self, sequence: CoordinateSequence, rng: np.random.Generator) -> Coordinate:
-        plan_pairs(sequence.problem, len(sequence.coordinates) + 1, self.min_basis)
+        check_pairs_memory(sequence.problem, len(sequence.coordinates) + 1, self.min_basis)
         solver = resolve_solver(self.solver, end=sequence.problem.end)
         if isinstance(solver, Auto):
-            solver = replace(solver, copies=False)  # any vector of an eigenspace is good enough
+            solver = replace(
+                solver, full_multiplicity=False
+            )  # any vector of an eigenspace is good enough
 
         def solve(problem: SpectralProblem) -> Spectrum:
             return solver.solve(problem, 1, rng)

@@ -110,7 +110,7 @@ class AutoInverse:
     def _factorized(self, A: sparse.csr_array, why: str) -> DefiniteInverse:
         if A.nnz > self.dense_fraction * A.shape[0] ** 2:
             return _dense_factor(A, why)
-        factor = ShiftedInverse(A, 0.0, "smallest", trusted=True)
+        factor = ShiftedInverse(A, 0.0, "smallest", skip_pivot_check=True)
         return DefiniteInverse(factor.solve, f"sparse factor: {why}")
 
     def _iterated(self, A: Matrix, precondition: Preconditioner, why: str) -> DefiniteInverse:

@@ -186,7 +186,7 @@ class EdgeLengths:
 def has_clique_distances(graph: NeighborGraph, distances: Array | None) -> bool:
     """Whether distances between any two neighbors of a point are available."""
     none = np.empty(0, dtype=np.intp)
-    return distances is not None or graph.index.between(none, none) is not None
+    return distances is not None or graph.index.distances_between(none, none) is not None
 
 
 def _pairs(W: sparse.csr_array, cliques: bool) -> tuple[IntArray, IntArray]:
@@ -213,7 +213,7 @@ def _clique_lengths(
 ) -> Array:
     if distances is not None:
         return np.asarray(distances[i, j], dtype=np.float64)
-    found = graph.index.between(i, j)
+    found = graph.index.distances_between(i, j)
     if found is None:
         raise ValueError(
             "cliques=True needs the distances between any two neighbors of a point, which this "

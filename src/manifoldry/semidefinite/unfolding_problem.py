@@ -293,9 +293,11 @@ class FreeUnfolding(UnfoldingProblem):
         if posed.n <= self.dense_up_to:
             return Dense().solve(posed, k, rng)
         try:
-            return ShiftInvertLanczos(copies=False, angle=self.angle).solve(posed, k, rng)
+            return ShiftInvertLanczos(full_multiplicity=False, angle=self.angle).solve(
+                posed, k, rng
+            )
         except SolverFailed:  # the factorization fails if magnitudes differ too much
-            return Auto(copies=False).solve(posed, k, rng)
+            return Auto(full_multiplicity=False).solve(posed, k, rng)
 
     @cached_property
     def expected_variance(self) -> float:

@@ -26,7 +26,7 @@ from manifoldry.neighbors.disconnected import (
     GRAPH,
     LOCAL_WIDTH,
     VANISHING_WEIGHTS,
-    Cause,
+    Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.spectral.base import SpectralEmbedder
@@ -229,7 +229,7 @@ class TrainingWeights(NamedTuple):
     matrix: Matrix
     source: WeightRows
     row_matcher: RowMatcher | None
-    zero_weight_cause: Cause
+    zero_weight_cause: Disconnection
     """Cause to report if vanishing weights disconnect the points and the graph itself does not."""
     graph: NeighborGraph | None = None
 

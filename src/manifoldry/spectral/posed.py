@@ -18,8 +18,8 @@ from manifoldry.extension.regression import regression_inverse
 from manifoldry.neighbors.disconnected import (
     GRAPH,
     VANISHING_WEIGHTS,
-    Cause,
     DisconnectedPolicy,
+    Disconnection,
 )
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
@@ -163,7 +163,7 @@ def operator_components(
     A: Any,
     policy: DisconnectedPolicy,
     graph: NeighborGraph | None = None,
-    zero_weight_cause: Cause = VANISHING_WEIGHTS,
+    zero_weight_cause: Disconnection = VANISHING_WEIGHTS,
     remedy: str = "raise n_neighbors",
 ) -> list[IntArray]:
     """Return the rows of each connected component of an operator that the policy embeds.

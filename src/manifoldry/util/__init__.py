@@ -1,1 +1,1 @@
-"""What every other package uses: checks, threads, progress, warnings."""
+"""Utilities for all packages: validation, arrays, threads, estimates, progress, warnings."""

@@ -1,7 +1,7 @@
-"""Arrays of any namespace that follows the array API: numpy's, CuPy's, array_api_strict's.
+"""Functions of arrays that follow the array API standard: numpy, CuPy, array_api_strict.
 
-What a search needs beyond operators, so that a map may stay on a device: the namespace behind an
-array, changes of precision, and reductions to Python floats, which steer every search.
+They let iterative methods run on a device: namespaces, changes of precision, and reductions to
+Python floats.
 """
 
 import sys
@@ -15,7 +15,7 @@ from manifoldry.util.typing import Array
 
 
 def namespace(Y: Any) -> Any:
-    """The module whose functions take `Y`: numpy for numpy's arrays, in all of its versions.
+    """The array namespace of `Y`; always numpy for numpy arrays.
 
     Examples
     --------
@@ -31,27 +31,27 @@ def namespace(Y: Any) -> Any:
 
 
 def as_array(Y: Any) -> Array:
-    """`Y` as an array: as it is if it comes from a namespace or a device, else numpy's."""
+    """Return `Y` unchanged if it is an array of another namespace, else as a numpy array."""
     foreign = hasattr(Y, "__array_namespace__") or hasattr(Y, "__cuda_array_interface__")
     return Y if foreign and not isinstance(Y, np.ndarray) else np.asarray(Y)
 
 
 def to_numpy(Y: Any) -> Array:
-    """`Y` in numpy; a copy only where it lies on a device."""
+    """Return `Y` as a numpy array; copies only from a device."""
     if isinstance(Y, np.ndarray):
         return Y
     return np.asarray(Y.get() if hasattr(Y, "get") else Y)
 
 
 def like(X: Any, Y: Array) -> Array:
-    """`X` in the namespace of `Y`, with its own precision; as it is if it is there already."""
+    """Convert `X` to the namespace of `Y`, keeping its precision."""
     if isinstance(X, type(Y)):
         return X
     return namespace(Y).asarray(to_numpy(X))
 
 
 def cast(Y: Any, dtype: Any) -> Array:
-    """`Y` in another precision; as it is where it has that one.
+    """Convert `Y` to another dtype, without a copy if it has that dtype.
 
     Examples
     --------
@@ -65,29 +65,29 @@ def cast(Y: Any, dtype: Any) -> Array:
 
 
 def double(Y: Array) -> Array:
-    """`Y` in double precision; as it is where it has that."""
+    """Convert `Y` to double precision, without a copy if possible."""
     if isinstance(Y, np.ndarray):
         return np.asarray(Y, dtype=np.float64)
     return cast(Y, namespace(Y).float64)
 
 
 def on_host(operator: Callable[[Array], Array], G: Array) -> Array:
-    """An operator of numpy's arrays in double precision, applied to `G` of any namespace.
+    """Apply an operator on numpy arrays in double precision to `G` of any namespace.
 
-    The one place where a search leaves its device: sparse products and factors are the CPU's.
+    Sparse products and factorizations run on the CPU; this is the only transfer from a device.
     """
     return cast(like(operator(double(to_numpy(G))), G), G.dtype)
 
 
 def is_floating(Y: Array) -> bool:
-    """Whether `Y` has real floating-point numbers."""
+    """Whether `Y` has a real floating-point dtype."""
     if isinstance(Y.dtype, np.dtype):
         return bool(np.issubdtype(Y.dtype, np.floating))
     return bool(namespace(Y).isdtype(Y.dtype, "real floating"))
 
 
 def precision(Y: Array) -> float:
-    """Machine epsilon of the numbers in `Y`."""
+    """Machine epsilon of the dtype of `Y`."""
     return float(namespace(Y).finfo(Y.dtype).eps)
 
 
@@ -98,7 +98,7 @@ def all_finite(Y: Array) -> bool:
 
 
 def largest(Y: Array) -> float:
-    """Largest modulus of an entry."""
+    """Largest absolute value of the entries."""
     xp = namespace(Y)
     return float(xp.max(xp.abs(Y)))
 
@@ -106,7 +106,7 @@ def largest(Y: Array) -> float:
 def inner(A: Array, B: Array) -> float:
     """Σ AᵢⱼBᵢⱼ in double precision.
 
-    Not by BLAS: its threads wait for each other, on a busy machine for milliseconds.
+    BLAS is not used, because its threads wait for each other, for milliseconds on a busy machine.
     """
     if isinstance(A, np.ndarray):
         A, B = np.asarray(A, dtype=np.float64), np.asarray(B, dtype=np.float64)
@@ -115,7 +115,7 @@ def inner(A: Array, B: Array) -> float:
 
 
 def norm(A: Array) -> float:
-    """Length of `A` as one vector, in double precision.
+    """Frobenius norm of `A`, in double precision.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def norm(A: Array) -> float:
 
 
 def centered(Y: Array) -> Array:
-    """`Y` about its mean, in double precision."""
+    """`Y` minus its column means, in double precision."""
     if isinstance(Y, np.ndarray):
         return np.asarray(Y - Y.mean(axis=0, dtype=np.float64))
     Y = double(Y)
@@ -135,12 +135,12 @@ def centered(Y: Array) -> Array:
 
 
 def extent(Y: Array) -> float:
-    """Size of a map, wherever it lies: the length of its offsets from their mean."""
+    """Size of an embedding: the Frobenius norm after centering."""
     return norm(centered(Y))
 
 
 def beside(A: Array, B: Array) -> Array:
-    """The columns of two blocks, in one."""
+    """Concatenate the columns of two arrays."""
     xp = namespace(A)
     join = xp.concat if hasattr(xp, "concat") else xp.concatenate
     return join([A, B], axis=1)
@@ -152,7 +152,7 @@ def copied(Y: Array) -> Array:
 
 
 def read_only(Y: Array) -> Array:
-    """`Y` for others to look at; numpy's arrays can say that they must not be written to."""
+    """A read-only view of `Y` for numpy arrays; `Y` itself for others."""
     if not isinstance(Y, np.ndarray):
         return Y
     view = Y.view()
@@ -161,5 +161,5 @@ def read_only(Y: Array) -> Array:
 
 
 def equal(A: Array, B: Array) -> bool:
-    """Whether two arrays of one namespace are of one shape and have the same entries."""
+    """Whether two arrays of the same namespace have equal shapes and entries."""
     return A.shape == B.shape and bool(namespace(A).all(A == B))

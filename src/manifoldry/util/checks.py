@@ -1,4 +1,4 @@
-"""Checks of scalar arguments: every message names the value, the bound and the remedy."""
+"""Validation of scalar arguments; each error message gives the value, the bound and the remedy."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ def check_nonnegative(name: str, value: Any) -> float:
 
 
 def check_below(name: str, value: float, bound: float, why: str) -> float:
-    """Return ``value`` if it lies below ``bound``; ``why`` says where the bound comes from."""
+    """Return ``value`` if it is below ``bound``; ``why`` explains the bound in the message."""
     if value >= bound:
         raise ValueError(f"{name}={value:g} must be less than {bound:g} ({why}); lower {name}")
     return value
 
 
 def check_at_most(name: str, value: float, bound: float, why: str) -> float:
-    """Return ``value`` if it does not exceed ``bound``; ``why`` says where the bound comes from."""
-    # A caller who writes 2π as a product may be one rounding above it.
+    """Return ``value`` if it is at most ``bound``; ``why`` explains the bound in the message."""
+    # Allow for rounding in the caller's value, such as 2π computed as a product.
     if value > bound * (1 + 1e-12):
         raise ValueError(f"{name}={value:g} must be at most {bound:g} ({why}); lower {name}")
     return min(value, bound)
 
 
 def check_option(name: str, value: Any, options: tuple[str, ...]) -> str:
-    """Return ``value`` if it is one of ``options``, else list them."""
+    """Return ``value`` if it is one of ``options``, otherwise raise ValueError."""
     if not isinstance(value, str) or value not in options:
         raise ValueError(f"{name}={value!r} must be one of {', '.join(map(repr, options))}")
     return value
 
 
 def as_generator(random_state: RandomState, unset: int | None = None) -> np.random.Generator:
-    """Turn an int, RandomState, Generator or None into a Generator; None means seed `unset`.
+    """Convert an int, RandomState, Generator or None to a Generator; None means seed `unset`.
 
-    A Generator is used, and advanced, as it is. A RandomState gives the seed, which advances it
-    too, so that two calls with the same object differ, as they do in scikit-learn.
+    A Generator is returned unchanged. A RandomState is used to draw the seed, which advances it,
+    so that two calls with the same object differ, as in scikit-learn.
     """
     if isinstance(random_state, np.random.Generator):
         return random_state

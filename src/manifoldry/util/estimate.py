@@ -1,4 +1,4 @@
-"""A figure together with how far it may be off."""
+"""Numbers with confidence intervals."""
 
 from collections.abc import Callable
 from typing import Any, Self
@@ -10,37 +10,37 @@ from scipy.special import stdtrit
 from manifoldry.util.typing import Array
 
 CONFIDENCE = 0.95
-ANYWHERE = (-np.inf, np.inf)
+UNBOUNDED = (-np.inf, np.inf)
 FRACTION = (0.0, 1.0)
 
 
 def half_width(freedom: float = np.inf) -> float:
-    """Half the width of the central 95 % of Student's distribution; of the normal, by default."""
+    """97.5 % quantile of Student's t distribution; of the normal distribution by default."""
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 class Estimate(float):
-    """A number, to be used like any other, that knows its 95 % confidence interval.
+    """A float with a 95 % confidence interval.
 
     Parameters
     ----------
     value : float
-        The figure.
+        The value.
     low, high : float
-        Ends of the interval; without them the figure is exact.
+        Ends of the interval; by default the value is exact.
 
     Examples
     --------
-    >>> figure = Estimate(0.9712, 0.9680, 0.9744)
-    >>> figure
+    >>> value = Estimate(0.9712, 0.9680, 0.9744)
+    >>> value
     0.971 [0.968, 0.974]
-    >>> figure > 0.95, figure.low, figure.exact, Estimate(2).exact
+    >>> value > 0.95, value.low, value.exact, Estimate(2).exact
     (True, 0.968, False, True)
     """
 
     low: float
     high: float
-    exact: bool  # whether nothing was left to chance
+    exact: bool  # whether there is no interval
 
     def __new__(cls, value: float, low: float | None = None, high: float | None = None) -> Self:
         self = super().__new__(cls, value)
@@ -55,11 +55,11 @@ class Estimate(float):
         value: float,
         error: float,
         freedom: float = np.inf,
-        within: tuple[float, float] = ANYWHERE,
+        within: tuple[float, float] = UNBOUNDED,
     ) -> Self:
-        """A figure and its standard error, known from so many degrees of freedom.
+        """Estimate from a value and its standard error with `freedom` degrees of freedom.
 
-        The interval is Student's, and ends where values `within` the possible ones end.
+        The interval is based on Student's t distribution and clipped to `within`.
         """
         half = half_width(freedom) * error
         return cls(value, max(value - half, within[0]), min(value + half, within[1]))
@@ -69,11 +69,11 @@ class Estimate(float):
         cls,
         values: Array,
         population: int | None = None,
-        within: tuple[float, float] = ANYWHERE,
+        within: tuple[float, float] = UNBOUNDED,
     ) -> Self:
-        """The mean of `values`, which were drawn without replacement from so many.
+        """Mean of `values` drawn without replacement from a population of size `population`.
 
-        Where they are all there are, it is exact; without a `population` there are always more.
+        It is exact if `values` is the whole population; None means an infinite population.
         """
         values = np.asarray(values, dtype=np.float64)
         mean, n = float(values.mean()), len(values)
@@ -81,16 +81,18 @@ class Estimate(float):
             return cls(mean)
         if n < 2:
             return cls(mean, *within)
-        left = _left(n, population)
-        return cls.with_error(mean, float(values.std(ddof=1)) * np.sqrt(left / n), n - 1, within)
+        correction = _population_correction(n, population)
+        return cls.with_error(
+            mean, float(values.std(ddof=1)) * np.sqrt(correction / n), n - 1, within
+        )
 
     @classmethod
-    def of_fraction(cls, hits: NDArray[np.bool_], population: int | None = None) -> Self:
-        """The fraction of true entries; Wilson's interval, which is right near 0 and 1 too."""
-        fraction, n = float(np.mean(hits)), len(hits)
+    def of_fraction(cls, mask: NDArray[np.bool_], population: int | None = None) -> Self:
+        """Fraction of true entries, with Wilson's score interval."""
+        fraction, n = float(np.mean(mask)), len(mask)
         if population is not None and n >= population:
             return cls(fraction)
-        z2 = half_width() ** 2 * _left(n, population) / n
+        z2 = half_width() ** 2 * _population_correction(n, population) / n
         middle = (fraction + z2 / 2) / (1 + z2)
         half = np.sqrt(z2 * fraction * (1 - fraction) + z2**2 / 4) / (1 + z2)
         return cls(
@@ -101,23 +103,22 @@ class Estimate(float):
     def of_bootstrap(
         cls, statistic: Callable[[Any], float], n: int, rng: np.random.Generator, draws: int = 200
     ) -> Self:
-        """``statistic(rows)`` of all n rows; the interval from as many rows drawn repeatedly."""
+        """``statistic(rows)`` of all n rows, with a standard error from bootstrap resampling."""
         value = float(statistic(np.arange(n)))
-        drawn = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
-        return cls.with_error(value, float(drawn.std(ddof=1)), n - 1)
+        resampled = np.array([statistic(rng.integers(n, size=n)) for _ in range(draws)])
+        return cls.with_error(value, float(resampled.std(ddof=1)), n - 1)
 
     @classmethod
     def positive(cls, value: float, error: float, freedom: float = np.inf) -> Self:
-        """A positive number with this standard error; the interval is one of its logarithm.
+        """A positive number with a standard error and a positive, multiplicative interval.
 
-        It is that of the number itself where the error is small, and stays positive where it is
-        not.
+        It is computed for the logarithm; for small errors it agrees with that of the number.
         """
         factor = float(np.exp(half_width(freedom) * error / value))
         return cls(value, value / factor, value * factor)
 
     def shifted(self, by: float) -> Self:
-        """The same figure, counted from another origin."""
+        """The estimate with a constant added to the value and the interval."""
         ends = () if self.exact else (self.low + by, self.high + by)
         return type(self)(self + by, *ends)
 
@@ -128,7 +129,7 @@ class Estimate(float):
         return f"{float(self):.{digits}g} [{self.low:.{digits}g}, {self.high:.{digits}g}]"
 
     def _digits(self) -> int:
-        """As many as it takes to tell the ends of the interval apart."""
+        """Number of digits needed to distinguish the ends of the interval."""
         width, size = self.high - self.low, max(abs(self), abs(self.low), abs(self.high))
         if not 0 < width <= size < np.inf:
             return 3
@@ -141,6 +142,6 @@ class Estimate(float):
         return type(self), (float(self), *ends)
 
 
-def _left(n: int, population: int | None) -> float:
-    """Fraction of the variance that is left where n of a finite population were looked at."""
+def _population_correction(n: int, population: int | None) -> float:
+    """Finite population correction of the variance of the mean of n values."""
     return 1.0 if population is None else (population - n) / (population - 1)

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar where rich is installed, lines on stderr where it is not."""
+"""Progress reports: a bar if rich is installed, otherwise lines on stderr."""
 
 import sys
 import time
@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 
 def progress(items: Iterable[Item], total: int, what: str, verbose: bool) -> Iterator[Item]:
-    """Pass items on and, if `verbose`, show how many of the `total` have come.
+    """Yield the items and, if `verbose`, show how many of the `total` are done.
 
     Examples
     --------
@@ -39,20 +39,20 @@ def _lines(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
             print(f"{what}: {done} of {total}", file=sys.stderr, flush=True)
 
 
-class Ticker(AbstractContextManager["Ticker"]):
-    """Progress of a search of at most `total` steps, with a word on how it goes.
+class ProgressReporter(AbstractContextManager["ProgressReporter"]):
+    """Progress report of an iteration of at most `total` steps.
 
     Examples
     --------
-    >>> with Ticker("fit", 10, verbose=False) as ticker:
-    ...     ticker.show(1, "value 3.5")
+    >>> with ProgressReporter("fit", 10, verbose=False) as reporter:
+    ...     reporter.show(1, "value 3.5")
     """
 
     def __init__(
         self, what: str, total: int | None, verbose: bool, *, seconds: float = 1.0
     ) -> None:
         self.what, self.total, self.verbose = what, total, verbose
-        self.seconds = seconds  # between lines where there is no bar
+        self.seconds = seconds  # between lines if there is no bar
         self._bar: Any = None
         self._last = -seconds
 
@@ -67,14 +67,14 @@ class Ticker(AbstractContextManager["Ticker"]):
             self._task = self._bar.add_task(self.what, total=self.total)
         return self
 
-    def show(self, done: int, how: str) -> None:
-        """Say that `done` steps are done, and `how` it goes."""
+    def show(self, done: int, status: str) -> None:
+        """Report that `done` steps are done, with a short `status` text."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, description=f"{self.what}: {how}")
+            self._bar.update(self._task, completed=done, description=f"{self.what}: {status}")
         elif self.verbose and time.monotonic() - self._last >= self.seconds:
             self._last = time.monotonic()
             of = "" if self.total is None else f" of {self.total}"
-            print(f"{self.what}: step {done}{of}, {how}", file=sys.stderr, flush=True)
+            print(f"{self.what}: step {done}{of}, {status}", file=sys.stderr, flush=True)
 
     def __exit__(
         self,

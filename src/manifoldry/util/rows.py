@@ -1,4 +1,4 @@
-"""Find rows that are identical to training rows, exactly and whatever the batch."""
+"""Exact lookup of rows that are identical to training rows."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -12,16 +12,16 @@ from manifoldry.util.validation import canonical, row_blocks
 
 Keys: TypeAlias = NDArray[np.uint64]
 
-_MASK_SEED = 20031  # any fixed number: the multipliers only have to be the same in every process
+_KEY_SEED = 20031  # arbitrary, but the keys must be the same in every process
 
 
 @dataclass(frozen=True, eq=False)
 class RowLookup:
-    """Look up rows among training rows by value.
+    """Lookup of rows among training rows by value.
 
-    Rows are keyed by an integer dot product modulo 2⁶⁴ of their bit patterns, which, unlike a
-    floating-point key, does not depend on how rows are batched; hits are confirmed by comparing
-    the rows themselves.
+    The key of a row is an integer dot product modulo 2⁶⁴ of its bit patterns, which does not
+    depend on how rows are batched, unlike a floating-point key. Rows with equal keys are then
+    compared.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class RowLookup:
 
     @classmethod
     def of(cls, X: Matrix) -> "RowLookup":
-        """Index the rows of `X`; the first of several identical rows is the one found."""
+        """Build the lookup of the rows of `X`; it finds the first of several identical rows."""
         keys = _row_keys(X)
         order = np.argsort(keys, kind="stable")
         return cls(X, order, keys[order])
@@ -52,26 +52,26 @@ class RowLookup:
             candidate = self.order[position[pending]]
             same = _equal_rows(X, pending, self.X, candidate)
             found[pending[same]] = candidate[same]
-            pending = pending[~same]  # different rows can share a key: try the next that does
+            pending = pending[~same]  # different rows can share a key: try the next candidate
             position[pending] += 1
             pending = self._with_candidate(pending, position, keys)
         return found
 
-    def first_copies(self, k: int) -> IntArray:
-        """Training rows that are among the first k of those identical to them, ascending."""
+    def first_duplicates(self, k: int) -> IntArray:
+        """Training rows, ascending, keeping at most the first k of identical rows."""
         first = self.identical(self.X)
         order = np.argsort(first, kind="stable")
         rank = np.arange(len(order)) - np.searchsorted(first[order], first[order])
         return np.sort(order[rank < k])
 
     def _with_candidate(self, rows: IntArray, position: IntArray, keys: Keys) -> IntArray:
-        """Those of `rows` whose key is that of the training row at their position."""
+        """The `rows` whose key equals that of the training row at their position."""
         rows = rows[position[rows] < len(self.keys)]
         return rows[self.keys[position[rows]] == keys[rows]]
 
 
 def _row_keys(X: Matrix) -> Keys:
-    multipliers = np.random.default_rng(_MASK_SEED).integers(
+    multipliers = np.random.default_rng(_KEY_SEED).integers(
         1, 2**64, size=X.shape[1], dtype=np.uint64
     ) | np.uint64(1)
     if sparse.issparse(X):
@@ -93,8 +93,8 @@ def _sparse_row_keys(X: Matrix, multipliers: Keys) -> Keys:
 def _bits(values: Any) -> Keys:
     """Scrambled bit patterns of `values` as float64, zero for zero.
 
-    Adding zero turns -0.0 into 0.0. Numbers of few digits, such as gray levels, differ only in
-    their high bits, which the sums modulo 2⁶⁴ would push out: the shift brings them down.
+    Adding zero turns -0.0 into 0.0. Numbers with few digits, such as gray levels, differ only in
+    their high bits, which the products modulo 2⁶⁴ would lose; the shift copies them down.
     """
     bits = np.ascontiguousarray(np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
     return bits ^ (bits >> np.uint64(32))

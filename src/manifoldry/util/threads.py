@@ -1,4 +1,4 @@
-"""Threads for our own loops: as many as the process may use, none where others already share it."""
+"""Threads for loops of this package, and control of BLAS threads."""
 
 import os
 from collections import deque
@@ -13,24 +13,24 @@ from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
-# Who wants BLAS in one thread, and how that is taken back.
+# Number of active one_blas_thread contexts, and the limit to undo when the last one exits.
 _LOCK = Lock()
-_USERS = 0
+_N_USERS = 0
 _LIMIT = ExitStack()
 
 
-# What every thread has for itself: its helpers.
-_OWN = local()
+# The thread pools of each thread.
+_THREAD_LOCAL = local()
 
-# Threads that the caller of a fit allows; None for as many as there are cores.
+# Number of threads set by threads_allowed; None for one per core.
 _ALLOWED: ContextVar[int | None] = ContextVar("threads allowed", default=None)
 
 
 @contextmanager
 def threads_allowed(n_jobs: int | None) -> Iterator[None]:
-    """Run our own loops in as many threads as `n_jobs` says, as joblib reads it; None: no limit.
+    """Limit the threads of :func:`map_threads` to `n_jobs`, as in joblib; None sets no limit.
 
-    BLAS keeps its own count, which threadpoolctl or ``OMP_NUM_THREADS`` set.
+    BLAS threads are not affected; use threadpoolctl or ``OMP_NUM_THREADS``.
     """
     from joblib import effective_n_jobs  # type: ignore[import-untyped]  # it ships no types
 
@@ -44,9 +44,9 @@ def threads_allowed(n_jobs: int | None) -> Iterator[None]:
 
 
 def thread_count() -> int:
-    """Threads to use: what was allowed, by default all cores the process may use.
+    """Number of threads to use: the limit set by the caller, by default the available cores.
 
-    joblib's workers find their fraction of the cores in ``OMP_NUM_THREADS``.
+    joblib sets ``OMP_NUM_THREADS`` in its workers to their fraction of the cores.
     """
     if (allowed := _ALLOWED.get()) is not None:
         return allowed
@@ -56,24 +56,24 @@ def thread_count() -> int:
 
 
 def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list[Result]:
-    """Results of `function` for all items, in their order, by several threads.
+    """Return ``[function(item) for item in items]``, computed by several threads.
 
-    For functions that release the interpreter's lock. The caller is one of the threads, and has
-    the others to itself, so that concurrent fits and forks do not share any.
+    Meant for functions that release the global interpreter lock. The calling thread works too. Its
+    helper threads are its own, so that concurrent fits and forks do not share threads.
     """
     items = list(items)
     threads = min(thread_count(), len(items))
     if threads <= 1:
         return [function(item) for item in items]
     results: dict[int, Result] = {}
-    left = deque(enumerate(items))
+    remaining = deque(enumerate(items))
 
     def work() -> None:
         try:
-            for i, item in _taken(left):
+            for i, item in _take_items(remaining):
                 results[i] = function(item)
         except BaseException:
-            left.clear()  # the others need not go on
+            remaining.clear()  # stop the other threads
             raise
 
     helpers = [_helpers(threads - 1).submit(work) for _ in range(threads - 1)]
@@ -87,22 +87,22 @@ def map_threads(function: Callable[[Any], Result], items: Iterable[Any]) -> list
 
 
 def _helpers(count: int) -> ThreadPoolExecutor:
-    """Threads that wait for the one that asks, and end with it: new ones would cost 0.1 ms a call.
+    """Return the thread pool of the calling thread, which ends with it.
 
-    A fork has none of its parent's.
+    Creating threads for each call would cost 0.1 ms. A forked process creates its own pool.
     """
-    known = vars(_OWN).setdefault("helpers", {})
-    if (key := (os.getpid(), count)) not in known:
-        known[key] = ThreadPoolExecutor(count)
-    pool: ThreadPoolExecutor = known[key]
+    pools = vars(_THREAD_LOCAL).setdefault("helpers", {})
+    if (key := (os.getpid(), count)) not in pools:
+        pools[key] = ThreadPoolExecutor(count)
+    pool: ThreadPoolExecutor = pools[key]
     return pool
 
 
-def _taken(left: deque[Result]) -> Iterator[Result]:
-    """What this thread takes of what is left, one at a time, until nothing is."""
+def _take_items(remaining: deque[Result]) -> Iterator[Result]:
+    """Yield the remaining items one at a time; several threads share the queue."""
     while True:
         try:
-            item = left.popleft()
+            item = remaining.popleft()
         except IndexError:
             return
         yield item
@@ -110,31 +110,31 @@ def _taken(left: deque[Result]) -> Iterator[Result]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Run BLAS in one thread, in every thread of the process that is in here or outside.
+    """Limit BLAS to one thread in the whole process.
 
-    Products of a few dozen vectors of 10⁵ entries are bound by memory, and the threads of BLAS
-    wait for each other after each: with one other process on two cores that took 8 ms instead of
-    0.7 (70 000 × 40). The setting belongs to the process: the first to enter makes it, the last to
-    leave takes it back, so concurrent fits cannot restore each other's.
+    Products of a few dozen vectors of 10⁵ entries are limited by memory bandwidth, and BLAS
+    threads wait for each other after each product: with another process on two cores this took
+    8 ms instead of 0.7 ms (70 000 × 40). Since the setting applies to the process, the first
+    context to enter sets it and the last one to exit restores it.
     """
-    global _USERS
+    global _N_USERS
     with _LOCK:
-        if _USERS == 0:
+        if _N_USERS == 0:
             _LIMIT.enter_context(_controller().limit(limits=1, user_api="blas"))
-        _USERS += 1
+        _N_USERS += 1
     try:
         yield
     finally:
         with _LOCK:
-            _USERS -= 1
-            if _USERS == 0:
+            _N_USERS -= 1
+            if _N_USERS == 0:
                 _LIMIT.close()
 
 
 def _after_fork() -> None:
-    """A child has none of the threads that wanted the limit: take it back."""
-    global _LOCK, _USERS
-    _LOCK, _USERS = Lock(), 0
+    """Remove the limit in a forked process, which has none of the threads that set it."""
+    global _LOCK, _N_USERS
+    _LOCK, _N_USERS = Lock(), 0
     _LIMIT.close()
 
 

@@ -1,4 +1,4 @@
-"""Checks of data that every public entry point shares, and planning of memory."""
+"""Validation of data, memory checks, and splitting of rows into blocks."""
 
 import os
 from itertools import pairwise
@@ -9,22 +9,21 @@ from scipy import sparse
 
 from manifoldry.util.typing import Array, IntArray, Matrix
 
-# Fraction of the largest entry up to which a matrix may fail to be what it should be.
+# Tolerance of checks of symmetry and zero diagonals, relative to the largest entry.
 ROUNDING = 1e-6
 
 
 def refuse_masked(X: Any) -> None:
-    """Masked cells would be read as ordinary numbers further down; refuse them here."""
+    """Raise ValueError if `X` has masked entries, which would be read as ordinary numbers."""
     if np.ma.is_masked(X):
         count = int(np.ma.count_masked(X))
         raise ValueError(
-            f"X has {count} masked cells, whose values are unknown; "
-            "fill or drop them first (sklearn.impute has imputers)"
+            f"X has {count} masked cells; fill or drop them first (see sklearn.impute)"
         )
 
 
 def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix:
-    """Validate `X` as scikit-learn does, keeping float32 and CSR, and refusing masked cells."""
+    """Validate `X` as scikit-learn does, keeping float32 and CSR and rejecting masked arrays."""
     from sklearn.utils.validation import validate_data
 
     refuse_masked(X)
@@ -33,7 +32,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
 
 
 def read_rows(X: Any, least: int) -> Matrix:
-    """Finite rows, dense or CSR."""
+    """Validate `X` as finite rows, dense or CSR."""
     from sklearn.utils import check_array
 
     refuse_masked(X)
@@ -44,10 +43,10 @@ def read_rows(X: Any, least: int) -> Matrix:
 
 
 def canonical(X: Matrix) -> Matrix:
-    """Sparse data with every entry stored once, and 32-bit indices where those suffice.
+    """Return sparse data with duplicate entries summed and 32-bit indices if possible.
 
-    Repeated entries, which stand for their sum, would be read as several neighbors or several
-    features further down; and not every metric takes 64-bit indices.
+    Duplicate entries would be read as several neighbors or features, and some metrics do not
+    accept 64-bit indices.
     """
     if not sparse.issparse(X):
         return X
@@ -61,10 +60,10 @@ def canonical(X: Matrix) -> Matrix:
 
 
 def owned(X: Matrix, original: Any) -> Matrix:
-    """Copy `X` if it still shares memory with what the caller holds.
+    """Return a copy of `X` if it shares memory with the caller's array `original`.
 
-    A fitted model must not change when the caller overwrites the array later. A read-only memory
-    map cannot be overwritten through the caller's handle and may be larger than memory: it stays.
+    A fitted model must not change when the caller modifies the array later. A read-only memory
+    map cannot be modified by the caller and may be larger than memory, so it is not copied.
     """
     if sparse.issparse(X):
         return X.copy()
@@ -76,7 +75,7 @@ def owned(X: Matrix, original: Any) -> Matrix:
 
 
 def _is_read_only_map(X: Any) -> bool:
-    """Whether `X` is a view of a file that was opened for reading only."""
+    """Whether `X` is a view of a read-only memory map."""
     while isinstance(X, np.ndarray):
         if isinstance(X, np.memmap) and X.mode == "r":
             return True
@@ -85,13 +84,13 @@ def _is_read_only_map(X: Any) -> bool:
 
 
 def check_square(X: Matrix, what: str) -> None:
-    """Refuse anything but a square matrix, naming its shape."""
+    """Raise ValueError unless `X` is a square matrix."""
     if X.shape[0] != X.shape[1]:
         raise ValueError(f"precomputed {what} must be a square matrix; got shape {X.shape}")
 
 
 def check_non_negative(X: Matrix, what: str) -> None:
-    """Refuse negative entries, naming the smallest one."""
+    """Raise ValueError if `X` has negative entries."""
     values = X.data if sparse.issparse(X) else X
     if values.size and values.min() < 0:
         raise ValueError(
@@ -101,7 +100,7 @@ def check_non_negative(X: Matrix, what: str) -> None:
 
 
 def check_symmetric(X: Matrix, what: str, rounding: float = ROUNDING) -> None:
-    """Refuse a matrix that differs from its transpose by more than rounding."""
+    """Raise ValueError if a matrix differs from its transpose by more than rounding."""
     largest = largest_modulus(X)
     if sparse.issparse(X):
         difference = largest_modulus(X - X.T)
@@ -110,35 +109,35 @@ def check_symmetric(X: Matrix, what: str, rounding: float = ROUNDING) -> None:
         difference = max((largest_modulus(X[i, j] - X[j, i].T) for i, j in tiles), default=0.0)
     if difference > rounding * largest:
         raise ValueError(
-            f"precomputed {what} must be symmetric; entries differ from their mirror image by up "
-            f"to {difference:.3g}; pass (A + A.T) / 2 if the difference is noise"
+            f"precomputed {what} must be symmetric; entries differ from the transpose by up to "
+            f"{difference:.3g}; pass (A + A.T) / 2 if the difference is noise"
         )
 
 
 def check_zero_diagonal(D: Array, rounding: float = ROUNDING) -> None:
-    """Refuse distances from points to themselves, beyond rounding, naming the largest."""
+    """Raise ValueError if distances of points to themselves exceed rounding."""
     largest = largest_modulus(np.diagonal(D))
     if largest > rounding * largest_modulus(D):
         raise ValueError(
             "precomputed distances must have a zero diagonal; the largest entry there is "
-            f"{largest}; if these are similarities, turn them into distances"
+            f"{largest}; if these are similarities, convert them to distances"
         )
 
 
 def largest_modulus(X: Matrix) -> float:
-    """Largest modulus in `X`, without a copy of `X`."""
+    """Largest absolute value in `X`, without a copy of `X`."""
     values = X.data if sparse.issparse(X) else X
     return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
 def available_memory() -> int | None:
-    """Bytes of memory this process may still take, or None where the system does not say."""
+    """Bytes of memory available to this process, or None if unknown."""
     known = [amount for amount in (_system_memory(), _group_memory()) if amount is not None]
     return min(known) if known else None
 
 
 def _system_memory() -> int | None:
-    """What the machine has left; on Linux that includes the files it caches and can drop."""
+    """Memory available on the machine; on Linux this includes reclaimable caches."""
     try:
         with open("/proc/meminfo") as lines:
             sizes = {line.split(":")[0]: line.split()[1] for line in lines}
@@ -152,7 +151,7 @@ def _system_memory() -> int | None:
 
 
 def _group_memory(folder: str = "/sys/fs/cgroup") -> int | None:
-    """What a container has left of its limit, where it has one."""
+    """Memory available within the limit of a container, or None without a limit."""
     try:
         with open(f"{folder}/memory.max") as limit, open(f"{folder}/memory.current") as used:
             left = int(limit.read()) - int(used.read())
@@ -163,7 +162,7 @@ def _group_memory(folder: str = "/sys/fs/cgroup") -> int | None:
 
 
 def plan_memory(n_bytes: float, what: str, remedy: str) -> None:
-    """Refuse up front what cannot fit, instead of dying half-way."""
+    """Raise MemoryError if `n_bytes` exceeds the available memory."""
     available = available_memory()
     if available is not None and n_bytes > available:
         raise MemoryError(
@@ -173,34 +172,34 @@ def plan_memory(n_bytes: float, what: str, remedy: str) -> None:
 
 
 def square_tiles(n: int, side: int = 512) -> list[tuple[slice, slice]]:
-    """Cut the upper triangle of a square matrix into tiles that fit the cache with their mirror."""
+    """Split the upper triangle of a square matrix into tiles that fit the processor cache."""
     cuts = [slice(start, min(start + side, n)) for start in range(0, n, side)]
     return [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[i:]]
 
 
 def row_blocks(n_rows: int, floats_per_row: int, budget: int = 2**23) -> list[slice]:
-    """Cut `n_rows` into slices whose blocks hold at most `budget` numbers (64 MiB)."""
+    """Split `n_rows` into slices of at most `budget` numbers (64 MiB by default)."""
     step = max(1, min(n_rows, budget // max(1, floats_per_row)))
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def spread_rows(n_rows: int, most: int) -> IntArray:
-    """At most `most` rows, evenly spread over all of them, to take figures on."""
+    """At most `most` row indices, evenly spaced over all rows."""
     count = min(n_rows, most)
     return np.arange(count) * n_rows // max(1, count)
 
 
 def split_by_label(labels: IntArray) -> list[IntArray]:
-    """Rows of every label 0, 1, ..., ascending; rows labeled -1 belong nowhere."""
+    """Rows of each label 0, 1, ..., ascending; rows labeled -1 are left out."""
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(labels.max() + 2))
     return [order[a:b] for a, b in pairwise(starts)]
 
 
 def power_of_two_scale(X: Array) -> float:
-    """Smallest power of two no less than ``max |X|``: dividing by it loses no digits.
+    """Smallest power of two that is at least ``max |X|``, so that dividing by it is exact.
 
-    It stays within the range in which its reciprocal is finite, too.
+    It is limited to the range in which its reciprocal is finite.
     """
     largest = largest_modulus(X)
     if largest == 0:

@@ -1,4 +1,4 @@
-"""Warnings that point at the user's line, however deep in the package they arise."""
+"""Warnings with the location of the user's code."""
 
 import sys
 import warnings
@@ -7,7 +7,7 @@ _INSIDE = ("manifoldry", "sklearn")  # scikit-learn wraps our methods and calls 
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the innermost line outside this package that led here."""
+    """Issue a warning located at the innermost caller outside of this package."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and _package(frame.f_globals) in _INSIDE:
         level, frame = level + 1, frame.f_back

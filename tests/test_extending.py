@@ -1,0 +1,130 @@
+"""docs/extending.md, executed: its modules are written to files and used as a contributor would."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import clone
+from sklearn.decomposition import KernelPCA
+from sklearn.utils.estimator_checks import check_estimator
+
+import manifoldry as mf
+from manifoldry.datasets import make_strip, make_swiss_roll
+
+PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+MODULES = {name.removesuffix(".py"): code for name, code in BLOCKS if name.endswith(".py")}
+USES = [code for name, code in BLOCKS if name == "use"]
+
+STRIP, PLACES = make_strip(300, aspect=3.5, random_state=0)
+NEW, _ = make_strip(60, aspect=3.5, random_state=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def modules(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extending")
+    for name, code in MODULES.items():
+        (folder / f"{name}.py").write_text(code)
+    sys.path.insert(0, str(folder))
+    yield {name: importlib.import_module(name) for name in MODULES}
+    sys.path.remove(str(folder))
+    for name in MODULES:
+        del sys.modules[name]
+
+
+def test_the_page_has_five_modules_of_at_most_forty_lines():
+    assert set(MODULES) == {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "barycentric"}
+    for name, code in MODULES.items():
+        written = [line for line in code.splitlines() if line.strip()]
+        assert len(written) <= 40, f"{name} has {len(written)} lines"
+
+
+@pytest.mark.parametrize("code", USES, ids=lambda code: code.split()[1])
+def test_the_uses_run(code):
+    exec(compile(code, str(PAGE), "exec"), {})
+
+
+def test_every_method_passes_scikit_learn_s_checks(modules):
+    check_estimator(modules["cauchy_pca"].CauchyPCA())  # that of CommuteTime is on the page
+    check_estimator(modules["t_elastic"].TElasticEmbedding(max_iter=3))
+    regressor = modules["barycentric"].Barycentric()
+    check_estimator(mf.LLE(extension=regressor, inverse=regressor))
+    check_estimator(mf.LaplacianEigenmaps(eigen_solver=modules["block_krylov"].BlockKrylov()))
+
+
+def test_commute_times_are_those_of_the_pseudo_inverse(modules):
+    X = STRIP[:40]
+    model = modules["commute_time"].CommuteTime(39, n_neighbors=6, eigen_solver="dense")
+    W = model.pose(X).W.toarray()
+    assert connected_components(W)[0] == 1
+    L = np.linalg.pinv(np.diag(W.sum(axis=1)) - W)
+    expected = W.sum() * (np.diag(L)[:, None] + np.diag(L) - 2 * L)
+    Y = model.fit(X).embedding_
+    np.testing.assert_allclose(((Y[:, None] - Y) ** 2).sum(axis=2), expected, atol=1e-8 * W.sum())
+
+
+def test_the_kernel_method_is_scikit_learn_s_kernel_pca(modules):
+    def cauchy(x, y):
+        return 1 / (1 + ((x - y) ** 2).sum())
+
+    theirs = KernelPCA(2, kernel=cauchy).fit(STRIP)
+    ours = modules["cauchy_pca"].CauchyPCA(2).fit(STRIP)
+    for X in (STRIP, NEW):
+        np.testing.assert_allclose(
+            np.abs(ours.transform(X)), np.abs(theirs.transform(X)), atol=1e-9
+        )
+
+
+def test_both_spectral_methods_can_be_made_non_redundant(modules):
+    width = np.cos(np.pi * PLACES[:, 1])
+    for model in (
+        modules["commute_time"].CommuteTime(n_neighbors=10),
+        modules["cauchy_pca"].CauchyPCA(),
+    ):
+        plain = clone(model).fit_transform(STRIP)
+        found = mf.NonRedundant(model).fit_transform(STRIP)
+        assert abs(np.corrcoef(plain[:, 1], width)[0, 1]) < 0.5
+        assert abs(np.corrcoef(found[:, 1], width)[0, 1]) > 0.9
+
+
+@pytest.mark.parametrize("name, cls", [("commute_time", "CommuteTime"), ("cauchy_pca", "CauchyPCA")])
+def test_new_points_and_the_inverse_of_spectral_methods(modules, name, cls):
+    model = getattr(modules[name], cls)().fit(STRIP)
+    np.testing.assert_array_equal(model.transform(STRIP[:9]), model.embedding_[:9])
+    assert model.score(NEW) > 0.5
+
+
+def test_the_loss_has_the_gradient_new_points_and_a_homotopy(modules):
+    model = modules["t_elastic"].TElasticEmbedding(weight=5.0, optimizer="homotopy").fit(STRIP[:80])
+    weights = [step.parameter for step in model.path_.steps]
+    assert model.bifurcation_.weight < weights[0] < weights[-1] == 5.0
+    Y, step = model.embedding_, 1e-6 * np.eye(1, 160, 7).reshape(80, 2)
+    value, slope = model.objective_.value, model.objective_.value_and_gradient(Y + 0.1)[1].ravel()[7]
+    numeric = (value(Y + 0.1 + step) - value(Y + 0.1 - step)) / 2e-6
+    np.testing.assert_allclose(numeric, slope, atol=1e-7)
+    assert model.score(NEW) > 0.5
+
+
+@pytest.mark.parametrize("method", [mf.LaplacianEigenmaps, mf.LTSA, mf.Isomap, mf.KernelPCA])
+def test_the_eigensolver_agrees_with_the_dense_one(modules, method):
+    X = make_swiss_roll(300, random_state=0).X
+    solver = modules["block_krylov"].BlockKrylov(n_blocks=60)
+    found, dense = method(eigen_solver=solver).fit(X), method(eigen_solver="dense").fit(X)
+    np.testing.assert_allclose(found.eigenvalues_, dense.eigenvalues_, rtol=1e-6, atol=1e-10)
+    scale = np.abs(dense.embedding_).max()
+    np.testing.assert_allclose(found.embedding_, dense.embedding_, atol=1e-4 * scale)
+
+
+def test_the_rule_keeps_training_points_and_predicts_new_ones(modules):
+    roll = make_swiss_roll(500, random_state=0)
+    rule = modules["barycentric"].Barycentric()
+    model = mf.Isomap(extension=rule, inverse=rule).fit(roll.X[:400])
+    own = mf.Isomap().fit(roll.X[:400])
+    scale = own.embedding_.std()
+    assert np.abs(model.transform(roll.X[400:]) - own.transform(roll.X[400:])).mean() < 0.1 * scale
+    back = model.inverse_transform(model.embedding_)
+    assert np.abs(back - roll.X[:400]).mean() < 0.05 * roll.X.std()
