@@ -83,18 +83,18 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         for name in ("extension", "inverse"):
             self._regressor(name)  # raises before the work begins
-        with self._learning() as former, threads_allowed(getattr(self, "n_jobs", None)):
-            self._fit(X, former)
+        with self._learning(), threads_allowed(getattr(self, "n_jobs", None)):
+            self._fit(X)
         return self
 
     @contextmanager
-    def _learning(self) -> Iterator[dict[str, Any]]:
+    def _learning(self) -> Iterator[None]:
         """What is set in here is learned, and replaces what was; all of that if anything fails."""
         former = {name: vars(self)[name] for name in {*self._learned, "_learned"} & set(vars(self))}
         self._forget_all_but(set(vars(self)).difference(former))
         before = set(vars(self))
         try:
-            yield former
+            yield
         except BaseException:
             self._forget_all_but(before)  # half a model is none
             self.__dict__.update(former)
@@ -102,11 +102,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._learned = frozenset(vars(self)).difference(before)
 
     @abstractmethod
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
-        """Compute the embedding of `X` and what maps points both ways.
-
-        `former` is what an earlier fit learned, by name.
-        """
+    def _fit(self, X: Any) -> None:
+        """Compute the embedding of `X`, its extension and its inverse."""
 
     def _adopt(self, posed: Any, spectra: Any) -> None:
         """Make the solution of a posed spectral problem the fitted model."""

@@ -31,7 +31,7 @@ class SpectralEmbedder(Embedder):
     needs_dimension = False
     """Whether the problem itself, not only its solution, depends on the number of coordinates."""
 
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+    def _fit(self, X: Any) -> None:
         posed = self._posed_for(X)
         solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Start vectors must not matter, so without a seed every fit takes the same ones.
