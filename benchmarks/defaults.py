@@ -33,8 +33,10 @@ from manifoldry.datasets import (
     make_swiss_roll,
 )
 from manifoldry.metrics import continuity, coranking, knn_accuracy, trustworthiness
-from manifoldry.optimize import Homotopy
+from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
 
+ROUGH = Stopping(tol=2e-3)
+LONGER = Stopping(tol=1e-3, max_reference_size=10.0)
 NEIGHBORS = 12  # of trustworthiness and continuity
 DIMENSIONS = 50  # to which images are reduced first, as is usual
 FIGURES = ("trustworthiness", "continuity", "area", "accuracy")
@@ -84,10 +86,10 @@ def starts(method):
         "default": method,
         **by_perplexity(method, ", spectral", init="spectral"),
         **by_perplexity(method, ", pca", (10, 15, 20), init="pca"),
-        **by_perplexity(method, ", homotopy", (15, 20, 30), homotopy=Homotopy(n_steps=20)),
-        "perplexity 10, longer homotopy": partial(method, perplexity=10, homotopy=Homotopy()),
+        **by_perplexity(method, ", homotopy", (15, 20, 30), optimizer=Homotopy(n_steps=20)),
+        "perplexity 10, longer homotopy": partial(method, perplexity=10, optimizer=Homotopy()),
         "random": partial(method, perplexity=30, init="random"),
-        **searches(method, "lbfgs"),
+        "lbfgs": partial(method, optimizer=Homotopy(n_steps=20, optimizer="lbfgs")),
     }
 
 
@@ -113,16 +115,16 @@ SETTINGS: dict[str, dict[str, Callable]] = {
         "default": mf.TSNE,
         **by_perplexity(mf.TSNE),
         **with_init(mf.TSNE, "spectral", "random"),
-        **by_perplexity(mf.TSNE, ", homotopy", (10, 20, 30, 50), homotopy=Homotopy(n_steps=20)),
+        **by_perplexity(mf.TSNE, ", homotopy", (10, 20, 30, 50), optimizer=Homotopy(n_steps=20)),
         "1000 steps": partial(mf.TSNE, max_iter=1000),
-        "no exaggeration": partial(mf.TSNE, early_exaggeration_iter=0),
+        "no exaggeration": partial(mf.TSNE, early_exaggeration=1),
         **searches(mf.TSNE, "lbfgs", "spectral-lbfgs"),
     },
     "ElasticEmbedding": {
         "default": mf.ElasticEmbedding,
         **by_perplexity(mf.ElasticEmbedding, values=(10, 30, 50, 100)),
         **with_init(mf.ElasticEmbedding, "pca", "random"),
-        "homotopy": partial(mf.ElasticEmbedding, homotopy=True),
+        "homotopy": partial(mf.ElasticEmbedding, optimizer="homotopy"),
         **searches(mf.ElasticEmbedding, "lbfgs"),
         "uniform auto": partial(mf.ElasticEmbedding, repulsion="uniform"),
         **elastic((10.0, 30.0, 100.0, 300.0, 1000.0), repulsion="uniform"),
@@ -132,9 +134,11 @@ SETTINGS: dict[str, dict[str, Callable]] = {
         "default": mf.UKR,
         **{f"kernel {k}": partial(mf.UKR, kernel=k) for k in ("student", "quartic")},
         **with_init(mf.UKR, "pca", "spectral"),
-        "lbfgs, tol 2e-3": partial(mf.UKR, optimizer="lbfgs", tol=2e-3),
-        "spectral-lbfgs, tol 2e-3": partial(mf.UKR, optimizer="spectral-lbfgs", tol=2e-3),
-        "longer": partial(mf.UKR, tol=1e-3),
+        "lbfgs, tol 2e-3": partial(mf.UKR, optimizer=LBFGS(stopping=ROUGH)),
+        "spectral-lbfgs, tol 2e-3": partial(
+            mf.UKR, optimizer=LBFGS(SpectralDirection(), stopping=ROUGH)
+        ),
+        "longer": partial(mf.UKR, optimizer=LBFGS(SpectralDirection(shift=0.1), stopping=LONGER)),
     },
 }
 LARGEST = {"UKR": 3000}

@@ -13,7 +13,7 @@ import math
 import time
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -85,9 +85,6 @@ class Posed(Optimizer):
     def with_looser_stopping(self, max_iter, tol):
         return self
 
-    def with_filter(self, filter):
-        return self
-
 
 def default_start(make, seed, X, **options):
     """The objective of an estimator, and the map from which it begins."""
@@ -120,10 +117,11 @@ OBJECTIVES = {
 
 STEPS = tuple(10 ** np.arange(0, 4.1, 0.25))  # of the search for a weight
 FOLLOWED = {
-    "SNE, homotopy": SNE,
-    "symmetric SNE, homotopy": SymmetricSNE,
-    "elastic, squared distance, λ up to 10⁴": partial(
-        ElasticEmbedding, repulsion="squared_distance", weight=1e4, homotopy=Homotopy(values=STEPS)
+    "SNE, homotopy": (SNE, Homotopy(n_steps=20)),
+    "symmetric SNE, homotopy": (SymmetricSNE, Homotopy(n_steps=20)),
+    "elastic, squared distance, λ up to 10⁴": (
+        partial(ElasticEmbedding, repulsion="squared_distance", weight=1e4),
+        Homotopy(values=STEPS),
     ),
 }
 
@@ -153,11 +151,12 @@ def searched(objective, start, direction):
     return [step for step in watch.steps if step[0] <= MOST]
 
 
-def followed(make, seed, X, direction):
+def followed(make, homotopy, seed, X, direction):
     """Steps of the last search along a homotopy; their evaluations include all before."""
     with evaluations() as count:
         began = time.process_time()
-        model = make(2, optimizer=direction, random_state=seed).fit(X)
+        optimizer = replace(homotopy, optimizer=direction)
+        model = make(2, optimizer=optimizer, random_state=seed).fit(X)
         seconds = time.process_time() - began
     unseen = len(count) - model.n_evaluations_  # those that look for ways off saddles
     last = model.trace_[model.trace_["parameter"] == model.trace_["parameter"][-1]]
@@ -200,7 +199,7 @@ def compared(objective, data, seed):
         warnings.simplefilter("ignore", ManifoldryWarning)
         X = DATA[data](seed)
         if objective in FOLLOWED:
-            runs = {name: followed(FOLLOWED[objective], seed, X, name) for name in DIRECTIONS}
+            runs = {name: followed(*FOLLOWED[objective], seed, X, name) for name in DIRECTIONS}
         else:
             posed, start = OBJECTIVES[objective](seed, X)
             others = MILD if objective == "UKR" else {}

@@ -75,3 +75,10 @@ def test_at_most_four_classes_of_ours_lead_to_an_estimator(name):
     if inspect.isclass(thing):
         ours = [c.__name__ for c in thing.__mro__ if c.__module__.startswith("manifoldry")]
         assert len(ours) <= 4, ours
+
+
+@pytest.mark.parametrize("name", sorted(_EXPORTS))
+def test_at_most_fifteen_parameters(name):
+    thing = getattr(manifoldry, name)
+    if inspect.isclass(thing):
+        assert len(inspect.signature(thing).parameters) <= 15

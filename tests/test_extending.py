@@ -37,7 +37,13 @@ def modules(tmp_path_factory):
 
 
 def test_the_page_has_five_modules_of_at_most_forty_lines():
-    assert set(MODULES) == {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "barycentric"}
+    assert set(MODULES) == {
+        "commute_time",
+        "cauchy_pca",
+        "t_elastic",
+        "block_krylov",
+        "barycentric",
+    }
     for name, code in MODULES.items():
         written = [line for line in code.splitlines() if line.strip()]
         assert len(written) <= 40, f"{name} has {len(written)} lines"
@@ -91,7 +97,9 @@ def test_both_spectral_methods_can_be_made_non_redundant(modules):
         assert abs(np.corrcoef(found[:, 1], width)[0, 1]) > 0.9
 
 
-@pytest.mark.parametrize("name, cls", [("commute_time", "CommuteTime"), ("cauchy_pca", "CauchyPCA")])
+@pytest.mark.parametrize(
+    "name, cls", [("commute_time", "CommuteTime"), ("cauchy_pca", "CauchyPCA")]
+)
 def test_new_points_and_the_inverse_of_spectral_methods(modules, name, cls):
     model = getattr(modules[name], cls)().fit(STRIP)
     np.testing.assert_array_equal(model.transform(STRIP[:9]), model.embedding_[:9])
@@ -103,7 +111,10 @@ def test_the_loss_has_the_gradient_new_points_and_a_homotopy(modules):
     weights = [step.parameter for step in model.path_.steps]
     assert model.bifurcation_.weight < weights[0] < weights[-1] == 5.0
     Y, step = model.embedding_, 1e-6 * np.eye(1, 160, 7).reshape(80, 2)
-    value, slope = model.objective_.value, model.objective_.value_and_gradient(Y + 0.1)[1].ravel()[7]
+    value, slope = (
+        model.objective_.value,
+        model.objective_.value_and_gradient(Y + 0.1)[1].ravel()[7],
+    )
     numeric = (value(Y + 0.1 + step) - value(Y + 0.1 - step)) / 2e-6
     np.testing.assert_allclose(numeric, slope, atol=1e-7)
     assert model.score(NEW) > 0.5

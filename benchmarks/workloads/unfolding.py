@@ -60,16 +60,18 @@ def limits(options):
     return low, (1 + TOLERANCE) ** 2
 
 
-def whole(**options):
+def whole(gap_tol=0.01, **options):
     """Our estimator, which also keeps the directions of the solution that the map leaves out."""
     from manifoldry import MaximumVarianceUnfolding
+    from manifoldry.semidefinite import EdgeConstraint, MethodOfMultipliers
 
     class Whole(MaximumVarianceUnfolding):
-        def _store_evidence(self, problem, found):
-            super()._store_evidence(problem, found)
-            self.problem_, self.found_ = problem, found
+        def _store_evidence(self, posed, result):
+            super()._store_evidence(posed, result)
+            self.problem_, self.found_ = posed.objective, result
 
-    return Whole(**options)
+    constraint = EdgeConstraint(options.get("constraint", "equal"), cliques=options.get("cliques"))
+    return Whole(constraint=constraint, optimizer=MethodOfMultipliers(gap_tol=gap_tol))
 
 
 def ours(X, ends, squares, **options):

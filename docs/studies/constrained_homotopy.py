@@ -18,12 +18,12 @@ SEEDS = range(10)
 WAYS = {
     "random start": {"init": "random"},
     "spectral start": {},
-    "homotopy": {"homotopy": Homotopy(n_steps=30)},
-    "homotopy off saddles": {"homotopy": Homotopy(n_steps=30, curvature=True)},
-    "constrained, growing": {"homotopy": ConstrainedHomotopy(n_steps=30)},
-    "constrained, growing, B = I": {"homotopy": ConstrainedHomotopy(n_steps=30, mass="uniform")},
-    "constrained, 10 steps": {"homotopy": ConstrainedHomotopy(n_steps=10)},
-    "constrained, size 1": {"homotopy": ConstrainedHomotopy(n_steps=30, grows=False)},
+    "homotopy": {"optimizer": Homotopy(n_steps=30)},
+    "homotopy off saddles": {"optimizer": Homotopy(n_steps=30, curvature=True)},
+    "constrained, growing": {"optimizer": ConstrainedHomotopy(n_steps=30)},
+    "constrained, growing, B = I": {"optimizer": ConstrainedHomotopy(n_steps=30, mass="uniform")},
+    "constrained, 10 steps": {"optimizer": ConstrainedHomotopy(n_steps=10)},
+    "constrained, size 1": {"optimizer": ConstrainedHomotopy(n_steps=30, grows=False)},
 }
 
 

@@ -25,7 +25,15 @@ from manifoldry.datasets import (
 from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.metrics import continuity, coranking, knn_accuracy, trustworthiness
 from manifoldry.objectives.leave_one_out import best_regression_scale
-from manifoldry.optimize import Heat, Homotopy
+from manifoldry.optimize import (
+    LBFGS,
+    DiagonalHessian,
+    GradientDescent,
+    Heat,
+    Homotopy,
+    SpectralDirection,
+    Stopping,
+)
 
 FEATURES = 50
 FIGURES = ("trust", "cont", "R_NX", "truth")
@@ -75,10 +83,20 @@ SETS = {
     "PBMC": of_dataset(load_pbmc),
 }
 
+
+SMOOTH = SpectralDirection(shift=0.1)
+
+
+def until(tol, filter=SMOOTH):
+    """The default search with another tolerance, or another filter."""
+    return {"optimizer": LBFGS(filter, stopping=Stopping(tol=tol, max_reference_size=10.0))}
+
+
+ROUGH = Stopping(tol=2e-3)
 SETTINGS = {
     "defaults": {},
     "no floor": {"density_floor": 0},
-    "no floor, spectral start, tol 1e-5": {"density_floor": 0, "init": "spectral", "tol": 1e-5},
+    "no floor, spectral start, tol 1e-5": {"density_floor": 0, "init": "spectral", **until(1e-5)},
     "floor 3": {"density_floor": 3},
     "floor 20": {"density_floor": 20},
     "start: Laplacian eigenmaps": {"init": "spectral"},
@@ -87,16 +105,16 @@ SETTINGS = {
     "start: principal components": {"init": "pca"},
     "start: Isomap": {"init": Isomap(n_neighbors=6)},
     "start: elastic embedding": {"init": ElasticEmbedding()},
-    "start: random, heat guidance": {"init": "random", "guidance": Heat()},
+    "start: random, heat guidance": {"init": "random", **until(5e-3, Heat())},
     "kernel: student": {"kernel": "student"},
     "kernel: quartic": {"kernel": "quartic"},
     "kernel: triweight": {"kernel": "triweight"},
-    "tol 1e-2": {"tol": 1e-2},
-    "tol 1e-3": {"tol": 1e-3},
-    "tol 1e-4": {"tol": 1e-4},
-    "optimizer: spectral-lbfgs": {"optimizer": "spectral-lbfgs", "tol": 2e-3},
-    "optimizer: diagonal": {"optimizer": "diagonal", "tol": 2e-3},
-    "homotopy": {"homotopy": Homotopy(n_steps=12)},
+    "tol 1e-2": until(1e-2),
+    "tol 1e-3": until(1e-3),
+    "tol 1e-4": until(1e-4),
+    "optimizer: spectral-lbfgs": {"optimizer": LBFGS(SpectralDirection(), stopping=ROUGH)},
+    "optimizer: diagonal": {"optimizer": GradientDescent(DiagonalHessian(), stopping=ROUGH)},
+    "homotopy": {"optimizer": Homotopy(n_steps=12)},
 }
 
 

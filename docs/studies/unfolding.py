@@ -25,20 +25,24 @@ from manifoldry.datasets import (
     make_swiss_roll,
 )
 from manifoldry.metrics import coranking, procrustes, trustworthiness
+from manifoldry.semidefinite import EdgeConstraint, MethodOfMultipliers
 
 SETTINGS = {
     "default": {},
     "4 neighbors": {"n_neighbors": 4},
     "8 neighbors": {"n_neighbors": 8},
-    "no cliques": {"cliques": False},
-    "no cliques, 10 neighbors": {"cliques": False, "n_neighbors": 10},
-    "tolerance .0025": {"tolerance": 0.0025},
-    "tolerance .01": {"tolerance": 0.01},
-    "tolerance .02": {"tolerance": 0.02},
+    "no cliques": {"constraint": EdgeConstraint(cliques=False)},
+    "no cliques, 10 neighbors": {
+        "constraint": EdgeConstraint(cliques=False),
+        "n_neighbors": 10,
+    },
+    "tolerance .0025": {"constraint": EdgeConstraint(tolerance=0.0025)},
+    "tolerance .01": {"constraint": EdgeConstraint(tolerance=0.01)},
+    "tolerance .02": {"constraint": EdgeConstraint(tolerance=0.02)},
     "at most": {"constraint": "at_most"},
-    "slack .001": {"slack": 1e-3},
-    "slack .01": {"slack": 1e-2},
-    "random start": {"init": "random"},
+    "slack .001": {"constraint": EdgeConstraint(slack=1e-3)},
+    "slack .01": {"constraint": EdgeConstraint(slack=1e-2)},
+    "random start": {"optimizer": MethodOfMultipliers(init="random")},
     "50 landmarks": {"n_landmarks": 50},
     "100 landmarks": {"n_landmarks": 100},
 }

@@ -23,7 +23,7 @@ from manifoldry.extension.elastic_inverse import ElasticInverse
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.metrics import knn_accuracy
 from manifoldry.neighbors.choose import choose_index
-from manifoldry.optimize import Homotopy
+from manifoldry.optimize import Homotopy, Momentum, Stopping
 
 OBJECTS, VIEWS = 10, 72
 PERPLEXITY, WEIGHT = 20, 100.0
@@ -65,7 +65,7 @@ def objects_on_a_turntable(lab: Lab) -> Iterator[Criterion]:
     methods = {
         "EE, λ = 100": [elastic(random_state=seed) for seed in seeds],
         "EE, λ = 1000": [elastic(weight=1000.0, random_state=seed) for seed in seeds],
-        "EE, homotopy": [elastic(homotopy=path)],
+        "EE, homotopy": [elastic(optimizer=path)],
         "SNE": [SNE(2, perplexity=PERPLEXITY, init="random", random_state=s) for s in seeds],
         "t-SNE": [tsne(seed) for seed in seeds],
         "eigenmaps": [LaplacianEigenmaps(2, n_neighbors=PERPLEXITY)],
@@ -94,7 +94,8 @@ def objects_on_a_turntable(lab: Lab) -> Iterator[Criterion]:
 
 def tsne(seed: int) -> TSNE:
     # The published number of steps is not known; a thousand is customary, and not the end.
-    return TSNE(2, perplexity=PERPLEXITY, init="random", random_state=seed, max_iter=1000, tol=0.0)
+    search = Momentum(stopping=Stopping(max_iter=1000, tol=0.0, value_tol=1e-5))
+    return TSNE(2, perplexity=PERPLEXITY, init="random", random_state=seed, optimizer=search)
 
 
 def accuracy(Y: Any, data: Views) -> float:

@@ -24,9 +24,9 @@ from manifoldry.optimize import (
     LBFGS,
     ConstrainedHomotopy,
     Homotopy,
+    HomotopyRun,
     SpectralDirection,
     Stopping,
-    Walk,
 )
 from manifoldry.plotting import plot_embedding
 
@@ -79,25 +79,25 @@ def random_start(objective: Pairwise, seed: int, size: float = 1e-2) -> Any:
     return size * np.random.default_rng(seed).standard_normal((objective.n, 2))
 
 
-def walk_from_collapse(objective: Pairwise, rule: Homotopy, d: int = 2) -> Walk:
-    """A homotopy that is about to leave one point, as `ElasticEmbedding` begins it."""
+def run_from_collapse(objective: Pairwise, rule: Homotopy, d: int = 2) -> HomotopyRun:
+    """A homotopy from nearly a single point, as `ElasticEmbedding` starts it."""
     opening = 1e-2 * np.sqrt(objective.n) * Bifurcation.of(objective, d).directions
-    return Walk(rule, objective.with_weight, opening, FAST, np.random.default_rng(0))
+    return HomotopyRun(rule, objective.with_weight, opening, FAST, np.random.default_rng(0))
 
 
-def constrained_walk(objective: Pairwise, rule: ConstrainedHomotopy) -> Walk:
-    """A homotopy that is about to leave Laplacian eigenmaps."""
+def constrained_run(objective: Pairwise, rule: ConstrainedHomotopy) -> HomotopyRun:
+    """A homotopy that starts from Laplacian eigenmaps."""
     rng = np.random.default_rng(0)
-    return rule.walk(objective.with_weight, rule.start(objective, 2, rng), FAST, rng)
+    return rule.run(objective.with_weight, rule.start(objective, 2, rng), FAST, rng)
 
 
 def minimize(objective: Pairwise, weight: float, rule: Homotopy | None = None) -> Any:
     """The map that a homotopy from λ₁ to `weight` ends with."""
     rule = rule or Homotopy()
     constrained = isinstance(rule, ConstrainedHomotopy)
-    walk = (constrained_walk if constrained else walk_from_collapse)(objective, rule)
+    run = (constrained_run if constrained else run_from_collapse)(objective, rule)
     first = 1.05 * Bifurcation.of(objective, 2).weight
-    return rule.follow(walk, rule.values_between(first, weight))
+    return rule.follow(run, rule.values_between(first, weight))
 
 
 def learned_laplacian(objective: Any, Y: Any) -> Any:

@@ -14,9 +14,9 @@ from common import (
     learned_laplacian,
     powers,
     random_start,
+    run_from_collapse,
     small_roll,
     span,
-    walk_from_collapse,
     within,
 )
 from matplotlib import pyplot as plt
@@ -156,11 +156,11 @@ def second_bifurcation(objective: Pairwise, factor: float = 1.05) -> float:
     Across a line of points the Hessian is four times the learned Laplacian, which is zero for
     moving the line and for turning it: λ₂ is where it gets a negative eigenvalue.
     """
-    walk = walk_from_collapse(objective, Homotopy(), d=1)
-    walk.optimizer = EXACT
+    run = run_from_collapse(objective, Homotopy(), d=1)
+    run.optimizer = EXACT
     value = 1.05 * Bifurcation.of(objective, 1).weight
     for _ in range(300):
-        Y = walk.to(value, careful=True).embedding
+        Y = run.advance(value, final=True).embedding
         lowest = np.linalg.eigvalsh(learned_laplacian(objective.with_weight(value), Y))[0]
         if lowest < -1e-9:
             return value
@@ -169,10 +169,10 @@ def second_bifurcation(objective: Pairwise, factor: float = 1.05) -> float:
 
 
 def past_both(lab: Lab, objective: Pairwise, critical: float, rule: Homotopy) -> Any:
-    walk = walk_from_collapse(objective, rule)
+    run = run_from_collapse(objective, rule)
     for value in critical * np.geomspace(0.5, 50, lab.choose(24, 10)):
-        walk.to(float(value))
-    return walk.path
+        run.advance(float(value))
+    return run.path
 
 
 def ranks_row(name: str, paths: list[Any], second: list[float]) -> Criterion:

@@ -172,7 +172,7 @@ def homotopies_of_sne(lab: Lab) -> Iterator[Criterion]:
     for row, (name, method) in zip(axes, METHODS.items(), strict=True):
         samples = [make_swiss_roll(lab.choose(500, 120), random_state=s) for s in lab.seeds(10)]
         followed = [
-            method(2, perplexity=8, homotopy=Homotopy(30)).fit(sample.X) for sample in samples
+            method(2, perplexity=8, optimizer=Homotopy(30)).fit(sample.X) for sample in samples
         ]
         cold = [
             method(2, perplexity=8, init="random", random_state=seed).fit(sample.X)

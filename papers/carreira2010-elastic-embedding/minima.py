@@ -10,17 +10,17 @@ from common import (
     REPULSIONS,
     Criterion,
     Lab,
-    constrained_walk,
+    constrained_run,
     draw_points,
     imbalance,
     minimize,
     powers,
     random_start,
+    run_from_collapse,
     small_roll,
     small_sample,
     span,
     spectral_start,
-    walk_from_collapse,
     within,
 )
 from matplotlib import pyplot as plt
@@ -81,11 +81,11 @@ def large_weights(lab: Lab) -> Iterator[Criterion]:
 
 def maps_at(objective: Pairwise, values: Any) -> list[Any]:
     """Minimizers at some weights, the last ones of a homotopy."""
-    walk = walk_from_collapse(objective, Homotopy())
+    run = run_from_collapse(objective, Homotopy())
     first = 1.05 * Bifurcation.of(objective, 2).weight
     for value in np.geomspace(first, values[0], 30)[:-1]:
-        walk.to(float(value))
-    return [walk.to(float(value), careful=True).embedding for value in values]
+        run.advance(float(value))
+    return [run.advance(float(value), final=True).embedding for value in values]
 
 
 def nearest_squares(Y: Any) -> Any:
@@ -221,9 +221,9 @@ def without_repulsion(objectives: list[Pairwise]) -> Iterator[Criterion]:
     for seed, objective in enumerate(objectives):
         degree = np.asarray(objective.attraction.sum(axis=1)).ravel()
         springs, eigenmaps = objective.with_weight(0.0), spectral_start(objective)
-        walk = constrained_walk(objective, ConstrainedHomotopy())
-        walk.to(Bifurcation.of(objective, 2).weight)
-        begun.append(angle(walk.path.embeddings[0], eigenmaps, degree))
+        run = constrained_run(objective, ConstrainedHomotopy())
+        run.advance(Bifurcation.of(objective, 2).weight)
+        begun.append(angle(run.path.embeddings[0], eigenmaps, degree))
         found = Constrained(EXACT, degree).minimize(springs, random_start(springs, seed, 1.0))
         searched.append(angle(found.embedding, eigenmaps, degree))
     for name, angles in (

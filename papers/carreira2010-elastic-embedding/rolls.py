@@ -14,8 +14,8 @@ from common import (
     decimals,
     draw_points,
     elastic_on,
+    run_from_collapse,
     span,
-    walk_from_collapse,
 )
 from matplotlib import pyplot as plt
 from scipy.spatial.distance import cdist
@@ -45,12 +45,12 @@ class Followed:
     def along(cls, n: int, steps: int, seed: int, repulsion: str, rule: Homotopy) -> "Followed":
         sample = make_swiss_roll(n, random_state=seed)
         objective = elastic_on(sample.X, NEIGHBORS, repulsion)
-        walk = walk_from_collapse(objective, rule)
+        run = run_from_collapse(objective, rule)
         values = np.geomspace(1.05 * Bifurcation.of(objective, 2).weight, LAST, steps)
-        searches = [walk.to(value, careful=value == LAST).history("value") for value in values]
+        searches = [run.advance(value, final=value == LAST).history("value") for value in values]
         # Where nothing is left to gain, values differ by rounding.
         falling = all((np.diff(v) <= 1e-13 * np.abs(v[1:])).all() for v in searches)
-        return cls(sample, objective, walk.path, falling)
+        return cls(sample, objective, run.path, falling)
 
     @cached_property
     def errors(self) -> Any:

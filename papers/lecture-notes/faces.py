@@ -25,6 +25,7 @@ from manifoldry.datasets import (
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.metrics import procrustes
 from manifoldry.plotting import plot_embedding
+from manifoldry.semidefinite import EdgeConstraint
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Experiment, Lab, not_yet
@@ -230,7 +231,7 @@ def monkey_rows(lab: Lab) -> Iterator[Criterion]:
     turns = [frames[start : start + 40] for start in lab.choose((0, 40, 80), (0,))]
     models = [unfolded(X) for X in turns]
     yield monkey_row("4 neighbors", models, [isomap(X) for X in turns], NOTE_MONKEY)
-    models = [unfolded(X, 2, cliques=False) for X in turns]
+    models = [unfolded(X, 2, constraint=EdgeConstraint(cliques=False)) for X in turns]
     yield monkey_row("2 neighbors, no cliques", models, [isomap(X, 2) for X in turns], "")
 
 

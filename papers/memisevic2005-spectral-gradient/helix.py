@@ -27,12 +27,15 @@ from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.objectives import UKRObjective
 from manifoldry.optimize import (
+    LBFGS,
     Armijo,
     EveryStep,
+    Filter,
     Heat,
     Identity,
     Power,
     Projector,
+    Stopping,
     StrongWolfe,
     clustering_matrix,
 )
@@ -192,12 +195,19 @@ def draw_helix(lab: Lab, samples: list[ManifoldSample], found: list[dict[str, Ru
 
 # ── the stretch goal: the library's starts ───────────────────────────────────────────────────
 
+
+def guided(guidance: Filter) -> LBFGS:
+    """The default search of UKR with another filter."""
+    return LBFGS(guidance, stopping=Stopping(tol=5e-3, max_reference_size=10.0))
+
+
+HEAT, MORE = guided(Heat()), guided(Heat(100.0))
 MODELS = {
     "UKR(1)": UKR(1),
     'UKR(1, init="spectral")': UKR(1, init="spectral"),
-    'UKR(1, init="spectral", guidance=Heat())': UKR(1, init="spectral", guidance=Heat()),
+    'UKR(1, init="spectral", optimizer=guided(Heat()))': UKR(1, init="spectral", optimizer=HEAT),
     'UKR(1, init="random")': UKR(1, init="random"),
-    'UKR(1, init="random", guidance=Heat(100))': UKR(1, init="random", guidance=Heat(100.0)),
+    'UKR(1, init="random", optimizer=guided(Heat(100)))': UKR(1, init="random", optimizer=MORE),
 }
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,16 @@ from sklearn.preprocessing import PolynomialFeatures
 from manifoldry import SNE, UKR, ElasticEmbedding, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import ManifoldSample, make_swiss_roll
 from manifoldry.exceptions import ManifoldryWarning
-from manifoldry.optimize import Filter, Heat, Power, Projector, SpectralDirection
+from manifoldry.optimize import (
+    LBFGS,
+    Filter,
+    Heat,
+    Homotopy,
+    Power,
+    Projector,
+    SpectralDirection,
+    Stopping,
+)
 
 
 class OneEigenmap(BaseEstimator):
@@ -46,9 +56,19 @@ ROLLS = {
 }
 MODELS = {
     "UKR": UKR(2),
-    "UKR, tol=1e-6": UKR(2, tol=1e-6),
+    "UKR, tol=1e-6": UKR(2),
     "SNE": SNE(2, perplexity=7),
     "elastic embedding": ElasticEmbedding(2, perplexity=7, weight=100.0),
+}
+
+
+# The default searches of these methods, whose filter guidance replaces.
+SMOOTH = LBFGS(SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0))
+SEARCHES = {
+    "UKR": SMOOTH,
+    "UKR, tol=1e-6": replace(SMOOTH, stopping=replace(SMOOTH.stopping, tol=1e-6)),
+    "SNE": LBFGS(SpectralDirection()),
+    "elastic embedding": LBFGS(SpectralDirection()),
 }
 
 
@@ -80,12 +100,14 @@ def smooth_fraction(Y: Any, true: Any) -> float:
 
 
 def fitted(
-    model: Any, guidance: Filter | None, init: Any, sample: ManifoldSample, steps: int
+    method: str, guidance: Filter | None, init: Any, sample: ManifoldSample, steps: int
 ) -> Found:
-    if isinstance(model, SNE):
-        model.set_params(homotopy=init is None)  # its default, which guidance would decline
+    model, search = MODELS[method], SEARCHES[method]
+    optimizer: Any = search if guidance is None else replace(search, filter=guidance)
+    if isinstance(model, SNE) and init is None:
+        optimizer = Homotopy(n_steps=20, optimizer=optimizer)  # as by default
     init = "auto" if init is None and isinstance(model, UKR) else init
-    model.set_params(guidance=guidance, init=init, random_state=0, max_iter=steps)
+    model.set_params(optimizer=optimizer, init=init, random_state=0, max_iter=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ManifoldryWarning)  # 200 steps are what is compared
         Y = model.fit_transform(sample.X)
@@ -121,7 +143,7 @@ def compared(
     """Fits by filter, (n_samples, 4)."""
     filters = guides(method)
     jobs = [
-        (MODELS[method], filter, STARTS[start], sample, steps)
+        (method, filter, STARTS[start], sample, steps)
         for filter in filters.values()
         for sample in samples
     ]

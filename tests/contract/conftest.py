@@ -11,6 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 import manifoldry as mf
 from manifoldry.affinity import Entropic
+from manifoldry.optimize import EarlyExaggeration
 from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps as Conformal
 
 
@@ -120,7 +121,7 @@ def iterative(id, make, **promises):
 C, LE = Configuration, mf.LaplacianEigenmaps
 IN_UNITS = {"on_graph": True, "scale_power": 1}
 ELASTIC = {"perplexity": 6, "weight": 10.0}
-SHORT = {"perplexity": 6, "early_exaggeration_iter": 10}
+SHORT = {"perplexity": 6, "early_exaggeration": EarlyExaggeration(n_iter=10)}
 # Steps of a given length overshoot while clusters form, which multiplies rounding; and after so
 # few of them points are not yet where their own objective has them.
 MOVING = {"reproducibility": 1e-4, "extension_error": 2.0}

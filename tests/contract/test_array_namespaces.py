@@ -21,6 +21,7 @@ from manifoldry.optimize import (
     GradientDescent,
     Heat,
     Homotopy,
+    HomotopyRun,
     Identity,
     Jacobi,
     Momentum,
@@ -29,7 +30,6 @@ from manifoldry.optimize import (
     SpectralDirection,
     Stopping,
     StrongWolfe,
-    Walk,
 )
 from manifoldry.util.arrays import to_numpy
 
@@ -172,14 +172,14 @@ def test_homotopy(start, xp):
     rule, values = Homotopy(jitter=0.0, max_iter=20), np.geomspace(1.0, 20.0, 4)
     ends = []
     for space in (np, xp):
-        walk = Walk(
+        run = HomotopyRun(
             rule,
             lambda value, space=space: Elastic(space, value),
             space.asarray(flat),
             LBFGS(stopping=Stopping(max_iter=50)),
             np.random.default_rng(0),
         )
-        ends.append((rule.follow(walk, values), walk.path))
+        ends.append((rule.follow(run, values), run.path))
     (reference, expected), (solution, path) = ends
     assert is_there(solution.embedding, xp)
     assert all(isinstance(Y, np.ndarray) for Y in path.embeddings)

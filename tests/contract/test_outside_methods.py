@@ -196,7 +196,7 @@ def test_coordinates_can_be_made_non_redundant(model):
 
 
 def test_a_custom_objective_follows_a_homotopy():
-    model = HeavyElastic(homotopy=Homotopy(n_steps=4), perplexity=5).fit(STRIP[:80])
+    model = HeavyElastic(optimizer=Homotopy(n_steps=4), perplexity=5).fit(STRIP[:80])
     weights = [step.parameter for step in model.path_.steps]
     assert np.all(np.diff(weights) > 0)
     assert weights[0] > model.bifurcation_.weight

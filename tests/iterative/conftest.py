@@ -7,12 +7,15 @@ import pytest
 
 import manifoldry as mf
 from manifoldry.datasets import make_swiss_roll
+from manifoldry.optimize import EarlyExaggeration
 
-# Estimators with a search that takes more than a few steps and comes to rest.
+# Estimators with a search that takes more than a few steps and converges.
 ESTIMATORS = {
     "SNE": partial(mf.SNE, perplexity=10),
     "SymmetricSNE": partial(mf.SymmetricSNE, perplexity=10),
-    "TSNE": partial(mf.TSNE, perplexity=10, early_exaggeration_iter=20, max_iter=60),
+    "TSNE": partial(
+        mf.TSNE, perplexity=10, early_exaggeration=EarlyExaggeration(n_iter=20), max_iter=60
+    ),
     "ElasticEmbedding": partial(mf.ElasticEmbedding, perplexity=10),
     "ElasticEmbedding-weight": partial(
         mf.ElasticEmbedding, perplexity=10, weight=20.0, repulsion="uniform"

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import manifoldry as mf
+from manifoldry.optimize import EarlyExaggeration
 
 FITTED = {
     mf.SNE: {"max_iter": 2},
     mf.SymmetricSNE: {"max_iter": 2},
-    mf.TSNE: {"max_iter": 2, "early_exaggeration_iter": 2},
+    mf.TSNE: {"max_iter": 2, "early_exaggeration": EarlyExaggeration(8.0, 2)},
     mf.ElasticEmbedding: {"max_iter": 2, "weight": 1.0},
     mf.UKR: {"max_iter": 2, "init": "pca"},
     mf.MVU: {"max_iter": 2},
@@ -33,6 +34,6 @@ def test_attributes_are_documented(X, method):
 
 
 def test_the_parameter_in_the_trace_of_tsne_is_one_over_the_exaggeration(X):
-    parameter = mf.TSNE(**FITTED[mf.TSNE], early_exaggeration=8.0).fit(X).trace_["parameter"]
+    parameter = mf.TSNE(**FITTED[mf.TSNE]).fit(X).trace_["parameter"]
     assert parameter[0] == 1 / 8
     assert np.isnan(parameter[-1])

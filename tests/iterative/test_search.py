@@ -7,13 +7,25 @@ import warnings
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import manifoldry as mf
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.iterative.elastic_weight import WeightSearch
-from manifoldry.optimize import LBFGS, Homotopy, Power, Projector, Stopping
+from manifoldry.optimize import (
+    LBFGS,
+    Callback,
+    EarlyExaggeration,
+    Homotopy,
+    Momentum,
+    Power,
+    Projector,
+    SpectralDirection,
+    Stopping,
+)
+from manifoldry.semidefinite import MethodOfMultipliers
 
 pytestmark = pytest.mark.filterwarnings("ignore::manifoldry.exceptions.ConvergenceWarning")
 
@@ -37,6 +49,11 @@ def interrupt():
     raise KeyboardInterrupt
 
 
+def kept(watch):
+    """The callback of a fit that returns after an interrupt."""
+    return Callback(watch, on_interrupt="keep")
+
+
 class TestCallbacks:
     def test_it_sees_every_step_once(self, make, X):
         watch = Watch()
@@ -45,7 +62,7 @@ class TestCallbacks:
 
     def test_it_sees_every_nth(self, make, X):
         watch = Watch()
-        model = make(callback=watch, callback_every=7).fit(X)
+        model = make(callback=Callback(watch, every=7)).fit(X)
         assert watch.iterations == list(range(0, model.n_iter_ + 1, 7))
 
     def test_it_sees_maps_with_their_values(self, X):
@@ -62,9 +79,9 @@ class TestCallbacks:
             watch.seen[0].embedding[0] = 0
 
     def test_it_sees_the_map_inside_its_box(self, X):
-        for homotopy in (False, Homotopy(n_steps=4, max_iter=5)):
+        for optimizer in (None, Homotopy(n_steps=4, max_iter=5)):
             watch = Watch()
-            mf.UKR(box=2.0, homotopy=homotopy, max_iter=15, callback=watch).fit(X)
+            mf.UKR(box=2.0, optimizer=optimizer, max_iter=15, callback=watch).fit(X)
             assert max(np.abs(iterate.embedding).max() for iterate in watch.seen) <= 2.0
 
     def test_it_stops_the_search(self, make, X, X_new):
@@ -89,6 +106,23 @@ class TestCallbacks:
         assert not hasattr(model, "embedding_")
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"function": 3}, TypeError, "function=3 must be callable"),
+        ({"every": 0}, ValueError, "every=0 must be at least 1"),
+        (
+            {"on_interrupt": "stop"},
+            ValueError,
+            "on_interrupt='stop' must be one of 'raise', 'keep'",
+        ),
+    ],
+)
+def test_wrong_callbacks(options, error, match):
+    with pytest.raises(error, match=match):
+        Callback(**options)
+
+
 class TestInterrupts:
     def test_the_best_map_stays_and_the_interrupt_goes_on(self, make, X, X_new):
         watch = Watch(at=8, then=interrupt)
@@ -107,31 +141,31 @@ class TestInterrupts:
     def test_it_may_be_kept_quietly(self, make, X):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            model = make(callback=Watch(at=8, then=interrupt), on_interrupt="keep").fit(X)
+            model = make(callback=kept(Watch(at=8, then=interrupt))).fit(X)
         assert model.status_ == "interrupted"
 
     @pytest.mark.parametrize("step", [0, 1])
     def test_at_once(self, X, step):
-        model = mf.SNE(callback=Watch(at=step, then=interrupt), on_interrupt="keep").fit(X)
+        model = mf.SNE(callback=kept(Watch(at=step, then=interrupt))).fit(X)
         assert model.n_iter_ == step
         assert np.isfinite(model.embedding_).all()
 
     @pytest.mark.parametrize(
         "model",
         [
-            mf.ElasticEmbedding(repulsion="uniform", weight=20.0, homotopy=True),
-            mf.SNE(homotopy=True),
-            mf.TSNE(homotopy=True),
-            mf.UKR(homotopy=True),
-            mf.UKR(homotopy=True, box=3.0),
-            mf.TSNE(early_exaggeration_iter=30),
+            mf.ElasticEmbedding(repulsion="uniform", weight=20.0, optimizer="homotopy"),
+            mf.SNE(optimizer="homotopy"),
+            mf.TSNE(optimizer="homotopy"),
+            mf.UKR(optimizer="homotopy"),
+            mf.UKR(optimizer="homotopy", box=3.0),
+            mf.TSNE(early_exaggeration=EarlyExaggeration(n_iter=30)),
         ],
         ids=["EE", "SNE", "TSNE", "UKR", "UKR-box", "early exaggeration"],
     )
     def test_on_the_way_to_the_objective(self, model, X):
         """The loss is that of the objective asked for, not of the one on the way."""
         watch = Watch(at=25, then=interrupt)
-        model.set_params(callback=watch, on_interrupt="keep").fit(X)
+        model.set_params(callback=kept(watch)).fit(X)
         assert model.status_ == "interrupted"
         if isinstance(model, mf.UKR):
             error = leave_one_out_error(model.embedding_, X)
@@ -147,7 +181,7 @@ class TestInterrupts:
             "manifoldry.optimize.homotopy.smallest_curvature", lambda *_: interrupt()
         )
         model = mf.ElasticEmbedding(
-            repulsion="uniform", weight=20.0, homotopy=Homotopy(curvature=True)
+            repulsion="uniform", weight=20.0, optimizer=Homotopy(curvature=True)
         )
         with pytest.raises(KeyboardInterrupt):
             model.fit(X)
@@ -208,7 +242,9 @@ class TestEvidence:
         assert model.n_iter_ == 3
 
     def test_tolerance(self, X):
-        rough, fine = (mf.SNE(tol=tol).fit(X) for tol in (1e-2, 1e-6))
+        rules = (Stopping(tol=tol) for tol in (1e-2, 1e-6))
+        searches = (LBFGS(SpectralDirection(), stopping=rule) for rule in rules)
+        rough, fine = (mf.SNE(optimizer=search).fit(X) for search in searches)
         assert rough.n_iter_ < fine.n_iter_
         assert fine.loss_ < rough.loss_
         assert "tol=0.01" in rough.status_
@@ -222,21 +258,73 @@ class TestEvidence:
     def test_searches_agree(self, X, optimizer):
         """All find the same minimum from the same start."""
         reference = mf.SymmetricSNE().fit(X)
-        model = mf.SymmetricSNE(optimizer=optimizer, max_iter=2000).fit(X)
+        homotopy = Homotopy(n_steps=20, optimizer=optimizer)
+        model = mf.SymmetricSNE(optimizer=homotopy, max_iter=2000).fit(X)
         assert np.isclose(model.loss_, reference.loss_, rtol=1e-3)
 
     @pytest.mark.parametrize("guidance", [Power(), Projector()], ids=["power", "projector"])
     def test_guidance_changes_the_way(self, X, guidance):
         start = 0.1 * np.random.default_rng(0).standard_normal((len(X), 2))
-        plain, guided = (mf.SNE(init=start, guidance=g).fit(X) for g in (None, guidance))
+        searches = (None, LBFGS(guidance))
+        plain, guided = (mf.SNE(init=start, optimizer=search).fit(X) for search in searches)
         assert guided.converged_
         first = [m.trace_["value"][1] for m in (plain, guided)]
         assert not np.isclose(*first, rtol=1e-6)
 
     def test_guidance_by_name(self, X):
         start = 0.1 * np.random.default_rng(0).standard_normal((len(X), 2))
-        maps = [mf.SNE(init=start, guidance=g).fit_transform(X) for g in ("power", Power())]
+        searches = ("power-lbfgs", LBFGS(Power()))
+        maps = [mf.SNE(init=start, optimizer=search).fit_transform(X) for search in searches]
         assert np.array_equal(*maps)
+
+
+def spelled(model):
+    """The same model with its default search written out."""
+    searches = {
+        mf.SNE: Homotopy(n_steps=20, optimizer="spectral-lbfgs"),
+        mf.SymmetricSNE: "homotopy",
+        mf.TSNE: Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5)),
+        mf.ElasticEmbedding: LBFGS(SpectralDirection()),
+        mf.UKR: LBFGS(
+            SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0)
+        ),
+        mf.MVU: MethodOfMultipliers(),
+    }
+    return clone(model).set_params(optimizer=searches[type(model)])
+
+
+class TestOptimizer:
+    @pytest.mark.parametrize(
+        "model",
+        [mf.SNE(), mf.SymmetricSNE(), mf.TSNE(), mf.ElasticEmbedding(), mf.UKR(), mf.MVU()],
+        ids=lambda model: type(model).__name__,
+    )
+    def test_defaults_written_out(self, X, model):
+        assert np.array_equal(model.fit_transform(X), spelled(model).fit_transform(X))
+
+    @pytest.mark.parametrize("method", [mf.SNE, mf.SymmetricSNE])
+    def test_a_search_or_a_start_replaces_the_homotopy(self, X, method):
+        assert len(method().fit(X).path_) == 20
+        for options in ({"optimizer": "spectral-lbfgs"}, {"init": "spectral"}):
+            assert method(**options).fit(X).path_ is None
+        one, two = (
+            method(**options).fit_transform(X)
+            for options in ({"optimizer": "spectral-lbfgs"}, {"init": "spectral"})
+        )
+        assert np.array_equal(one, two)
+
+    def test_the_homotopy_s_own_search(self, X):
+        homotopy = Homotopy(n_steps=4, optimizer=LBFGS(stopping=Stopping(max_iter=6)))
+        model = mf.SNE(optimizer=homotopy).fit(X)
+        assert model.n_iter_ <= 24
+        assert "max_iter=6" in model.status_
+
+    def test_max_iter_replaces_the_optimizer_s(self, X):
+        optimizer = LBFGS(stopping=Stopping(max_iter=4))
+        model = mf.SNE(init="spectral", optimizer=optimizer, max_iter=7).fit(X)
+        assert model.n_iter_ == 7
+        homotopy = Homotopy(n_steps=4, optimizer=optimizer)
+        assert "max_iter=7" in mf.SNE(optimizer=homotopy, max_iter=7).fit(X).status_
 
 
 class TestVerbose:
@@ -269,55 +357,50 @@ def without(monkeypatch, package):
     monkeypatch.setattr(builtins, "__import__", fail)
 
 
-class TestWarmStart:
+class TestFittedStart:
+    """``init=model.embedding_`` continues a search."""
+
     def test_it_takes_fewer_steps(self, X):
         for model in (
             mf.SNE(),
             mf.SymmetricSNE(),
-            mf.TSNE(early_exaggeration_iter=500, perplexity=10),
+            mf.TSNE(early_exaggeration=EarlyExaggeration(n_iter=500), perplexity=10),
             mf.ElasticEmbedding(repulsion="uniform", weight=20.0),
-            mf.ElasticEmbedding(repulsion="uniform", weight=20.0, homotopy=Homotopy(n_steps=10)),
-            mf.SNE(homotopy=Homotopy(n_steps=10)),
-            mf.UKR(1, homotopy=Homotopy(n_steps=5, max_iter=10)),
+            mf.ElasticEmbedding(repulsion="uniform", weight=20.0, optimizer=Homotopy(n_steps=10)),
+            mf.SNE(optimizer=Homotopy(n_steps=10)),
+            mf.UKR(1, optimizer=Homotopy(n_steps=5, max_iter=10)),
         ):
-            cold = model.set_params(warm_start=True).fit(X)
-            steps, loss = cold.n_iter_, cold.loss_
-            warm = model.fit(X)
-            assert warm.n_iter_ < 0.6 * steps, model
-            assert warm.loss_ <= loss * (1 + 1e-3)
+            first = clone(model).fit(X)
+            again = clone(model).set_params(optimizer=None, init=first.embedding_)
+            if isinstance(model, mf.TSNE):
+                again.set_params(early_exaggeration=1)
+            again.fit(X)
+            assert again.n_iter_ < 0.6 * first.n_iter_, model
+            assert again.loss_ <= first.loss_ * (1 + 1e-3)
 
-    def test_it_goes_on_where_the_search_was_stopped(self, X):
-        model = mf.SNE(warm_start=True, max_iter=5).fit(X)
-        half = model.embedding_.copy()
-        again = model.set_params(max_iter=500, callback=Watch()).fit(X)
-        assert np.array_equal(model.callback.seen[0].embedding, half)
+    def test_it_continues_where_the_search_was_stopped(self, X):
+        half = mf.SNE(max_iter=5).fit(X).embedding_
+        watch = Watch()
+        again = mf.SNE(init=half, max_iter=500, callback=watch).fit(X)
+        assert np.array_equal(watch.seen[0].embedding, half)
         assert again.converged_
 
-    def test_without_it_nothing_is_kept(self, X):
+    def test_a_fit_keeps_nothing_of_the_last_one(self, X):
         model = mf.SNE().fit(X)
         first = model.embedding_.copy()
         assert np.array_equal(model.fit(X).embedding_, first)
 
-    @pytest.mark.parametrize(("rows", "columns"), [(80, 2), (90, 3)])
-    def test_a_map_of_another_shape_is_refused(self, X, rows, columns):
-        model = mf.SNE(warm_start=True).fit(X)
-        model.set_params(n_components=columns)
-        message = rf"shape is \(90, 2\); this fit needs one of shape \({rows}, {columns}\); pass"
-        with pytest.raises(ValueError, match=message):
-            model.fit(X[:rows])
-        assert model.embedding_.shape == (90, 2)
-        model.set_params(warm_start=False)
-        assert model.fit(X[:rows]).embedding_.shape == (rows, columns)
-
     def test_single_precision(self, X):
-        model = mf.SNE(warm_start=True).fit(X.astype(np.float32))
-        assert model.fit(X.astype(np.float32)).embedding_.dtype == np.float32
+        single = X.astype(np.float32)
+        start = mf.SNE().fit(single).embedding_
+        assert start.dtype == np.float32
+        assert mf.SNE(init=start).fit(single).embedding_.dtype == np.float32
 
 
 class TestStart:
     def test_a_given_map_is_taken_as_it_is(self, make, X):
         if make.func is mf.MVU:
-            pytest.skip("it is turned, and scaled to the lengths of edges")
+            pytest.skip("it belongs to its optimizer, and is scaled to the lengths of edges")
         start = given = np.random.default_rng(0).standard_normal((len(X), 2))
         kept, watch = start.copy(), Watch()
         make(init=start, callback=watch, max_iter=2).fit(X)
@@ -361,12 +444,15 @@ class TestStart:
 
     def test_what_needs_data_says_so(self, X):
         D = cdist(X, X)
-        message = "needs the data, of which this fit saw only distances"
+        message = "needs the data, but only distances were given"
         with pytest.raises(ValueError, match=message):
             mf.SNE(metric="precomputed", init=mf.PCA()).fit(D)
 
     def test_seeds(self, make, X):
-        one, two = (make(init="random", random_state=seed, max_iter=5).fit(X) for seed in (1, 2))
+        random = {"init": "random"}
+        if make.func is mf.MVU:
+            random = {"optimizer": MethodOfMultipliers(init="random")}
+        one, two = (make(**random, random_state=seed, max_iter=5).fit(X) for seed in (1, 2))
         assert not np.allclose(one.embedding_, two.embedding_)
 
     def test_a_generator_is_the_callers(self, X):
@@ -386,7 +472,9 @@ class TestStart:
     def test_order_of_rows(self, X, model, rotated):
         """The noise on the start goes by the rows' numbers, but the minimum is the same."""
         order = np.random.default_rng(0).permutation(len(X))
-        model.set_params(tol=1e-9)
+        search = LBFGS(SpectralDirection(), stopping=Stopping(tol=1e-9))
+        follows = not isinstance(model, mf.ElasticEmbedding)
+        model.set_params(optimizer=Homotopy(n_steps=20, optimizer=search) if follows else search)
         first = model.fit(X).embedding_
         assert rotated(model.fit(X[order]).embedding_, first[order]) < 1e-4
 
@@ -395,9 +483,8 @@ class TestStart:
     "mistake",
     [
         {"optimizer": "fastest"},
-        {"guidance": 3},
+        {"optimizer": 3},
         {"callback": 1},
-        {"callback_every": 0},
         {"max_iter": 0},
     ],
 )

@@ -7,6 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import manifoldry as mf
+from manifoldry.optimize import EarlyExaggeration
 
 pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks since 1.9")
 
@@ -86,7 +87,9 @@ def test_an_interrupted_fit_is_torn_down(X):
 
 def test_in_a_pipeline(X):
     recorder = Recorder()
-    model = mf.TSNE(early_exaggeration_iter=5, max_iter=5).set_callbacks(recorder)
+    model = mf.TSNE(early_exaggeration=EarlyExaggeration(n_iter=5), max_iter=5).set_callbacks(
+        recorder
+    )
     make_pipeline(StandardScaler(), model).fit_transform(X)
     assert recorder.count("begin", "step") == 11  # the start, and five steps of each phase
 

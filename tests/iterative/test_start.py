@@ -35,7 +35,7 @@ def test_points_off_the_map_begin_in_its_middle():
 @pytest.mark.parametrize("method", [mf.SNE, mf.SymmetricSNE, mf.TSNE])
 def test_random_starts_are_the_caller_s(method):
     X = np.random.default_rng(0).normal(size=(40, 3))
-    model = method(init="random", homotopy=False, max_iter=1)
+    model = method(init="random", max_iter=1)
     one, again, other = (model.set_params(random_state=s).fit_transform(X) for s in (1, 1, 2))
     np.testing.assert_array_equal(one, again)
     assert not np.allclose(one, other)

@@ -129,7 +129,7 @@ class TestBox:
 class TestHomotopy:
     def test_a_box_that_grows(self, X):
         rule = Homotopy(n_steps=6, max_iter=20)
-        model = mf.UKR(box=2.0, homotopy=rule, max_iter=60).fit(X)
+        model = mf.UKR(box=2.0, optimizer=rule, max_iter=60).fit(X)
         path = model.path_
         sizes = path.column("parameter")
         assert np.allclose(sizes, np.geomspace(0.1, 2.0, 6))
@@ -142,7 +142,7 @@ class TestHomotopy:
 
     def test_without_a_box_it_ends_free(self, X):
         rule = Homotopy(n_steps=4, max_iter=10)
-        model = mf.UKR(homotopy=rule, density_floor=0, max_iter=40).fit(X)
+        model = mf.UKR(optimizer=rule, density_floor=0, max_iter=40).fit(X)
         largest = model.path_.column("parameter")[-1]
         assert len(model.path_) == 4
         error = np.square(X - predicted(model.embedding_, X)).sum(axis=1).mean()
@@ -150,7 +150,7 @@ class TestHomotopy:
         assert np.abs(model.embedding_).max() > largest
 
     def test_it_solves_the_helix_too(self, helix):
-        model = mf.UKR(1, homotopy=Homotopy(n_steps=15, max_iter=50)).fit(helix.X)
+        model = mf.UKR(1, optimizer=Homotopy(n_steps=15, max_iter=50)).fit(helix.X)
         assert model.leave_one_out_error_ < 0.05
 
 

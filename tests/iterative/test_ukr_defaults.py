@@ -166,7 +166,7 @@ def test_a_box_holds_the_map_and_its_start_keeps_its_shape():
 
 def test_a_growing_box_ends_at_its_size():
     X, angle = make_helix(200, random_state=0)
-    model = UKR(1, box=12.0, homotopy=Homotopy(n_steps=8)).fit(X)
+    model = UKR(1, box=12.0, optimizer=Homotopy(n_steps=8)).fit(X)
     assert len(model.path_) == 8
     assert np.abs(model.embedding_).max() <= 12.0
     sizes = [np.abs(Y).max() for Y in model.path_.embeddings]
@@ -184,6 +184,6 @@ def test_an_interrupted_homotopy_keeps_a_map_of_the_box_it_was_in():
         seen.append(np.abs(iterate.embedding).max())
         return len(seen) == 3
 
-    model = UKR(1, homotopy=rule, callback=stop).fit(X)
+    model = UKR(1, optimizer=rule, callback=stop).fit(X)
     assert model.status_ == "stopped by a callback"
     assert np.abs(model.embedding_).max() <= 1.0

@@ -11,7 +11,14 @@ from manifoldry import SNE, TSNE, UKR, ElasticEmbedding, LaplacianEigenmaps, Sym
 from manifoldry.affinity.entropic import Entropic
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.objectives.weights import laplacian
-from manifoldry.optimize import ConstrainedHomotopy, Homotopy
+from manifoldry.optimize import (
+    LBFGS,
+    Callback,
+    ConstrainedHomotopy,
+    Homotopy,
+    SpectralDirection,
+    Stopping,
+)
 
 N, WEIGHT = 150, 30.0
 X = make_swiss_roll(N, random_state=0).X
@@ -20,7 +27,7 @@ masses = pytest.mark.parametrize("mass", ["degree", "uniform"])
 
 def fit(X=X, weight=WEIGHT, **options):
     rule = ConstrainedHomotopy(n_steps=8, **options)
-    return ElasticEmbedding(weight=weight, perplexity=8, homotopy=rule).fit(X)
+    return ElasticEmbedding(weight=weight, perplexity=8, optimizer=rule).fit(X)
 
 
 def covariance(model, Y, mass):
@@ -73,8 +80,9 @@ def test_all_maps_but_the_last_keep_the_constraint(mass, grows):
 
 @pytest.mark.parametrize("estimator", [ElasticEmbedding(weight=WEIGHT), SNE(), SymmetricSNE()])
 def test_letting_go_lowers_the_value_to_a_free_minimum(estimator):
-    rule = ConstrainedHomotopy(n_steps=6)
-    model = clone(estimator).set_params(perplexity=8, homotopy=rule, tol=1e-8).fit(X)
+    search = LBFGS(SpectralDirection(), stopping=Stopping(tol=1e-8))
+    rule = ConstrainedHomotopy(n_steps=6, optimizer=search)
+    model = clone(estimator).set_params(perplexity=8, optimizer=rule).fit(X)
     held, free = model.path_.steps[-2:]
     assert free.value <= held.value
     assert model.converged_
@@ -86,7 +94,7 @@ def test_letting_go_lowers_the_value_to_a_free_minimum(estimator):
 
 def test_minima_are_no_worse_than_those_of_a_plain_homotopy_and_of_random_starts():
     held = fit().loss_
-    plain = ElasticEmbedding(weight=WEIGHT, perplexity=8, homotopy=Homotopy(n_steps=20)).fit(X)
+    plain = ElasticEmbedding(weight=WEIGHT, perplexity=8, optimizer=Homotopy(n_steps=20)).fit(X)
     random = [
         ElasticEmbedding(weight=WEIGHT, perplexity=8, init="random", random_state=s).fit(X).loss_
         for s in range(4)
@@ -119,7 +127,10 @@ def test_stopped_under_the_constraint():
 
     rule = ConstrainedHomotopy(n_steps=8)
     model = ElasticEmbedding(
-        weight=WEIGHT, perplexity=8, homotopy=rule, callback=stop, on_interrupt="keep"
+        weight=WEIGHT,
+        perplexity=8,
+        optimizer=rule,
+        callback=Callback(stop, on_interrupt="keep"),
     ).fit(X)
     assert not model.converged_
     C = covariance(model, model.embedding_, "degree")
@@ -138,24 +149,24 @@ def test_stopped_under_the_constraint():
     ids=["ten points", "repeated", "two components", "tiny", "single precision"],
 )
 def test_difficult_data(data):
-    model = ElasticEmbedding(weight=WEIGHT, homotopy=ConstrainedHomotopy(n_steps=5)).fit(data)
+    model = ElasticEmbedding(weight=WEIGHT, optimizer=ConstrainedHomotopy(n_steps=5)).fit(data)
     assert np.isfinite(model.embedding_).all()
     assert model.converged_
     assert model.embedding_.dtype == data.dtype
 
 
-def test_warm_start():
+def test_a_search_from_its_end():
     model = ElasticEmbedding(
-        weight=WEIGHT, perplexity=8, homotopy=ConstrainedHomotopy(n_steps=5), warm_start=True
+        weight=WEIGHT, perplexity=8, optimizer=ConstrainedHomotopy(n_steps=5)
     ).fit(X)
-    before = model.loss_
-    assert model.fit(X).loss_ <= 1.05 * before
+    again = ElasticEmbedding(weight=WEIGHT, perplexity=8, init=model.embedding_).fit(X)
+    assert again.loss_ <= 1.05 * model.loss_
 
 
 @pytest.mark.parametrize("estimator", [TSNE(), UKR()])
-def test_refused_where_attraction_is_not_by_springs(estimator):
-    model = clone(estimator).set_params(homotopy=ConstrainedHomotopy())
-    with pytest.raises(ValueError, match="begins at Laplacian eigenmaps"):
+def test_refused_if_attraction_is_not_quadratic(estimator):
+    model = clone(estimator).set_params(optimizer=ConstrainedHomotopy())
+    with pytest.raises(ValueError, match="starts from Laplacian eigenmaps"):
         model.fit(X)
 
 

@@ -11,7 +11,15 @@ from manifoldry.objectives import elastic
 from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.kernel_regression import UKRObjective
 from manifoldry.objectives.transformed import Boxed, Resized
-from manifoldry.optimize import LBFGS, Homotopy, Path, PathStep, Stopping, Walk
+from manifoldry.optimize import (
+    LBFGS,
+    EarlyExaggeration,
+    Homotopy,
+    HomotopyRun,
+    Path,
+    PathStep,
+    Stopping,
+)
 from manifoldry.optimize.homotopy import rank
 from manifoldry.optimize.saddle import smallest_curvature
 
@@ -113,11 +121,11 @@ class TestCurvature:
         assert np.isclose(smallest_curvature(pair, np.array([[0.0], [1.0]])).value, 8.0, rtol=1e-5)
 
 
-def walk(rule, start=None, watch=None, begin=None):
+def run_of(homotopy, start=None, callback=None, begin=None):
     objective = elastic(W)
     Y = 0.1 * RNG.normal(size=(N, 2)) if start is None else start
     rng = np.random.default_rng(1)
-    return Walk(rule, objective.with_weight, Y, LBFGS(), rng, watch, begin)
+    return HomotopyRun(homotopy, objective.with_weight, Y, LBFGS(), rng, callback, begin)
 
 
 class TestHomotopy:
@@ -142,6 +150,9 @@ class TestHomotopy:
             ("memory", 0, ValueError),
             ("values", [1.0, -1.0], ValueError),
             ("values", ["low"], TypeError),
+            ("optimizer", "newton", ValueError),
+            ("optimizer", Homotopy(), ValueError),
+            ("optimizer", "homotopy", ValueError),
         ],
     )
     def test_what_makes_none(self, name, value, error):
@@ -151,9 +162,9 @@ class TestHomotopy:
     def test_each_step_begins_where_the_last_ended(self):
         """But for the jitter; and the last is searched with the optimizer's own care."""
         seen, values = [], []
-        rule = Homotopy(n_steps=4, max_iter=7, jitter=1e-6)
-        route = walk(rule, watch=seen.append, begin=values.append)
-        solution = rule.follow(route, rule.values_between(0.5, 50.0))
+        homotopy = Homotopy(n_steps=4, max_iter=7, jitter=1e-6)
+        run = run_of(homotopy, callback=seen.append, begin=values.append)
+        solution = homotopy.follow(run, homotopy.values_between(0.5, 50.0))
         assert np.allclose(values, [0.5, 2.32, 10.77, 50.0], rtol=1e-2)
         starts = [i for i, it in enumerate(seen) if it.step.iteration == 0]
         for i in starts[1:]:
@@ -162,29 +173,30 @@ class TestHomotopy:
         lengths = np.diff([*starts, len(seen)]) - 1
         assert (lengths[:-1] <= 7).all()
         assert lengths[-1] > 7
-        assert np.array_equal(solution.embedding, route.path.embeddings[-1])
+        assert np.array_equal(solution.embedding, run.path.embeddings[-1])
         assert solution.converged
 
-    def test_noise_is_a_share_of_the_extent(self):
-        Y, rule = RNG.normal(size=(N, 2)), Homotopy(jitter=1e-3)
+    def test_noise_is_a_fraction_of_the_extent(self):
+        Y, homotopy = RNG.normal(size=(N, 2)), Homotopy(jitter=1e-3)
         optimizer = LBFGS(stopping=Stopping(max_iter=1))
 
-        def shaken(Y):
+        def noise_of(Y):
             seen = []
             family = partial(elastic, W, "uniform")
-            Walk(rule, family, Y, optimizer, np.random.default_rng(1), seen.append).to(1.0)
+            rng = np.random.default_rng(1)
+            HomotopyRun(homotopy, family, Y, optimizer, rng, seen.append).advance(1.0)
             return seen[0].embedding - Y
 
-        noise = shaken(Y)
+        noise = noise_of(Y)
         assert 1e-3 < np.abs(noise).max() / np.abs(Y).max() < 1e-2
-        np.testing.assert_allclose(shaken(100 * Y) / 100, noise, rtol=1e-6)
-        np.testing.assert_allclose(shaken(Y + 100.0), noise, rtol=1e-6)
+        np.testing.assert_allclose(noise_of(100 * Y) / 100, noise, rtol=1e-6)
+        np.testing.assert_allclose(noise_of(Y + 100.0), noise, rtol=1e-6)
 
     def test_every_step_is_a_minimizer(self):
-        rule = Homotopy(n_steps=6, tol=1e-9, max_iter=500)
-        route = walk(rule)
-        rule.follow(route, rule.values_between(0.5, 50.0))
-        for step, Y in zip(route.path.steps, route.path.embeddings, strict=True):
+        homotopy = Homotopy(n_steps=6, tol=1e-9, max_iter=500)
+        run = run_of(homotopy)
+        homotopy.follow(run, homotopy.values_between(0.5, 50.0))
+        for step, Y in zip(run.path.steps, run.path.embeddings, strict=True):
             value, G = elastic(W, weight=step.parameter).value_and_gradient(Y)
             assert np.isclose(value, step.value)
             assert np.abs(G).max() < 1e-4
@@ -193,35 +205,35 @@ class TestHomotopy:
     def test_lines_open(self, jitter):
         """A gradient alone would keep the second coordinate at zero for ever."""
         line = np.hstack([minimizer(1.0, 1), np.zeros((N, 1))])
-        rule = Homotopy(n_steps=4, jitter=jitter)
-        route = walk(rule, start=line)
-        rule.follow(route, rule.values_between(20.0, 50.0))
-        assert (route.path.column("rank") == 2).all()
+        homotopy = Homotopy(n_steps=4, jitter=jitter)
+        run = run_of(homotopy, start=line)
+        homotopy.follow(run, homotopy.values_between(20.0, 50.0))
+        assert (run.path.column("rank") == 2).all()
 
     def test_curvature_where_asked_for(self):
         for curvature in (False, True):
-            rule = Homotopy(n_steps=3, tol=1e-8, curvature=curvature)
-            route = walk(rule)
-            rule.follow(route, rule.values_between(5.0, 50.0))
-            found = route.path.column("curvature")
+            homotopy = Homotopy(n_steps=3, tol=1e-8, curvature=curvature)
+            run = run_of(homotopy)
+            homotopy.follow(run, homotopy.values_between(5.0, 50.0))
+            found = run.path.column("curvature")
             if not curvature:
                 assert np.isnan(found).all()
                 continue
-            for value, step, Y in zip(found, route.path.steps, route.path.embeddings, strict=True):
+            for value, step, Y in zip(found, run.path.steps, run.path.embeddings, strict=True):
                 H = dense_hessian(step.parameter, Y)
                 assert np.isclose(value, without_rigid_motions(H, Y)[0], rtol=1e-2)
 
     def test_an_interrupt_ends_it_with_what_there_is(self):
         def stop(iterate):
-            if len(route.path) == 2 and iterate.step.iteration == 1:
+            if len(run.path) == 2 and iterate.step.iteration == 1:
                 raise KeyboardInterrupt
 
-        rule = Homotopy(n_steps=6)
-        route = walk(rule, watch=stop)
-        solution = rule.follow(route, rule.values_between(0.5, 50.0))
+        homotopy = Homotopy(n_steps=6)
+        run = run_of(homotopy, callback=stop)
+        solution = homotopy.follow(run, homotopy.values_between(0.5, 50.0))
         assert solution.interrupted
-        assert len(route.path) == 3
-        assert not route.path.steps[-1].converged
+        assert len(run.path) == 3
+        assert not run.path.steps[-1].converged
 
     def test_an_interrupt_after_a_saddle_keeps_what_was_found_below_it(self, monkeypatch):
         looked_at = []
@@ -234,7 +246,7 @@ class TestHomotopy:
 
         monkeypatch.setattr("manifoldry.optimize.homotopy.smallest_curvature", curvature)
         line = np.hstack([minimizer(20.0, 1), np.zeros((N, 1))])
-        solution = walk(Homotopy(jitter=0.0, curvature=True), start=line).to(20.0)
+        solution = run_of(Homotopy(jitter=0.0, curvature=True), start=line).advance(20.0)
         assert solution.interrupted
         assert looked_at[1] < looked_at[0]
         assert solution.value == pytest.approx(looked_at[1])
@@ -294,11 +306,11 @@ class TestPath:
             path.record(step(value), np.zeros((2, 1)))
         assert path.column("value").tolist() == [-1.0, -2.0]
 
-    def test_another_view(self):
+    def test_transformed(self):
         path = Path()
         for value in (1.0, 2.0):
             path.record(step(value), np.ones((2, 1)))
-        seen = path.seen_through(lambda p, Y: 10 * p * Y)
+        seen = path.transformed(lambda p, Y: 10 * p * Y)
         assert [Y[0, 0] for Y in seen.embeddings] == [10.0, 20.0]
         assert path.embeddings[0][0, 0] == 1.0
 
@@ -308,3 +320,17 @@ class TestPath:
         assert rank(Y * [1, 1, 1e-6]) == 2
         assert rank(Y * 0) == 0
         assert rank(1e-5 * (Y - 100)) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "match"),
+    [
+        ({"factor": 0}, ValueError, "factor=0 must be greater than 0"),
+        ({"factor": "much"}, TypeError, "factor='much' must be a number"),
+        ({"n_iter": -1}, ValueError, "n_iter=-1 must be at least 0"),
+        ({"n_iter": 1.5}, TypeError, "n_iter=1.5 must be a whole number"),
+    ],
+)
+def test_wrong_early_exaggeration(options, error, match):
+    with pytest.raises(error, match=match):
+        EarlyExaggeration(**options)

@@ -1,12 +1,29 @@
-"""Optimizers and guidance by name."""
+"""Optimizers by name."""
 
 import pytest
 
-from manifoldry.optimize.filter import Identity
+from manifoldry.optimize.filter import DiagonalHessian, Identity, Jacobi
 from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
-from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
+from manifoldry.optimize.resolve import resolve_optimizer
+from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
+
+METHODS = {
+    "gradient": GradientDescent,
+    "cg": ConjugateGradient,
+    "lbfgs": LBFGS,
+    "momentum": Momentum,
+}
+FILTERS = {
+    "jacobi": Jacobi,
+    "diagonal": DiagonalHessian,
+    "spectral": SpectralDirection,
+    "projector": Projector,
+    "power": Power,
+    "deflated-power": DeflatedPower,
+    "heat": Heat,
+}
 
 
 @pytest.mark.parametrize(
@@ -36,26 +53,24 @@ def test_an_optimizer_stays_itself():
     assert resolve_optimizer(optimizer, Stopping(max_iter=7)) is optimizer
 
 
-@pytest.mark.parametrize("wrong", ["newton", 3, None])
+@pytest.mark.parametrize("filter", sorted(FILTERS))
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_filter_and_a_method(filter, method):
+    optimizer = resolve_optimizer(f"{filter}-{method}")
+    assert type(optimizer) is METHODS[method]
+    assert type(optimizer.filter) is FILTERS[filter]
+    assert optimizer.stopping == Stopping()
+
+
+@pytest.mark.parametrize("filter", sorted(FILTERS))
+def test_a_filter_alone_is_that_of_gradient_descent(filter):
+    optimizer = resolve_optimizer(filter)
+    assert type(optimizer) is GradientDescent
+    assert type(optimizer.filter) is FILTERS[filter]
+
+
+@pytest.mark.parametrize("wrong", ["newton", "heat-newton", "newton-lbfgs", "-lbfgs", 3, None])
 def test_unknown_names_are_refused_with_the_known_ones(wrong):
-    with pytest.raises(ValueError, match=r"must be one of 'gradient', .*'momentum', or an Optim"):
+    message = r"must be one of 'gradient', .*'momentum', 'jacobi', .*'heat', .*an Optimizer"
+    with pytest.raises(ValueError, match=message):
         resolve_optimizer(wrong)
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [("projector", Projector), ("power", Power), ("deflated-power", DeflatedPower), ("heat", Heat)],
-)
-def test_guidance_by_name(name, kind):
-    assert type(resolve_guidance(name)) is kind
-
-
-def test_a_filter_stays_itself():
-    filter = Heat(start=3.0)
-    assert resolve_guidance(filter) is filter
-
-
-@pytest.mark.parametrize("wrong", ["jacobi", 3, None])
-def test_unknown_guidance_is_refused_with_the_known_names(wrong):
-    with pytest.raises(ValueError, match=r"must be one of 'projector', .*'heat', a Filter"):
-        resolve_guidance(wrong)

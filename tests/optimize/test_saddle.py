@@ -10,7 +10,7 @@ from manifoldry import SNE, ElasticEmbedding, SymmetricSNE
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.objectives import elastic, sne
 from manifoldry.objectives.weights import laplacian
-from manifoldry.optimize import Homotopy
+from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
 from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
 
 N = 40
@@ -110,8 +110,11 @@ def test_minima_of_a_path_are_minima():
         weight=3.0,
         repulsion="uniform",
         perplexity=8,
-        homotopy=Homotopy(n_steps=15, curvature=True),
-        tol=1e-7,
+        optimizer=Homotopy(
+            n_steps=15,
+            curvature=True,
+            optimizer=LBFGS(SpectralDirection(), stopping=Stopping(tol=1e-7)),
+        ),
     ).fit(X)
     Y = model.embedding_
     H = elastic_hessian(model.affinity_.toarray(), 3.0, Y)
@@ -124,9 +127,11 @@ def test_minima_of_a_path_are_minima():
 
 @pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS.keys())
 def test_dimensions_come_at_bifurcations_where_the_curvature_vanishes(estimator):
-    critical = estimator.set_params(perplexity=8, homotopy=False).fit(X).bifurcation_.weight
+    critical = (
+        estimator.set_params(perplexity=8, optimizer="spectral-lbfgs").fit(X).bifurcation_.weight
+    )
     values = tuple(critical * np.geomspace(0.8, 4, 34))  # 5 % from one to the next
-    path = estimator.set_params(homotopy=Homotopy(values=values, curvature=True)).fit(X).path_
+    path = estimator.set_params(optimizer=Homotopy(values=values, curvature=True)).fit(X).path_
     (first, one), (second, two) = path.bifurcations
     assert (one, two) == (1, 2)
     assert critical < first <= 1.051 * critical
@@ -169,7 +174,7 @@ def test_second_bifurcation_of_the_elastic_embedding_against_scipy(curvature):
     values = tuple(np.geomspace(0.95 * expected, 1.05 * expected, 11))
     path = (
         ElasticEmbedding(
-            perplexity=8, weight=1.0, homotopy=Homotopy(values=values, curvature=curvature)
+            perplexity=8, weight=1.0, optimizer=Homotopy(values=values, curvature=curvature)
         )
         .fit(X)
         .path_

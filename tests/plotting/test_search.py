@@ -91,7 +91,7 @@ def test_a_fitted_model_shows_its_path_and_its_trace():
     [
         (mf.TSNE(), ValueError, "TSNE is not fitted; call fit first"),
         (mf.PCA(1).fit(np.diag([3.0, 2, 1])), ValueError, "PCA has no path_; pass a fitted SNE"),
-        (SimpleNamespace(path_=None), ValueError, "without a homotopy.* fit it with homotopy=True"),
+        (SimpleNamespace(path_=None), ValueError, "without a homotopy.* with optimizer='homotopy'"),
         (np.ones((3, 2)), TypeError, "of type ndarray; pass a fitted iterative estimator, or a Pa"),
         (Path(), ValueError, "no steps"),
     ],

@@ -8,6 +8,7 @@ from manifoldry import MVU, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning
 from manifoldry.metrics import procrustes
+from manifoldry.semidefinite import EdgeConstraint
 from manifoldry.semidefinite.edge_lengths import DistinctPoints, EdgeLengths
 from manifoldry.semidefinite.landmarks import LandmarkUnfolding, landmark_interpolation
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
@@ -112,7 +113,7 @@ class TestEstimator:
 
     def test_without_slack_all_edges_are_kept(self):
         """Including those that were not sampled at first."""
-        model = MVU(n_landmarks=30, slack=0.0, constraint="at_most").fit(self.X)
+        model = MVU(n_landmarks=30, constraint=EdgeConstraint("at_most", slack=0.0)).fit(self.X)
         assert model.converged_
         full = MVU(constraint="at_most").fit(self.X)
         assert model.variance_ <= full.variance_ * 1.002
@@ -159,5 +160,5 @@ def test_status_of_lengths():
     assert MVU(n_landmarks=30).fit(X).status_.startswith("lengths are within the slack")
     assert MVU(constraint="at_most").fit(X).status_.startswith("no edge is too long")
     with pytest.warns(ConvergenceWarning):
-        few = MVU(n_landmarks=3, slack=0).fit(X)
+        few = MVU(n_landmarks=3, constraint=EdgeConstraint(slack=0)).fit(X)
     assert "landmarks can represent" in few.status_

@@ -13,6 +13,7 @@ from manifoldry import MVU, Isomap, NeighborGraph
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.exceptions import ConvergenceWarning, DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import procrustes
+from manifoldry.semidefinite import EdgeConstraint, MethodOfMultipliers
 
 
 def cloud(n=24, seed=0):
@@ -22,6 +23,10 @@ def cloud(n=24, seed=0):
     return np.column_stack([2 * np.cos(angle), 2 * np.sin(angle), y, 0.1 * rng.normal(size=n)])
 
 
+def constraint_of(model):
+    return model.constraint if model.constraint != "equal" else EdgeConstraint()
+
+
 def optimum(model, X):
     """Largest variance minus the cost of slack, and the Gram matrix, by a conic solver."""
     n, (i, j) = len(X), model.edges_.T
@@ -29,19 +34,20 @@ def optimum(model, X):
     K = cvxpy.Variable((n, n), PSD=True)
     found = cvxpy.diag(K)[i] + cvxpy.diag(K)[j] - 2 * K[i, j]
     changes = cvxpy.multiply(found - squares, 1 / squares)
-    t = model.tolerance
+    constraint = constraint_of(model)
+    t = constraint.tolerance
     low, high = (1 - t) ** 2 - 1, (1 + t) ** 2 - 1
     above, below = changes - high, low - changes
     constraints, price = [cvxpy.sum(K) == 0], 0.0
-    if model.slack:
+    if constraint.slack:
         fraction = model.variance_ / len(model.edges_)
         off = cvxpy.sum_squares(cvxpy.pos(above))
-        if model.constraint == "equal":
+        if constraint.kind == "equal":
             off += cvxpy.sum_squares(cvxpy.pos(below))
-        price = fraction / (2 * model.slack) * off
+        price = fraction / (2 * constraint.slack) * off
     else:
         constraints += [above <= 0]
-        constraints += [below <= 0] if model.constraint == "equal" else []
+        constraints += [below <= 0] if constraint.kind == "equal" else []
     best = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K) - price), constraints)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # to 1e-5 instead of 1e-8
@@ -54,16 +60,16 @@ def optimum(model, X):
 
 
 VARIANTS = {
-    "default": {},
-    "tolerance": {"tolerance": 0.02},
-    "edges": {"cliques": False},
-    "at_most": {"constraint": "at_most"},
-    "at_most-edges": {"constraint": "at_most", "cliques": False},
-    "at_most-exact": {"constraint": "at_most", "tolerance": 0.0},
-    "slack": {"slack": 0.01},
-    "slack-edges": {"slack": 0.01, "cliques": False, "tolerance": 0.0},
-    "slack-at_most": {"slack": 0.01, "constraint": "at_most"},
-    "much slack": {"slack": 0.1},
+    "default": EdgeConstraint(),
+    "tolerance": EdgeConstraint(tolerance=0.02),
+    "edges": EdgeConstraint(cliques=False),
+    "at_most": EdgeConstraint("at_most"),
+    "at_most-edges": EdgeConstraint("at_most", cliques=False),
+    "at_most-exact": EdgeConstraint("at_most", tolerance=0.0),
+    "slack": EdgeConstraint(slack=0.01),
+    "slack-edges": EdgeConstraint(slack=0.01, cliques=False, tolerance=0.0),
+    "slack-at_most": EdgeConstraint("at_most", slack=0.01),
+    "much slack": EdgeConstraint(slack=0.1),
 }
 
 
@@ -71,12 +77,14 @@ class TestOptimum:
     @pytest.mark.parametrize("variant", VARIANTS)
     def test_against_a_conic_solver(self, variant):
         X = cloud()
-        model = MVU(n_neighbors=5, **VARIANTS[variant]).fit(X)
+        model = MVU(n_neighbors=5, constraint=VARIANTS[variant]).fit(X)
         best, K = optimum(model, X)
         assert model.converged_
         assert model.variance_ == pytest.approx(np.trace(K), rel=0.01)
         cost = model.variance_bound_ - model.variance_ * (1 + model.gap_)  # less than none
-        assert model.gap_ >= (0.0 if model.slack else -2e-3)  # with slack all maps are granted
+        assert model.gap_ >= (
+            0.0 if constraint_of(model).slack else -2e-3
+        )  # with slack all maps are granted
         assert model.variance_bound_ >= best * (1 - 1e-6)
         assert best >= (model.variance_ + cost) * (1 - 2e-3)
         spectrum = np.linalg.eigvalsh(K)[::-1][:2]  # which the variance hardly depends on
@@ -84,7 +92,11 @@ class TestOptimum:
 
     def test_the_map_is_that_of_the_conic_solver(self):
         X = cloud()
-        model = MVU(n_neighbors=5, tolerance=0.05, tol=1e-4, gap_tol=1e-3).fit(X)
+        model = MVU(
+            n_neighbors=5,
+            constraint=EdgeConstraint(tolerance=0.05),
+            optimizer=MethodOfMultipliers(tol=2e-4, gap_tol=1e-3),
+        ).fit(X)
         _, K = optimum(model, X)
         values, vectors = np.linalg.eigh(K)
         expected = vectors[:, :-3:-1] * np.sqrt(values[:-3:-1])
@@ -109,23 +121,23 @@ class TestOptimum:
         problem = cvxpy.Problem(cvxpy.Maximize(multiplicity @ cvxpy.diag(K)), kept)
         assert model.variance_ == pytest.approx(problem.solve(solver="CLARABEL"), rel=0.01)
 
-    @pytest.mark.parametrize("constraint", ["equal", "at_most"])
+    @pytest.mark.parametrize("kind", ["equal", "at_most"])
     @pytest.mark.parametrize("cliques", [True, False])
-    def test_properties(self, constraint, cliques):
+    def test_properties(self, kind, cliques):
         X = make_swiss_roll(150, random_state=0).X
-        model = MVU(constraint=constraint, cliques=cliques, n_neighbors=8).fit(X)
+        model = MVU(constraint=EdgeConstraint(kind, cliques=cliques), n_neighbors=8).fit(X)
         assert np.abs(model.embedding_.mean(axis=0)).max() < 1e-9 * np.abs(X).max()
         centered = X - X.mean(axis=0)
         assert model.variance_ >= (centered**2).sum()
         assert model.eigenvalues_.sum() == pytest.approx(model.variance_, rel=1e-5)
         assert (model.embedding_**2).sum(axis=0) == pytest.approx(model.eigenvalues_[:2])
         assert model.variance_bound_ >= model.variance_ * (1 - 5e-3)
-        if constraint == "equal":
-            assert model.max_edge_error_ <= model.tolerance + 1.1 * model.tol
+        if kind == "equal":
+            assert model.max_edge_error_ <= 0.005 + 1.1 * 5e-4
         # the map alone leaves directions out, so its edges are shorter
         lengths = np.linalg.norm(np.diff(model.embedding_[model.edges_], axis=1)[:, 0], axis=1)
         true = np.linalg.norm(np.diff(X[model.edges_], axis=1)[:, 0], axis=1)
-        assert (lengths <= true * (1 + model.tolerance + 1.1 * model.tol)).all()
+        assert (lengths <= true * (1 + 0.005 + 1.1 * 5e-4)).all()
 
 
 def zigzag(n=25, seed=0):
@@ -142,7 +154,11 @@ class TestKnownMaps:
     @pytest.mark.parametrize("tolerance", [0.0, 0.01])
     def test_a_chain_becomes_a_straight_line(self, tolerance):
         X, lengths = zigzag()
-        model = MVU(1, radius=1.55, cliques=False, tolerance=tolerance, tol=1e-5).fit(X)
+        model = MVU(
+            1,
+            constraint=EdgeConstraint(cliques=False, tolerance=tolerance),
+            optimizer=MethodOfMultipliers(tol=2e-5),
+        ).fit(NeighborGraph.build(X, radius=1.55))
         assert np.array_equal(model.edges_, np.column_stack([np.arange(24), np.arange(1, 25)]))
         along = np.abs(model.embedding_[:, 0] - model.embedding_[0, 0])
         expected = (1 + tolerance) * np.r_[0.0, np.cumsum(lengths)]
@@ -156,7 +172,8 @@ class TestKnownMaps:
         R, z = n / 6, 0.3 * np.cos(np.pi * np.arange(n))
         X = np.column_stack([R * np.cos(angle), R * np.sin(angle), z])
         length = np.linalg.norm(X[1] - X[0])
-        model = MVU(2, radius=1.05 * length, cliques=False, tolerance=0.0).fit(X)
+        graph = NeighborGraph.build(X, radius=1.05 * length)
+        model = MVU(2, constraint=EdgeConstraint(cliques=False, tolerance=0.0)).fit(graph)
         assert len(model.edges_) == n
         radius = length / (2 * np.sin(np.pi / n))
         assert model.variance_ == pytest.approx(n * radius**2, rel=2e-3)
@@ -166,7 +183,11 @@ class TestKnownMaps:
         """The multiplier of an edge is the product of the numbers of points on its two sides."""
         n = 12
         X = np.column_stack([np.arange(n) * 1.0, np.zeros(n)])
-        model = MVU(1, radius=1.1, cliques=False, tolerance=0.0, gap_tol=1e-4, tol=1e-5).fit(X)
+        model = MVU(
+            1,
+            constraint=EdgeConstraint(cliques=False, tolerance=0.0),
+            optimizer=MethodOfMultipliers(tol=2e-5, gap_tol=1e-4),
+        ).fit(NeighborGraph.build(X, radius=1.1))
         i = model.edges_.min(axis=1)
         expected = (i + 1.0) * (n - 1 - i)
         np.testing.assert_allclose(model.multipliers_, expected / expected.mean(), rtol=0.01)
@@ -190,7 +211,9 @@ class TestKnownMaps:
         """Nothing is to be unfolded, but for the tolerance."""
         rng = np.random.default_rng(0)
         X = rng.uniform(size=(120, 2)) * [3.0, 1.0]
-        model = MVU(tolerance=0.0, gap_tol=0.05).fit(X)
+        model = MVU(
+            constraint=EdgeConstraint(tolerance=0.0), optimizer=MethodOfMultipliers(gap_tol=0.05)
+        ).fit(X)
         assert procrustes(model.embedding_, X, "rigid").error < 0.01
 
     @pytest.mark.slow
@@ -203,7 +226,8 @@ class TestKnownMaps:
         inner = np.argmin(np.hypot(X[:, 0], X[:, 2]) + np.abs(X[:, 1] - np.median(X[:, 1])))
         outwards = X[inner] * [1, 0, 1] / np.hypot(X[inner, 0], X[inner, 2])
         bridged = np.vstack([X, X[inner] + np.pi * outwards])
-        clean, firm, soft = MVU().fit(X), MVU().fit(bridged), MVU(slack=0.01).fit(bridged)
+        clean, firm = MVU().fit(X), MVU().fit(bridged)
+        soft = MVU(constraint=EdgeConstraint(slack=0.01)).fit(bridged)
         assert clean.variance_ > soft.variance_ > 1.05 * firm.variance_
         for model in (firm, soft):
             hardest = model.edges_[np.argsort(-np.abs(model.multipliers_))[:3]]
@@ -229,14 +253,14 @@ class TestSearch:
         start = np.random.default_rng(0).standard_normal((50, 2))
         variances = []
         for init in ("isomap", "random", "spectral", start, mf.PCA()):
-            model = MVU(init=init).fit(self.X)
+            model = MVU(optimizer=MethodOfMultipliers(init=init)).fit(self.X)
             assert model.converged_
             variances.append(model.variance_)
         assert variances[1:] == pytest.approx(4 * variances[:1], rel=0.01)
 
     def test_order_of_rows(self):
         order = np.random.default_rng(0).permutation(50)
-        options = {"tolerance": 0.01}
+        options = {"constraint": EdgeConstraint(tolerance=0.01)}
         one, two = (MVU(**options).fit(A) for A in (self.X, self.X[order]))
         assert one.variance_ == pytest.approx(two.variance_, rel=5e-3)
         error = procrustes(two.embedding_, one.embedding_[order], "rigid").error
@@ -252,7 +276,9 @@ class TestSearch:
         assert model.gap_ == model.variance_bound_ == np.inf
         assert np.isfinite(model.embedding_).all()
 
-    @pytest.mark.parametrize("options", [{}, {"n_landmarks": 30, "slack": 0.0}])
+    @pytest.mark.parametrize(
+        "options", [{}, {"n_landmarks": 30, "constraint": EdgeConstraint(slack=0.0)}]
+    )
     def test_steps_are_counted_over_all_rounds(self, options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -264,7 +290,10 @@ class TestSearch:
 
     def test_an_unreachable_gap_is_reported(self):
         with pytest.warns(ConvergenceWarning, match=r"proved only to be within .* not gap_tol=0"):
-            model = MVU(gap_tol=1e-12, tolerance=0.01).fit(self.X)
+            model = MVU(
+                constraint=EdgeConstraint(tolerance=0.01),
+                optimizer=MethodOfMultipliers(gap_tol=1e-12),
+            ).fit(self.X)
         assert np.isfinite(model.gap_)
 
     def test_lengths_that_no_map_keeps_are_reported(self):
@@ -279,29 +308,37 @@ class TestSearch:
             assert not model.converged_
             assert np.isfinite(model.embedding_).all()
 
-    @pytest.mark.parametrize("options", [{"constraint": "at_most"}, {"slack": 0.05}])
+    @pytest.mark.parametrize("constraint", ["at_most", EdgeConstraint(slack=0.05)])
     @pytest.mark.parametrize("metric", ["cityblock", "chebyshev"])
-    def test_other_metrics(self, options, metric):
-        model = MVU(metric=metric, **options).fit(self.X)
+    def test_other_metrics(self, constraint, metric):
+        model = MVU(metric=metric, constraint=constraint).fit(self.X)
         assert model.converged_
         D = cdist(self.X, self.X, metric)[tuple(model.edges_.T)]
         found = np.linalg.norm(np.diff(model.embedding_[model.edges_], axis=1)[:, 0], axis=1)
-        if "slack" not in options:
+        if constraint == "at_most":
             assert (found <= D * 1.006).all()
         assert np.isfinite(model.transform(self.X[:5] + 0.1)).all()
 
-    def test_warm_start(self):
-        model = MVU(warm_start=True).fit(self.X)
-        steps, variance = model.n_iter_, model.variance_
+    def test_a_fitted_model_is_a_start(self):
+        first = MVU().fit(self.X)
         for scale in (1.0, 1000.0):
-            model.fit(self.X * scale)
-            assert model.n_iter_ <= 1.2 * steps
-            assert model.variance_ / scale**2 == pytest.approx(variance, rel=0.01)
+            again = MVU(optimizer=MethodOfMultipliers(init=first.embedding_)).fit(self.X * scale)
+            assert again.n_iter_ <= 1.2 * first.n_iter_
+            assert again.variance_ / scale**2 == pytest.approx(first.variance_, rel=0.01)
+
+    def test_max_iter_replaces_the_optimizer_s(self):
+        with pytest.warns(ConvergenceWarning, match="max_iter=7 steps"):
+            MVU(optimizer=MethodOfMultipliers(max_iter=7)).fit(self.X)
+        with pytest.warns(ConvergenceWarning, match="max_iter=5 steps"):
+            MVU(optimizer=MethodOfMultipliers(max_iter=7), max_iter=5).fit(self.X)
 
     def test_a_given_map_is_a_start(self):
         """Turned along its axes, and scaled to the lengths of edges."""
         start, seen = np.random.default_rng(1).standard_normal((50, 2)), []
-        MVU(init=start, callback=lambda it: seen.append(it.embedding) or True).fit(self.X)
+        MVU(
+            optimizer=MethodOfMultipliers(init=start),
+            callback=lambda it: seen.append(it.embedding) or True,
+        ).fit(self.X)
         assert procrustes(seen[0], start, "similarity").error < 0.01
 
     def test_a_start_that_says_nothing(self):
@@ -309,7 +346,7 @@ class TestSearch:
         X = np.vstack([self.X[:25], self.X[:20] + 1000.0])
         start = np.repeat([[0.0, 1.0], [5.0, 2.0]], [25, 20], axis=0)
         with pytest.warns(DisconnectedGraphWarning):
-            model = MVU(init=start).fit(X)
+            model = MVU(optimizer=MethodOfMultipliers(init=start)).fit(X)
         assert model.converged_
 
     def test_progress(self, capsys):
@@ -334,7 +371,7 @@ class TestLayout:
             MVU(disconnected="error", callback=pytest.fail).fit(self.X)
 
     def test_apart_as_alone(self):
-        options = {"tolerance": 0.01}
+        options = {"constraint": EdgeConstraint(tolerance=0.01)}
         with pytest.warns(DisconnectedGraphWarning):
             model = MVU(**options).fit(self.X)
         assert np.array_equal(model.component_labels_, np.repeat([0, 1], [50, 40]))
@@ -381,8 +418,9 @@ class TestLayout:
     def test_many_small_ones(self):
         """Pairs, and single points beside them."""
         X = np.array([[0.0], [1.0], [100.0], [101.5], [300.0]])
+        graph = NeighborGraph.build(X, radius=2.0)
         with pytest.warns(DisconnectedGraphWarning):
-            model = MVU(1, radius=2.0, tolerance=0.0).fit(X)
+            model = MVU(1, constraint=EdgeConstraint(tolerance=0.0)).fit(graph)
         lengths = np.abs(np.diff(model.embedding_[:, 0]))
         assert lengths[0] == pytest.approx(1.0, rel=1e-3)
         assert lengths[2] == pytest.approx(1.5, rel=1e-3)
@@ -423,10 +461,10 @@ class TestExtension:
         D = sparse.csr_array(graph.matrix())
         D = D.maximum(D.T)
         model = MVU(metric="precomputed").fit(D)
-        expected = MVU(cliques=False, n_neighbors=6).fit(X)
+        expected = MVU(constraint=EdgeConstraint(cliques=False), n_neighbors=6).fit(X)
         assert model.variance_ == pytest.approx(expected.variance_, rel=0.01)
         with pytest.raises(ValueError, match="cliques=False"):
-            MVU(metric="precomputed", cliques=True).fit(D)
+            MVU(metric="precomputed", constraint=EdgeConstraint(cliques=True)).fit(D)
 
     def test_a_ready_graph(self):
         X = make_swiss_roll(60, height=6, random_state=0).X
@@ -452,3 +490,24 @@ class TestEvidence:
         X = make_swiss_roll(60, height=6, random_state=0).X
         errors = [MVU(k).fit(X).map_edge_error_ for k in (1, 2, 3)]
         assert errors[0] > errors[1] > errors[2]
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "value", "error", "match"),
+    [
+        (EdgeConstraint, "kind", "exact", ValueError, "kind='exact' must be one of 'equal'"),
+        (EdgeConstraint, "tolerance", -0.1, ValueError, "tolerance=-0.1 must be at least 0"),
+        (EdgeConstraint, "tolerance", 1.0, ValueError, "tolerance=1 must be less than 1"),
+        (EdgeConstraint, "tolerance", np.nan, ValueError, "tolerance=nan must be finite"),
+        (EdgeConstraint, "slack", -1, ValueError, "slack=-1 must be at least 0"),
+        (EdgeConstraint, "slack", "some", TypeError, "slack='some' must be a number"),
+        (EdgeConstraint, "cliques", "yes", TypeError, "cliques='yes' must be True, False or None"),
+        (MethodOfMultipliers, "tol", 0, ValueError, "tol=0 must be greater than 0"),
+        (MethodOfMultipliers, "tol", "small", TypeError, "tol='small' must be a number"),
+        (MethodOfMultipliers, "gap_tol", 0, ValueError, "gap_tol=0 must be greater than 0"),
+        (MethodOfMultipliers, "max_iter", 0, ValueError, "max_iter=0 must be at least 1"),
+    ],
+)
+def test_wrong_options_are_refused(make, name, value, error, match):
+    with pytest.raises(error, match=match):
+        make(**{name: value})

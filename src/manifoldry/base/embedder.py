@@ -85,16 +85,13 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         for name in ("extension", "inverse"):
             self._regressor(name)  # raise before the computation starts
-        with self._replacing_fit() as former, threads_allowed(getattr(self, "n_jobs", None)):
-            self._fit(X, former)
+        with self._replacing_fit(), threads_allowed(getattr(self, "n_jobs", None)):
+            self._fit(X)
         return self
 
     @contextmanager
-    def _replacing_fit(self) -> Iterator[dict[str, Any]]:
-        """Context in which fitted attributes are replaced; if it raises, the old ones are restored.
-
-        Yields the fitted attributes of the previous fit, by name.
-        """
+    def _replacing_fit(self) -> Iterator[None]:
+        """Replace fitted attributes inside this context; restore the old ones if it raises."""
         former = {
             name: vars(self)[name]
             for name in {*self._fitted_names, "_fitted_names"} & set(vars(self))
@@ -102,7 +99,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._delete_attributes_except(set(vars(self)).difference(former))
         before = set(vars(self))
         try:
-            yield former
+            yield
         except BaseException:
             self._delete_attributes_except(before)
             self.__dict__.update(former)
@@ -110,11 +107,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._fitted_names = frozenset(vars(self)).difference(before)
 
     @abstractmethod
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
-        """Compute the embedding of `X`, its extension and its inverse.
-
-        `former` holds the attributes of the previous fit, by name.
-        """
+    def _fit(self, X: Any) -> None:
+        """Compute the embedding of `X`, its extension and its inverse."""
 
     def _adopt(self, posed: Any, spectra: Any) -> None:
         """Set the fitted attributes from the solution of a posed spectral problem."""

@@ -1,8 +1,8 @@
-"""What all estimators share whose map is found by a search: read, pose, search, extend, invert."""
+"""Base class of the estimators that minimize an objective: read, pose, search, extend, invert."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from numbers import Integral
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,19 +12,19 @@ from manifoldry.base.input import Input, RowMatcher
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression_inverse
-from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.monitor import Monitor
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.homotopy import Homotopy, Path, rank
-from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution
-from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
-from manifoldry.util.checks import check_count, check_nonnegative, check_option
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
+from manifoldry.optimize.resolve import resolve_optimizer
+from manifoldry.util.checks import check_count
 from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array
 from manifoldry.util.warn import warn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # before scikit-learn 1.9: there is nothing to support, nor to tear down
+except ImportError:  # scikit-learn before 1.9 has no callbacks
     CallbackSupportMixin = object
 
     def with_callbacks(method: Any) -> Any:
@@ -38,7 +38,7 @@ _STOPPED = "stopped by a callback"
 
 @dataclass(frozen=True, eq=False)
 class PosedSearch:
-    """A method stated for its data: what is minimized, over maps of the points of which graph."""
+    """The optimization problem of a method for given data: the objective and the graph."""
 
     data: Input
     graph: NeighborGraph
@@ -47,199 +47,178 @@ class PosedSearch:
 
     @property
     def row_matcher(self) -> RowMatcher | None:
-        """What finds training points among new rows."""
+        """Finds training points among new rows."""
         return self.graph
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What a search came to."""
+class SearchResult:
+    """The result of a search."""
 
     solution: Solution
     objective: Any
-    """What the map minimizes; a search may have settled a weight of it."""
+    """The objective that the embedding minimizes; the search may have chosen its weight."""
     path: Path | None = None
-    """The maps along a homotopy, where there was one."""
+    """The embeddings along a homotopy, None without one."""
 
 
 class IterativeEmbedder(Embedder, CallbackSupportMixin):
-    """Base of the estimators whose coordinates minimize an objective.
+    """Base class of the estimators whose coordinates minimize an objective.
 
-    A subclass states it in ``_pose``, says in ``_start`` where to begin, searches in ``_search``
-    and says in ``_extend`` how new points find their place.
+    A subclass defines the objective in ``_pose``, the starting point in ``_start``, the search in
+    ``_search`` and the out-of-sample extension in ``_extend``.
 
     Attributes
     ----------
     n_components_ : int
-        Number of coordinates in use.
+        Number of coordinates.
     embedding_ : array of shape (n_samples, n_components)
-        The map.
+        The embedding.
     loss_ : float
-        The objective at the map.
+        Value of the objective at the embedding.
     n_iter_, n_evaluations_ : int
-        Steps of the search, and evaluations of the objective they took.
+        Number of steps of the search, and of evaluations of the objective.
     converged_ : bool
-        Whether the search came to rest.
+        Whether the search converged.
     status_ : str
-        Why the search stopped, in words.
+        Why the search stopped.
     trace_ : structured array
-        One entry per step, and one for the start of every search of which the fit consists:
+        One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and the ``parameter`` that was varied from search to search.
+        and the ``parameter`` that differs between the searches.
     neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+        How neighbors were searched for, and why so; the recall, if the search is approximate.
     """
 
     init: Any
     optimizer: Any
-    guidance: Any
-    homotopy: Any
     max_iter: int | None
-    tol: float | None
-    warm_start: bool
-    callback: Callback | None
-    callback_every: int
-    on_interrupt: str
+    callback: Any
     verbose: bool
     random_state: Any
     n_components_: int
 
-    # The graph has as many neighbors as the method needs.
+    # By default the graph has as many neighbors as the method needs.
     n_neighbors: int | None = None
     radius: float | None = None
     _accepts_graphs = True
-    # What searches, unless the user says otherwise.
+    # The search if `optimizer` is None, and the homotopy of optimizer="homotopy".
     _default_optimizer: str | Optimizer
-    # What opens a map that has collapsed.
+    _default_homotopy: Homotopy | None = None
+    # Remedy for an embedding that has collapsed.
     _remedy: str
-    # Whether a search that took all its steps is worth a warning, and what to do about it.
+    # Whether to warn if the search did not converge, and the remedy.
     _must_converge = True
-    _to_converge = "raise max_iter or tol, or look at trace_"
+    _to_converge = "raise max_iter, or the tol of the optimizer's Stopping; see trace_"
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None) -> Self:
         """Compute the embedding of `X`.
 
-        Ctrl-C keeps the best map so far, with ``converged_ = False``, and is raised again unless
-        ``on_interrupt="keep"``.
+        After Ctrl-C the best embedding found so far is stored, with ``converged_ = False``, and
+        KeyboardInterrupt is raised again unless ``callback=Callback(on_interrupt="keep")``.
 
         Parameters
         ----------
         X : array, sparse matrix, frame of shape (n_samples, n_features), or NeighborGraph
             The data, distances if ``metric="precomputed"``, or their neighbor graph.
         y : ignored
-            Present for scikit-learn's sake.
+            Present for compatibility with scikit-learn.
         """
-        self._check_search()  # before callbacks hear of a fit
+        self._check_search()  # before callbacks are called
         if hasattr(self, "_skl_callbacks"):
             context = self._init_callback_context(max_subtasks=None)
             context.call_on_fit_task_begin(estimator=self)
         super().fit(X)
         if hasattr(self, "_callback_fit_ctx"):
             self._callback_fit_ctx.call_on_fit_task_end(estimator=self)
-        if self.status_ == _INTERRUPTED and self.on_interrupt == "raise":
+        if self.status_ == _INTERRUPTED and Callback.of(self.callback).on_interrupt == "raise":
             raise KeyboardInterrupt
         return self
 
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+    def _fit(self, X: Any) -> None:
         data = self._read(X)
         self.n_components_ = self._resolve_n_components(data)
         posed = self._pose(data)
         with self._monitor() as monitor:
-            found = self._find(posed, former, monitor)
-        self._store(posed, found, monitor)
-        self.extension_ = self._extend(posed, found)
-        self.inverse_ = self._invert(posed)
-        self._row_matcher = posed.row_matcher
+            result = self._search(posed, self._start(posed), monitor)
+        self._store(posed, result, monitor)
+        formula = self._extend(posed, result)
+        invert = partial(self._invert, posed)
+        self._set_extension_and_inverse(posed.data, posed.row_matcher, formula, invert)
 
     @abstractmethod
     def _pose(self, data: Input) -> Any:
-        """State what is minimized."""
+        """State the optimization problem."""
 
     @abstractmethod
     def _start(self, posed: Any) -> Array:
-        """The map from which the search begins."""
+        """The embedding from which the search starts."""
 
     @abstractmethod
-    def _search(self, posed: Any, start: Array, monitor: Monitor) -> Found:
-        """Search for the map."""
+    def _search(self, posed: Any, start: Array, monitor: Monitor) -> SearchResult:
+        """Search for the embedding."""
 
     @abstractmethod
-    def _extend(self, posed: Any, found: Found) -> Extension:
-        """Say how new points get coordinates."""
+    def _extend(self, posed: Any, result: SearchResult) -> Extension:
+        """The object that computes the coordinates of new points."""
 
     def _invert(self, posed: Any) -> Inverse | None:
-        """What leads from the map back to the data."""
+        """The object that computes data from coordinates."""
         return regression_inverse(self.embedding_, posed.data.points)
-
-    def _find(self, posed: Any, former: dict[str, Any], monitor: Monitor) -> Found:
-        """Search from the start, or from the map of the fit before."""
-        previous = former.get("embedding_") if self.warm_start else None
-        if previous is None:
-            return self._search(posed, self._start(posed), monitor)
-        shape = (posed.data.n_samples, self.n_components_)
-        if previous.shape != shape:
-            raise ValueError(
-                f"warm_start=True begins from the map of the last fit, whose shape is "
-                f"{previous.shape}; this fit needs one of shape {shape}; pass warm_start=False"
-            )
-        return self._resume(posed, former, monitor)
-
-    def _resume(self, posed: Any, former: dict[str, Any], monitor: Monitor) -> Found:
-        """Search from the map of the fit before, which has been through any first phases."""
-        start = former["embedding_"].astype(np.float64)
-        return Found(self._minimize(posed.objective, start, monitor), posed.objective)
 
     def _minimize(self, objective: Any, start: Array, monitor: Monitor) -> Solution:
         monitor.begin()
         return self._optimizer().minimize(objective, start, monitor)
 
     def _optimizer(self) -> Optimizer:
-        """The optimizer asked for, with the guidance and the bounds asked for."""
-        asked = self._default_optimizer if self.optimizer is None else self.optimizer
-        optimizer = resolve_optimizer(asked)
-        if self.guidance is not None:
-            optimizer = optimizer.with_filter(resolve_guidance(self.guidance))
+        """The search, or that at each value of a homotopy, with the estimator's `max_iter`."""
+        homotopy = self._homotopy()
+        requested = self.optimizer if homotopy is None else homotopy.optimizer
+        optimizer = resolve_optimizer(self._default_optimizer if requested is None else requested)
         max_iter = None if self.max_iter is None else check_count("max_iter", self.max_iter)
-        tol = None if self.tol is None else check_nonnegative("tol", self.tol)
-        return optimizer.with_stopping(max_iter, tol)
+        return optimizer.with_stopping(max_iter, None)
+
+    def _homotopy(self) -> Homotopy | None:
+        """The homotopy passed as `optimizer`, None for any other value."""
+        if isinstance(self.optimizer, str) and self.optimizer == "homotopy":
+            return self._default_homotopy or Homotopy()
+        return self.optimizer if isinstance(self.optimizer, Homotopy) else None
 
     def _check_search(self) -> None:
-        """Refuse what makes no search, before the work on the data."""
-        check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
-        check_count("callback_every", self.callback_every)
-        if not (self.callback is None or callable(self.callback)):
-            raise TypeError(f"callback={self.callback!r} must be callable; pass a function or None")
+        """Check the parameters of the search before the data are processed."""
+        Callback.of(self.callback)
+        self._optimizer()
 
     def _monitor(self) -> Monitor:
         ticker = ProgressReporter(type(self).__name__, None, bool(self.verbose))
-        hook = self._tell_scikit_learn if hasattr(self, "_callback_fit_ctx") else None
-        return Monitor(self.callback, self.callback_every, ticker, hook)
+        hook = self._call_sklearn_callbacks if hasattr(self, "_callback_fit_ctx") else None
+        return Monitor(Callback.of(self.callback), ticker, hook)
 
-    def _tell_scikit_learn(self, iterate: Iterate) -> bool:
-        """Tell scikit-learn's callbacks of a step; whether one of them asks to stop."""
+    def _call_sklearn_callbacks(self, iterate: Iterate) -> bool:
+        """Call scikit-learn's callbacks after a step; return whether one of them asks to stop."""
         task = self._callback_fit_ctx.subcontext(task_name="step")
         task.call_on_fit_task_begin(estimator=self)
         return bool(task.call_on_fit_task_end(estimator=self))
 
-    def _store(self, posed: Any, found: Found, monitor: Monitor) -> None:
-        solution = found.solution
+    def _store(self, posed: Any, result: SearchResult, monitor: Monitor) -> None:
+        solution = result.solution
         self.embedding_ = solution.embedding.astype(posed.data.dtype, copy=False)
-        self.loss_ = self._loss(found)
+        self.loss_ = self._loss(result)
         self.trace_ = monitor.trace
         self.n_iter_, self.n_evaluations_ = monitor.n_iter, monitor.n_evaluations
         self.converged_ = solution.converged
         self.status_ = _STOPPED if monitor.stopped else solution.status
-        self._warn_of(solution)
+        self._warn_about(solution)
 
-    def _loss(self, found: Found) -> float:
-        """The objective at the map."""
-        if found.solution.interrupted:  # maybe at another objective, on the way to this one
-            return float(found.objective.value(found.solution.embedding))
-        return found.solution.value
+    def _loss(self, result: SearchResult) -> float:
+        """The value of the objective at the embedding."""
+        if result.solution.interrupted:  # its value may be that of another objective
+            return float(result.objective.value(result.solution.embedding))
+        return result.solution.value
 
-    def _warn_of(self, solution: Solution) -> None:
-        """Say so where the search did not come to rest, or where the map is flat."""
+    def _warn_about(self, solution: Solution) -> None:
+        """Warn if the search did not converge, or if the embedding is degenerate."""
         if solution.converged:
             warn_if_flat(solution.embedding, self._remedy)
         elif self._must_converge and not solution.interrupted:
@@ -250,23 +229,13 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
 
 def warn_if_flat(Y: Array, remedy: str) -> None:
-    """Say so where a map extends along fewer directions than it has coordinates."""
-    extends = rank(Y)
-    if extends == 0:
-        warn(f"the map has collapsed to one point; {remedy}", RankWarning)
-    elif extends < Y.shape[1]:
+    """Warn if an embedding extends along fewer directions than it has coordinates."""
+    directions = rank(Y)
+    if directions == 0:
+        warn(f"the embedding has collapsed to one point; {remedy}", RankWarning)
+    elif directions < Y.shape[1]:
         warn(
-            f"the map extends along {extends} of n_components={Y.shape[1]} directions "
-            f"only; scale or leave out outliers, if they are the cause, or {remedy}",
+            f"the embedding extends along {directions} of n_components={Y.shape[1]} directions "
+            f"only; scale or remove outliers, if they are the cause, or {remedy}",
             RankWarning,
-        )
-
-
-def check_homotopy(homotopy: Any) -> None:
-    """Refuse what is no homotopy."""
-    if not isinstance(homotopy, bool | np.bool_ | Homotopy | None):
-        count = isinstance(homotopy, Integral) and int(homotopy) > 1  # meant as a number of steps
-        instead = f"Homotopy(n_steps={homotopy})" if count else "True"
-        raise TypeError(
-            f"homotopy={homotopy!r} must be True, False or a Homotopy; pass homotopy={instead}"
         )

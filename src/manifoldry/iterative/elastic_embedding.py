@@ -1,16 +1,18 @@
 """The elastic embedding."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
-from manifoldry.iterative.base import Found
-from manifoldry.iterative.elastic_weight import WeightSearch, in_own_units
-from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.base import SearchResult
+from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
+from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import (
     NeighborEmbedder,
     Neighbors,
@@ -21,126 +23,90 @@ from manifoldry.neighbors.disconnected import DisconnectedPolicy
 from manifoldry.objectives.losses import elastic
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.squared_distance import squared_distance_weights
-from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy
-from manifoldry.optimize.optimizer import Optimizer
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.util.checks import check_option, check_positive
 from manifoldry.util.typing import Array, RandomState
 
 
+@shared_docs
 class ElasticEmbedding(NeighborEmbedder):
-    """Balance springs between neighbors against repulsion between all points.
+    """The elastic embedding: quadratic attraction between neighbors, repulsion between all points.
 
     Minimizes Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
-    place of constraints, so that no coordinate repeats another and the map fills its space evenly.
-    It can be followed from the first unfolding to fine detail as λ grows (``homotopy``), and
-    places new points by its own objective.
+    place of constraints, so that coordinates do not repeat each other and points are spread
+    evenly. It can be followed from coarse to fine structure as λ grows
+    (``optimizer="homotopy"``), and places new points by minimizing its own objective.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     perplexity : float, default=None
-        Effective number of neighbors of every point; by default 20, or a third of the
-        points if those are fewer. The graph has three times as many.
+        Effective number of neighbors of each point; by default 20, or a third of the points if that
+        is less. The graph has three times as many neighbors.
     weight : float or "auto", default="auto"
-        The λ of repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` follows the map
-        as λ grows and takes the smallest at which the data can be predicted from the map as well
-        as from the best, within two standard errors, leaving each point out. Errors of prediction
-        are Euclidean, whatever the `metric`.
+        The λ of the repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` increases λ
+        step by step, predicts each point from the embedding of the others, and takes the smallest
+        λ whose error is within two standard errors of the best. The error is Euclidean, whatever
+        the `metric`.
     repulsion : {"auto", "squared_distance", "uniform"} or matrix, default="auto"
-        W⁻: proportional to the squared Euclidean distance in the data, which keeps a matrix of all
-        pairs while it fits; the same between all pairs; or given, dense or sparse. By default
-        squared distances for up to 20 000 points, if the data are known: their maps are better.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+        W⁻: proportional to the squared Euclidean distance in the data, which needs a dense matrix
+        during the fit; equal for all pairs; or a given matrix, dense or sparse. By default squared
+        distances if the data are given and have at most 20 000 points, since this gives better
+        embeddings; uniform otherwise.
+    {metric}
+    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
-        are scaled to where the objective is lowest. By default
-        ``"spectral"``.
-    optimizer : str or Optimizer, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
-        default L-BFGS with the spectral direction.
-    guidance : str or Filter, default=None
-        A filter of the gradient that changes as the search goes on, see
-        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first, in place of the optimizer's own filter. A good start
-        needs none.
-    homotopy : bool or Homotopy, default=False
-        Begin where repulsion is so weak that the map is about to leave one point, and raise it
-        step by step; see :class:`~manifoldry.optimize.Homotopy`, and
-        :class:`~manifoldry.optimize.ConstrainedHomotopy` to begin at Laplacian eigenmaps. `init`
-        is not used then.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
+        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
+        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
+        are scaled to the smallest value of the objective. By default ``"spectral"``.
+    optimizer : str, Optimizer or Homotopy, default=None
+        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
+        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
+        :class:`~manifoldry.optimize.Homotopy`, which starts at a weight of repulsion at which the
+        embedding is nearly a single point and raises it step by step, or a
+        :class:`~manifoldry.optimize.ConstrainedHomotopy`, which starts from Laplacian eigenmaps;
+        `init` is not used then. ``"homotopy"`` is ``Homotopy()``. By default
+        ``"spectral-lbfgs"``, also for each search of a homotopy.
+    {extension}
+    {inverse}
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
-    tol : float, default=None
-        Converged when steps move the map by less than this fraction of its size; by default the
-        optimizer's own.
-    warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then, and
-        a weight that was found is kept.
-    callback : callable, default=None
-        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
-        last step; a true result stops the search.
-    callback_every : int, default=1
-        Steps between two calls.
-    verbose : bool, default=False
-        Show the value and the gradient's norm as the search goes on.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
-        go on.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the start; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        Maximum number of steps, for a homotopy of each of its searches; by default that of the
+        optimizer.
+    {callback}
+    {verbose}
+    {random_start}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
-    embedding_ : array of shape (n_samples, n_components)
-        The map.
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.
-    perplexity_ : float
-        The perplexity in use.
+    {n_components_}
+    {embedding_}
+    {extension_}
+    {inverse_}
+    {objective_}
+    {perplexity_}
     affinity_ : sparse array of shape (n_samples, n_samples)
-        W⁺: symmetric, with sum one; with a spring between any components of the graph.
+        W⁺: symmetric, summing to one; connected components of the graph are joined by an edge.
     weight_ : float
-        The λ in use.
+        The value of λ.
     loss_ : float
-        The objective at the map, for λ = ``weight_``.
-    converged_ : bool
-        Whether the search came to rest.
-    status_ : str
-        Why the search stopped, in words.
-    n_iter_, n_evaluations_ : int
-        Steps of the search, and evaluations of the objective they took.
+        The objective at the embedding, for λ = ``weight_``.
+    {converged_}
+    {status_}
+    {n_iter_}
     trace_ : structured array
-        One entry per step, and one for the start of every search of which the fit consists:
+        One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, the λ of a homotopy or of the search for the best; NaN
-        where there was neither. Values at different λ are of different objectives.
+        and ``parameter``, the λ of a homotopy or of the search for the best λ; NaN without either.
+        Values at different λ belong to different objectives.
     path_ : Path or None
-        The maps along a homotopy or the search for the best λ, which goes beyond ``weight_``;
-        None where there was neither.
-    bifurcation_ : Bifurcation
-        The weight of repulsion at which the map leaves one point, with the published bounds; made
-        when asked for.
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond.
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+        The embeddings along a homotopy or the search for the best λ, which goes beyond
+        ``weight_``; None without either.
+    {bifurcation_}
+    {learned_affinity_}
+    {neighbor_search_}
 
     Examples
     --------
@@ -164,16 +130,12 @@ class ElasticEmbedding(NeighborEmbedder):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
-        optimizer: str | Optimizer | None = None,
-        guidance: str | Filter | None = None,
-        homotopy: bool | Homotopy = False,
+        optimizer: str | Optimizer | Homotopy | None = None,
+        extension: Any = None,
+        inverse: Any = None,
         max_iter: int | None = None,
-        tol: float | None = None,
-        warm_start: bool = False,
-        callback: Callback | None = None,
-        callback_every: int = 1,
+        callback: Callable[[Iterate], Any] | Callback | None = None,
         verbose: bool = False,
-        on_interrupt: str = "raise",
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -185,25 +147,21 @@ class ElasticEmbedding(NeighborEmbedder):
         self.metric_params = metric_params
         self.init = init
         self.optimizer = optimizer
-        self.guidance = guidance
-        self.homotopy = homotopy
+        self.extension = extension
+        self.inverse = inverse
         self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
         self.callback = callback
-        self.callback_every = callback_every
         self.verbose = verbose
-        self.on_interrupt = on_interrupt
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     _n_starts = 3
     _starts_outside = True
     _remedy = "pass a greater weight (see bifurcation_.weight), or repulsion='uniform'"
-    # The weight at which the search for the best begins: a coarse map; and that where the data are
-    # not known, near the best on all sets of the study.
+    # First weight of the search for the best one, at which only coarse structure shows; and the
+    # default if only distances are given, close to the best one on all data sets of the study.
     _coarse_weight, _usual_weight = 1.0, 100.0
-    # Points up to which a matrix of all pairs is kept unasked: 1.6 GB.
+    # Maximum number of points for a dense matrix of repulsion by default: 1.6 GB.
     _pairs_kept = 20_000
 
     def _default_perplexity(self, n: int) -> float:
@@ -214,27 +172,27 @@ class ElasticEmbedding(NeighborEmbedder):
         return elastic(affinity, repulsion, self._given_weight(neighbors.data))
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
-        """With a spring between components of the graph, which else would fly apart."""
+        """Add an edge between connected components, which would move apart without bound."""
         W, data = super()._affinity(neighbors), neighbors.data
         graph, unknown = neighbors.strong, data.points is None and data.distances is None
         if unknown or graph.components()[0] == 1:
             return W
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DisconnectedGraphWarning)  # that was told before
+            warnings.simplefilter("ignore", DisconnectedGraphWarning)  # it was given before
             joined = DisconnectedPolicy("join", ("join",)).connect(graph, data.distances)
         edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
         bridges = (more + more.T) > (edges + edges.T)
         return joint(W + bridges * (W.data.mean() / 2))
 
-    def _chooses(self, data: Input) -> bool:
-        """Whether the weight is to be found, which takes the data."""
+    def _searches_weight(self, data: Input) -> bool:
+        """Whether to search for the weight, which needs the data."""
         return isinstance(self.weight, str) and data.points is not None
 
     def _given_weight(self, data: Input) -> float:
         if not isinstance(self.weight, str):
             return check_positive("weight", self.weight)
         check_option("weight", self.weight, ("auto",))
-        return self._coarse_weight if self._chooses(data) else self._usual_weight
+        return self._coarse_weight if self._searches_weight(data) else self._usual_weight
 
     def _repulsion(self, data: Input) -> Any:
         if not isinstance(self.repulsion, str):
@@ -245,28 +203,21 @@ class ElasticEmbedding(NeighborEmbedder):
             return "uniform"
         if not known:
             raise ValueError(
-                "repulsion='squared_distance' needs the data, of which this fit saw only "
-                "distances; pass the matrix of squared distances as repulsion"
+                "repulsion='squared_distance' needs the data, but only distances were given; pass "
+                "the matrix of squared distances as repulsion"
             )
         return squared_distance_weights(data.points)
 
-    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
-        if not self._chooses(posed.data):
+    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
+        if not self._searches_weight(posed.data):
             return super()._search(posed, start, monitor)
-        # Raise the weight until the map predicts the data no better; take the smallest.
-        walk = self._walk(posed, start, monitor)
-        search = WeightSearch(in_own_units(posed.data.points), walk)
-        first = posed.first_weight() if self._follows(posed) else posed.objective.weight
+        # Raise the weight until the prediction of the data no longer improves.
+        run = self._run(posed, start, monitor)
+        search = WeightSearch(scaled_data(posed.data.points), run)
+        first = posed.first_weight() if self._follows_homotopy(posed) else posed.objective.weight
         weight, solution = search.run(first)
-        return Found(solution, posed.objective.with_weight(weight), walk.path)
+        return SearchResult(solution, posed.objective.with_weight(weight), run.path)
 
-    def _resume(self, posed: PosedNeighbors, former: dict[str, Any], monitor: Monitor) -> Found:
-        objective = posed.objective
-        if self._chooses(posed.data):
-            objective = objective.with_weight(former["weight_"])
-        start = former["embedding_"].astype(np.float64)
-        return Found(self._minimize(objective, start, monitor), objective)
-
-    def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
-        super()._store(posed, found, monitor)
-        self.weight_ = found.objective.weight
+    def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
+        super()._store(posed, result, monitor)
+        self.weight_ = result.objective.weight

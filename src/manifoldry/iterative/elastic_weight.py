@@ -1,4 +1,4 @@
-"""How strong repulsion should be: the smallest weight at which the map predicts the data well."""
+"""Choice of the weight of repulsion by the error of predicting the data from the embedding."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from manifoldry.exceptions import ConvergenceWarning
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.regression_kernels import GaussianRegressionKernel
-from manifoldry.optimize.homotopy import Walk
+from manifoldry.optimize.homotopy import HomotopyRun
 from manifoldry.optimize.optimizer import Solution
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
@@ -18,38 +18,38 @@ from manifoldry.util.warn import warn
 
 @dataclass
 class WeightSearch:
-    """Follow the map as the weight grows; take the smallest that predicts the data well enough.
+    """Minimize at increasing weights; choose the smallest that predicts the data well enough.
 
-    The data at each point are predicted by the others, weighted by the kernel of the elastic
-    embedding itself, exp(−‖yᵢ − yⱼ‖²). The error falls as the map opens, and rises again when
-    points part so far that each sees a few others only.
+    Each point is predicted from the others, weighted by the kernel of the elastic embedding,
+    exp(−‖yᵢ − yⱼ‖²). The error decreases as the embedding unfolds, and increases again when the
+    distances between points are so large that each has few others within the kernel's width.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, n_features)
-        The data, in units in which squares neither overflow nor vanish.
-    walk : Walk
+        The data, scaled so that squares neither overflow nor underflow.
+    homotopy : HomotopyRun
         The homotopy over the weight.
     """
 
     X: Matrix
-    walk: Walk
+    homotopy: HomotopyRun
     solutions: list[Solution] = field(default_factory=list)
     errors: list[tuple[float, float]] = field(default_factory=list)
-    """Mean squared error and its standard error, of every weight."""
-    ratio: float = 10**0.25  # from one weight to the next; twice as much ends in poorer maps
+    """Mean squared error and its standard error at every weight."""
+    ratio: float = 10**0.25  # of consecutive weights; twice the step ends in poorer minima
     largest: float = 1e7  # times the first weight
-    patience: int = 4  # weights without a new best after which the search ends
-    least: float = 1e5  # times the first weight: clusters far apart open late, one by one
-    margin: float = 2.0  # standard errors within which a map is as good as the best
-    trimmed: float = 0.01  # fraction of the points, those predicted worst, that does not count
-    sample: int = 1000  # points whose prediction is looked at
+    patience: int = 4  # number of weights without improvement before the search ends
+    least: float = 1e5  # times the first weight: clusters far apart unfold late, one by one
+    margin: float = 2.0  # number of standard errors within which an error counts as the best
+    trimmed: float = 0.01  # fraction of points with the largest errors that is left out
+    sample: int = 1000  # number of points whose prediction error is computed
 
     def run(self, first: float) -> tuple[float, Solution]:
-        """The weight to take and its minimizer, beginning at weight `first`."""
+        """The chosen weight and its minimizer, starting with weight `first`."""
         weights = [first]
         while True:
-            solution = self.walk.to(weights[-1])
+            solution = self.homotopy.advance(weights[-1])
             if solution.interrupted:
                 return weights[-1], solution
             try:
@@ -65,15 +65,15 @@ class WeightSearch:
         chosen = weights[self.choice]
         if chosen == weights[-1]:
             warn(
-                f"the data are predicted better and better up to weight={chosen:.3g}, where the "
-                "search for the best ends; pass a weight, or scale outliers down",
+                f"the prediction error still decreases at weight={chosen:.3g}, the largest one "
+                "tried; pass a weight, or scale outliers down",
                 ConvergenceWarning,
             )
-        return chosen, self.walk.settle(chosen, self.solutions[self.choice].embedding)
+        return chosen, self.homotopy.minimize(chosen, self.solutions[self.choice].embedding)
 
     @property
     def choice(self) -> int:
-        """Number of the smallest weight whose error is the least, but for chance."""
+        """Index of the smallest weight whose error is within the margin of the smallest error."""
         means, spreads = np.array(self.errors).T
         best = int(np.argmin(means))
         return int(np.flatnonzero(means <= means[best] + self.margin * spreads[best])[0])
@@ -82,7 +82,7 @@ class WeightSearch:
         rows = spread_rows(len(Y), self.sample)
         blocks = row_blocks(len(rows), len(Y) + 2 * self.X.shape[1])
         errors = np.concatenate([self._errors(Y, rows[block]) for block in blocks])
-        # Nobody predicts an outlier, and its error would hide all others.
+        # The errors of outliers, which cannot be predicted, would dominate the mean.
         errors = np.sort(errors)[: len(errors) - int(np.ceil(self.trimmed * len(errors)))]
         return float(errors.mean()), float(errors.std() / np.sqrt(len(errors)))
 
@@ -94,6 +94,6 @@ class WeightSearch:
         return np.square(true - predicted).sum(axis=1)
 
 
-def in_own_units(points: Matrix) -> Matrix:
-    """The data about their mean (but for sparse ones), in units that keep squares in range."""
+def scaled_data(points: Matrix) -> Matrix:
+    """The data, centered unless sparse, and scaled so that squares stay in range."""
     return Frame.of(points).apply(points)

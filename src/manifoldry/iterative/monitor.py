@@ -1,68 +1,63 @@
-"""What others see of a search: callbacks, a progress bar, scikit-learn's protocol, the trace."""
+"""Callbacks, progress bar and trace of a search."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Self
 
 import numpy as np
 
-from manifoldry.optimize.optimizer import Iterate, Step
+from manifoldry.optimize.optimizer import Callback, Iterate, Step
 from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array
 
-Callback: TypeAlias = Callable[[Iterate], Any]
-
 
 class StopSearch(KeyboardInterrupt):
-    """A callback asks to stop; searches take it as they take Ctrl-C and return their best map."""
+    """Raised if a callback asks to stop; searches handle it like Ctrl-C."""
 
 
 @dataclass
 class Monitor(AbstractContextManager["Monitor"]):
-    """Sees every step of every search of a fit, numbers them through and passes them on.
+    """Is called after every step of every search of a fit; records it and calls the callbacks.
 
     Parameters
     ----------
-    callback : callable or None
-        Called with an :class:`~manifoldry.optimize.Iterate`; a true result stops the search.
-    every : int
-        Steps between calls.
+    callback : Callback
+        The function to call, and how often.
     ticker : ProgressReporter
         The progress bar.
     hook : callable or None
-        scikit-learn's callbacks; a true result stops the search.
+        Calls scikit-learn's callbacks; a true result stops the search.
     """
 
-    callback: Callback | None
-    every: int
+    callback: Callback
     ticker: ProgressReporter
     hook: Callable[[Iterate], bool] | None = None
     steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan
-    """What a homotopy is varying, at the moment."""
+    """The current parameter of a homotopy; NaN without one."""
     view: Callable[[Array], Array] | None = None
-    """From the variables of the search to the map, where they are not the same."""
+    """Maps the variables of the search to the embedding; None if they are the same."""
     note: str = ""
-    """What else the progress bar says, and first."""
+    """Text at the beginning of the progress bar's message."""
     stopped: bool = False
     """Whether a callback asked to stop."""
     _before: tuple[int, int] = (0, 0)
 
     def begin(self, parameter: float = np.nan) -> None:
-        """A further search begins; its steps follow those before."""
+        """Start another search, whose steps are numbered after the previous ones."""
         self.parameter = parameter
         self._before = self.n_iter, self.n_evaluations
 
     @property
     def n_iter(self) -> int:
-        """Steps so far."""
+        """Number of steps so far."""
         return self.steps[-1].iteration if self.steps else 0
 
     @property
     def n_evaluations(self) -> int:
-        """Evaluations of the objective so far."""
+        """Number of evaluations of the objective so far."""
         return self.steps[-1].evaluations if self.steps else 0
 
     def __call__(self, iterate: Iterate) -> None:
@@ -73,19 +68,19 @@ class Monitor(AbstractContextManager["Monitor"]):
             parameter=self.parameter,
         )
         self.steps.append(step)
-        how = f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
-        self.ticker.show(step.iteration, how)
-        if step.iteration == 0 or iterate.step.iteration > 0:  # else it was the last step before
-            self._tell(iterate.embedding, step)
+        message = f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
+        self.ticker.show(step.iteration, message)
+        if step.iteration == 0 or iterate.step.iteration > 0:  # else it is the last one again
+            self._call_callbacks(iterate.embedding, step)
 
-    def _tell(self, Y: Array, step: Step) -> None:
-        called = self.callback is not None and step.iteration % self.every == 0
-        if self.hook is None and not called:
+    def _call_callbacks(self, Y: Array, step: Step) -> None:
+        function = self.callback.function if step.iteration % self.callback.every == 0 else None
+        if self.hook is None and function is None:
             return
-        seen = Iterate(Y if self.view is None else self.view(Y), step)
-        stop = self.hook(seen) if self.hook else False
-        if self.callback is not None and called:
-            stop = self.callback(seen) or stop
+        iterate = Iterate(Y if self.view is None else self.view(Y), step)
+        stop = self.hook(iterate) if self.hook else False
+        if function is not None:
+            stop = function(iterate) or stop
         if stop:
             self.stopped = True
             raise StopSearch

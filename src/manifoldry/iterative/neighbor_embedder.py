@@ -1,6 +1,7 @@
-"""Estimators that set attraction between neighbors against repulsion between all points."""
+"""Base class of estimators with attraction between neighbors and repulsion between all points."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,8 +18,8 @@ from manifoldry.affinity.entropic import (
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
-from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch, check_homotopy
-from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import check_init, starting_map, warn_if_too_large
 from manifoldry.neighbors.base import Edges
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
@@ -26,9 +27,8 @@ from manifoldry.objectives.bifurcation import Bifurcation
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import UniformRepulsion
 from manifoldry.objectives.scale import best_scale
-from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.homotopy import Homotopy, Walk
-from manifoldry.optimize.optimizer import Optimizer
+from manifoldry.optimize.homotopy import Homotopy, HomotopyRun
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, Matrix, RandomState
@@ -37,21 +37,21 @@ from manifoldry.util.warn import warn
 
 @dataclass(frozen=True, eq=False)
 class Neighbors:
-    """The data, their graph, and the probabilities with which points pick each other on it."""
+    """The data, their neighbor graph and the neighbor probabilities on it."""
 
     data: Input
     graph: NeighborGraph
     weights: EntropicWeights
-    negligible: float = 1e-10  # probability of a neighbor that a search cannot tell from none
+    negligible: float = 1e-10  # probability too small to affect the search
 
     @property
     def conditional(self) -> sparse.csr_array:
-        """Probabilities p(j|i), whose rows sum to one."""
+        """Neighbor probabilities p(j|i), whose rows sum to one."""
         return self.weights.conditional(self.graph)
 
     @cached_property
     def strong(self) -> NeighborGraph:
-        """The graph without edges so improbable that they would not hold anything together."""
+        """The graph without edges of negligible probability, which attract too little to matter."""
         edges = Edges(self.graph.indptr, self.graph.indices, self.graph.distances)
         kept = self.weights.exponents(self.graph, self.graph) < -np.log(self.negligible)
         return replace_edges(self.graph, edges.keep(kept))
@@ -59,7 +59,7 @@ class Neighbors:
 
 @dataclass(frozen=True, eq=False)
 class PosedNeighbors(PosedSearch):
-    """Attraction between neighbors, and repulsion between all points."""
+    """An objective with attraction between neighbors and repulsion between all points."""
 
     objective: Pairwise
     weights: EntropicWeights
@@ -67,56 +67,55 @@ class PosedNeighbors(PosedSearch):
 
     @cached_property
     def bifurcation(self) -> Bifurcation:
-        """Where the map leaves one point."""
+        """The weight of repulsion at which the embedding stops being a single point."""
         return Bifurcation.of(self.objective, self.n_components)
 
     def opening(self, size: float = 1e-2) -> Array:
-        """The collapsed map as it begins to open, of that root mean square radius."""
+        """The embedding just beyond the bifurcation, with root mean square radius `size`."""
         return size * np.sqrt(self.objective.n) * self.bifurcation.directions
 
-    def first_weight(self, beyond: float = 1.05, faint: float = 1e-4) -> float:
-        """Where a homotopy begins: just beyond the critical weight.
+    def first_weight(self, beyond: float = 1.05, fraction: float = 1e-4) -> float:
+        """The first weight of a homotopy: just beyond the critical weight.
 
-        Or, where none is critical since nothing holds the graph together, at a faint fraction of
-        the last weight.
+        If the critical weight is zero, because the graph is not connected, a small fraction of the
+        last weight.
         """
         last = self.objective.weight
-        return min(beyond * self.bifurcation.weight, last) or faint * last
+        return min(beyond * self.bifurcation.weight, last) or fraction * last
 
 
 class NeighborEmbedder(IterativeEmbedder):
-    """Base of SNE, symmetric SNE, t-SNE and the elastic embedding.
+    """Base class of SNE, symmetric SNE, t-SNE and the elastic embedding.
 
     Attributes
     ----------
     perplexity_ : float
-        The perplexity in use.
+        The perplexity.
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights of attraction, which sum to one.
     path_ : Path or None
-        The maps along a homotopy; None where there was none.
+        The embeddings along a homotopy; None without one.
     objective_ : Pairwise
-        What the map minimizes.
+        The objective that the embedding minimizes.
     bifurcation_ : Bifurcation
-        The weight of repulsion at which the map leaves one point, with the published bounds; made
-        when asked for.
+        The weight of repulsion at which the minimizer stops being a single point, with the
+        published bounds. Computed on access.
     learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond. Near neighbors attract, those at some distance repel.
+        Attraction minus repulsion of each pair at the embedding: positive for near neighbors,
+        negative at some distance. Computed on access; dense up to 5000 points, above that on the
+        edges of ``affinity_``.
     """
 
     objective_: Pairwise
     _bifurcation: Bifurcation | None
 
-    # What is used unless the user says otherwise.
     _default_optimizer: str | Optimizer = "spectral-lbfgs"
     _default_init = "spectral"
-    _default_homotopy: Homotopy | None = None
     _remedy = "pass a smaller perplexity"
-    # Neighbors whose places new points try, beside the mean of all; and places outside the map.
+    # New points start from this many neighbors besides their mean, and possibly outside the map.
     _n_starts = 1
     _starts_outside = False
-    # Points that need no homotopy, and up to which learned affinities are a matrix of all pairs.
+    # Maximum number of points without a homotopy, and with a dense `learned_affinity_`.
     _few = 5
     _dense_affinity = 5000
 
@@ -128,16 +127,12 @@ class NeighborEmbedder(IterativeEmbedder):
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
-        optimizer: str | Optimizer | None = None,
-        guidance: str | Filter | None = None,
-        homotopy: bool | Homotopy | None = None,
+        optimizer: str | Optimizer | Homotopy | None = None,
+        extension: Any = None,
+        inverse: Any = None,
         max_iter: int | None = None,
-        tol: float | None = None,
-        warm_start: bool = False,
-        callback: Callback | None = None,
-        callback_every: int = 1,
+        callback: Callable[[Iterate], Any] | Callback | None = None,
         verbose: bool = False,
-        on_interrupt: str = "raise",
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -147,15 +142,11 @@ class NeighborEmbedder(IterativeEmbedder):
         self.metric_params = metric_params
         self.init = init
         self.optimizer = optimizer
-        self.guidance = guidance
-        self.homotopy = homotopy
+        self.extension = extension
+        self.inverse = inverse
         self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
         self.callback = callback
-        self.callback_every = callback_every
         self.verbose = verbose
-        self.on_interrupt = on_interrupt
         self.random_state = random_state
         self.n_jobs = n_jobs
 
@@ -163,8 +154,10 @@ class NeighborEmbedder(IterativeEmbedder):
         graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
         check_edges(graph)
-        few = float(np.median(np.diff(graph.indptr)))  # neighbors, where the graph was given
-        weights = Entropic(self._perplexity(graph.n_query, few)).fit(graph)
+        degree = float(
+            np.median(np.diff(graph.indptr))
+        )  # neighbors per point, if a graph was passed
+        weights = Entropic(self._perplexity(graph.n_query, degree)).fit(graph)
         self.perplexity_ = weights.perplexity
         neighbors = Neighbors(data, graph, weights)
         warn_of_components(neighbors.strong)
@@ -176,19 +169,19 @@ class NeighborEmbedder(IterativeEmbedder):
         return PosedNeighbors(data, graph, objective, rng, weights, self.n_components_)
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
-        """The weights of attraction, of every pair."""
+        """The weights of attraction of all pairs."""
         return joint(neighbors.conditional)
 
     @abstractmethod
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
-        """What is minimized, from the weights of attraction of every pair.
+        """The objective, given the weights of attraction of all pairs.
 
-        They are symmetric and sum to one; ``neighbors.conditional`` has those of every point's own
-        neighbors, whose rows sum to one.
+        `affinity` is symmetric and sums to one; the rows of ``neighbors.conditional``, the neighbor
+        probabilities of each point, sum to one.
         """
 
     def _perplexity(self, n: int, n_neighbors: float) -> float:
-        """What was asked for, or what suits the method, `n` points and as many neighbors."""
+        """The requested perplexity, or the default for `n` points and `n_neighbors` neighbors."""
         if self.perplexity is not None:
             return self.perplexity
         return min(self._default_perplexity(n), default_perplexity(n_neighbors))
@@ -197,14 +190,14 @@ class NeighborEmbedder(IterativeEmbedder):
         return neighbors_for(self._perplexity(n, n - 1), n)
 
     def _default_perplexity(self, n: int) -> float:
-        """The perplexity that suits `n` points."""
+        """The default perplexity for `n` points."""
         return 10.0
 
     def _start(self, posed: PosedNeighbors) -> Array:
         shape = (posed.objective.n, self.n_components_)
         init = check_init(self._init(posed.data), shape)
-        if self._follows(posed):
-            start = self._homotopy.start(posed.objective, shape[1], posed.rng)
+        if self._follows_homotopy(posed):
+            start = self._homotopy_rule().start(posed.objective, shape[1], posed.rng)
             return posed.opening() if start is None else start
         if isinstance(init, np.ndarray):
             warn_if_too_large(init, posed.objective)
@@ -213,45 +206,37 @@ class NeighborEmbedder(IterativeEmbedder):
         return self._scaled(posed.objective, Y)
 
     def _init(self, data: Input) -> Any:
-        """What was asked for as a start, or what suits the method."""
+        """The requested `init`, or the default."""
         return self._default_init if self.init is None else self.init
 
     def _scaled(self, objective: Pairwise, Y: Array) -> Array:
-        """A start of given shape at the size at which it costs least."""
+        """The start, scaled to the smallest value of the objective."""
         return best_scale(objective, Y) * Y
 
-    def _follows(self, posed: PosedNeighbors) -> bool:
-        """Whether the search follows a homotopy."""
-        # A start that was asked for is not to be passed over, and guidance is for a single search.
-        if self.homotopy is None and self.init is None and self.guidance is None:
+    def _follows_homotopy(self, posed: PosedNeighbors) -> bool:
+        """Whether the search follows a homotopy: by default unless a start is requested."""
+        if self.optimizer is None and self.init is None:
             return self._default_homotopy is not None and posed.graph.n_query > self._few
-        return bool(self.homotopy)
+        return self._homotopy() is not None
 
-    @property
-    def _homotopy(self) -> Homotopy:
-        if isinstance(self.homotopy, Homotopy):
-            return self.homotopy
-        return self._default_homotopy or Homotopy()
+    def _homotopy_rule(self) -> Homotopy:
+        """The requested homotopy, or the default."""
+        return self._homotopy() or self._default_homotopy or Homotopy()
 
-    def _check_search(self) -> None:
-        super()._check_search()
-        self._optimizer()
-        check_homotopy(self.homotopy)
-
-    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
+    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
         objective = posed.objective
-        if not self._follows(posed):
-            return Found(self._minimize(objective, start, monitor), objective)
-        walk = self._walk(posed, start, monitor)
-        weights = walk.rule.values_between(self._first_weight(posed), objective.weight)
-        return Found(walk.rule.follow(walk, weights), objective, walk.path)
+        if not self._follows_homotopy(posed):
+            return SearchResult(self._minimize(objective, start, monitor), objective)
+        run = self._run(posed, start, monitor)
+        weights = run.homotopy.values_between(self._first_weight(posed), objective.weight)
+        return SearchResult(run.homotopy.follow(run, weights), objective, run.path)
 
     def _first_weight(self, posed: PosedNeighbors) -> float:
-        """Where a homotopy begins."""
+        """The first weight of a homotopy."""
         return posed.first_weight()
 
-    def _walk(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Walk:
-        return self._homotopy.walk(
+    def _run(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> HomotopyRun:
+        return self._homotopy_rule().run(
             posed.objective.with_weight,
             start,
             self._optimizer(),
@@ -260,13 +245,13 @@ class NeighborEmbedder(IterativeEmbedder):
             monitor.begin,
         )
 
-    def _store(self, posed: PosedNeighbors, found: Found, monitor: Monitor) -> None:
-        super()._store(posed, found, monitor)
-        self.path_ = found.path
-        self.objective_ = found.objective.without_cache()
+    def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
+        super()._store(posed, result, monitor)
+        self.path_ = result.path
+        self.objective_ = result.objective.without_cache()
         self._bifurcation = None
 
-    def _extend(self, posed: PosedNeighbors, found: Found) -> OptimizedExtension:
+    def _extend(self, posed: PosedNeighbors, result: SearchResult) -> OptimizedExtension:
         Y = self.embedding_.astype(np.float64)
         problem = self.objective_.for_new_points(Y)
         optimizer = NewPointOptimizer(Y, problem, self._n_starts, self._starts_outside)
@@ -283,7 +268,7 @@ class NeighborEmbedder(IterativeEmbedder):
     @property
     def learned_affinity_(self) -> Any:
         Y = self.embedding_.astype(np.float64)
-        objective = self.objective_.without_cache()  # its weights of all pairs go when this is done
+        objective = self.objective_.without_cache()
         if objective.n <= self._dense_affinity:
             return objective.learned_affinity(Y)
         return objective.learned_affinity_edges(Y, self.affinity_)
@@ -291,7 +276,7 @@ class NeighborEmbedder(IterativeEmbedder):
 
 @dataclass(frozen=True, eq=False)
 class ConditionalRows:
-    """Probabilities with which new points pick training points as neighbors."""
+    """Neighbor probabilities of new points among the training points."""
 
     graph: NeighborGraph
     weights: EntropicWeights
@@ -307,47 +292,49 @@ class ConditionalRows:
 
 
 def check_edges(graph: NeighborGraph) -> None:
-    """Refuse graphs that say nothing."""
+    """Refuse graphs without edges, or whose edges all have length zero."""
     if len(graph.distances) == 0:
         raise ValueError(
-            f"no two of the {graph.n_query} points are neighbors in the graph that was passed; "
-            "build it with more neighbors, three times the perplexity, or a greater radius"
+            f"the graph of {graph.n_query} points has no edges; build it with n_neighbors of three "
+            "times the perplexity, or with a larger radius"
         )
     if not graph.distances.any():
         raise ValueError(all_coincide_message(graph.n_query, "perplexity"))
 
 
 def warn_of_components(graph: NeighborGraph) -> None:
-    """Say so where nothing but repulsion decides how far parts of the map lie from each other."""
+    """Warn if the graph is not connected, because only repulsion acts between its components."""
     count, _ = graph.components()
     if count > 1:
         warn(
-            f"the neighbor graph falls into {count} components, which nothing attracts to each other: "
-            "how they lie on the map says little; raise perplexity to join them",
+            f"the neighbor graph has {count} connected components, between which there is no "
+            "attraction: their relative positions in the embedding have little meaning; raise "
+            "perplexity to connect them",
             DisconnectedGraphWarning,
         )
 
 
 def warn_of_uniformity(objective: Pairwise, perplexity: float, nearly_all: float = 0.9) -> None:
-    """Say so where points attract, and repel, all others nearly alike: then the data hardly count.
+    """Warn if all pairs attract and repel each other nearly equally, whatever the data.
 
-    Repulsion that follows the data, such as that of the elastic embedding, makes up for it.
-    Beyond `nearly_all` of the others the nearest is hardly more probable than the farthest: by a
-    factor of 4 to 11 in three sets of 100 points, where at a third of the others it is thousands.
+    Repulsion that depends on the data, such as that of the elastic embedding, is exempt. If the
+    perplexity is more than `nearly_all` of the other points, the nearest neighbor is hardly more
+    probable than the farthest: by a factor of 4 to 11 in three data sets of 100 points, compared
+    with thousands at a third of the other points.
     """
     others = objective.n - 1
-    known = not isinstance(objective.repulsion, UniformRepulsion)
+    uniform = isinstance(objective.repulsion, UniformRepulsion)
     bound = max(1.0, nearly_all * others)
-    if perplexity > bound and not known:
+    if perplexity > bound and uniform:
         warn(
-            f"perplexity={perplexity:g} exceeds {bound:g}, nine tenths of the other points: nearly "
-            "all are neighbors alike, and the map says little about the data; pass "
-            f"perplexity={default_perplexity(others):.2g} or so",
+            f"perplexity={perplexity:g} exceeds {bound:g}, 90 % of the other points: all of them "
+            "are almost equally probable neighbors, so the embedding hardly depends on the data; "
+            f"pass perplexity={default_perplexity(others):.2g}",
             UniformAffinityWarning,
         )
 
 
 def joint(P: sparse.csr_array) -> sparse.csr_array:
-    """Joint probabilities of pairs from those with which each point picks the other."""
+    """Symmetric joint probabilities of pairs, from the neighbor probabilities of each point."""
     W = sparse.csr_array(P + P.T)
     return W / W.sum()

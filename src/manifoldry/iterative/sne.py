@@ -1,114 +1,81 @@
-"""Stochastic neighbor embedding."""
+"""Stochastic neighbor embedding, with conditional and with joint probabilities."""
 
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors
 from manifoldry.objectives.losses import sne, symmetric_sne
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.optimize.homotopy import Homotopy
 
 
+@shared_docs
 class SNE(NeighborEmbedder):
-    """Place points so that each sees its neighbors on the map as it sees them in the data.
+    """Stochastic neighbor embedding: match each point's neighbor probabilities.
 
-    Minimizes the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the probabilities with which point i
-    picks its neighbors in the data, Gaussian with a width that gives all points the same
-    perplexity, and Qᵢ those on the map, Gaussian of width one. Neighbors are kept near, and the
-    map has no crowds of unrelated points; clusters are less parted than by :class:`TSNE`, but
-    their places relative to each other say more.
+    Minimizes the mean over points of KL(Pᵢ‖Qᵢ): Pᵢ are the neighbor probabilities of point i in
+    the data, Gaussian with a width that gives all points the same perplexity, and Qᵢ those in the
+    embedding, Gaussian of width one. Neighbors stay close, and points that are not neighbors are
+    kept apart. Clusters are less separated than by :class:`TSNE`, but their relative positions are
+    more meaningful.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     perplexity : float, default=None
-        Effective number of neighbors of every point; by default 10, or a third of the
-        points if those are fewer. The graph has three times as many.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+        Effective number of neighbors of each point; by default 10, or a third of the points if that
+        is less. The graph has three times as many neighbors.
+    {metric}
+    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
-        are scaled to where the objective is lowest. By default the search
-        follows a homotopy, which needs no start; if that is declined, ``"spectral"``.
-    optimizer : str or Optimizer, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
-        default L-BFGS with the spectral direction.
-    guidance : str or Filter, default=None
-        A filter of the gradient that changes as the search goes on, see
-        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first, in place of the optimizer's own filter. A good start
-        needs none.
-    homotopy : bool or Homotopy, default=None
-        Begin where repulsion is so weak that the map is about to leave one point, and raise it
-        step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
-        unless an `init` or a `guidance` is given: maps from elsewhere end in poorer minima.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
+        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
+        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
+        are scaled to the smallest value of the objective. By default a homotopy is followed, which
+        has its own start; a single search starts from ``"spectral"``.
+    optimizer : str, Optimizer or Homotopy, default=None
+        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
+        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
+        :class:`~manifoldry.optimize.Homotopy`, which starts at a weight of repulsion at which the
+        embedding is nearly a single point and raises it step by step. ``"homotopy"`` is
+        ``Homotopy(n_steps=20)``, and the default unless `init` is given: it ends in better minima.
+        Each search is ``"spectral-lbfgs"`` by default.
+    {extension}
+    {inverse}
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
-    tol : float, default=None
-        Converged when steps move the map by less than this fraction of its size; by default the
-        optimizer's own.
-    warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then.
-    callback : callable, default=None
-        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
-        last step; a true result stops the search.
-    callback_every : int, default=1
-        Steps between two calls.
-    verbose : bool, default=False
-        Show the value and the gradient's norm as the search goes on.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
-        go on.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the start; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        Maximum number of steps, for a homotopy of each of its searches; by default that of the
+        optimizer.
+    {callback}
+    {verbose}
+    {random_start}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
-    embedding_ : array of shape (n_samples, n_components)
-        The map.
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.
-    perplexity_ : float
-        The perplexity in use.
+    {n_components_}
+    {embedding_}
+    {extension_}
+    {inverse_}
+    {objective_}
+    {perplexity_}
     affinity_ : sparse array of shape (n_samples, n_samples)
-        The probabilities Pᵢ with which points pick each other, made symmetric and scaled to sum
-        to one: what attracts.
+        The neighbor probabilities Pᵢ, made symmetric and scaled to sum to one: the weights of
+        attraction.
     loss_ : float
-        The mean over points of KL(Pᵢ‖Qᵢ) at the map.
-    converged_ : bool
-        Whether the search came to rest.
-    status_ : str
-        Why the search stopped, in words.
-    n_iter_, n_evaluations_ : int
-        Steps of the search, and evaluations of the objective they took.
+        The mean over points of KL(Pᵢ‖Qᵢ) at the embedding.
+    {converged_}
+    {status_}
+    {n_iter_}
     trace_ : structured array
-        One entry per step, and one for the start of every search of which the fit consists:
+        One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, the factor of repulsion that a homotopy raises to one; NaN without one.
-        Values at different factors are of different objectives.
+        and ``parameter``, the factor of the repulsion, which a homotopy raises to one; NaN without
+        a homotopy. Values at different factors belong to different objectives.
     path_ : Path or None
-        The maps along the homotopy; None without one.
-    bifurcation_ : Bifurcation
-        The weight of repulsion at which the map leaves one point, with the published bounds; made
-        when asked for.
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond.
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+        The embeddings along the homotopy; None without one.
+    {bifurcation_}
+    {learned_affinity_}
+    {neighbor_search_}
 
     Examples
     --------
@@ -128,104 +95,70 @@ class SNE(NeighborEmbedder):
         return sne(neighbors.conditional)
 
 
+@shared_docs
 class SymmetricSNE(NeighborEmbedder):
-    """Place points so that pairs are as probable on the map as they are in the data.
+    """Symmetric stochastic neighbor embedding: match the joint probabilities of pairs.
 
-    Minimizes KL(P‖Q) over all pairs at once: P are entropic affinities, made symmetric, Q is
-    proportional to exp(−‖yᵢ − yⱼ‖²). Like :class:`SNE` with one normalizer for all points, which
-    lets outliers go farther out.
+    Minimizes KL(P‖Q) over all pairs: P are entropic affinities, made symmetric, Q is proportional
+    to exp(−‖yᵢ − yⱼ‖²). Like :class:`SNE`, but with one normalizer for all points, so that outliers
+    are placed farther out.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     perplexity : float, default=None
-        Effective number of neighbors of every point; by default 10, or a third of the
-        points if those are fewer. The graph has three times as many.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+        Effective number of neighbors of each point; by default 10, or a third of the points if that
+        is less. The graph has three times as many neighbors.
+    {metric}
+    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
-        are scaled to where the objective is lowest. By default the search
-        follows a homotopy, which needs no start; if that is declined, ``"spectral"``.
-    optimizer : str or Optimizer, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
-        default L-BFGS with the spectral direction.
-    guidance : str or Filter, default=None
-        A filter of the gradient that changes as the search goes on, see
-        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first, in place of the optimizer's own filter. A good start
-        needs none.
-    homotopy : bool or Homotopy, default=None
-        Begin where repulsion is so weak that the map is about to leave one point, and raise it
-        step by step; see :class:`~manifoldry.optimize.Homotopy`. By default yes, in 20 steps,
-        unless an `init` or a `guidance` is given: maps from elsewhere end in poorer minima.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
+        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
+        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
+        are scaled to the smallest value of the objective. By default a homotopy is followed, which
+        has its own start; a single search starts from ``"spectral"``.
+    optimizer : str, Optimizer or Homotopy, default=None
+        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
+        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
+        :class:`~manifoldry.optimize.Homotopy`, which starts at a weight of repulsion at which the
+        embedding is nearly a single point and raises it step by step. ``"homotopy"`` is
+        ``Homotopy(n_steps=20)``, and the default unless `init` is given: it ends in better minima.
+        Each search is ``"spectral-lbfgs"`` by default.
+    {extension}
+    {inverse}
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
-    tol : float, default=None
-        Converged when steps move the map by less than this fraction of its size; by default the
-        optimizer's own.
-    warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then.
-    callback : callable, default=None
-        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
-        last step; a true result stops the search.
-    callback_every : int, default=1
-        Steps between two calls.
-    verbose : bool, default=False
-        Show the value and the gradient's norm as the search goes on.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
-        go on.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the start; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        Maximum number of steps, for a homotopy of each of its searches; by default that of the
+        optimizer.
+    {callback}
+    {verbose}
+    {random_start}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
-    embedding_ : array of shape (n_samples, n_components)
-        The map.
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.
-    perplexity_ : float
-        The perplexity in use.
+    {n_components_}
+    {embedding_}
+    {extension_}
+    {inverse_}
+    {objective_}
+    {perplexity_}
     affinity_ : sparse array of shape (n_samples, n_samples)
-        Joint probabilities P of pairs: symmetric, with sum one.
+        Joint probabilities P of pairs: symmetric, summing to one.
     loss_ : float
-        The divergence KL(P‖Q) at the map.
-    converged_ : bool
-        Whether the search came to rest.
-    status_ : str
-        Why the search stopped, in words.
-    n_iter_, n_evaluations_ : int
-        Steps of the search, and evaluations of the objective they took.
+        The divergence KL(P‖Q) at the embedding.
+    {converged_}
+    {status_}
+    {n_iter_}
     trace_ : structured array
-        One entry per step, and one for the start of every search of which the fit consists:
+        One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, the factor of repulsion that a homotopy raises to one; NaN without one.
-        Values at different factors are of different objectives.
+        and ``parameter``, the factor of the repulsion, which a homotopy raises to one; NaN without
+        a homotopy. Values at different factors belong to different objectives.
     path_ : Path or None
-        The maps along the homotopy; None without one.
-    bifurcation_ : Bifurcation
-        The weight of repulsion at which the map leaves one point, with the published bounds; made
-        when asked for.
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond.
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+        The embeddings along the homotopy; None without one.
+    {bifurcation_}
+    {learned_affinity_}
+    {neighbor_search_}
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Maps from which searches begin."""
+"""Starts of searches."""
 
 import warnings
 from typing import Any
@@ -19,36 +19,39 @@ OPTIONS = ("spectral", "pca", "random")
 
 
 def check_init(init: Any, shape: tuple[int, int], options: tuple[str, ...] = OPTIONS) -> Any:
-    """The `init` of an estimator: a word, an estimator, or a map of this shape."""
+    """Check the `init` of an estimator: a name, an estimator or an array of this shape."""
     if isinstance(init, str | BaseEstimator) or init is None:
         if init in options or hasattr(init, "fit_transform"):
             return init
-        words = ", ".join(map(repr, options))
-        raise ValueError(f"init={init!r} must be one of {words}, a map or an estimator of maps")
+        names = ", ".join(map(repr, options))
+        raise ValueError(
+            f"init={init!r} must be one of {names}, an array of shape {shape}, or an estimator "
+            "with fit_transform"
+        )
     Y = _as_numbers(init)
     if Y.shape != shape:
         raise ValueError(
-            f"init has shape {Y.shape}; a map of {shape[0]} points in {shape[1]} coordinates "
-            f"has shape {shape}"
+            f"init has shape {Y.shape}; the embedding of {shape[0]} points in {shape[1]} "
+            f"coordinates has shape {shape}; pass such an array"
         )
     if not np.isfinite(Y).all():
-        raise ValueError("init has NaN or infinite entries; pass a finite map")
+        raise ValueError("init has NaN or infinite entries; pass finite coordinates")
     if not np.ptp(Y, axis=0).any():
         raise ValueError(
-            "init has all points in one place, from where no gradient leads away; pass a map that "
-            "has some extent, if only by noise"
+            "init has all points in one place, where the gradient is zero; pass different "
+            "coordinates, or add noise"
         )
     return Y
 
 
 def warn_if_too_large(init: Array, objective: Objective) -> None:
-    """Say so where a given map is larger than its kernel can see: a tenth of it would be better."""
+    """Warn if a tenth of the given start has a smaller value of the objective."""
     if objective.value(0.1 * init) < objective.value(init):
         largest = np.abs(init).max()
         warn(
             f"init is too large (its largest coordinate is {largest:.3g}): a tenth of it has a "
-            "lower loss, and points that do not see each other hardly move; pass a smaller map, "
-            "or the estimator that made it, whose map is scaled",
+            "lower loss, and points farther apart than the kernel's width hardly move; pass a "
+            "smaller array, or the estimator that computed it, whose embedding is scaled",
             ConvergenceWarning,
         )
 
@@ -57,9 +60,10 @@ def _as_numbers(init: Any) -> Array:
     try:
         return np.array(init, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        words = ", ".join(map(repr, OPTIONS))
+        names = ", ".join(map(repr, OPTIONS))
         raise TypeError(
-            f"init={init!r} is no array of numbers; pass one of {words}, a map or an estimator"
+            f"init={init!r} is not an array of numbers; pass one of {names}, an array or an "
+            "estimator"
         ) from error
 
 
@@ -71,28 +75,30 @@ def starting_map(
     rng: np.random.Generator,
     noise: float = 1e-3,
 ) -> Array:
-    """A map of roughly unit spread, from the data, their distances or their graph.
+    """A start of roughly unit size, from the data, their distances or their graph.
 
-    Some `noise`, as a fraction of the spread, tells repeated points apart.
+    Some `noise`, as a fraction of the standard deviation, separates points that coincide.
     """
     shape = (graph.n_query, n_components)
     if isinstance(init, str) and init == "random":
-        return _cloud(shape, rng)
+        return _noise(shape, rng)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good map
+        warnings.simplefilter("ignore", ManifoldryWarning)  # a start need not be a good embedding
         Y = _fitted_map(init, data, graph, n_components)
     if Y.shape != shape:
-        raise ValueError(f"init={init!r} made a map of shape {Y.shape} where {shape} is needed")
+        raise ValueError(
+            f"init={init!r} computed an embedding of shape {Y.shape}, but {shape} is needed"
+        )
     Y = Y - np.nanmean(Y, axis=0)
     spread = float(np.nanmax(np.abs(Y), initial=0.0))
     if not 0 < spread < np.inf:
-        return _cloud(shape, rng)  # all in one place: it says nothing
+        return _noise(shape, rng)  # all points in one place
     Y = np.nan_to_num(Y / spread)
     return Y + noise * rng.standard_normal(Y.shape) * Y.std()
 
 
-def _cloud(shape: tuple[int, int], rng: np.random.Generator, spread: float = 1e-2) -> Array:
-    """Noise, its spread in units of the map's kernel."""
+def _noise(shape: tuple[int, int], rng: np.random.Generator, spread: float = 1e-2) -> Array:
+    """Gaussian noise, with the standard deviation `spread` in units of the kernel's width."""
     return spread * rng.standard_normal(shape)
 
 
@@ -101,14 +107,14 @@ def _fitted_map(
 ) -> Array:
     if isinstance(init, BaseEstimator):
         model = clone(init)
-        if "n_components" in model.get_params(deep=False):  # a pipeline has none of its own
+        if "n_components" in model.get_params(deep=False):  # a pipeline has none
             model.set_params(n_components=n_components)
         return np.asarray(model.fit_transform(_input_of(model, data)), dtype=np.float64)
     if init == "pca":
         return _padded(_principal_components(data, n_components), n_components)
     from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 
-    if graph.n_neighbors is not None:  # a smooth start needs few edges; affinities have more
+    if graph.n_neighbors is not None:  # affinities have more edges than a smooth start needs
         graph = graph.truncate(min(15, graph.n_neighbors))
     k = min(n_components, graph.n_query - 1)
     return _padded(LaplacianEigenmaps(k).fit(graph).embedding_, n_components)
@@ -120,7 +126,7 @@ def _principal_components(data: Input, n_components: int) -> Array:
 
     if data.points is None and data.distances is not None:
         k = min(n_components, len(data.distances) - 1)
-        D = data.distances.astype(np.float64, copy=False)  # the map has their precision
+        D = data.distances.astype(np.float64, copy=False)  # the embedding has their precision
         return ClassicalMDS(k, metric="precomputed").fit(D).embedding_
     points = _needed(data.points, "pca")
     k = min(n_components, points.shape[0] - 1, points.shape[1])
@@ -136,12 +142,12 @@ def _input_of(model: BaseEstimator, data: Input) -> Any:
 def _needed(points: Any, init: Any) -> Any:
     if points is None:
         raise ValueError(
-            f"init={init!r} needs the data, of which this fit saw only distances; pass "
-            "init='spectral', 'random' or a map"
+            f"init={init!r} needs the data, but only distances were given; pass "
+            "init='spectral', 'random' or an array"
         )
     return points
 
 
 def _padded(Y: Array, n_components: int) -> Array:
-    """`Y` in double precision with columns of zeros for coordinates that the data do not have."""
+    """`Y` in double precision, with zero columns appended up to `n_components`."""
     return np.pad(np.asarray(Y, float), ((0, 0), (0, n_components - Y.shape[1])))

@@ -1,131 +1,102 @@
 """t-distributed stochastic neighbor embedding."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.iterative.base import Found
-from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.base import SearchResult
+from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import NeighborEmbedder, Neighbors, PosedNeighbors
 from manifoldry.objectives.losses import tsne
 from manifoldry.objectives.pairwise import Pairwise
-from manifoldry.optimize.filter import Filter
-from manifoldry.optimize.homotopy import Homotopy
+from manifoldry.optimize.homotopy import EarlyExaggeration, Homotopy
 from manifoldry.optimize.methods import Momentum
-from manifoldry.optimize.optimizer import Optimizer, Solution
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
 from manifoldry.optimize.stopping import Stopping
-from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, RandomState
 
 
+@shared_docs
 class TSNE(NeighborEmbedder):
-    """Place points so that pairs are as probable on the map as in the data, with room for all.
+    """t-SNE: match the joint probabilities of pairs, with a heavy-tailed kernel.
 
     Minimizes KL(P‖Q) over pairs: P are entropic affinities, made symmetric, Q is proportional to
-    Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} on the map. Its heavy tails part clusters
-    widely: the method of choice to see clusters, at the price that distances between them and
-    their sizes mean little. This is the exact method, whose time grows with n².
+    Student's kernel (1 + ‖yᵢ − yⱼ‖²/α)^{−(α+1)/2} in the embedding. Its heavy tails separate
+    clusters widely: the method of choice to see clusters, but the distances between clusters and
+    their sizes have little meaning. This is the exact method, whose time grows with n².
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     perplexity : float, default=None
-        Effective number of neighbors of every point; by default 30, or a fortieth of
-        the points if that is less, but 20 if they allow it. The graph has three times as many.
+        Effective number of neighbors of each point; by default ``n_samples / 40``, but at least 20
+        and at most 30, or a third of the points if that is less. The neighbor graph has three times
+        as many.
     degrees_of_freedom : float, default=1.0
-        The α of the kernel: less than one parts clusters further, more approaches SNE.
-    early_exaggeration : float, default=12.0
-        Factor on the attraction in the first phase, in which clusters find each other.
-    early_exaggeration_iter : int, default=250
-        Most steps of that phase; 0 for none.
-    metric : str or callable, default="euclidean"
-        Metric of the neighbor graph; ``"precomputed"`` for dense distances or a sparse graph
-        of distances.
-    metric_params : dict, default=None
-        Further arguments of the metric.
+        The α of the kernel: less than one separates clusters further; large values approach
+        symmetric SNE.
+    early_exaggeration : float or EarlyExaggeration, default=12.0
+        Factor of the attraction in a first phase of 250 steps, in which clusters form; 1 for no
+        such phase. An :class:`~manifoldry.optimize.EarlyExaggeration` also sets the number of
+        steps. A homotopy starts with this factor instead.
+    {metric}
+    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the
-        last are shrunk to a spread of 1e-4. By default principal components, of the distances
-        if only those are known; Laplacian eigenmaps if only a graph is.
-    optimizer : str or Optimizer, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By
-        default gradient steps with momentum.
-    guidance : str or Filter, default=None
-        A filter of the gradient that changes as the search goes on, see
-        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first, in place of the optimizer's own filter. A good start
-        needs none.
-    homotopy : bool or Homotopy, default=False
-        Lower the exaggeration from `early_exaggeration` to one step by step, instead of at once;
-        see :class:`~manifoldry.optimize.Homotopy`. `init` is not used then.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
+        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
+        as it is; pass ``init=model.embedding_`` and ``early_exaggeration=1`` to continue from
+        a fitted model. All but an array are scaled to a standard deviation of 1e-4. By default
+        principal components, computed from the distances if only those are given; Laplacian
+        eigenmaps if only a graph is given.
+    optimizer : str, Optimizer or Homotopy, default=None
+        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
+        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
+        :class:`~manifoldry.optimize.Homotopy`, which lowers the exaggeration from
+        `early_exaggeration` to one in many steps; `init` is not used then. By default
+        ``Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))``, gradient descent with
+        momentum.
+    {extension}
+    {inverse}
     max_iter : int, default=None
-        Most steps after the first phase, along a homotopy of each search; by default 500:
-        maps are good then, but still move, so that ``converged_`` is mostly False.
-    tol : float, default=None
-        Converged when steps move the map by less than this fraction of its size; by default the
-        optimizer's own.
-    warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then.
-    callback : callable, default=None
-        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
-        last step; a true result stops the search.
-    callback_every : int, default=1
-        Steps between two calls.
-    verbose : bool, default=False
-        Show the value and the gradient's norm as the search goes on.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
-        go on.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the start; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        Maximum number of steps after the first phase, for a homotopy of each of its searches; by
+        default that of the optimizer, 500. The embedding still changes slowly then, so that
+        ``converged_`` is usually False.
+    {callback}
+    {verbose}
+    {random_start}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
-    embedding_ : array of shape (n_samples, n_components)
-        The map.
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
-    objective_ : Pairwise
-        What the map minimizes.
-    perplexity_ : float
-        The perplexity in use.
+    {n_components_}
+    {embedding_}
+    {extension_}
+    {inverse_}
+    {objective_}
+    {perplexity_}
     affinity_ : sparse array of shape (n_samples, n_samples)
-        Joint probabilities P of pairs: symmetric, with sum one.
+        Joint probabilities P of pairs: symmetric, summing to one.
     loss_ : float
-        The divergence KL(P‖Q) at the map, without exaggeration.
-    converged_ : bool
-        Whether the search came to rest.
-    status_ : str
-        Why the search stopped, in words.
-    n_iter_, n_evaluations_ : int
-        Steps of the search, and evaluations of the objective they took.
+        The divergence KL(P‖Q) at the embedding, without exaggeration.
+    {converged_}
+    {status_}
+    {n_iter_}
     trace_ : structured array
-        One entry per step, and one for the start of every search of which the fit consists:
+        One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, one over the exaggeration; NaN where there is none. Values at
-        different exaggerations are of different objectives.
+        and ``parameter``, one over the exaggeration; NaN without exaggeration. Values at
+        different exaggerations belong to different objectives.
     path_ : Path or None
-        The maps along a homotopy, by one over the exaggeration; None without one.
-    bifurcation_ : Bifurcation
-        The weight of repulsion at which the map leaves one point, with the published bounds; made
-        when asked for.
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion at the map, made when asked for; dense up to 5000 points, on the
-        edges of ``affinity_`` beyond.
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+        The embeddings along a homotopy, by one over the exaggeration; None without one.
+    {bifurcation_}
+    {learned_affinity_}
+    {neighbor_search_}
 
     Examples
     --------
@@ -145,21 +116,16 @@ class TSNE(NeighborEmbedder):
         *,
         perplexity: float | None = None,
         degrees_of_freedom: float = 1.0,
-        early_exaggeration: float = 12.0,
-        early_exaggeration_iter: int = 250,
+        early_exaggeration: float | EarlyExaggeration = 12.0,
         metric: Any = "euclidean",
         metric_params: dict[str, Any] | None = None,
         init: Any = None,
-        optimizer: str | Optimizer | None = None,
-        guidance: str | Filter | None = None,
-        homotopy: bool | Homotopy = False,
+        optimizer: str | Optimizer | Homotopy | None = None,
+        extension: Any = None,
+        inverse: Any = None,
         max_iter: int | None = None,
-        tol: float | None = None,
-        warm_start: bool = False,
-        callback: Callback | None = None,
-        callback_every: int = 1,
+        callback: Callable[[Iterate], Any] | Callback | None = None,
         verbose: bool = False,
-        on_interrupt: str = "raise",
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -167,33 +133,28 @@ class TSNE(NeighborEmbedder):
         self.perplexity = perplexity
         self.degrees_of_freedom = degrees_of_freedom
         self.early_exaggeration = early_exaggeration
-        self.early_exaggeration_iter = early_exaggeration_iter
         self.metric = metric
         self.metric_params = metric_params
         self.init = init
         self.optimizer = optimizer
-        self.guidance = guidance
-        self.homotopy = homotopy
+        self.extension = extension
+        self.inverse = inverse
         self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
         self.callback = callback
-        self.callback_every = callback_every
         self.verbose = verbose
-        self.on_interrupt = on_interrupt
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    # After the first phase. Values go on falling slowly, and maps of sheets tear while they do.
+    # After the first phase. The value keeps decreasing slowly, while embeddings of sheets tear.
     _default_optimizer = Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))
     _early_momentum = 0.5
-    # A search with momentum is a number of steps, not one that comes to rest.
+    # A search with momentum is usually stopped before it converges.
     _must_converge = False
-    # Spread of the start: all of it within the kernel's reach.
+    # Standard deviation of the start, small compared with the kernel's width.
     _spread = 1e-4
 
     def _default_perplexity(self, n: int) -> float:
-        return min(30.0, max(20.0, n / 40))  # in small data neighborhoods stay local
+        return min(30.0, max(20.0, n / 40))  # fewer than 30 in small data sets
 
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         dof = check_positive("degrees_of_freedom", self.degrees_of_freedom)
@@ -209,24 +170,33 @@ class TSNE(NeighborEmbedder):
         return self._spread / Y.std(axis=0).max() * Y
 
     def _first_weight(self, posed: PosedNeighbors) -> float:
-        return 1 / check_positive("early_exaggeration", self.early_exaggeration)
+        return 1 / self._exaggeration().factor
 
-    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> Found:
-        if self._follows(posed):
+    def _exaggeration(self) -> EarlyExaggeration:
+        if isinstance(self.early_exaggeration, EarlyExaggeration):
+            return self.early_exaggeration
+        return EarlyExaggeration(check_positive("early_exaggeration", self.early_exaggeration))
+
+    def _check_search(self) -> None:
+        super()._check_search()
+        self._exaggeration()
+
+    def _search(self, posed: PosedNeighbors, start: Array, monitor: Monitor) -> SearchResult:
+        if self._follows_homotopy(posed):
             return super()._search(posed, start, monitor)
-        early = self._exaggerated(posed.objective, start, monitor)
-        if early.interrupted:
-            return Found(early, posed.objective)
-        return super()._search(posed, early.embedding, monitor)
+        first = self._first_phase(posed.objective, start, monitor)
+        if first.interrupted:
+            return SearchResult(first, posed.objective)
+        return super()._search(posed, first.embedding, monitor)
 
-    def _exaggerated(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
-        """The first phase, in which clusters find each other."""
-        factor = check_positive("early_exaggeration", self.early_exaggeration)
-        steps = check_count("early_exaggeration_iter", self.early_exaggeration_iter, minimum=0)
-        if steps == 0 or factor == 1:
+    def _first_phase(self, objective: Pairwise, start: Array, monitor: Monitor) -> Solution:
+        """The search with early exaggeration."""
+        exaggeration = self._exaggeration()
+        if not exaggeration.is_needed:
             return Solution(start, np.nan, converged=True, status="no early exaggeration")
-        optimizer = self._optimizer().with_stopping(steps, None)
+        optimizer = self._optimizer().with_stopping(exaggeration.n_iter, None)
         if isinstance(optimizer, Momentum):
             optimizer = replace(optimizer, momentum=self._early_momentum)
-        monitor.begin(1 / factor)
-        return optimizer.minimize(replace(objective, exaggeration=factor), start, monitor)
+        monitor.begin(1 / exaggeration.factor)
+        exaggerated = replace(objective, exaggeration=exaggeration.factor)
+        return optimizer.minimize(exaggerated, start, monitor)

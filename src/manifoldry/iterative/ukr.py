@@ -1,11 +1,13 @@
 """Unsupervised kernel regression."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manifoldry.affinity.gaussian import local_weights
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input, Points, RowMatcher
 from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.projection import (
@@ -14,8 +16,8 @@ from manifoldry.extension.projection import (
     OrthogonalProjection,
     in_frame,
 )
-from manifoldry.iterative.base import Found, IterativeEmbedder, PosedSearch, check_homotopy
-from manifoldry.iterative.monitor import Callback, Monitor
+from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
+from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
 from manifoldry.iterative.ukr_start import StartSearch, extent, grow_box, search_in_box
 from manifoldry.neighbors.distances import Frame
@@ -24,10 +26,9 @@ from manifoldry.objectives.density_floor import DensityFloor
 from manifoldry.objectives.kernel_regression import UKRObjective, reinsert
 from manifoldry.objectives.leave_one_out import leave_one_out_errors
 from manifoldry.objectives.regression_kernels import RegressionKernel
-from manifoldry.optimize.filter import Filter
 from manifoldry.optimize.homotopy import Homotopy, Path
 from manifoldry.optimize.methods import LBFGS
-from manifoldry.optimize.optimizer import Optimizer, Solution
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.spectral.posed import all_coincide_message
@@ -36,112 +37,86 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, RandomState
 
 
+@shared_docs
 class UKR(IterativeEmbedder):
-    """Find the map from which kernel regression predicts the data best.
+    """Unsupervised kernel regression: the embedding from which the data are predicted best.
 
-    Minimizes 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the mean of the other data, weighted by how near they
-    are on the map (:class:`~manifoldry.objectives.UKRObjective`): a nonlinear principal component
-    analysis without a parametric form, whose objective is an error in data space. Use it for
-    curves and surfaces with noise, up to a few thousand points, and where the way from the map
-    to the data matters: `inverse_transform` is the regression itself, with derivatives
-    (`jacobian`), and `transform` its orthogonal projection.
+    Minimizes 1/n Σⱼ‖xⱼ − fⱼ‖², where fⱼ is the kernel regression of xⱼ on the other points of the
+    embedding (:class:`~manifoldry.objectives.UKRObjective`): a nonlinear, nonparametric principal
+    component analysis, whose objective is an error in data space. Use it for noisy curves and
+    surfaces, up to a few thousand points, and if the inverse matters: `inverse_transform` is the
+    regression itself, with derivatives (`jacobian`), and `transform` the orthogonal projection onto
+    it.
 
     Parameters
     ----------
-    n_components : int, default=None
-        Number of coordinates; by default two, or what the data allow.
+    {n_components}
     kernel : {"gaussian", "student", "quartic", "triweight"}, default="gaussian"
-        How the say of a point falls with its squared distance on the map; the last two reach no
-        further than one.
+        Kernel of the regression, a function of the squared distance in the embedding; the last two
+        vanish at distances above one.
     leave_one_out : bool, default=True
-        Leave each point out of its own prediction, which keeps the map from flying apart. Without
-        it pass `box`.
+        Predict each point from the others only, which keeps distances in the embedding bounded.
+        Without it pass `box`.
     box : float, default=None
-        Keep the map within this distance of zero, in every coordinate.
+        Bound of the absolute value of every coordinate.
     density_floor : float, default=None
-        Call points back where the others' kernels sum to less than this, that is, where fewer
-        others are within reach; 0 for no floor. By default 10 on a plane, 3 on a line and 32 in
-        space, or a twentieth of the points if those are fewer. It is what keeps the map smooth:
-        leaving points out alone rewards maps in which points stand so far apart that each is
-        predicted by its nearest neighbor. New points heed it too.
+        Penalize points at which the kernels of the other points sum to less than this, that is,
+        points with fewer others nearby; 0 for no penalty. By default 10 in two dimensions, 3 in one
+        and 32 in three, or a twentieth of the points if that is less. It keeps the embedding
+        smooth: the leave-one-out error alone is small if points are so far apart that each is
+        predicted by its nearest neighbor. It also applies to new points.
     n_neighbors : int, default=None
-        Neighbors in the graph of ``init="spectral"`` and of the filters in `guidance` and
-        `optimizer`; by default 10, or half the points if those are fewer.
+        Neighbors per point in the graph of ``init="spectral"`` and of the filters of `optimizer`;
+        by default 10, or half the points if that is less.
     init : {"auto", "spectral", "pca", "random"}, estimator or array, default="auto"
-        Where the search begins: Laplacian eigenmaps, principal components, a small cloud, the map
-        of any estimator, or a map of shape (n_samples, n_components) as it is. All but the last
-        are scaled to the least leave-one-out error. ``"auto"`` takes that of the elastic
-        embedding, Isomap and principal components whose error is smallest.
-    optimizer : str or Optimizer, default=None
-        What searches; see :func:`manifoldry.optimize.resolve_optimizer`. By default L-BFGS
-        with a mild spectral direction, which stops when steps move the map by less than 0.005 of
-        its size; further steps predict the data better by a trifle and cost the map as much as
-        they give.
-    guidance : str or Filter, default=None
-        A filter of the gradient that changes as the search goes on, see
-        :func:`manifoldry.optimize.resolve_guidance`: it holds a map from a poor start to the
-        smooth functions of the data first, in place of the optimizer's own filter. A good start
-        needs none.
-    homotopy : bool or Homotopy, default=False
-        Begin in a box so small that all points see each other, and let it grow step by step to
-        `box`, or, without one, to the size that the start has at its best scale; see
-        :class:`~manifoldry.optimize.Homotopy`.
+        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
+        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
+        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
+        are scaled to the smallest leave-one-out error. ``"auto"`` tries the elastic embedding,
+        Isomap and principal components, and takes the one with the smallest error.
+    optimizer : str, Optimizer or Homotopy, default=None
+        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
+        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
+        :class:`~manifoldry.optimize.Homotopy`, which keeps the embedding in a box and enlarges it
+        step by step to `box`, or to the size of the start if there is no `box`; ``"homotopy"`` is
+        ``Homotopy()``. By default ``LBFGS(SpectralDirection(shift=0.1), stopping=rule)`` with the
+        rule ``Stopping(tol=5e-3, max_reference_size=10.0)``: more steps lower the error a little,
+        but do not improve the embedding.
+    {extension}
+    {inverse}
     max_iter : int, default=None
-        Most steps of the search, along a homotopy of each search; by default the optimizer's own.
-    tol : float, default=None
-        Converged when steps move the map by less than this fraction of its size; by default the
-        optimizer's own.
-    warm_start : bool, default=False
-        Begin from the map of the last fit, if there is one; it must have as many points and
-        coordinates. What comes before the search proper, such as a homotopy, is left out then.
-    callback : callable, default=None
-        Called with an :class:`~manifoldry.optimize.Iterate`, that is the map and figures on the
-        last step; a true result stops the search.
-    callback_every : int, default=1
-        Steps between two calls.
-    verbose : bool, default=False
-        Show the value and the gradient's norm as the search goes on.
-    on_interrupt : {"raise", "keep"}, default="raise"
-        After Ctrl-C the model has the best map so far either way; raise the interrupt again, or
-        go on.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the start; ``None`` is a fixed seed.
-    n_jobs : int, default=None
-        Threads, by default one per core; BLAS keeps its own number.
+        Maximum number of steps, for a homotopy of each of its searches; by default that of the
+        optimizer.
+    {callback}
+    {verbose}
+    {random_start}
+    {n_jobs}
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates in use.
-    embedding_ : array of shape (n_samples, n_components)
-        The map.
-    extension_ : Extension
-        Gives new points their coordinates.
-    inverse_ : Inverse or None
-        Leads from the map to the data; None where the data themselves were never seen.
+    {n_components_}
+    {embedding_}
+    {extension_}
+    {inverse_}
     loss_ : float
-        The objective at the map, in squared units of the data: the mean squared error of
-        prediction, and the penalty of the density's floor.
-    converged_ : bool
-        Whether the search came to rest.
-    status_ : str
-        Why the search stopped, in words.
-    n_iter_, n_evaluations_ : int
-        Steps of the search, and evaluations of the objective they took.
+        The objective at the embedding, in squared units of the data: the mean squared error of the
+        prediction plus the penalty of `density_floor`.
+    {converged_}
+    {status_}
+    {n_iter_}
     trace_ : structured array
-        One entry per step, and one for the start of every search of which the fit consists:
+        One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, the half width of a growing box; NaN without a homotopy. Values
-        are those of data in the search's own units.
+        and ``parameter``, the half width of the box of a homotopy; NaN without one. Values are
+        those for the scaled data.
     path_ : Path or None
-        The maps along a homotopy, by the half width of the box; None without one.
+        The embeddings along a homotopy, by the half width of the box; None without one.
     leave_one_out_error_ : float
         Mean squared error of predicting each row from the others, as a fraction of the variance.
     start_ : str
-        The starts that were tried, the best first, each with the objective as a fraction of the
-        variance; ``"given"`` where a map was given, empty if there was nothing to try.
-    neighbor_search_ : str
-        How neighbors were found, and why so; how many of them, where not all.
+        The starts that were tried, the best one first, each with its objective as a fraction of
+        the variance; ``"given"`` if `init` is an array.
+    {neighbor_search_}
 
     Examples
     --------
@@ -165,16 +140,12 @@ class UKR(IterativeEmbedder):
         density_floor: float | None = None,
         n_neighbors: int | None = None,
         init: Any = "auto",
-        optimizer: str | Optimizer | None = None,
-        guidance: str | Filter | None = None,
-        homotopy: bool | Homotopy = False,
+        optimizer: str | Optimizer | Homotopy | None = None,
+        extension: Any = None,
+        inverse: Any = None,
         max_iter: int | None = None,
-        tol: float | None = None,
-        warm_start: bool = False,
-        callback: Callback | None = None,
-        callback_every: int = 1,
+        callback: Callable[[Iterate], Any] | Callback | None = None,
         verbose: bool = False,
-        on_interrupt: str = "raise",
         random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -186,36 +157,32 @@ class UKR(IterativeEmbedder):
         self.n_neighbors = n_neighbors
         self.init = init
         self.optimizer = optimizer
-        self.guidance = guidance
-        self.homotopy = homotopy
+        self.extension = extension
+        self.inverse = inverse
         self.max_iter = max_iter
-        self.tol = tol
-        self.warm_start = warm_start
         self.callback = callback
-        self.callback_every = callback_every
         self.verbose = verbose
-        self.on_interrupt = on_interrupt
         self.random_state = random_state
         self.n_jobs = n_jobs
 
     _remedy = "pass a smaller n_components"
-    # Longer searches lower the error and leave no better maps: docs/iterative.md has the study.
+    # Smaller tolerances lower the error but give no better embeddings: see docs/iterative.md.
     _default_optimizer = LBFGS(
         SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0)
     )
-    # Errors are lengths of differences.
+    # The objective is the squared Euclidean error.
     metric = "euclidean"
     metric_params = None
 
     def _pose(self, data: Input) -> "PosedRegression":
         if not self.leave_one_out and self.box is None:
             raise ValueError(
-                "without leave_one_out every point predicts itself best, alone on a map without "
-                "bounds; pass box=3, say, or leave_one_out=True"
+                "leave_one_out=False needs a box, without which the error tends to zero as points "
+                "move apart; pass box=3, for example, or leave_one_out=True"
             )
         if data.points is None:
             raise ValueError(
-                "UKR predicts the data, but this graph was made from distances; fit it on the data"
+                "UKR predicts the data, but the graph was built from distances; fit it on the data"
             )
         graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
@@ -228,7 +195,7 @@ class UKR(IterativeEmbedder):
         return PosedRegression(data, graph, floor.on(regression), rng, regression, frame, floor)
 
     def _floor(self, regression: UKRObjective) -> "Floor":
-        """How many others there are to be near every point."""
+        """The requested density floor, or the default."""
         n, kernel = regression.n, self.kernel
         if self.density_floor is None:
             return Floor.default(n, self.n_components_, regression.variance, kernel)
@@ -236,7 +203,7 @@ class UKR(IterativeEmbedder):
         if count >= n - 1:
             raise ValueError(
                 f"density_floor={count:g} must be less than n_samples - 1 = {n - 1}, the number "
-                f"of others; pass density_floor={(n - 1) / 2:g}, say"
+                f"of other points; pass density_floor={(n - 1) / 2:g}, for example"
             )
         return Floor(count, regression.variance, kernel)
 
@@ -248,64 +215,55 @@ class UKR(IterativeEmbedder):
             warn_if_too_large(init, posed.objective)
             return init
         auto = isinstance(init, str) and init == "auto"
-        # The isometric copy has at most n features: starts cost no more than the search.
+        # The isometric copy of the data has at most n features, so that starts are cheap.
         data = Points(posed.regression.data) if auto else posed.data
-        tries = StartSearch(data, posed.graph, shape[1], posed.objective.value, posed.rng)
-        Y = tries.best() if auto else tries.sized(init)
-        self.start_ = tries.summary(posed.regression.variance)
+        search = StartSearch(data, posed.graph, shape[1], posed.objective.value, posed.rng)
+        Y = search.best() if auto else search.scaled(init)
+        self.start_ = search.summary(posed.regression.variance)
         return Y
 
-    def _check_search(self) -> None:
-        super()._check_search()
-        self._optimizer()
-        check_homotopy(self.homotopy)
-
-    def _search(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Found:
-        path = None
-        if self.homotopy:
-            solution, path = self._grown(posed, start, monitor)
+    def _search(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> SearchResult:
+        path, homotopy = None, self._homotopy()
+        if homotopy is not None:
+            solution, path = self._follow(homotopy, posed, start, monitor)
             if self.box is not None or solution.interrupted:
-                return Found(solution, posed.objective, path)
+                return SearchResult(solution, posed.objective, path)
             start = solution.embedding
-        return Found(self._settled(posed, start, monitor), posed.objective, path)
+        solution = self._minimize_from(posed, start, monitor)
+        return SearchResult(solution, posed.objective, path)
 
-    def _resume(self, posed: "PosedRegression", former: dict[str, Any], monitor: Monitor) -> Found:
-        self.start_ = "given"
-        start = former["embedding_"].astype(np.float64)
-        return Found(self._settled(posed, start, monitor), posed.objective)
-
-    def _grown(
-        self, posed: "PosedRegression", start: Array, monitor: Monitor
+    def _follow(
+        self, homotopy: Homotopy, posed: "PosedRegression", start: Array, monitor: Monitor
     ) -> tuple[Solution, Path]:
-        """Search along a homotopy in which a box grows."""
+        """Follow the homotopy over the size of the box."""
         size = extent(start) if self.box is None else check_positive("box", self.box)
-        rule = self.homotopy if isinstance(self.homotopy, Homotopy) else Homotopy()
-        return grow_box(rule, posed.objective, size, start, self._optimizer(), posed.rng, monitor)
+        optimizer, rng = self._optimizer(), posed.rng
+        return grow_box(homotopy, posed.objective, size, start, optimizer, rng, monitor)
 
-    def _settled(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Solution:
-        """Minimize, once more where points have got out of reach of all others."""
+    def _minimize_from(self, posed: "PosedRegression", start: Array, monitor: Monitor) -> Solution:
+        """Minimize; repeat if points have ended beyond the kernels of all others."""
         if self.box is not None:
             box = check_positive("box", self.box)
             return search_in_box(self._minimize, posed.objective, box, start, monitor)
-        # Points out of reach have no gradient in the regression, and a huge one in the floor.
+        # Such points have no gradient in the regression, and a huge one in the density floor.
         start = reinsert(posed.regression, start)
         solution = self._minimize(posed.objective, start, monitor)
         if solution.interrupted:
             return solution
-        found = reinsert(posed.regression, solution.embedding)
-        if found is solution.embedding:
+        corrected = reinsert(posed.regression, solution.embedding)
+        if corrected is solution.embedding:
             return solution
-        return self._minimize(posed.objective, found, monitor)
+        return self._minimize(posed.objective, corrected, monitor)
 
-    def _store(self, posed: "PosedRegression", found: Found, monitor: Monitor) -> None:
-        super()._store(posed, found, monitor)
+    def _store(self, posed: "PosedRegression", result: SearchResult, monitor: Monitor) -> None:
+        super()._store(posed, result, monitor)
         X, variance = posed.regression.data, posed.regression.variance
-        errors = leave_one_out_errors(found.solution.embedding, X, self.kernel)
+        errors = leave_one_out_errors(result.solution.embedding, X, self.kernel)
         self.leave_one_out_error_ = float(errors.mean()) / variance
         self.loss_ *= posed.frame.unit**2
-        self.path_ = found.path
+        self.path_ = result.path
 
-    def _extend(self, posed: "PosedRegression", found: Found) -> FramedProjection:
+    def _extend(self, posed: "PosedRegression", result: SearchResult) -> FramedProjection:
         surface, floor = self._surface(posed), posed.floor
         projection = OrthogonalProjection(surface, floor=floor.count, weight=floor.weight)
         return FramedProjection(posed.frame, projection)
@@ -318,24 +276,29 @@ class UKR(IterativeEmbedder):
         return KernelRegressionMap(Y, posed.regression.X, self.kernel)
 
     def jacobian(self, X: Any) -> Array:
-        """Derivatives of `inverse_transform` by the coordinates.
+        """Derivatives of `inverse_transform` with respect to the coordinates.
 
         Parameters
         ----------
         X : array of shape (n_samples, n_components)
-            Positions on the map.
+            Coordinates in the embedding.
 
         Returns
         -------
         array of shape (n_samples, n_features, n_components)
         """
-        surface: Any = self.inverse_
-        return np.asarray(surface.jacobian(self._check_coordinates(X)))
+        Z = self._check_coordinates(X)
+        if not isinstance(self.inverse_, FramedRegression):
+            raise ValueError(
+                "jacobian is that of the kernel regression, but inverse= is a regressor; fit with "
+                "inverse=None"
+            )
+        return np.asarray(self.inverse_.jacobian(Z))
 
 
 @dataclass(frozen=True)
 class Floor:
-    """Others to be near every point, and what it costs where there are fewer."""
+    """The smallest kernel sum without a penalty, and the weight of the penalty."""
 
     count: float
     variance: float  # of the data
@@ -346,7 +309,7 @@ class Floor:
     def default(
         cls, n: int, n_components: int, variance: float, kernel: str | RegressionKernel
     ) -> "Floor":
-        """√10 in each direction of the map (100 of them at most), or a twentieth of the points."""
+        """√10 to the power of `n_components` (at most 100), or a twentieth of the points."""
         return cls(min(10 ** (min(n_components, 100) / 2), n / 20), variance, kernel)
 
     @property
@@ -355,7 +318,7 @@ class Floor:
         return self.fraction * self.variance
 
     def on(self, regression: UKRObjective) -> Objective:
-        """The objective with the penalty, if there is one."""
+        """The objective with the penalty, if its count is positive."""
         if self.count == 0:
             return regression
         return DensityFloor(regression, self.count, self.weight, self.kernel)
@@ -363,7 +326,7 @@ class Floor:
 
 @dataclass(frozen=True, eq=False)
 class PosedRegression(PosedSearch):
-    """Kernel regression of the data, in a frame of their own, on the map."""
+    """Kernel regression of the centered and scaled data on the embedding."""
 
     regression: UKRObjective
     frame: Frame

@@ -1,4 +1,4 @@
-"""Where unsupervised kernel regression begins: the shape and size that predict the data best."""
+"""Starts of unsupervised kernel regression, and searches in a box."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -13,26 +13,29 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import minimize_over_scale
 from manifoldry.objectives.transformed import Boxed, Resized
-from manifoldry.optimize.homotopy import Homotopy, Path, Walk
+from manifoldry.optimize.homotopy import Homotopy, HomotopyRun, Path
+from manifoldry.optimize.methods import LBFGS
 from manifoldry.optimize.optimizer import Optimizer, Solution
+from manifoldry.optimize.spectral_direction import SpectralDirection
+from manifoldry.optimize.stopping import Stopping
 from manifoldry.util.typing import Array
 
 
 @dataclass
 class StartSearch:
-    """Tries starts, each at the size at which the objective is smallest.
+    """Compare starts, each scaled to the smallest value of the objective.
 
-    That is the leave-one-out error of predicting the data, and the penalty of points that stand
-    alone. In the study of the defaults the start with the smallest value led to the best map, or
-    to one as good.
+    The objective is the leave-one-out error plus the penalty of isolated points. In the study of
+    the defaults the start with the smallest value led to the best embedding, or to an equally good
+    one.
 
     Parameters
     ----------
     data, graph : Input, NeighborGraph
-        The data and their neighbors.
+        The data and their neighbor graph.
     n_components : int
     value : callable
-        The objective.
+        The value of the objective.
     rng : numpy.random.Generator
     """
 
@@ -42,13 +45,13 @@ class StartSearch:
     value: Callable[[Array], float]
     rng: np.random.Generator
     found: dict[str, tuple[float, Array]] = field(default_factory=dict)
-    """Value and map of every start that was tried."""
-    geodesic_neighbors: int = 6  # few, so that no path leads from a layer of a roll to the next
-    weight: float = 100.0  # of the elastic embedding; near the best on all sets of its own study
-    rough: float = 1e-3  # tolerance: a start need not be a minimizer
+    """Value and embedding of every start that was tried."""
+    geodesic_neighbors: int = 6  # few, so that no edge joins two layers of a roll
+    weight: float = 100.0  # of the elastic embedding; near the best on all sets of its study
+    rough: float = 1e-3  # tolerance of the elastic embedding
 
-    def sized(self, init: str | BaseEstimator) -> Array:
-        """The map of one start, at its best size."""
+    def scaled(self, init: str | BaseEstimator) -> Array:
+        """One start, scaled to the smallest value of the objective."""
         Y = starting_map(init, self.data, self.graph, self.n_components, self.rng)
         scale, value = minimize_over_scale(self.value, Y)
         name = init if isinstance(init, str) else type(init).__name__
@@ -58,11 +61,11 @@ class StartSearch:
     def best(self) -> Array:
         """The best of principal components, Isomap and the elastic embedding."""
         for init in self._candidates():
-            self.sized(init)
+            self.scaled(init)
         return min(self.found.values(), key=lambda found: found[0])[1]
 
     def summary(self, unit: float) -> str:
-        """What was tried, the best first, with its value in units of `unit`."""
+        """The starts, the best one first, with their values in units of `unit`."""
         ordered = sorted(self.found.items(), key=lambda item: item[1][0])
         return ", ".join(f"{name} ({value / unit:.3g})" for name, (value, _) in ordered)
 
@@ -71,7 +74,8 @@ class StartSearch:
         from manifoldry.spectral.isomap import Isomap
 
         k = min(self.geodesic_neighbors, self.graph.n_query - 1)
-        elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", tol=self.rough)
+        search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.rough))
+        elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
         return [elastic, Isomap(n_neighbors=k), "pca"]
 
 
@@ -81,18 +85,18 @@ Search = Callable[[Objective, Array, Monitor], Solution]
 def search_in_box(
     search: Search, objective: Objective, size: float, start: Array, monitor: Monitor
 ) -> Solution:
-    """Minimize over maps within `size` of zero, in every coordinate."""
+    """Minimize over embeddings whose coordinates have absolute value at most `size`."""
     boxed = Boxed(objective, size)
     monitor.view = boxed.constrained
-    # Shrunk, not clipped: points that meet at a wall would stay together.
+    # Scaled, not clipped: points clipped to the same place would stay together.
     inside = _filling(start) * min(size, extent(start))
-    found = search(boxed, boxed.unconstrained(inside), monitor)
+    solution = search(boxed, boxed.unconstrained(inside), monitor)
     monitor.view = None
-    return replace(found, embedding=boxed.constrained(found.embedding))
+    return replace(solution, embedding=boxed.constrained(solution.embedding))
 
 
 def grow_box(
-    rule: Homotopy,
+    homotopy: Homotopy,
     objective: Objective,
     size: float,
     start: Array,
@@ -101,29 +105,31 @@ def grow_box(
     monitor: Monitor,
     smallest: float = 0.1,
 ) -> tuple[Solution, Path]:
-    """Let a box grow to `size`: the map, in units of the box, is the start at every next size.
+    """Follow a homotopy in which the half width of a box grows from `smallest` to `size`.
 
-    It begins with the half width `smallest`, where all points see each other.
+    Each search starts from the previous embedding, scaled like the box. In the smallest box all
+    points are within the kernel's width of each other.
     """
 
     def family(eta: float) -> Objective:
         monitor.view = lambda U: eta * np.sin(U)
         return Resized(Boxed(objective, eta), eta)
 
-    sizes = rule.values_between(min(smallest, size / 2), size)
+    sizes = homotopy.values_between(min(smallest, size / 2), size)
     U = Boxed(objective, 1.0).unconstrained(_filling(start))
-    walk = Walk(rule, family, U, optimizer, rng, monitor, monitor.begin)
-    found = rule.follow(walk, sizes)
+    run = HomotopyRun(homotopy, family, U, optimizer, rng, monitor, monitor.begin)
+    solution = homotopy.follow(run, sizes)
     monitor.view = None
-    eta = walk.path.steps[-1].parameter
-    path = walk.path.seen_through(lambda eta, U: eta * np.sin(U))
-    return replace(found, embedding=eta * np.sin(found.embedding)), path
+    eta = run.path.steps[-1].parameter
+    path = run.path.transformed(lambda eta, U: eta * np.sin(U))
+    return replace(solution, embedding=eta * np.sin(solution.embedding)), path
 
 
 def extent(Y: Array) -> float:
-    """Half width of the smallest box around the mean that holds the map."""
+    """Half width of the smallest box around the mean that contains the embedding."""
     return float(np.abs(Y - Y.mean(axis=0)).max())
 
 
 def _filling(Y: Array) -> Array:
+    """The centered embedding, scaled to the box of half width one."""
     return np.asarray((Y - Y.mean(axis=0)) / extent(Y))

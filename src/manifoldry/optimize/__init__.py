@@ -1,45 +1,50 @@
-"""Minimizing objectives: filters of the gradient, searches, guidance, homotopies.
+"""Minimize objectives: filters of the gradient, optimizers, spectral guidance, homotopies.
 
-Everything here takes an :class:`~manifoldry.objectives.Objective`, a function of the map Y with
-its gradient, and is a small frozen object: say what you want, then :meth:`~Optimizer.minimize`, or
-pass it to an estimator as ``optimizer=``, ``guidance=`` or ``homotopy=``. Maps may be arrays of
-any namespace that follows the array API, such as CuPy's, if the objective takes them: a search
-then stays on its device, but for filters by sparse matrices, which are the CPU's.
+Every optimizer takes an :class:`~manifoldry.objectives.Objective`, a function of the embedding Y
+with its gradient. All objects here are small frozen dataclasses: construct one and call
+:meth:`~Optimizer.minimize`, or pass it to an estimator as ``optimizer=``. Embeddings may be arrays
+of any array API namespace, such as CuPy's, if the objective accepts them: the search then runs on
+their device, except for filters that use sparse matrices, which run on the CPU.
 
-**Filters.** A search goes along −F·G, G being the gradient and F positive semidefinite, which
-never ascends. :class:`Identity` is the gradient itself; :class:`Jacobi` divides by the degrees of
-attraction (the fixed-point iteration), :class:`DiagonalHessian` by curvatures, and
-:class:`SpectralDirection` by the whole curvature of attraction: a linear system in a Laplacian that
-stays the same, so that it is factorized once where that pays.
+**Filters.** The search direction is −F·G, with the gradient G and a positive semidefinite F, so
+that it never ascends. :class:`Identity` is the gradient itself; :class:`Jacobi` divides by the
+degrees of the attraction (the fixed-point iteration), :class:`DiagonalHessian` by the diagonal of
+the Hessian, and :class:`SpectralDirection` solves a linear system with the Hessian of the
+attraction, a constant Laplacian that is factorized once where this pays.
 
 **Optimizers** turn filtered gradients into steps, each with any filter: :class:`GradientDescent`,
 :class:`ConjugateGradient`, :class:`LBFGS`, and :class:`Momentum`, which has no line search.
-:func:`resolve_optimizer` makes them by name. :class:`Stopping` says when to stop, and
-:class:`Constrained` around any of them holds the covariance of the map. They return a
-:class:`Solution`: the map, whether the search converged and why it stopped, and every
-:class:`Step`.
+:func:`resolve_optimizer` makes them by name. :class:`Stopping` holds the maximum number of steps
+and the tolerances, and :class:`Constrained` wraps an optimizer to keep the covariance of the
+embedding fixed. They return a :class:`Solution`: the embedding, whether the search converged and
+why it stopped, and every :class:`Step`.
 
-**Line searches** find how far to go, testing the true slope of the true objective whatever the
-filter: :class:`Armijo` by steps that get shorter until the value falls enough,
-:class:`StrongWolfe` until the slope has fallen, too, as conjugate gradients and L-BFGS need.
+**Line searches** choose the length of a step by the objective and its directional derivative,
+whatever the filter: :class:`Armijo` shortens the step until the value decreases sufficiently,
+:class:`StrongWolfe` also requires a small directional derivative, as conjugate gradients and
+L-BFGS need it.
 
-**Guidance** is a filter that changes as the search goes on: first it lets only smooth functions of
-the data through, the leading eigenvectors of a matrix M (:func:`graph_matrix`,
-:func:`clustering_matrix`, :func:`kernel_pca_matrix`), then ever more. :class:`Projector` takes more
-and more eigenvectors, :class:`Power` M^ν with ν falling, :class:`DeflatedPower` the same with a
-direction of its own for every coordinate, :class:`Heat` exp(−s·L) with s falling. It helps where
-the start is poor; :func:`resolve_guidance` makes it by name.
+**Guidance** is a filter that changes during the search: at first it keeps only smooth functions of
+the data, the leading eigenvectors of a matrix M (:func:`graph_matrix`, :func:`clustering_matrix`,
+:func:`kernel_pca_matrix`), later more and more. :class:`Projector` increases the number of
+eigenvectors, :class:`Power` uses M^ν with decreasing ν, :class:`DeflatedPower` the same with a
+separate direction for every coordinate, :class:`Heat` exp(−s·L) with decreasing s. It helps if
+the start is poor.
 
-**Schedules** say when guidance goes on to its next level: :class:`OnSlowProgress`,
+**Schedules** decide when guidance continues with its next level: :class:`OnSlowProgress`,
 :class:`EveryStep`, :class:`Never`.
 
-**Homotopies** minimize a series of objectives, each from the minimizer of the one before, and keep
-the maps on the way in a :class:`Path`: :class:`Homotopy` from a map that is one point,
-:class:`ConstrainedHomotopy` from Laplacian eigenmaps.
+**Homotopies** minimize a series of objectives, each from the minimizer of the one before, and
+record the embeddings in a :class:`Path`: :class:`Homotopy` starts from a single point,
+:class:`ConstrainedHomotopy` from Laplacian eigenmaps. :class:`EarlyExaggeration` describes the
+first phase of t-SNE.
+
+**Callbacks.** :class:`Callback` says which function an estimator calls during the search, how
+often, and what happens after Ctrl-C.
 
 Examples
 --------
-Four points in a row, each attracted by its neighbors, all repelling each other. The spectral
+Four points in a row: neighbors attract each other, all pairs repel each other. The spectral
 direction and plain L-BFGS find the same minimum.
 
 >>> import numpy as np
@@ -57,7 +62,7 @@ The same objects in an estimator:
 
 >>> from manifoldry import SNE
 >>> from manifoldry.optimize import Heat
->>> model = SNE(init="random", optimizer=LBFGS(memory=20), guidance=Heat(start=5.0))
+>>> model = SNE(init="random", optimizer=LBFGS(Heat(start=5.0), memory=20))
 """
 
 from manifoldry.optimize.constrained import Constrained, ConstrainedHomotopy
@@ -65,28 +70,37 @@ from manifoldry.optimize.filter import DiagonalHessian, Filter, Identity, Jacobi
 from manifoldry.optimize.guidance import EveryStep, Guidance, Never, OnSlowProgress, Schedule
 from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
 from manifoldry.optimize.guidance_matrix import clustering_matrix, graph_matrix, kernel_pca_matrix
-from manifoldry.optimize.homotopy import Homotopy, Path, PathStep, Walk
+from manifoldry.optimize.homotopy import (
+    EarlyExaggeration,
+    Homotopy,
+    HomotopyRun,
+    Path,
+    PathStep,
+)
 from manifoldry.optimize.line_search import Armijo, StrongWolfe
 from manifoldry.optimize.methods import LBFGS, ConjugateGradient, GradientDescent, Momentum
-from manifoldry.optimize.optimizer import Iterate, Optimizer, Solution, Step
-from manifoldry.optimize.resolve import resolve_guidance, resolve_optimizer
+from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer, Solution, Step
+from manifoldry.optimize.resolve import resolve_optimizer
 from manifoldry.optimize.spectral_direction import SpectralDirection
 from manifoldry.optimize.stopping import Stopping
 
 __all__ = [
     "LBFGS",
     "Armijo",
+    "Callback",
     "ConjugateGradient",
     "Constrained",
     "ConstrainedHomotopy",
     "DeflatedPower",
     "DiagonalHessian",
+    "EarlyExaggeration",
     "EveryStep",
     "Filter",
     "GradientDescent",
     "Guidance",
     "Heat",
     "Homotopy",
+    "HomotopyRun",
     "Identity",
     "Iterate",
     "Jacobi",
@@ -104,10 +118,8 @@ __all__ = [
     "Step",
     "Stopping",
     "StrongWolfe",
-    "Walk",
     "clustering_matrix",
     "graph_matrix",
     "kernel_pca_matrix",
-    "resolve_guidance",
     "resolve_optimizer",
 ]

@@ -12,13 +12,13 @@ from manifoldry.objectives.base import Objective
 from manifoldry.optimize.filter import Filter, FilterOperator, Identity, Progress
 from manifoldry.optimize.line_search import Armijo, LineSearch, Ray, Trial
 from manifoldry.optimize.optimizer import (
-    Callback,
     Evaluator,
     Iterate,
     Optimizer,
     Point,
     Solution,
     Step,
+    StepCallback,
 )
 from manifoldry.optimize.stopping import ConvergenceCheck, Status, Stopping
 from manifoldry.util.arrays import (
@@ -88,7 +88,7 @@ class Descent(Optimizer):
         """The stepper of one search."""
 
     def minimize(
-        self, objective: Objective, Y: Array, callback: Callback | None = None
+        self, objective: Objective, Y: Array, callback: StepCallback | None = None
     ) -> Solution:
         Y = checked_start(objective, Y)
         record = _SearchRecord(Evaluator(objective), Y, callback, self.returns_best)
@@ -106,9 +106,6 @@ class Descent(Optimizer):
     def with_looser_stopping(self, max_iter: int, tol: float) -> Self:
         rule = self.stopping
         return self.with_stopping(min(rule.max_iter, max_iter), max(rule.tol, tol))
-
-    def with_filter(self, filter: Filter) -> Self:
-        return replace(self, filter=filter)
 
     def with_cached_filter(self) -> Self:
         return replace(self, filter=self.filter.cached())
@@ -140,7 +137,7 @@ class _SearchRecord:
     """The map to return and the trace of the search."""
 
     def __init__(
-        self, evaluator: Evaluator, Y: Array, callback: Callback | None, keep_best: bool
+        self, evaluator: Evaluator, Y: Array, callback: StepCallback | None, keep_best: bool
     ) -> None:
         self.evaluator, self.callback, self.keep_best = evaluator, callback, keep_best
         self.Y, self.value = Y, nan

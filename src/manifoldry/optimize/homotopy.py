@@ -1,4 +1,4 @@
-"""Following minimizers while a parameter of the objective changes."""
+"""Homotopies: minimize while a parameter of the objective changes, and record the path."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.optimizer import Callback, Optimizer, Solution
+from manifoldry.optimize.optimizer import Optimizer, Solution, StepCallback
+from manifoldry.optimize.resolve import resolve_optimizer
 from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
 from manifoldry.util.arrays import cast, centered, largest, like, to_numpy
 from manifoldry.util.checks import check_count, check_nonnegative, check_option, check_positive
@@ -19,27 +20,27 @@ class PathStep(NamedTuple):
 
     parameter: float
     value: float
-    """The objective."""
+    """Value of the objective."""
     rank: int
-    """Directions along which the map extends: 0 for a collapsed map, 1 for a line, ..."""
+    """Number of directions along which the embedding extends: 0 if it is a single point."""
     curvature: float
-    """Smallest curvature of the objective but for rigid motions; NaN where it was not looked at."""
+    """Smallest curvature of the objective, rigid motions excluded; NaN if it was not computed."""
     iterations: int
     converged: bool
 
 
 @dataclass(repr=False)
 class Path:
-    """Every step of a homotopy; its maps too, as many as `budget` bytes hold, evenly spread.
+    """The steps of a homotopy, and as many of its embeddings as fit into `budget` bytes.
 
-    The first and the last map are always kept. ``kept`` has the numbers of the steps whose maps
-    are in ``embeddings``, in numpy wherever the search was; scroll through them with
-    :meth:`embedding_at`.
+    If not all embeddings fit, every 2nd, 4th, ... is kept, and always the first and the last.
+    ``kept`` holds the step numbers of the arrays in ``embeddings``, which are NumPy arrays on any
+    device; :meth:`embedding_at` returns the one nearest to a value of the parameter.
 
     Examples
     --------
     >>> import numpy as np
-    >>> path = Path(budget=3 * 80)  # room for three maps of five points
+    >>> path = Path(budget=3 * 80)  # room for three embeddings of five points
     >>> for step in range(7):
     ...     path.record(PathStep(step, -step, 2, np.nan, 1, True), np.full((5, 2), float(step)))
     >>> path.kept
@@ -63,13 +64,13 @@ class Path:
         first, last = self.steps[0], self.steps[-1]
         return (
             f"Path({len(self)} steps, parameter {first.parameter:.3g} to {last.parameter:.3g}, "
-            f"rank {first.rank} to {last.rank}, {len(self.kept)} maps kept)"
+            f"rank {first.rank} to {last.rank}, {len(self.kept)} embeddings kept)"
         )
 
     def record(self, step: PathStep, embedding: Array) -> None:
-        """Add a step and, for the time being, its map."""
+        """Add a step and its embedding, and drop embeddings that exceed the budget."""
         if self.kept and self.kept[-1] % self._stride:
-            self._drop(-1)  # it was there only as the last one
+            self._drop(-1)  # it was kept only because it was the last one
         self.steps.append(step)
         self.kept.append(len(self.steps) - 1)
         self.embeddings.append(np.array(to_numpy(embedding)))
@@ -78,7 +79,7 @@ class Path:
 
     def _thin(self) -> None:
         self._stride *= 2
-        for i in range(len(self.kept) - 2, 0, -1):  # the last stays whatever its number
+        for i in range(len(self.kept) - 2, 0, -1):  # the last one is always kept
             if self.kept[i] % self._stride:
                 self._drop(i)
 
@@ -86,36 +87,36 @@ class Path:
         del self.kept[i], self.embeddings[i]
 
     def column(self, name: str) -> Array:
-        """One figure of all steps: ``"parameter"``, ``"value"``, ``"rank"``, ..."""
+        """One field of all steps as an array: ``"parameter"``, ``"value"``, ``"rank"``, ..."""
         check_option("name", name, PathStep._fields)
         return np.array([getattr(step, name) for step in self.steps])
 
     def embedding_at(self, parameter: float) -> Array:
-        """The kept map whose parameter comes nearest, by ratio where all are positive."""
+        """The kept embedding with the nearest parameter, by ratio if all are positive."""
         at = self.column("parameter")[self.kept]
         positive = parameter > 0 and (at > 0).all()
         distance = np.log(at / parameter) if positive else at - parameter
         return self.embeddings[int(np.argmin(np.abs(distance)))]
 
-    def seen_through(self, view: Callable[[float, Array], Array]) -> Self:
-        """The same path where maps are functions of the parameter and what was searched for."""
+    def transformed(self, function: Callable[[float, Array], Array]) -> Self:
+        """The same path with embeddings replaced by `function(parameter, embedding)`."""
         at = self.column("parameter")[self.kept]
-        maps = [view(float(p), Y) for p, Y in zip(at, self.embeddings, strict=True)]
-        return replace(self, embeddings=maps)
+        changed = [function(float(p), Y) for p, Y in zip(at, self.embeddings, strict=True)]
+        return replace(self, embeddings=changed)
 
     @property
     def bifurcations(self) -> list[tuple[float, int]]:
-        """Where the rank changes: the parameter, and the rank from there on."""
+        """Parameters at which the rank changes, each with the new rank."""
         ranks, at = self.column("rank"), self.column("parameter")
         changes = np.flatnonzero(np.diff(ranks)) + 1
         return [(float(at[i]), int(ranks[i])) for i in changes]
 
 
 def rank(Y: Array, flat: float = 1e-3, collapsed: float = 1e-3) -> int:
-    """Directions along which a map extends, relative to its longest; none if it is a point.
+    """Number of directions along which an embedding extends; 0 if it is a single point.
 
-    A direction counts if the map extends along it by the fraction `flat` of its longest, and by
-    `collapsed` in units of the map's kernel, below which a map is a point.
+    A principal axis counts if the standard deviation along it is more than the fraction `flat` of
+    the largest one, and more than `collapsed`, in units of the kernel's width.
     """
     Y = to_numpy(Y)
     spread = np.linalg.svd(Y - Y.mean(axis=0), compute_uv=False) / np.sqrt(len(Y))
@@ -123,39 +124,76 @@ def rank(Y: Array, flat: float = 1e-3, collapsed: float = 1e-3) -> int:
 
 
 @dataclass(frozen=True)
+class EarlyExaggeration:
+    """The first phase of t-SNE, in which attraction is multiplied by a factor.
+
+    Parameters
+    ----------
+    factor : float, default=12.0
+        Factor of the attraction; 1 for no such phase.
+    n_iter : int, default=250
+        Maximum number of steps of the phase; 0 for no such phase.
+
+    Examples
+    --------
+    >>> from manifoldry import TSNE
+    >>> from manifoldry.optimize import EarlyExaggeration
+    >>> model = TSNE(early_exaggeration=EarlyExaggeration(factor=4.0, n_iter=100))
+    """
+
+    factor: float = 12.0
+    n_iter: int = 250
+
+    def __post_init__(self) -> None:
+        check_positive("factor", self.factor)
+        check_count("n_iter", self.n_iter, minimum=0)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is such a phase."""
+        return self.n_iter > 0 and self.factor != 1
+
+
+@dataclass(frozen=True)
 class Homotopy:
     """Minimize a series of objectives, each from the minimizer of the one before.
 
-    A map that grows out of one where the minimizer is known (for the elastic embedding: all points
-    in one place, then on a line) ends in better minima than one from a random start, and the way
-    there shows coarse structure before fine. Every step is kept, see :class:`Path`.
+    Start with a parameter at which the minimizer is known, and change it step by step to its final
+    value. For the elastic embedding, symmetric SNE and SNE the parameter is the weight of
+    repulsion, and the first embedding is nearly a single point; for t-SNE it is one over the
+    exaggeration, for UKR the half width of a box that contains the embedding. This ends in better
+    minima than a search from a random start, and the path shows coarse structure before fine
+    structure. It is recorded in ``path_``, a :class:`Path`.
 
-    Where a map ought to gain a dimension, the flat one is a saddle, at which a search may come to
-    rest for long. So as long as a map has fewer dimensions than it may have, the direction of its
-    smallest curvature is looked for after every search, and followed where that is negative.
+    An embedding that is about to gain a dimension is a saddle point, where a search may hardly
+    progress. As long as an embedding has fewer dimensions than it may have, the direction of
+    smallest curvature is computed after every search, and followed if that curvature is negative.
 
     Parameters
     ----------
     n_steps : int, default=50
-        Values of the parameter, evenly spaced by ratio.
+        Number of values of the parameter, spaced geometrically.
     values : sequence of float, default=None
-        The values themselves, instead; the one at which the estimator is to end is added if it is
-        not the last.
+        The values themselves, instead of `n_steps`; the final value of the estimator is appended
+        if it is missing.
     max_iter : int, default=100
-        Steps of the search at each value but the last, which is the estimator's own.
+        Maximum number of steps of the search at each value except the last, where the bound of the
+        optimizer applies.
     tol : float, default=1e-3
-        Tolerance at each value but the last.
+        Tolerance of the search at each value except the last.
     jitter : float, default=1e-6
-        Noise added before every search, as a fraction of the map's extent: no gradient leaves a
-        saddle by itself.
+        Noise added before every search, as a fraction of the embedding's size, because the gradient
+        at a saddle point does not lead away from it.
     curvature : bool, default=False
-        Compute the smallest curvature at every minimizer, not of flat maps only. It vanishes where
-        the map is about to change its form, and the saddles just beyond are left. It takes several
-        times as long as the searches.
+        Compute the smallest curvature at every minimizer, not only at those that have fewer
+        dimensions than allowed. It is zero where the embedding is about to change its shape, and
+        saddle points just beyond are left. Takes several times as long as the searches.
     memory : float, default=2**28
-        Bytes that the maps along the path may take.
+        Maximum number of bytes of the embeddings in the path.
     escapes : int, default=3
-        Saddles left at one value of the parameter, at most.
+        Maximum number of saddle points left at one value of the parameter.
+    optimizer : str or Optimizer, default=None
+        The search at each value; see :func:`resolve_optimizer`. By default that of the estimator.
 
     Examples
     --------
@@ -163,7 +201,7 @@ class Homotopy:
     >>> from manifoldry.optimize import Homotopy
     >>> from manifoldry.datasets import make_swiss_roll
     >>> X = make_swiss_roll(120, random_state=0).X
-    >>> model = ElasticEmbedding(weight=1.0, homotopy=Homotopy(n_steps=10)).fit(X)
+    >>> model = ElasticEmbedding(weight=1.0, optimizer=Homotopy(n_steps=10)).fit(X)
     >>> path = model.path_
     >>> len(path), int(path.steps[0].rank)
     (10, 1)
@@ -177,6 +215,7 @@ class Homotopy:
     curvature: bool = False
     memory: float = 2.0**28
     escapes: int = field(default=3, kw_only=True)
+    optimizer: str | Optimizer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         check_count("n_steps", self.n_steps, minimum=2)
@@ -185,72 +224,77 @@ class Homotopy:
         check_nonnegative("jitter", self.jitter)
         check_positive("memory", self.memory)
         check_count("escapes", self.escapes, minimum=0)
+        if self.optimizer is not None:
+            resolve_optimizer(self.optimizer)
         if self.values is not None:
             values = tuple(check_positive("values", value) for value in self.values)
             object.__setattr__(self, "values", values)
 
     def values_between(self, start: float, end: float) -> Array:
-        """The values to run through: those given, or evenly spaced by ratio; the last is `end`."""
+        """The values of the parameter: those given, or spaced geometrically; the last is `end`."""
         if self.values is None:
             return np.geomspace(start, end, self.n_steps)
         return np.array([*self.values, end] if self.values[-1:] != (end,) else self.values)
 
     def start(self, objective: Any, n_components: int, rng: np.random.Generator) -> Array | None:
-        """The map from which this homotopy begins; None where that is for the objective to say."""
+        """The embedding from which this homotopy starts; None leaves it to the estimator."""
         return None
 
-    def walk(self, *under_way: Any) -> "Walk":
-        """Set out: the arguments are those of :class:`Walk`."""
-        return Walk(self, *under_way)
+    def run(self, *arguments: Any) -> "HomotopyRun":
+        """Start a run; the arguments are those of :class:`HomotopyRun`."""
+        return HomotopyRun(self, *arguments)
 
-    def follow(self, walk: "Walk", values: Array) -> Solution:
-        """Run through the `values`: the last is minimized carefully, those before it roughly."""
+    def follow(self, run: "HomotopyRun", values: Array) -> Solution:
+        """Minimize at all `values`, with the tolerance of the optimizer itself at the last only."""
         for value in values[:-1]:
-            solution = walk.to(float(value))
+            solution = run.advance(float(value))
             if solution.interrupted:
                 return solution
-        return walk.to(float(values[-1]), careful=True)
+        return run.advance(float(values[-1]), final=True)
 
 
-class Walk:
-    """A homotopy under way.
+class HomotopyRun:
+    """The state of a homotopy between two values of its parameter.
 
     Parameters
     ----------
-    rule : Homotopy
+    homotopy : Homotopy
     family : callable
-        From a value of the parameter to the objective.
+        Maps a value of the parameter to the objective.
     Y : array of shape (n, d)
-        The map from which the first search begins.
+        The embedding from which the first search starts.
     optimizer : Optimizer
-        What searches.
+        The search at each value.
     rng : numpy.random.Generator
-        What shakes the map between searches.
-    watch : callable, default=None
-        Sees every step of every search.
+        Generator of the noise added between searches.
+    callback : callable, default=None
+        Called after every step of every search.
     begin : callable, default=None
-        Is told each value before its search.
+        Called with each value before its search.
     """
 
     def __init__(
         self,
-        rule: Homotopy,
+        homotopy: Homotopy,
         family: Callable[[float], Objective],
         Y: Array,
         optimizer: Optimizer,
         rng: np.random.Generator,
-        watch: Callback | None = None,
+        callback: StepCallback | None = None,
         begin: Callable[[float], None] | None = None,
     ) -> None:
-        self.rule, self.family, self.Y = rule, family, Y
+        self.homotopy, self.family, self.Y = homotopy, family, Y
         self.optimizer, self.rng = optimizer.with_cached_filter(), rng
-        self.watch, self.begin = watch, begin
-        self.path = Path(rule.memory)
+        self.callback, self.begin = callback, begin
+        self.path = Path(homotopy.memory)
 
-    def to(self, value: float, careful: bool = False) -> Solution:
-        """Minimize at the next value, from where the search before it ended."""
-        solution = self.settle(value, self._shaken(), careful)
-        solution, curvature = self._off_saddles(value, solution, careful)
+    def advance(self, value: float, final: bool = False) -> Solution:
+        """Minimize at the next value, from the minimizer of the previous one, and record it.
+
+        Unless this is the `final` value, the search stops at the bounds of the homotopy.
+        """
+        solution = self.minimize(value, self._perturbed(), final)
+        solution, curvature = self._leave_saddles(value, solution, final)
         self.Y = solution.embedding
         step = PathStep(
             value,
@@ -263,36 +307,36 @@ class Walk:
         self.path.record(step, self.Y)
         return solution
 
-    def settle(self, value: float, Y: Array, careful: bool = True) -> Solution:
-        """Minimize at a value from the map `Y`, without a record."""
+    def minimize(self, value: float, Y: Array, final: bool = True) -> Solution:
+        """Minimize at a value of the parameter, from the embedding `Y`, without recording it."""
         if self.begin is not None:
             self.begin(value)
-        rough = self.optimizer.with_looser_stopping(self.rule.max_iter, self.rule.tol)
-        search = self.optimizer if careful else rough
-        return search.minimize(self.family(value), Y, self.watch)
+        rough = self.optimizer.with_looser_stopping(self.homotopy.max_iter, self.homotopy.tol)
+        search = self.optimizer if final else rough
+        return search.minimize(self.family(value), Y, self.callback)
 
-    def _off_saddles(
-        self, value: float, solution: Solution, careful: bool
+    def _leave_saddles(
+        self, value: float, solution: Solution, final: bool
     ) -> tuple[Solution, float]:
-        """A minimizer that no direction leaves downwards, and its curvature, if that was asked."""
+        """Leave saddle points; return a minimizer and its smallest curvature if it was computed."""
         objective, left = self.family(value), 0
         try:
             while not solution.interrupted and self._may_be_saddle(solution.embedding):
                 lowest = smallest_curvature(objective, solution.embedding)
-                if not lowest.is_negative or left == self.rule.escapes:
+                if not lowest.is_negative or left == self.homotopy.escapes:
                     return solution, lowest.value
                 Y = leave_saddle(objective, solution.embedding, lowest.direction)
-                if Y is solution.embedding:  # rounding hides the way down
+                if Y is solution.embedding:  # no decrease beyond rounding errors
                     return solution, lowest.value
-                solution, left = self.settle(value, Y, careful), left + 1
+                solution, left = self.minimize(value, Y, final), left + 1
         except KeyboardInterrupt:
             solution = solution.as_interrupted()
         return solution, np.nan
 
     def _may_be_saddle(self, Y: Array) -> bool:
-        return self.rule.curvature or rank(Y) < Y.shape[1]
+        return self.homotopy.curvature or rank(Y) < Y.shape[1]
 
-    def _shaken(self) -> Array:
-        jitter = self.rule.jitter * largest(centered(self.Y))
+    def _perturbed(self) -> Array:
+        jitter = self.homotopy.jitter * largest(centered(self.Y))
         noise = jitter * self.rng.standard_normal(self.Y.shape)
         return cast(self.Y + like(noise, self.Y), self.Y.dtype)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import inf, isfinite
-from typing import NamedTuple, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from manifoldry.objectives.base import Objective
-from manifoldry.optimize.filter import Filter
 from manifoldry.util.arrays import all_finite, namespace, norm, precision
+from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.typing import Array
 
 
@@ -120,7 +120,51 @@ class Solution:
         return np.array([getattr(step, name) for step in self.trace])
 
 
-Callback: TypeAlias = Callable[[Iterate], None]
+StepCallback: TypeAlias = Callable[[Iterate], None]
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A function that is called during the search of an estimator, and when.
+
+    Parameters
+    ----------
+    function : callable, default=None
+        Called with an :class:`Iterate`; a true result stops the search.
+    every : int, default=1
+        Number of steps between two calls.
+    on_interrupt : {"raise", "keep"}, default="raise"
+        What ``fit`` does after Ctrl-C, once it has stored the best embedding found so far: raise
+        KeyboardInterrupt again, or return the estimator.
+
+    Examples
+    --------
+    >>> from manifoldry import SNE
+    >>> from manifoldry.optimize import Callback
+    >>> model = SNE(callback=Callback(print, every=10, on_interrupt="keep"))
+    """
+
+    function: Callable[[Iterate], Any] | None = None
+    every: int = field(default=1, kw_only=True)
+    on_interrupt: str = field(default="raise", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not (self.function is None or callable(self.function)):
+            raise TypeError(f"function={self.function!r} must be callable; pass a function or None")
+        check_count("every", self.every)
+        check_option("on_interrupt", self.on_interrupt, ("raise", "keep"))
+
+    @classmethod
+    def of(cls, callback: Any) -> "Callback":
+        """The `callback` of an estimator: None, a callable or a Callback."""
+        if isinstance(callback, Callback):
+            return callback
+        if callback is None or callable(callback):
+            return cls(callback)
+        raise TypeError(
+            f"callback={callback!r} must be callable, a manifoldry.optimize.Callback or None; "
+            "pass a function of an Iterate"
+        )
 
 
 class Optimizer(ABC):
@@ -128,7 +172,7 @@ class Optimizer(ABC):
 
     @abstractmethod
     def minimize(
-        self, objective: Objective, Y: Array, callback: Callback | None = None
+        self, objective: Objective, Y: Array, callback: StepCallback | None = None
     ) -> Solution:
         """Minimize the objective, starting at the map `Y`; `callback` is called at every step.
 
@@ -142,10 +186,6 @@ class Optimizer(ABC):
     @abstractmethod
     def with_looser_stopping(self, max_iter: int, tol: float) -> Self:
         """A copy with at most `max_iter` steps and a tolerance of at least `tol`."""
-
-    @abstractmethod
-    def with_filter(self, filter: Filter) -> Self:
-        """A copy with another filter."""
 
     def with_cached_filter(self) -> Self:
         """A copy whose filter is computed once for all objectives with the same attraction."""

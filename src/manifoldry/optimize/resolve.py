@@ -1,4 +1,4 @@
-"""Optimizers and guidance by name."""
+"""Optimizers by name."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,71 +16,72 @@ def _spectral_direction() -> Filter:
     return SpectralDirection()
 
 
-def _guidance() -> dict[str, type[Filter]]:
-    from manifoldry.optimize.guidance_filters import DeflatedPower, Heat, Power, Projector
+def _guidance(name: str) -> Callable[[], Filter]:
+    def make() -> Filter:
+        from manifoldry.optimize import guidance_filters
 
-    return {"projector": Projector, "power": Power, "deflated-power": DeflatedPower, "heat": Heat}
+        filter: Filter = getattr(guidance_filters, name)()
+        return filter
+
+    return make
 
 
-_NAMED: dict[str, Callable[[], Descent]] = {
+_METHODS: dict[str, Callable[..., Descent]] = {
     "gradient": GradientDescent,
-    "jacobi": lambda: GradientDescent(Jacobi()),
-    "diagonal": lambda: GradientDescent(DiagonalHessian()),
-    "spectral": lambda: GradientDescent(_spectral_direction()),
     "cg": ConjugateGradient,
-    "spectral-cg": lambda: ConjugateGradient(_spectral_direction()),
     "lbfgs": LBFGS,
-    "spectral-lbfgs": lambda: LBFGS(_spectral_direction()),
     "momentum": Momentum,
+}
+_FILTERS: dict[str, Callable[[], Filter]] = {
+    "jacobi": Jacobi,
+    "diagonal": DiagonalHessian,
+    "spectral": _spectral_direction,
+    "projector": _guidance("Projector"),
+    "power": _guidance("Power"),
+    "deflated-power": _guidance("DeflatedPower"),
+    "heat": _guidance("Heat"),
 }
 
 
 def resolve_optimizer(optimizer: str | Optimizer, stopping: Stopping | None = None) -> Optimizer:
-    """An optimizer by name, with a stopping rule; an optimizer is returned as it is.
+    """Make an optimizer from its name; an optimizer is returned unchanged.
 
     Parameters
     ----------
     optimizer : str or Optimizer
-        "gradient", "jacobi" (the fixed-point iteration), "diagonal", "spectral" (the spectral
-        direction), "cg", "lbfgs", the last two also as "spectral-cg" and "spectral-lbfgs", or
-        "momentum".
+        A method, "gradient", "cg", "lbfgs" or "momentum"; a filter, "jacobi" (the fixed-point
+        iteration), "diagonal", "spectral" (the spectral direction), "projector", "power",
+        "deflated-power" or "heat", which stands for gradient descent with it; or both, joined by a
+        hyphen, such as "spectral-lbfgs" or "heat-cg".
     stopping : Stopping, default=None
-        When an optimizer made from a name stops.
+        Stopping rule of an optimizer made from a name; by default ``Stopping()``.
 
     Examples
     --------
     >>> resolve_optimizer("lbfgs", Stopping(max_iter=100)).stopping.max_iter
     100
+    >>> resolve_optimizer("heat-lbfgs").filter.start
+    10.0
     """
     if isinstance(optimizer, Optimizer):
         return optimizer
-    if not isinstance(optimizer, str) or optimizer not in _NAMED:
-        names = ", ".join(map(repr, _NAMED))
-        raise ValueError(f"optimizer={optimizer!r} must be one of {names}, or an Optimizer")
-    named = _NAMED[optimizer]()
-    return named if stopping is None else replace(named, stopping=stopping)
-
-
-def resolve_guidance(guidance: str | Filter) -> Filter:
-    """A filter that guides a search, by name; a filter is returned as it is.
-
-    Parameters
-    ----------
-    guidance : str or Filter
-        "projector", "power", "deflated-power" or "heat", each with its defaults.
-
-    Examples
-    --------
-    >>> resolve_guidance("heat").start
-    10.0
-    """
-    if isinstance(guidance, Filter):
-        return guidance
-    named = _guidance()
-    if not isinstance(guidance, str) or guidance not in named:
-        names = ", ".join(map(repr, named))
+    made = _make(optimizer) if isinstance(optimizer, str) else None
+    if made is None:
+        methods, filters = (", ".join(map(repr, names)) for names in (_METHODS, _FILTERS))
         raise ValueError(
-            f"guidance={guidance!r} must be one of {names}, a Filter, such as "
-            "manifoldry.optimize.Heat(), or None"
+            f"optimizer={optimizer!r} must be one of {methods}, {filters}, a filter and a method "
+            "such as 'spectral-lbfgs', an Optimizer or, for an estimator, 'homotopy' or a Homotopy"
         )
-    return named[guidance]()
+    return made if stopping is None else replace(made, stopping=stopping)
+
+
+def _make(name: str) -> Descent | None:
+    """The optimizer of that name, None if there is no such name."""
+    if name in _METHODS:
+        return _METHODS[name]()
+    if name in _FILTERS:
+        return GradientDescent(_FILTERS[name]())
+    filter, _, method = name.rpartition("-")
+    if filter in _FILTERS and method in _METHODS:
+        return _METHODS[method](_FILTERS[filter]())
+    return None

@@ -49,7 +49,7 @@ def read_path(path: Any) -> Any:
         name = type(path).__name__
         raise ValueError(
             f"this {name} was fitted without a homotopy, so it has no path; fit it with "
-            "homotopy=True"
+            "optimizer='homotopy'"
         )
     if not (hasattr(found, "embeddings") and hasattr(found, "steps")):
         raise TypeError(

@@ -104,7 +104,7 @@ def plot_trace(
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry.plotting import plot_trace
     >>> X = make_swiss_roll(80, random_state=0).X
-    >>> ax = plot_trace(TSNE(max_iter=50, early_exaggeration_iter=20).fit(X))
+    >>> ax = plot_trace(TSNE(max_iter=50, early_exaggeration=4).fit(X))
     >>> len(ax.lines)  # a curve with exaggeration, one without, and the line between them
     3
     """

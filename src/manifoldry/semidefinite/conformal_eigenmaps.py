@@ -166,7 +166,7 @@ class ConformalEigenmaps(Embedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+    def _fit(self, X: Any) -> None:
         data = self._read(X)
         check_has_points(type(self).__name__, data)
         self.n_components_ = self._resolve_n_components(data)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +10,11 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from manifoldry.neighbors.graph import NeighborGraph
+from manifoldry.util.checks import check_below, check_nonnegative, check_option
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import canonical, power_of_two_scale
+
+KINDS = ("equal", "at_most")
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +185,68 @@ class EdgeLengths:
         """Graph Laplacian with edge weights `values`, which may be negative."""
         W = self.weights(values)
         return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
+
+
+@dataclass(frozen=True)
+class EdgeConstraint:
+    """Which distances maximum variance unfolding preserves, and how exactly.
+
+    Parameters
+    ----------
+    kind : {"equal", "at_most"}, default="equal"
+        Whether distances are preserved, or may also shrink.
+    tolerance : float, default=0.005
+        Largest relative error of a distance without any cost. Distances below a hundredth of the
+        median count as if they were that long. With zero tolerance a curved sheet is rigid, because
+        straight edges are shorter than distances along the sheet.
+    slack : float, default=None
+        Relative error of the squared distance beyond `tolerance` that is accepted for an edge with
+        the mean Lagrange multiplier, and in proportion for others. 0.01 is much; 0 does not accept
+        any. By default 0, and 0.001 with landmarks, whose embeddings may not be able to preserve
+        all distances.
+    cliques : bool, default=None
+        Also preserve the distances between any two neighbors of the same point, which makes
+        neighborhoods rigid. By default if these distances are known. Without them the graph may
+        shear; use 10 neighbors or more then.
+
+    Examples
+    --------
+    >>> from manifoldry import MVU
+    >>> from manifoldry.semidefinite import EdgeConstraint
+    >>> model = MVU(constraint=EdgeConstraint(slack=0.01))
+    """
+
+    kind: str = "equal"
+    tolerance: float = 0.005
+    slack: float | None = None
+    cliques: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_option("kind", self.kind, KINDS)
+        tolerance = check_nonnegative("tolerance", self.tolerance)
+        check_below("tolerance", tolerance, 1.0, "the whole distance")
+        if self.slack is not None:
+            check_nonnegative("slack", self.slack)
+        if not (self.cliques is None or isinstance(self.cliques, bool | np.bool_)):
+            raise TypeError(f"cliques={self.cliques!r} must be True, False or None; pass one")
+
+    @classmethod
+    def of(cls, constraint: Any) -> "EdgeConstraint":
+        """The `constraint` of an estimator: its kind, or an EdgeConstraint."""
+        if isinstance(constraint, EdgeConstraint):
+            return constraint
+        if not (isinstance(constraint, str) and constraint in KINDS):
+            raise ValueError(
+                f"constraint={constraint!r} must be one of {', '.join(map(repr, KINDS))}, or a "
+                "manifoldry.semidefinite.EdgeConstraint; pass constraint='equal'"
+            )
+        return cls(constraint)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Relative changes of a squared distance between which it has no cost."""
+        low = -np.inf if self.kind == "at_most" else (1 - self.tolerance) ** 2 - 1
+        return low, (1 + self.tolerance) ** 2 - 1
 
 
 def has_clique_distances(graph: NeighborGraph, distances: Array | None) -> bool:

@@ -13,7 +13,7 @@ from manifoldry.extension.layout import component_rows
 from manifoldry.neighbors.geodesics import farthest_points
 from manifoldry.neighbors.neighborhoods import Neighborhoods
 from manifoldry.optimize.filter import Filter, Identity
-from manifoldry.optimize.optimizer import Callback
+from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.semidefinite.edge_lengths import EdgeLengths
 from manifoldry.semidefinite.multipliers import MethodOfMultipliers, RoundCallback, UnfoldingResult
 from manifoldry.semidefinite.unfolding_problem import (
@@ -173,7 +173,7 @@ def unfold_by_landmarks(
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
-    callback: Callback | None = None,
+    callback: StepCallback | None = None,
     on_round: RoundCallback | None = None,
     *,
     edges_per_landmark: int = 30,
@@ -206,7 +206,7 @@ def _solve_with_more_edges(
     Q: Array,
     Y: Array,
     rng: np.random.Generator,
-    callback: Callback | None,
+    callback: StepCallback | None,
     on_round: RoundCallback | None,
     n_edges: int,
     n_added: int,

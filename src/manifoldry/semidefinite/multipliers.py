@@ -6,16 +6,17 @@ Each round minimizes an augmented Lagrangian and then updates the Lagrange multi
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from manifoldry.optimize.methods import LBFGS
-from manifoldry.optimize.optimizer import Callback
+from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
+from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array
 
 
@@ -70,7 +71,7 @@ class UnfoldingResult:
         return self.rounds[-1].steps if self.rounds else 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MethodOfMultipliers:
     """Maximize the variance of a low-rank map by an augmented Lagrangian (Burer and Monteiro).
 
@@ -108,6 +109,17 @@ class MethodOfMultipliers:
         edge length.
     stopping : Stopping
         Stopping rule of a round; its `max_iter` is replaced by the problem's `steps_per_round`.
+    init : str, array of shape (n_samples, n_components) or estimator, default="isomap"
+        Start of the search: ``"isomap"`` with landmarks; ``"laplacian"``, the same problem solved
+        in the span of the smoothest eigenvectors of a graph Laplacian; ``"spectral"``, ``"pca"``,
+        ``"random"``, an array, or an estimator. It affects how long the search takes, not its
+        result.
+
+    Examples
+    --------
+    >>> from manifoldry import MVU
+    >>> from manifoldry.semidefinite import MethodOfMultipliers
+    >>> model = MVU(optimizer=MethodOfMultipliers(gap_tol=1e-3))
     """
 
     tol: float = 1e-3
@@ -123,13 +135,19 @@ class MethodOfMultipliers:
     min_extent: float = 0.01
     extra_scale: float = 1e-3
     stopping: Stopping = field(default=Stopping(tol=1e-6, value_tol=1e-12, gradient_tol=1e-7))
+    init: Any = field(default="isomap", kw_only=True)
+
+    def __post_init__(self) -> None:
+        for name in ("tol", "gap_tol"):
+            check_positive(name, getattr(self, name))
+        check_count("max_iter", self.max_iter)
 
     def solve(
         self,
         problem: UnfoldingProblem,
         R: Array,
         rng: np.random.Generator,
-        callback: Callback | None = None,
+        callback: StepCallback | None = None,
         on_round: RoundCallback | None = None,
         before: UnfoldingResult | None = None,
     ) -> UnfoldingResult:
@@ -174,7 +192,7 @@ class _Search:
         problem: UnfoldingProblem,
         R: Array,
         rng: np.random.Generator,
-        callback: Callback | None,
+        callback: StepCallback | None,
         on_round: RoundCallback | None,
     ) -> None:
         self.method, self.problem, self.rng = method, problem, rng

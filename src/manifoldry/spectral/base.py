@@ -32,7 +32,7 @@ class SpectralEmbedder(Embedder):
     needs_dimension = False
     """Whether the eigenproblem depends on the number of coordinates."""
 
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
+    def _fit(self, X: Any) -> None:
         posed = self._pose_input(X)
         solver = ComponentSolver("auto" if self.eigen_solver is None else self.eigen_solver)
         # Without a seed every fit uses the same start vectors.

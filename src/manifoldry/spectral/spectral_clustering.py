@@ -144,8 +144,8 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         Y = self._transform_rows(self._read_new(X))
         return np.asarray(self._kmeans.predict(Y))
 
-    def _fit(self, X: Any, former: dict[str, Any]) -> None:
-        super()._fit(X, former)
+    def _fit(self, X: Any) -> None:
+        super()._fit(X)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
         self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
