@@ -132,7 +132,7 @@ class TestRepulsion:
     def test_given_weights_say_nothing_of_new_points(self, X, X_new):
         model = mf.ElasticEmbedding(weight=20.0, repulsion=cdist(X, X)).fit(X)
         assert np.array_equal(model.transform(X[:4]), model.embedding_[:4])
-        with pytest.raises(ValueError, match=r"repulsion of new points is not known.*'uniform'"):
+        with pytest.raises(ValueError, match=r"repulsion of new points is unknown.*'uniform'"):
             model.transform(X_new)
 
     def test_squared_distances_need_the_data(self, X):
