@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 import manifoldry as mf
 from manifoldry.affinity import Entropic
 from manifoldry.optimize import EarlyExaggeration
+from manifoldry.semidefinite import MethodOfMultipliers
 from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps as Conformal
 
 
@@ -59,6 +60,10 @@ class Configuration:
     def unfolds(self):
         """Whether a search of its own keeps lengths, and takes no other optimizer."""
         return "MVU" in self.id
+
+    def starting_at(self, init):
+        """Parameters with which the search starts at `init`."""
+        return {"optimizer": MethodOfMultipliers(init=init)} if self.unfolds else {"init": init}
 
     @property
     def refused(self):

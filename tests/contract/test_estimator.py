@@ -271,7 +271,7 @@ class TestState:
         training = method.input(X).astype(np.float32)
         new = method.between(X_new, X).astype(np.float32)
         # A spectral start has the precision of the data, and the iterates differ from there.
-        given = {"init": X[:, :2] / X.std()} if method.iterative else {}
+        given = method.starting_at(X[:, :2] / X.std()) if method.iterative else {}
         single = method.make(**given).fit(training)
         double = method.make(**given).fit(training.astype(np.float64))
         assert single.embedding_.dtype == np.float32
@@ -410,7 +410,8 @@ class TestSearch:
         M = iterative_method.input(make_cloud(120))
         for init in ("spectral", "random"):
             first, second = (
-                iterative_method.make(init=init, random_state=5).fit(M) for _ in range(2)
+                iterative_method.make(random_state=5, **iterative_method.starting_at(init)).fit(M)
+                for _ in range(2)
             )
             assert np.array_equal(first.embedding_, second.embedding_)
             assert first.trace_.tobytes() == second.trace_.tobytes()
@@ -419,7 +420,7 @@ class TestSearch:
         """With the same init; the noise of the default init depends on the order of rows."""
         method, order = iterative_method, np.random.default_rng(3).permutation(len(X))
         if method.unfolds:
-            pytest.skip("fresh coordinates are drawn row by row; the maximum is the same")
+            pytest.skip("additional coordinates are drawn row by row; the maximum is the same")
         start = np.random.default_rng(4).standard_normal((len(X), 2))
         model = method.make(init=start).fit(method.input(X))
         shuffled = method.make(init=start[order]).fit(method.input(X[order]))
