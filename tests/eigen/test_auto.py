@@ -33,7 +33,7 @@ PROBLEM = SpectralProblem(np.diag(np.arange(20.0)), end="smallest")
 class Failing(PairSolver):
     error: type[Exception] = np.linalg.LinAlgError
 
-    def _pairs(self, standard, k, rng):
+    def _basis(self, standard, k, rng):
         raise self.error(-9) if self.error is ArpackError else self.error("injected")
 
 
@@ -41,9 +41,9 @@ class Failing(PairSolver):
 class Sloppy(PairSolver):
     noise: float
 
-    def _pairs(self, standard, k, rng):
-        values, vectors = Dense()._pairs(standard, k, rng)
-        return values, vectors + self.noise * rng.standard_normal(vectors.shape)
+    def _basis(self, standard, k, rng):
+        vectors = Dense()._basis(standard, k, rng)
+        return vectors + self.noise * rng.standard_normal(vectors.shape)
 
 
 class Chain(Auto):

@@ -18,8 +18,8 @@ class Given(PairSolver):
     def __init__(self, vectors):
         self.vectors = vectors
 
-    def _pairs(self, standard, k, rng):
-        return np.zeros(k), self.vectors[:, :k]
+    def _basis(self, standard, k, rng):
+        return self.vectors[:, :k]
 
 
 def spectrum(values, residuals, next_value=np.nan, norm=1.0):

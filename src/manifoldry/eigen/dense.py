@@ -44,35 +44,29 @@ class Dense(PairSolver):
     null_tolerance: float = 1e-14
     implicit_null_tolerance: float = 1e-11
 
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         A = standard.A
         if isinstance(A, Gram) and A.factor.shape[1] < A.factor.shape[0]:
-            return self._gram_pairs(standard, k, rng)
-        return dense_pairs(standard, k)
+            return self._gram_basis(standard, k, rng)
+        return dense_basis(standard, k)
 
-    def _gram_pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Return k pairs of F Fᵀ from FᵀF, for F with fewer columns than rows."""
+    def _gram_basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
+        """Return k eigenvectors of F Fᵀ from FᵀF, for F with fewer columns than rows."""
         F, largest = standard.A.projected(standard.Q), standard.end is SpectrumEnd.LARGEST
         if largest and k <= F.small_side:
             values, W = _extreme(F.small_matrix(), standard.end, k)
             if values[0] > self.well_conditioned * values[-1]:
-                return values, (F.factor @ W) / np.sqrt(values)
+                return np.asarray((F.factor @ W) / np.sqrt(values))
         values, U = self._range_pairs(F)  # ascending
         missing = standard.dimension - len(values)
         if largest:
             zeros = min(missing, max(0, k - len(values)))
-            values, U = values[::-1][:k], U[:, ::-1]
-            kept = U[:, : len(values)]
+            kept = U[:, ::-1][:, : min(k, len(values))]
         else:
             zeros = min(missing, k)
-            values = values[: k - zeros]
-            kept = U[:, : len(values)]
+            kept = U[:, : k - zeros]
         null = _orthogonal_to(np.hstack([standard.Q, U]), zeros, rng)
-        return np.concatenate([values, np.zeros(zeros)]), np.hstack([kept, null])
+        return np.hstack([kept, null])
 
     def _range_pairs(self, F: Gram) -> tuple[Array, Array]:
         """Return all pairs of F Fᵀ with a nonzero eigenvalue, ascending."""
@@ -90,8 +84,8 @@ class Dense(PairSolver):
         return values, vectors
 
 
-def dense_pairs(standard: StandardProblem, k: int) -> tuple[Array, Array]:
-    """Return k pairs of the dense operator in the orthogonal complement of Q.
+def dense_basis(standard: StandardProblem, k: int) -> Array:
+    """Return k eigenvectors of the dense operator in the orthogonal complement of Q.
 
     Householder reflections H map Q to the first q axes, so the trailing block of HᵀAH is the
     compressed operator. Adding τQQᵀ with a large τ would have a rounding error of eps·τ.
@@ -99,12 +93,12 @@ def dense_pairs(standard: StandardProblem, k: int) -> tuple[Array, Array]:
     A, Q = standard.toarray(), standard.Q
     q = Q.shape[1]
     if q == 0:
-        return _extreme(A, standard.end, k)
+        return _extreme(A, standard.end, k)[1]
     (reflectors, tau), _ = qr(Q, mode="raw", check_finite=False)
     A = _reflect(reflectors, tau, _reflect(reflectors, tau, A, "T").T, "T")
-    values, inner = _extreme(A[q:, q:], standard.end, k)
+    inner = _extreme(A[q:, q:], standard.end, k)[1]
     padded = np.vstack([np.zeros((q, k)), inner])
-    return values, _reflect(reflectors, tau, padded, "N")
+    return _reflect(reflectors, tau, padded, "N")
 
 
 def _reflect(reflectors: Array, tau: Array, C: Array, trans: str) -> Array:

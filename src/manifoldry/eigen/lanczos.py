@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.eigen.dense import dense_pairs
+from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import (
     GiveUp,
     blas_threads,
@@ -93,11 +93,9 @@ class Lanczos(PairSolver):
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return blas_threads(standard)
 
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         if too_small(standard, k):
-            return dense_pairs(standard, k)
+            return dense_basis(standard, k)
         operator = positive(standard)
         basis = max(self.basis, 3 * k)
 
@@ -118,7 +116,7 @@ class Lanczos(PairSolver):
         if self.full_multiplicity:
             most = self.max_products
             V = with_full_multiplicity(operator, V, space, basis=basis, max_products=most)
-        return rayleigh_quotients(standard, V), V
+        return V
 
     def _give_up_rule(self, standard: StandardProblem) -> GiveUp | None:
         """Return the function that stops a probe early, or None if this is not a probe."""

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from manifoldry.eigen.dense import dense_pairs
+from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.solver import PairSolver, converged
 from manifoldry.eigen.standard import SpectrumEnd, StandardProblem, orthonormal_basis
@@ -85,12 +85,10 @@ class Lobpcg(PairSolver):
     max_iter: int = 200
     shift: float = 1e-10
 
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         block = k + self.oversampling
         if too_small(standard, block):
-            return dense_pairs(standard, k)
+            return dense_basis(standard, k)
         precondition = _preconditioner(standard, rng, self.shift)
         X = orthonormal_basis(start_block(standard, block, rng))
         values, X, directions = _step(standard, X, X[:, :0], X[:, :0])
@@ -100,7 +98,7 @@ class Lobpcg(PairSolver):
             if converged(standard, values[:k], np.linalg.norm(R[:, :k], axis=0)):
                 break
             values, X, directions = _step(standard, X, precondition(R), directions)
-        return values[:k], X[:, :k]
+        return X[:, :k]
 
 
 def _step(

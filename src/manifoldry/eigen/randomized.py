@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from manifoldry.eigen.dense import dense_pairs
+from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.krylov import start_block, too_small
 from manifoldry.eigen.solver import PairSolver, converged, rayleigh_ritz
 from manifoldry.eigen.standard import StandardProblem
@@ -48,12 +48,10 @@ class Randomized(PairSolver):
     max_power: int = 16
     max_iter: int = 30
 
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         block = k + self.oversampling
         if too_small(standard, block):
-            return dense_pairs(standard, k)
+            return dense_basis(standard, k)
         longest = min(self.max_power, standard.dimension // (2 * block))
         X = np.linalg.qr(start_block(standard, block, rng))[0]
         power = min(self.power, longest)
@@ -63,7 +61,7 @@ class Randomized(PairSolver):
             values, V, residuals = rayleigh_ritz(standard, X[:, :k])
             if converged(standard, values, residuals):
                 break
-        return values, V
+        return V
 
 
 def _krylov_ritz(standard: StandardProblem, X: Array, power: int) -> Array:

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.eigen.dense import dense_pairs
+from manifoldry.eigen.dense import dense_basis
 from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
     blas_threads,
@@ -88,11 +88,9 @@ class ShiftInvertLanczos(PairSolver):
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         return blas_threads(standard)
 
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
+    def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
         if too_small(standard, k):
-            return dense_pairs(standard, k)
+            return dense_basis(standard, k)
         if not (standard.sparse or isinstance(standard.A, np.ndarray)):
             raise SolverFailed(
                 f"{self.name} factorizes the operator and needs it as an array or sparse matrix",
@@ -105,7 +103,7 @@ class ShiftInvertLanczos(PairSolver):
                 inverse = ShiftedInverse(
                     standard.A, shift, standard.end, skip_pivot_check=skip_pivot_check
                 )
-                return self._pairs_from_inverse(
+                return self._basis_from_inverse(
                     inverse.constrained(standard.Q, standard.n_deflated), standard, k, rng
                 )
             except NotDefiniteError:
@@ -128,21 +126,21 @@ class ShiftInvertLanczos(PairSolver):
             yield sign * self.shifts[0] * standard.norm, False
         yield from ((estimate + sign * s * standard.norm, False) for s in self.estimated_shifts)
 
-    def _pairs_from_inverse(
+    def _basis_from_inverse(
         self,
         operator: LinearOperator,
         standard: StandardProblem,
         k: int,
         rng: np.random.Generator,
-    ) -> tuple[Array, Array]:
-        """Return k pairs from products with the inverse; NotDefiniteError if it is indefinite."""
+    ) -> Array:
+        """Return k eigenvectors of the inverse; NotDefiniteError if it is indefinite."""
         V = self._largest_of_inverse(operator, k, standard, rng)
         # One more product reduces the errors outside range(V) by a ratio of eigenvalues, and
         # Rayleigh-Ritz removes the errors inside: residuals fall by a factor of 2 to 4 (path
         # Laplacians), which matters where gaps are close to rounding.
         V = operator @ np.linalg.qr(V)[0]
         V /= np.linalg.norm(V, axis=0)
-        return rayleigh_quotients(standard, V), V
+        return np.asarray(V)
 
     def _largest_of_inverse(
         self,

@@ -77,7 +77,7 @@ class EigenSolver(ABC):
 class PairSolver(EigenSolver):
     """Base class of the solvers that compute eigenpairs themselves.
 
-    A subclass implements :meth:`_pairs` for the standard form. Its vectors are orthonormalized,
+    A subclass implements :meth:`_basis` for the standard form. Its vectors are orthonormalized,
     refined by Rayleigh–Ritz and verified here, in the same way for all solvers.
     """
 
@@ -95,7 +95,7 @@ class PairSolver(EigenSolver):
         wanted = min(k + 1, standard.dimension)
         try:
             with self._threads(standard):
-                vectors = self._pairs(standard, wanted, rng)[1]
+                vectors = self._basis(standard, wanted, rng)
             values, V, residuals = rayleigh_ritz(standard, vectors)
         except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
             raise SolverFailed(
@@ -106,14 +106,12 @@ class PairSolver(EigenSolver):
         return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
-        """Return the context in which :meth:`_pairs` runs, which may limit BLAS threads."""
+        """Return the context in which :meth:`_basis` runs, which may limit BLAS threads."""
         return nullcontext()
 
     @abstractmethod
-    def _pairs(
-        self, standard: StandardProblem, k: int, rng: np.random.Generator
-    ) -> tuple[Array, Array]:
-        """Return (values, vectors) of k pairs of P A P from the wanted end, in any order."""
+    def _basis(self, standard: StandardProblem, k: int, rng: np.random.Generator) -> Array:
+        """Return vectors whose span contains the k wanted eigenvectors of P A P, (n, ≥ k)."""
 
 
 def check_n_pairs(standard: StandardProblem, k: int) -> None:

@@ -90,13 +90,15 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         How neighbors were searched for, and why so; the recall, if the search is approximate.
     """
 
-    init: Any
-    optimizer: Any
-    max_iter: int | None
-    callback: Any
-    verbose: bool
-    random_state: Any
     n_components_: int
+
+    # Parameters of the search, with the values that an estimator without them uses.
+    init: Any = None
+    optimizer: Any = None
+    max_iter: int | None = None
+    callback: Any = None
+    verbose: bool = False
+    random_state: Any = None
 
     # By default the graph has as many neighbors as the method needs.
     n_neighbors: int | None = None

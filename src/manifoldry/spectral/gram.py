@@ -132,7 +132,8 @@ class KernelGram:
 
     @classmethod
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":
-        """Center `K`, the values of the kernel `raw` on the training points, in place."""
+        """Center `K`, the kernel `raw` on the training points; in place if it is float64."""
+        K = np.asarray(K, dtype=np.float64)
         largest = largest_modulus(K)
         if not np.isfinite(largest):
             raise ValueError(
