@@ -6,7 +6,7 @@ A spectral method defines a :class:`SpectralProblem`. An :class:`EigenSolver` co
 
 from manifoldry.eigen.auto import Auto, Choice, resolve_solver
 from manifoldry.eigen.components import ComponentSolver, Spectra
-from manifoldry.eigen.dense import Dense
+from manifoldry.eigen.dense import Dense, dense_basis
 from manifoldry.eigen.gram import Gram
 from manifoldry.eigen.lanczos import Lanczos, ProbeLimits
 from manifoldry.eigen.lobpcg import Lobpcg
@@ -35,5 +35,6 @@ __all__ = [
     "SpectralProblem",
     "Spectrum",
     "StandardProblem",
+    "dense_basis",
     "resolve_solver",
 ]
