@@ -19,7 +19,7 @@ from manifoldry.objectives import (
     elastic,
     squared_distance_weights,
 )
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import (
     LBFGS,
     ConstrainedHomotopy,
@@ -108,7 +108,7 @@ def learned_laplacian(objective: Any, Y: Any) -> Any:
 
 def imbalance(objective: Any, Y: Any) -> float:
     """‖L_w Y‖ over that of attraction alone: zero where the map is a stationary point."""
-    attraction = laplacian(objective.attraction) @ Y
+    attraction = graph_laplacian(objective.attraction) @ Y
     return float(np.linalg.norm(learned_laplacian(objective, Y) @ Y) / np.linalg.norm(attraction))
 
 

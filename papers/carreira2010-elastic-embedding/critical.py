@@ -23,7 +23,7 @@ from matplotlib import pyplot as plt
 from scipy.linalg import eigh
 
 from manifoldry.objectives import Bifurcation, Pairwise
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import Homotopy
 
 # ── E2.3: the first bifurcation ──────────────────────────────────────────────────────────────
@@ -51,7 +51,7 @@ def reference_weight(objective: Pairwise) -> float:
     """The smallest eigenvalue of (L⁺, L⁻) on vectors that sum to zero, as it stands in print."""
     n = objective.n
     basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
-    plus = laplacian(objective.attraction).toarray()
+    plus = graph_laplacian(objective.attraction).toarray()
     minus = objective.repulsion_at_zero.laplacian()
     return float(eigh(basis.T @ plus @ basis, basis.T @ minus @ basis, eigvals_only=True)[0])
 

@@ -10,7 +10,7 @@ from manifoldry.affinity.entropic import Entropic
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.iterative.neighbor_embedder import joint
 from manifoldry.neighbors import NeighborGraph
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import (
     LBFGS,
     Constrained,
@@ -55,7 +55,7 @@ def test_without_repulsion_it_finds_laplacian_eigenmaps(elastic, start, mass, se
     springs, size = elastic.with_weight(0.0), 3.0
     search = resolve_optimizer(search, STRICT)
     solution = Constrained(search, mass, size).minimize(springs, start)
-    L = laplacian(elastic.attraction).toarray()
+    L = graph_laplacian(elastic.attraction).toarray()
     values, V = eigh(L, np.diag(diagonal(mass)), subset_by_index=(1, 2))
     assert solution.converged, solution.status
     assert subspace_angles(solution.embedding, V).max() < 1e-4

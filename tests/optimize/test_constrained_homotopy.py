@@ -10,7 +10,7 @@ from sklearn.base import clone
 from manifoldry import SNE, TSNE, UKR, ElasticEmbedding, LaplacianEigenmaps, SymmetricSNE
 from manifoldry.affinity.entropic import Entropic
 from manifoldry.datasets import make_swiss_roll
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import (
     LBFGS,
     Callback,
@@ -39,7 +39,7 @@ def covariance(model, Y, mass):
 @masses
 def test_path_begins_at_laplacian_eigenmaps(mass):
     model = fit(mass=mass, size=1.5)
-    L = laplacian(model.affinity_).toarray()
+    L = graph_laplacian(model.affinity_).toarray()
     B = np.diag(model.affinity_.sum(axis=1)) if mass == "degree" else np.eye(N) / N
     values, V = eigh(L, B, subset_by_index=(1, 2))
     first = model.path_.steps[0]

@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from manifoldry import SNE, ElasticEmbedding, SymmetricSNE
 from manifoldry.datasets import make_swiss_roll
 from manifoldry.objectives import elastic, sne
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
 from manifoldry.optimize.saddle import leave_saddle, smallest_curvature
 
@@ -155,7 +155,7 @@ def test_second_bifurcation_of_the_elastic_embedding_against_scipy(curvature):
     """A line becomes a saddle where the Laplacian of its learned affinities does."""
     model = ElasticEmbedding(weight=1.0, perplexity=8).fit(X)
     critical = model.bifurcation_.weight
-    V = eigh(laplacian(model.affinity_).toarray())[1][:, 1]
+    V = eigh(graph_laplacian(model.affinity_).toarray())[1][:, 1]
 
     def sideways(weight):
         objective = model.objective_.with_weight(weight)

@@ -76,6 +76,32 @@ random_state : int, RandomState, Generator or None, default=None
     "n_jobs": """\
 n_jobs : int, default=None
     Number of threads. None means one per core; BLAS uses its own number.""",
+    "n_components_two": """\
+n_components : int, default=2
+    Number of coordinates.""",
+    "sne_perplexity": """\
+perplexity : float, default=None
+    Effective number of neighbors of each point; by default 10, or a third of the points if that
+    is less. The graph has three times as many neighbors.""",
+    "sne_init": """\
+init : {"spectral", "pca", "random"}, estimator or array, default=None
+    Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
+    embedding of any estimator, or an array of shape (n_samples, n_components), which is used
+    as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
+    are scaled to the smallest value of the objective. By default a homotopy is followed, which
+    has its own start; a single search starts from ``"spectral"``.""",
+    "sne_optimizer": """\
+optimizer : str, Optimizer or Homotopy, default=None
+    The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
+    :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
+    :class:`~manifoldry.optimize.Homotopy`, which starts at a weight of repulsion at which the
+    embedding is nearly a single point and raises it step by step. ``"homotopy"`` is
+    ``Homotopy(n_steps=20)``, and the default unless `init` is given: it ends in better minima.
+    Each search is ``"spectral-lbfgs"`` by default.""",
+    "search_max_iter": """\
+max_iter : int, default=None
+    Maximum number of steps, for a homotopy of each of its searches; by default that of the
+    optimizer.""",
     # Attributes.
     "n_components_": """\
 n_components_ : int
@@ -145,11 +171,18 @@ status_ : str
     "n_iter_": """\
 n_iter_, n_evaluations_ : int
     Number of iterations, and of evaluations of the objective.""",
-    "trace_": """\
+    "repulsion_trace_": """\
 trace_ : structured array
-    One entry per iteration, and one for the start of every search: ``iteration``, ``value``,
-    ``gradient_norm``, ``length`` of the step, ``evaluations`` so far and the ``parameter`` of the
-    homotopy (NaN without one). Values at different parameters are of different objectives.""",
+    One entry per step, and one for the start of every search if there are several:
+    ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
+    and ``parameter``, the factor of the repulsion, which a homotopy raises to one; NaN without
+    a homotopy. Values at different factors belong to different objectives.""",
+    "path_": """\
+path_ : Path or None
+    The embeddings along the homotopy; None without one.""",
+    "joint_affinity_": """\
+affinity_ : sparse array of shape (n_samples, n_samples)
+    Joint probabilities P of pairs: symmetric, summing to one.""",
 }
 
 _PLACEHOLDER = re.compile(r"^( *)\{(\w+)\}$", re.MULTILINE)

@@ -23,7 +23,7 @@ from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
 
 
-class Trial(NamedTuple):
+class DensityTrial(NamedTuple):
     """Parameters and their leave-one-out log-likelihood per point."""
 
     n_components: int
@@ -31,7 +31,7 @@ class Trial(NamedTuple):
     noise: float
     loglikelihood: Estimate
 
-    def scaled(self, unit: float, log_unit: float) -> "Trial":
+    def scaled(self, unit: float, log_unit: float) -> "DensityTrial":
         """The same trial in other units of length, which shift log densities."""
         shifted = self.loglikelihood.shifted(log_unit)
         return self._replace(noise=self.noise * unit, loglikelihood=shifted)
@@ -109,17 +109,17 @@ class LeaveOneOut:
         weighted = found * self.counts / self.counts.mean()
         return Estimate.of_mean(weighted, self.population)
 
-    def best(self, d: int, k: int, noises: Array) -> Trial:
+    def best(self, d: int, k: int, noises: Array) -> DensityTrial:
         """The best of several noise values, refined between its two neighbors."""
         scores = [self.loglikelihood(d, noise) for noise in noises]
         i = int(np.argmax(scores))
-        best = Trial(d, k, float(noises[i]), scores[i])
+        best = DensityTrial(d, k, float(noises[i]), scores[i])
         if len(noises) == 1:
             return best
         between = noises[max(0, i - 1)], noises[min(len(noises) - 1, i + 1)]
         return max(best, self._refined(d, k, between), key=lambda trial: trial.loglikelihood)
 
-    def _refined(self, d: int, k: int, between: tuple[float, float]) -> Trial:
+    def _refined(self, d: int, k: int, between: tuple[float, float]) -> DensityTrial:
         from scipy.optimize import minimize_scalar
 
         found = minimize_scalar(
@@ -129,10 +129,10 @@ class LeaveOneOut:
             options={"xatol": self.noise_tolerance},
         )
         noise = float(np.exp(found.x))
-        return Trial(d, k, noise, self.loglikelihood(d, noise))
+        return DensityTrial(d, k, noise, self.loglikelihood(d, noise))
 
 
-def search(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
+def search(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[DensityTrial]:
     """The best noise for each number of neighbors and of axes in the grid."""
     trials = []
     for k, dimensions in grid.items():

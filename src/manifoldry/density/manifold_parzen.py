@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.density.base import DensityEstimator
-from manifoldry.density.leave_one_out import Trial, WeightedPoints, candidate_noises, search
+from manifoldry.density.leave_one_out import DensityTrial, WeightedPoints, candidate_noises, search
 from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
 from manifoldry.density.windows import Windows, windows_around
 from manifoldry.exceptions import RankWarning
@@ -65,7 +65,7 @@ class ManifoldParzen(DensityEstimator):
         Mean truncation error of the log density, estimated on samples from the density.
     loglikelihood_ : Estimate
         Mean leave-one-out log density, with a confidence interval if not all points were left out.
-    trials_ : list of Trial
+    trials_ : list of DensityTrial
         All combinations of axes and neighbors tried, each with its best noise and log-likelihood.
 
     Notes
@@ -208,7 +208,7 @@ class ManifoldParzen(DensityEstimator):
         error = 0.0 if exact else float(mixture.truncation_errors(np.array([count]))[0])
         return replace(mixture, n_nearest=count), error
 
-    def _store(self, trials: list[Trial], best: Trial) -> None:
+    def _store(self, trials: list[DensityTrial], best: DensityTrial) -> None:
         """Set the fitted attributes, in the units of the data."""
         unit, log_unit = self._frame.unit, self._log_unit
         self.trials_ = [trial.scaled(unit, log_unit) for trial in trials]
@@ -217,13 +217,15 @@ class ManifoldParzen(DensityEstimator):
         self.noise_, self.loglikelihood_ = best.noise, best.loglikelihood
 
 
-def _trials(points: WeightedPoints, grid: dict[int, list[int]], noises: Array) -> list[Trial]:
+def _trials(
+    points: WeightedPoints, grid: dict[int, list[int]], noises: Array
+) -> list[DensityTrial]:
     if points.n == 1:  # no other point is left
-        return [Trial(0, 0, float(noises[0]), Estimate(-np.inf))]
+        return [DensityTrial(0, 0, float(noises[0]), Estimate(-np.inf))]
     return search(points, grid, noises)
 
 
-def _build_mixture(points: WeightedPoints, best: Trial) -> WindowMixture:
+def _build_mixture(points: WeightedPoints, best: DensityTrial) -> WindowMixture:
     d = best.n_components
     needed = 16.0 * points.n * d * points.X.shape[1]
     plan_memory(needed, f"{points.n} windows of {d} axes", "pass a smaller n_components")

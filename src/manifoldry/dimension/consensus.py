@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.profile import ScaleProfile
 from manifoldry.dimension.result import MANY_TIES, Dimension
 from manifoldry.util.typing import Array
@@ -66,7 +66,7 @@ class Consensus:
 
     @classmethod
     def of(
-        cls, data: DistinctPoints, estimates: dict[str, Dimension], profile: ScaleProfile
+        cls, data: DimensionInput, estimates: dict[str, Dimension], profile: ScaleProfile
     ) -> "Consensus":
         """Compute the diagnostics from the data and the estimates."""
         distances = data.nearest(2)[1]
@@ -199,7 +199,7 @@ class Consensus:
         return 2 * float(np.log10(self.n_distinct))
 
 
-def smoothed_dimensions(data: DistinctPoints, estimates: dict[str, Dimension]) -> Array:
+def smoothed_dimensions(data: DimensionInput, estimates: dict[str, Dimension]) -> Array:
     """Dimension around each distinct point, its inverse averaged over the point and its neighbors.
 
     The dimension at a single point is too noisy; the average over twenty separates 2 from 5.

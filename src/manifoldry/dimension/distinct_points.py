@@ -84,7 +84,7 @@ def _squared_distances(gram: LinearGram) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctPoints:
+class DimensionInput:
     """Distinct points of the data, or of the neighbor graph passed in place of data.
 
     Duplicates carry no information about the dimension, and their distance of zero would make
@@ -111,8 +111,8 @@ class DistinctPoints:
     default_neighbors: int = 20
 
     @classmethod
-    def of(cls, X: Any) -> "DistinctPoints":
-        """Validate data or a graph; a `DistinctPoints` is returned unchanged."""
+    def of(cls, X: Any) -> "DimensionInput":
+        """Validate data or a graph; a `DimensionInput` is returned unchanged."""
         if isinstance(X, cls):
             return X
         if isinstance(X, NeighborGraph):
@@ -128,7 +128,7 @@ class DistinctPoints:
         )
 
     @classmethod
-    def _of_graph(cls, graph: NeighborGraph) -> "DistinctPoints":
+    def _of_graph(cls, graph: NeighborGraph) -> "DimensionInput":
         if graph.n_query != graph.n_reference:
             raise ValueError(
                 f"the graph has {graph.n_query} query points and {graph.n_reference} reference "

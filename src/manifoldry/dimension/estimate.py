@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from manifoldry.dimension.consensus import Consensus
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.local_pca import local_pca
 from manifoldry.dimension.neighbor_distances import maximum_likelihood, two_nn
 from manifoldry.dimension.pair_counts import correlation_dimension, diffusion_slope
@@ -71,7 +71,7 @@ def estimate_dimension(
     >>> report.reasons[0]
     'The methods that use neighborhoods agree on 2.'
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     seed = int(as_generator(random_state, unset=0).integers(2**31))
     with threads_allowed(n_jobs):
         estimates, skipped = _run_methods(data, seed, verbose)
@@ -93,7 +93,7 @@ def estimate_dimension(
 
 
 def _run_methods(
-    data: DistinctPoints, seed: int, verbose: bool
+    data: DimensionInput, seed: int, verbose: bool
 ) -> tuple[dict[str, Dimension], dict[str, str]]:
     """The estimate of each method, and the reason why any method was skipped."""
     estimates: dict[str, Dimension] = {}

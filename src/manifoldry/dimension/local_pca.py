@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.result import Dimension, error_of_mean
 from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.util.checks import check_at_most, check_positive
@@ -53,7 +53,7 @@ def local_pca(
     >>> local_pca(X)
     local_pca: 4.82 (95 % interval 4.75 to 4.9; effective dimension of 20 neighbors)
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     points = data.require_points("local_pca")
     k = data.resolve_neighbors(n_neighbors, minimum=3)
     if fraction is not None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.result import MANY_TIES, Dimension, error_of_mean
 from manifoldry.util.checks import (
     as_generator,
@@ -50,7 +50,7 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
     >>> maximum_likelihood(sphere)
     maximum_likelihood: 1.98 (95 % interval 1.93 to 2.02; 1000 points, 10 to 20 neighbors)
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     low, high = _neighbor_range(data, n_neighbors)
     distances = data.nearest(high)[1]
     full = np.isfinite(distances[:, -1])
@@ -75,7 +75,7 @@ def maximum_likelihood(X: Any, *, n_neighbors: tuple[int, int] | None = None) ->
 
 
 def _neighbor_range(
-    data: DistinctPoints, n_neighbors: tuple[int, int] | None, default_low: int = 10
+    data: DimensionInput, n_neighbors: tuple[int, int] | None, default_low: int = 10
 ) -> tuple[int, int]:
     """The requested range of neighbors, by default from `default_low` to the default number."""
     if n_neighbors is None:
@@ -153,7 +153,7 @@ def two_nn(
     >>> two_nn(make_swiss_roll(2000, random_state=0).X)
     two_nn: 2.04 (95 % interval 1.89 to 2.19; 2000 points)
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     check_option("fit", fit, tuple(_FITS))
     method = _FITS[fit]
     fraction = check_nonnegative("discard", method.discard if discard is None else discard)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from manifoldry.affinity.bandwidths import kernel_growth
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.result import Dimension, error_of_pairs
 from manifoldry.neighbors.distances import (
     Frame,
@@ -120,7 +120,7 @@ def correlation_dimension(
     >>> correlation_dimension(square)
     correlation_dimension: 1.94 (95 % interval 1.88 to 1.99; radii 0.057 to 0.082, 19404 pairs)
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     points = data.require_points("correlation_dimension")
     radii = _radii(data, n_neighbors)
     pairs = PairDistances.sample(points, as_generator(random_state, unset=0), max_rows)
@@ -143,7 +143,7 @@ def correlation_dimension(
 
 
 def _radii(
-    data: DistinctPoints, n_neighbors: tuple[int, int] | None, default_low: int = 10
+    data: DimensionInput, n_neighbors: tuple[int, int] | None, default_low: int = 10
 ) -> Array:
     """Median distances to two neighbors, by default `default_low` and the default number."""
     if n_neighbors is None:
@@ -210,7 +210,7 @@ def diffusion_slope(X: Any, *, max_rows: int = 1000, random_state: RandomState =
     >>> diffusion_slope(square)
     diffusion_slope: 1.82 (95 % interval 1.8 to 1.84; largest slope at √ε = 0.0925)
     """
-    points = DistinctPoints.of(X).require_points("diffusion_slope")
+    points = DimensionInput.of(X).require_points("diffusion_slope")
     pairs = PairDistances.sample(points, as_generator(random_state, unset=0), max_rows)
     lengths, counts = _histogram(pairs)
     squared, m = lengths**2, len(pairs.rows)

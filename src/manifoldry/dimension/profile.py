@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import digamma
 
-from manifoldry.dimension.distinct_points import DistinctPoints, replace_zeros
+from manifoldry.dimension.distinct_points import DimensionInput, replace_zeros
 from manifoldry.dimension.result import error_of_mean
 from manifoldry.neighbors.base import without_self
 from manifoldry.neighbors.choose import choose_index
@@ -94,7 +94,7 @@ def scale_profile(
     >>> bool(profile.values[0] > 1.5), round(profile.values[-1])
     (True, 1)
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     rng = as_generator(random_state, unset=0)
     rows = np.arange(data.n)
     if data.n > check_count("max_rows", max_rows, minimum=2):
@@ -112,7 +112,7 @@ def scale_profile(
 
 
 def _distances(
-    data: DistinctPoints, rows: IntArray, largest: int = 256, fraction: float = 0.1
+    data: DimensionInput, rows: IntArray, largest: int = 256, fraction: float = 0.1
 ) -> Array:
     """Distances from `rows` to the neighbors that all scales need.
 

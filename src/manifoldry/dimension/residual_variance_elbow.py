@@ -7,7 +7,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from manifoldry.affinity.dense import GivenKernel
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.result import Dimension
 from manifoldry.eigen import resolve_solver
 from manifoldry.extension.from_distances import gower_kernel
@@ -106,7 +106,7 @@ def residual_variance_elbow(
     >>> int(residual_variance_elbow(make_swiss_roll(800, random_state=0).X).value)
     2
     """
-    data = DistinctPoints.of(X)
+    data = DimensionInput.of(X)
     rng = as_generator(random_state, unset=0)
     graph = _graph(data, n_neighbors)
     members = largest_component(graph, data.first_sample if data.input_graph is not None else None)
@@ -160,7 +160,7 @@ def elbow(residuals: Array, negligible: float = DEFAULT_OPTIONS.negligible) -> t
     return best + 1, float(curvatures[best])
 
 
-def _graph(data: DistinctPoints, n_neighbors: int | None) -> NeighborGraph:
+def _graph(data: DimensionInput, n_neighbors: int | None) -> NeighborGraph:
     graph = data.graph
     duplicates = graph.n_query > data.n  # they displace other neighbors
     if graph.n_neighbors is None or (duplicates and n_neighbors is None):

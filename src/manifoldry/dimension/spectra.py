@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.dimension.distinct_points import DistinctPoints
+from manifoldry.dimension.distinct_points import DimensionInput
 from manifoldry.dimension.result import Dimension
 from manifoldry.spectral.base import eigengap
 from manifoldry.util.checks import check_at_most, check_below, check_positive
@@ -43,7 +43,7 @@ def pca_dimension(X: Any, *, fraction: float = 0.95) -> Dimension:
     check_at_most(
         "fraction", check_positive("fraction", fraction), 1.0, "a fraction of the variance"
     )
-    spectrum = DistinctPoints.of(X).spectrum("pca_dimension")
+    spectrum = DimensionInput.of(X).spectrum("pca_dimension")
     cumulative, error = spectrum.cumulative
     target = fraction * (1 - 1e-12)
     half = half_width() * error
@@ -105,7 +105,7 @@ def gram_rank(X: Any, *, fraction: float = 0.01) -> Dimension:
     check_below("fraction", check_positive("fraction", fraction), 1.0, "a fraction")
     if hasattr(X, "fit"):
         return _of_estimator(X, fraction)
-    spectrum = DistinctPoints.of(X).spectrum("gram_rank")
+    spectrum = DimensionInput.of(X).spectrum("gram_rank")
     half = half_width() * spectrum.errors
     count, low, high = (int((spectrum.fractions + z > fraction).sum()) for z in (0, -half, half))
     return Dimension(

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, RowMatcher
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
@@ -62,6 +63,7 @@ class SearchResult:
     """The embeddings along a homotopy, None without one."""
 
 
+@shared_docs
 class IterativeEmbedder(Embedder, CallbackSupportMixin):
     """Base class of the estimators whose coordinates minimize an objective.
 
@@ -70,24 +72,18 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
     Attributes
     ----------
-    n_components_ : int
-        Number of coordinates.
-    embedding_ : array of shape (n_samples, n_components)
-        The embedding.
+    {n_components_}
+    {embedding_}
     loss_ : float
         Value of the objective at the embedding.
-    n_iter_, n_evaluations_ : int
-        Number of steps of the search, and of evaluations of the objective.
-    converged_ : bool
-        Whether the search converged.
-    status_ : str
-        Why the search stopped.
+    {converged_}
+    {status_}
+    {n_iter_}
     trace_ : structured array
         One entry per step, and one for the start of every search if there are several:
         ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
         and the ``parameter`` that differs between the searches.
-    neighbor_search_ : str
-        How neighbors were searched for, and why so; the recall, if the search is approximate.
+    {neighbor_search_}
     """
 
     n_components_: int

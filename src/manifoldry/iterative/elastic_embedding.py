@@ -71,9 +71,7 @@ class ElasticEmbedding(NeighborEmbedder):
         ``"spectral-lbfgs"``, also for each search of a homotopy.
     {extension}
     {inverse}
-    max_iter : int, default=None
-        Maximum number of steps, for a homotopy of each of its searches; by default that of the
-        optimizer.
+    {search_max_iter}
     {callback}
     {verbose}
     {random_start}

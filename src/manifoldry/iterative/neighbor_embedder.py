@@ -15,6 +15,7 @@ from manifoldry.affinity.entropic import (
     default_perplexity,
     neighbors_for,
 )
+from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
@@ -84,26 +85,21 @@ class PosedNeighbors(PosedSearch):
         return min(beyond * self.bifurcation.weight, last) or fraction * last
 
 
+@shared_docs
 class NeighborEmbedder(IterativeEmbedder):
     """Base class of SNE, symmetric SNE, t-SNE and the elastic embedding.
 
+    A subclass returns its objective from ``_objective``.
+
     Attributes
     ----------
-    perplexity_ : float
-        The perplexity.
+    {perplexity_}
     affinity_ : sparse array of shape (n_samples, n_samples)
         The weights of attraction, which sum to one.
-    path_ : Path or None
-        The embeddings along a homotopy; None without one.
-    objective_ : Pairwise
-        The objective that the embedding minimizes.
-    bifurcation_ : Bifurcation
-        The weight of repulsion at which the minimizer stops being a single point, with the
-        published bounds. Computed on access.
-    learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
-        Attraction minus repulsion of each pair at the embedding: positive for near neighbors,
-        negative at some distance. Computed on access; dense up to 5000 points, above that on the
-        edges of ``affinity_``.
+    {path_}
+    {objective_}
+    {bifurcation_}
+    {learned_affinity_}
     """
 
     objective_: Pairwise
@@ -154,9 +150,7 @@ class NeighborEmbedder(IterativeEmbedder):
         graph = self._neighbor_graph(data)
         self.neighbor_search_ = graph.search
         check_edges(graph)
-        degree = float(
-            np.median(np.diff(graph.indptr))
-        )  # neighbors per point, if a graph was passed
+        degree = float(np.median(np.diff(graph.indptr)))  # of a graph that was passed
         weights = Entropic(self._perplexity(graph.n_query, degree)).fit(graph)
         self.perplexity_ = weights.perplexity
         neighbors = Neighbors(data, graph, weights)

@@ -22,29 +22,14 @@ class SNE(NeighborEmbedder):
     Parameters
     ----------
     {n_components}
-    perplexity : float, default=None
-        Effective number of neighbors of each point; by default 10, or a third of the points if that
-        is less. The graph has three times as many neighbors.
+    {sne_perplexity}
     {metric}
     {metric_params}
-    init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
-        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
-        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
-        are scaled to the smallest value of the objective. By default a homotopy is followed, which
-        has its own start; a single search starts from ``"spectral"``.
-    optimizer : str, Optimizer or Homotopy, default=None
-        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
-        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
-        :class:`~manifoldry.optimize.Homotopy`, which starts at a weight of repulsion at which the
-        embedding is nearly a single point and raises it step by step. ``"homotopy"`` is
-        ``Homotopy(n_steps=20)``, and the default unless `init` is given: it ends in better minima.
-        Each search is ``"spectral-lbfgs"`` by default.
+    {sne_init}
+    {sne_optimizer}
     {extension}
     {inverse}
-    max_iter : int, default=None
-        Maximum number of steps, for a homotopy of each of its searches; by default that of the
-        optimizer.
+    {search_max_iter}
     {callback}
     {verbose}
     {random_start}
@@ -66,13 +51,8 @@ class SNE(NeighborEmbedder):
     {converged_}
     {status_}
     {n_iter_}
-    trace_ : structured array
-        One entry per step, and one for the start of every search if there are several:
-        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, the factor of the repulsion, which a homotopy raises to one; NaN without
-        a homotopy. Values at different factors belong to different objectives.
-    path_ : Path or None
-        The embeddings along the homotopy; None without one.
+    {repulsion_trace_}
+    {path_}
     {bifurcation_}
     {learned_affinity_}
     {neighbor_search_}
@@ -106,29 +86,14 @@ class SymmetricSNE(NeighborEmbedder):
     Parameters
     ----------
     {n_components}
-    perplexity : float, default=None
-        Effective number of neighbors of each point; by default 10, or a third of the points if that
-        is less. The graph has three times as many neighbors.
+    {sne_perplexity}
     {metric}
     {metric_params}
-    init : {"spectral", "pca", "random"}, estimator or array, default=None
-        Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
-        embedding of any estimator, or an array of shape (n_samples, n_components), which is used
-        as it is; pass ``init=model.embedding_`` to continue from a fitted model. All but an array
-        are scaled to the smallest value of the objective. By default a homotopy is followed, which
-        has its own start; a single search starts from ``"spectral"``.
-    optimizer : str, Optimizer or Homotopy, default=None
-        The search: a name, see :func:`~manifoldry.optimize.resolve_optimizer`, an
-        :class:`~manifoldry.optimize.Optimizer`, which also holds the tolerances, or a
-        :class:`~manifoldry.optimize.Homotopy`, which starts at a weight of repulsion at which the
-        embedding is nearly a single point and raises it step by step. ``"homotopy"`` is
-        ``Homotopy(n_steps=20)``, and the default unless `init` is given: it ends in better minima.
-        Each search is ``"spectral-lbfgs"`` by default.
+    {sne_init}
+    {sne_optimizer}
     {extension}
     {inverse}
-    max_iter : int, default=None
-        Maximum number of steps, for a homotopy of each of its searches; by default that of the
-        optimizer.
+    {search_max_iter}
     {callback}
     {verbose}
     {random_start}
@@ -142,20 +107,14 @@ class SymmetricSNE(NeighborEmbedder):
     {inverse_}
     {objective_}
     {perplexity_}
-    affinity_ : sparse array of shape (n_samples, n_samples)
-        Joint probabilities P of pairs: symmetric, summing to one.
+    {joint_affinity_}
     loss_ : float
         The divergence KL(P‖Q) at the embedding.
     {converged_}
     {status_}
     {n_iter_}
-    trace_ : structured array
-        One entry per step, and one for the start of every search if there are several:
-        ``iteration``, ``value``, ``gradient_norm``, ``length`` of the step, ``evaluations`` so far
-        and ``parameter``, the factor of the repulsion, which a homotopy raises to one; NaN without
-        a homotopy. Values at different factors belong to different objectives.
-    path_ : Path or None
-        The embeddings along the homotopy; None without one.
+    {repulsion_trace_}
+    {path_}
     {bifurcation_}
     {learned_affinity_}
     {neighbor_search_}

@@ -80,8 +80,7 @@ class TSNE(NeighborEmbedder):
     {inverse_}
     {objective_}
     {perplexity_}
-    affinity_ : sparse array of shape (n_samples, n_samples)
-        Joint probabilities P of pairs: symmetric, summing to one.
+    {joint_affinity_}
     loss_ : float
         The divergence KL(P‖Q) at the embedding, without exaggeration.
     {converged_}

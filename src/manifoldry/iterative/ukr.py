@@ -19,7 +19,7 @@ from manifoldry.extension.projection import (
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.start import OPTIONS, check_init, warn_if_too_large
-from manifoldry.iterative.ukr_start import StartSearch, extent, grow_box, search_in_box
+from manifoldry.iterative.ukr_start import StartSearch, box_size, grow_box, search_in_box
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.density_floor import DensityFloor
@@ -84,9 +84,7 @@ class UKR(IterativeEmbedder):
         but do not improve the embedding.
     {extension}
     {inverse}
-    max_iter : int, default=None
-        Maximum number of steps, for a homotopy of each of its searches; by default that of the
-        optimizer.
+    {search_max_iter}
     {callback}
     {verbose}
     {random_start}
@@ -236,7 +234,7 @@ class UKR(IterativeEmbedder):
         self, homotopy: Homotopy, posed: "PosedRegression", start: Array, monitor: Monitor
     ) -> tuple[Solution, Path]:
         """Follow the homotopy over the size of the box."""
-        size = extent(start) if self.box is None else check_positive("box", self.box)
+        size = box_size(start) if self.box is None else check_positive("box", self.box)
         optimizer, rng = self._optimizer(), posed.rng
         return grow_box(homotopy, posed.objective, size, start, optimizer, rng, monitor)
 

@@ -89,7 +89,7 @@ def search_in_box(
     boxed = Boxed(objective, size)
     monitor.view = boxed.constrained
     # Scaled, not clipped: points clipped to the same place would stay together.
-    inside = _filling(start) * min(size, extent(start))
+    inside = _filling(start) * min(size, box_size(start))
     solution = search(boxed, boxed.unconstrained(inside), monitor)
     monitor.view = None
     return replace(solution, embedding=boxed.constrained(solution.embedding))
@@ -125,11 +125,11 @@ def grow_box(
     return replace(solution, embedding=eta * np.sin(solution.embedding)), path
 
 
-def extent(Y: Array) -> float:
+def box_size(Y: Array) -> float:
     """Half width of the smallest box around the mean that contains the embedding."""
     return float(np.abs(Y - Y.mean(axis=0)).max())
 
 
 def _filling(Y: Array) -> Array:
     """The centered embedding, scaled to the box of half width one."""
-    return np.asarray((Y - Y.mean(axis=0)) / extent(Y))
+    return np.asarray((Y - Y.mean(axis=0)) / box_size(Y))

@@ -15,7 +15,7 @@ from manifoldry.util.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class LieFit:
     """Generators, amounts of all pairs, and the objective after each iteration."""
 
     G: Array
@@ -26,7 +26,7 @@ class Solution:
 
 def alternate(
     pairs: Pairs, n_generators: int, max_iter: int, tol: float, rng: np.random.Generator
-) -> Solution:
+) -> LieFit:
     """Minimize the first-order objective over amounts and generators in turn, monotonically."""
     amounts = annealed_amounts(pairs, initial_amounts(pairs, n_generators, rng))
     G, amounts = normalized(best_generators(pairs, amounts), amounts)
@@ -36,8 +36,8 @@ def alternate(
         G, amounts = normalized(best_generators(pairs, amounts), amounts)
         trace.append(pairs.first_order(G, amounts))
         if trace[-2] - trace[-1] <= tol * trace[-2]:
-            return Solution(G, amounts, np.array(trace), True)
-    return Solution(G, amounts, np.array(trace), False)
+            return LieFit(G, amounts, np.array(trace), True)
+    return LieFit(G, amounts, np.array(trace), False)
 
 
 def best_amounts(pairs: Pairs, G: Array) -> Array:
@@ -128,7 +128,7 @@ def refine(
     *,
     rounds: int = 10,
     margin: float = 1.25,
-) -> Solution:
+) -> LieFit:
     """Search all amounts, then minimize over generators and amounts jointly by L-BFGS; repeat.
 
     After each minimization, amounts up to `margin` times the largest are searched again.
@@ -144,8 +144,8 @@ def refine(
         amounts = AmountSearch(G, pairs.penalty).improve(pairs.X, pairs.Y, max_amounts, amounts)
         trace.append(pairs.value(G, amounts))
         if trace[-2] - trace[-1] <= tol * trace[-2]:
-            return Solution(*normalized(G, amounts), np.array(trace), converged)
-    return Solution(*normalized(G, amounts), np.array(trace), False)
+            return LieFit(*normalized(G, amounts), np.array(trace), converged)
+    return LieFit(*normalized(G, amounts), np.array(trace), False)
 
 
 def _search_amounts(

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.exceptions import ConvergenceWarning, RankWarning
 from manifoldry.lie.amounts import AmountSearch
-from manifoldry.lie.fitting import Solution, alternate, midpoint_start, refine
+from manifoldry.lie.fitting import LieFit, alternate, midpoint_start, refine
 from manifoldry.lie.flow import flow_of
 from manifoldry.lie.pairs import (
     Basis,
@@ -288,7 +288,7 @@ class LieTransform(BaseEstimator):
             )
         return Pairs(X, Y, self.reg * float((X**2).mean()))
 
-    def _solve(self, pairs: Pairs, rng: np.random.Generator) -> Solution:
+    def _solve(self, pairs: Pairs, rng: np.random.Generator) -> LieFit:
         options = (self.n_generators, self.max_iter, self.tol, rng)
         solution = alternate(pairs, *options)
         self.trace_, self.n_iter_ = solution.trace, len(solution.trace) - 1
@@ -299,7 +299,7 @@ class LieTransform(BaseEstimator):
             self.refinement_trace_ = solution.trace
         return solution
 
-    def _store(self, basis: Basis, solution: Solution) -> None:
+    def _store(self, basis: Basis, solution: LieFit) -> None:
         self._basis, self._flow = basis, flow_of(solution.G)
         self.components_, self.basis_energy_ = basis.directions, basis.energy
         self.amounts_ = solution.amounts

@@ -216,7 +216,7 @@ class CosineIndex(NeighborIndex):
     @classmethod
     def of(cls, X: Matrix, reason: str) -> "CosineIndex":
         """Build the index of the normalized rows of `X`."""
-        return cls(BruteIndex(unit_rows(X), reason), X, reason)
+        return cls(BruteIndex(scaled_rows(X), reason), X, reason)
 
     def reference_neighbors(self, X: Matrix, k: int) -> ReferenceNeighbors:
         indices, chords, recall = self.sphere.reference_neighbors(self.sphere.X, k)
@@ -234,10 +234,10 @@ class CosineIndex(NeighborIndex):
         return CosineIndex.of(self.X[rows], self.reason)
 
     def identical(self, X: Matrix) -> IntArray:
-        return self.sphere.identical(unit_rows(X))
+        return self.sphere.identical(scaled_rows(X))
 
     def nearest(self, X: Matrix, k: int) -> tuple[IntArray, Array]:
-        indices, chords = self.sphere.nearest(unit_rows(X), k)
+        indices, chords = self.sphere.nearest(scaled_rows(X), k)
         return indices, chords**2 / 2
 
     def distances_between(self, i: IntArray, j: IntArray) -> Array:
@@ -246,12 +246,14 @@ class CosineIndex(NeighborIndex):
     def within(self, X: Matrix, radius: float | Array) -> Edges:
         radii = np.broadcast_to(np.asarray(radius, dtype=np.float64), self.n_reference)
         # The square of the root is exact only up to rounding: use a larger radius, then compare.
-        indptr, indices, chords = self.sphere.within(unit_rows(X), np.sqrt(2 * radii) * (1 + 1e-9))
+        indptr, indices, chords = self.sphere.within(
+            scaled_rows(X), np.sqrt(2 * radii) * (1 + 1e-9)
+        )
         edges = Edges(indptr, indices, chords**2 / 2)
         return edges.keep(edges.distances <= radii[indices] * (1 + 1e-15))
 
 
-def unit_rows(X: Matrix) -> Matrix:
+def scaled_rows(X: Matrix) -> Matrix:
     """Rows scaled to unit length; ValueError if a row is all zeros."""
     largest = abs(X).max(axis=1)
     largest = largest.toarray() if sparse.issparse(largest) else largest

@@ -18,7 +18,7 @@ from manifoldry.neighbors.base import (
     smallest_entries,
     sort_rows,
 )
-from manifoldry.neighbors.brute import BruteIndex, CosineIndex, unit_rows
+from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
 from manifoldry.neighbors.descent import NNDescent
 from manifoldry.neighbors.kdtree import KDTreeIndex
 from manifoldry.util.checks import check_option
@@ -218,7 +218,7 @@ def choose_index(
     if _is(metric, "cosine") and not params and sparse.issparse(X):
         return CosineIndex.of(X, "blocked matrix products on the unit sphere: metric='cosine'")
     if _is(metric, "cosine") and not params:
-        sphere = _many_features(unit_rows(X), search, tree_features, exact_work)
+        sphere = _many_features(scaled_rows(X), search, tree_features, exact_work)
         return CosineIndex(sphere, X, f"{sphere.reason}, on the unit sphere: metric='cosine'")
     _check_sparse(X, metric)
     reason = f"all distances in blocks: metric={metric!r} has no faster search"

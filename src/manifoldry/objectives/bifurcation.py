@@ -15,7 +15,7 @@ from manifoldry.eigen.problem import End
 from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.repulsion import Repulsion, UniformRepulsion
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.util.checks import as_generator, check_at_most, check_count
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import plan_memory
@@ -112,7 +112,7 @@ class Bifurcation:
         check_count("n_components", n_components)
         check_at_most("n_components", n_components, objective.n - 1, "one less than n_samples")
         rng = as_generator(random_state, unset=0)
-        L, repulsion = laplacian(objective.attraction), objective.repulsion_at_zero
+        L, repulsion = graph_laplacian(objective.attraction), objective.repulsion_at_zero
         components, labels = connected_components(objective.attraction, directed=False)
         separated = components > 1 and _repel(labels, repulsion)
         pencil = _Pencil(L, repulsion, components > 1, rng, numerics)

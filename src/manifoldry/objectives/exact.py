@@ -11,7 +11,7 @@ from scipy import sparse
 
 from manifoldry.objectives.pair_kernel import GaussianKernel, Kernel, StudentKernel
 from manifoldry.objectives.pair_sums import Attraction, LogSums, PairSums, Sums, position_sums
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import row_blocks
@@ -166,7 +166,7 @@ class Exact(PairSums):
 
     def attraction(self, kernel: Kernel, W: sparse.csr_array) -> Callable[[Array], Attraction]:
         if kernel.quadratic:
-            return QuadraticAttraction(kernel.derivative_at_zero * laplacian(W))
+            return QuadraticAttraction(kernel.derivative_at_zero * graph_laplacian(W))
         if type(kernel) is StudentKernel and W.nnz >= self.compile_edges:
             return partial(student_attraction, kernel, W, self.edge_block)
         return partial(edge_attraction, kernel, W, self.edge_block)

@@ -10,7 +10,7 @@ from manifoldry.neighbors.choose import choose_index
 from manifoldry.objectives.base import Objective
 from manifoldry.objectives.leave_one_out import (
     RegressionFit,
-    centered,
+    centered_data,
     check_dense,
     compress_features,
     fit_kernel_regression,
@@ -90,7 +90,7 @@ class UKRObjective(Objective):
     @cached_property
     def data(self) -> Array:
         """Centered data, rotated to at most n dimensions."""
-        return compress_features(centered(self.X))
+        return compress_features(centered_data(self.X))
 
     @property
     def variance(self) -> float:

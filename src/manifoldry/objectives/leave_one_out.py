@@ -56,7 +56,7 @@ def leave_one_out_errors(Y: Array, X: Array, kernel: str | RegressionKernel = "g
     >>> leave_one_out_errors(3 * Y, Y).round(3)  # the fit is the mean of the two neighbors
     array([1., 0., 0., 0., 1.])
     """
-    return fit_kernel_regression(Y, centered(X), as_kernel(kernel)).errors
+    return fit_kernel_regression(Y, centered_data(X), as_kernel(kernel)).errors
 
 
 def fit_kernel_regression(
@@ -95,7 +95,7 @@ def best_regression_scale(
     >>> best_regression_scale(Y, np.sin(9 * Y)).scale > 10
     True
     """
-    kernel, X = as_kernel(kernel), compress_features(centered(X))
+    kernel, X = as_kernel(kernel), compress_features(centered_data(X))
     return minimize_over_scale(
         lambda Y: float(fit_kernel_regression(Y, X, kernel).errors.mean()), Y
     )
@@ -130,7 +130,7 @@ def minimize_over_scale(
     return ScaleFit(float(np.exp(best[1])), best[0])
 
 
-def centered(X: Matrix) -> Array:
+def centered_data(X: Matrix) -> Array:
     """Centered data in double precision."""
     check_dense(X)
     X = np.asarray(X, dtype=np.float64)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator
 
-from manifoldry.objectives.weights import entries, joint_weights, laplacian, without_diagonal
+from manifoldry.objectives.weights import entries, graph_laplacian, joint_weights, without_diagonal
 from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
@@ -170,7 +170,7 @@ class SparseRepulsion(Repulsion):
         return np.asarray(self.operator() @ V)
 
     def operator(self) -> Matrix:
-        return laplacian(self.W)
+        return graph_laplacian(self.W)
 
 
 @dataclass(frozen=True, eq=False)

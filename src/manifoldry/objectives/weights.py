@@ -14,7 +14,7 @@ from manifoldry.util.validation import (
 )
 
 
-def laplacian(W: sparse.csr_array) -> sparse.csr_array:
+def graph_laplacian(W: sparse.csr_array) -> sparse.csr_array:
     """diag(W1) − W."""
     return sparse.csr_array(sparse.diags_array(W.sum(axis=1)) - W)
 

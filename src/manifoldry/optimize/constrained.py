@@ -11,7 +11,7 @@ from manifoldry.objectives.base import Objective
 from manifoldry.objectives.pairwise import Pairwise
 from manifoldry.objectives.scale import best_scale
 from manifoldry.objectives.transformed import Whitened
-from manifoldry.objectives.weights import laplacian
+from manifoldry.objectives.weights import graph_laplacian
 from manifoldry.optimize.descent import checked_start
 from manifoldry.optimize.homotopy import Homotopy, HomotopyRun
 from manifoldry.optimize.optimizer import Optimizer, Solution, StepCallback
@@ -143,7 +143,7 @@ class ConstrainedHomotopy(Homotopy):
         """Laplacian eigenmaps of the attraction, of the requested size."""
         mass = self.mass_of(objective)
         problem = SpectralProblem(
-            laplacian(objective.attraction),
+            graph_laplacian(objective.attraction),
             "smallest",
             mass=mass,
             deflate=np.ones(objective.n),

@@ -15,7 +15,7 @@ from manifoldry.extension.local import Barycentric
 from manifoldry.neighbors.neighborhoods import Neighborhoods, barycentric_weights
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
-    Alignment,
+    LocalAlignment,
     PosedAlignment,
     alignment_components,
     alignment_problem,
@@ -124,7 +124,7 @@ class LLE(SpectralEmbedder):
 
 
 @dataclass(frozen=True, eq=False)
-class Reconstruction(Alignment):
+class Reconstruction(LocalAlignment):
     """Squared distances of embedded points from the weighted means of their neighbors."""
 
     reg: float

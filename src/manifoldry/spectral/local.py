@@ -20,7 +20,7 @@ from manifoldry.util.typing import Array, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment(ABC):
+class LocalAlignment(ABC):
     """Objective tr(YᵀMY) of an embedding Y: M is a sum of small matrices, one per neighborhood."""
 
     graph: NeighborGraph
@@ -44,7 +44,7 @@ class Alignment(ABC):
 class PosedAlignment(PosedOnGraph):
     """Embedding of least alignment error; new points are interpolated from their neighbors."""
 
-    alignment: Alignment
+    alignment: LocalAlignment
 
     @property
     def graph(self) -> NeighborGraph:
@@ -59,7 +59,7 @@ class PosedAlignment(PosedOnGraph):
         return None
 
 
-def alignment_problem(alignment: Alignment) -> SpectralProblem:
+def alignment_problem(alignment: LocalAlignment) -> SpectralProblem:
     """Return the problem of the smallest eigenvectors orthogonal to the constant vector."""
     M = alignment.matrix()
     return SpectralProblem(

@@ -22,8 +22,7 @@ class LocallyLinearEmbedding(LLE):
     ----------
     n_neighbors : int, default=5
         Number of neighbors of each point.
-    n_components : int, default=2
-        Number of coordinates.
+    {n_components_two}
     {reg}
     {eigen_solver}
     tol, max_iter, hessian_tol, modified_tol, neighbors_algorithm

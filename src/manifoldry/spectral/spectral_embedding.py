@@ -32,8 +32,7 @@ class SpectralEmbedding(LaplacianEigenmaps):
 
     Parameters
     ----------
-    n_components : int, default=2
-        Number of coordinates.
+    {n_components_two}
     affinity : str, default="nearest_neighbors"
         ``"nearest_neighbors"``, ``"rbf"`` (weights of all pairs of points), ``"precomputed"`` or
         ``"precomputed_nearest_neighbors"`` (sparse distances).

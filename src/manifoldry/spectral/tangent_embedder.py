@@ -19,7 +19,7 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.neighbors.neighborhoods import Neighborhoods, with_itself
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.local import (
-    Alignment,
+    LocalAlignment,
     PosedAlignment,
     alignment_components,
     alignment_problem,
@@ -105,8 +105,8 @@ class TangentEmbedder(SpectralEmbedder):
 
 
 @dataclass(frozen=True, eq=False)
-class TangentAlignment(Alignment):
-    """Alignment error of tangent spaces of dimension `n_components`."""
+class TangentAlignment(LocalAlignment):
+    """LocalAlignment error of tangent spaces of dimension `n_components`."""
 
     n_components: int
 

@@ -1,0 +1,80 @@
+"""The words of the code: documented parameters, one meaning per name, American spelling."""
+
+import ast
+import inspect
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+import manifoldry
+from manifoldry import _EXPORTS
+from manifoldry.base.docs import SHARED
+
+ROOT = Path(manifoldry.__file__).parent
+TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+ESTIMATORS = sorted(
+    name
+    for name in _EXPORTS
+    if inspect.isclass(getattr(manifoldry, name)) and hasattr(getattr(manifoldry, name), "fit")
+)
+BRITISH = re.compile(
+    r"\w*(neighbour|colour|behaviour|favour|centre[sd]?\b|labelled|cancelled|licence|analyser|"
+    r"(normal|optim|minim|maxim|symmetr|factor|general|standard|random|regular|vector|penal|initial"
+    r"|summar|linear|recogn|orthogonal)is(e|ed|es|er|ing|ation)\b)\w*",
+    re.IGNORECASE,
+)
+
+
+def entries(docstring, section):
+    """Names that a section of a numpydoc docstring documents."""
+    found = re.search(rf"{section}\n-+\n(.*?)(?:\n\n\w+\n-+\n|\Z)", docstring, flags=re.DOTALL)
+    heads = re.findall(r"^(\w[\w, ]*?)(?: :.*)?$", found[1] if found else "", flags=re.MULTILINE)
+    return [name for head in heads for name in head.split(", ")]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_parameters_are_documented_in_the_order_of_the_signature(name):
+    cls = getattr(manifoldry, name)
+    documented = entries(inspect.cleandoc(cls.__doc__), "Parameters")
+    assert sorted(documented) == sorted(inspect.signature(cls).parameters)
+    assert documented[0] == next(iter(inspect.signature(cls).parameters))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_no_placeholder_is_left(name):
+    assert not re.search(r"^\s*\{\w+\}$", getattr(manifoldry, name).__doc__, flags=re.MULTILINE)
+
+
+def test_every_shared_description_is_used():
+    placeholders = re.compile(r"^\s*\{(\w+)\}$", flags=re.MULTILINE)
+    used = {name for path in TREES for name in placeholders.findall(path.read_text())}
+    assert used == set(SHARED)
+
+
+def test_descriptions_of_parameters_are_written_once():
+    """What several estimators say in the same words belongs in base/docs.py."""
+    described = Counter()
+    for name in set(ESTIMATORS) - {"MVU"}:  # another name of MaximumVarianceUnfolding
+        cls = getattr(manifoldry, name)
+        tree = ast.parse(inspect.getsource(cls))
+        source = inspect.cleandoc(ast.get_docstring(tree.body[0]))
+        for entry in re.findall(r"^\w+(?:, \w+)* : .*\n(?: {4}.*\n?)+", source, flags=re.MULTILINE):
+            if "{" not in entry.split("\n")[1]:
+                described[" ".join(entry.split())] += 1
+    assert [entry for entry, count in described.items() if count > 1] == []
+
+
+def test_a_name_has_one_meaning():
+    defined = defaultdict(set)
+    for path, tree in TREES.items():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_"):
+                defined[node.name].add(str(path.relative_to(ROOT)))
+    assert {name: places for name, places in defined.items() if len(places) > 1} == {}
+
+
+@pytest.mark.parametrize("path", TREES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_american_spelling(path):
+    assert [match[0] for match in BRITISH.finditer(path.read_text())] == []
