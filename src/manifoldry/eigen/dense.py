@@ -61,7 +61,8 @@ class Dense(PairSolver):
         missing = standard.dimension - len(values)
         if largest:
             zeros = min(missing, max(0, k - len(values)))
-            kept = U[:, ::-1][:, : min(k, len(values))]
+            U = U[:, ::-1]
+            kept = U[:, : min(k, len(values))]
         else:
             zeros = min(missing, k)
             kept = U[:, : k - zeros]
