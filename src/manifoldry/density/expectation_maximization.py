@@ -7,10 +7,9 @@ import numpy as np
 
 from manifoldry.density.factors import FactorMixture
 from manifoldry.density.windows import log_sum
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import RankWarning, warn
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,13 @@ from manifoldry.density.base import DensityEstimator
 from manifoldry.density.leave_one_out import DensityTrial, WeightedPoints, candidate_noises, search
 from manifoldry.density.window_mixture import DEFAULT_OPTIONS, ParzenOptions, WindowMixture
 from manifoldry.density.windows import Windows, windows_around
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import RankWarning, warn
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.util.checks import as_generator, check_count, check_positive
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import plan_memory
-from manifoldry.util.warn import warn
 
 _RANGE = 1e100  # largest ratio of noise and data scale; its square must not overflow
 

@@ -15,11 +15,10 @@ from manifoldry.density.expectation_maximization import (
 )
 from manifoldry.density.factors import FactorMixture
 from manifoldry.density.windows import log_sum
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.checks import as_generator, check_count, check_nonnegative, check_positive
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, RandomState
-from manifoldry.util.warn import warn
 
 _TINY = float(np.finfo(float).eps)  # smallest variance of a feature, relative to the largest
 

@@ -25,10 +25,9 @@ from manifoldry.eigen.solver import (
 )
 from manifoldry.eigen.spectrum import Spectrum
 from manifoldry.eigen.standard import SpectrumEnd
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.typing import Matrix
 from manifoldry.util.validation import available_memory
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,8 @@ from manifoldry.eigen.spectrum import (
     fixed_signs,
 )
 from manifoldry.eigen.standard import StandardProblem
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.util.typing import Array
-from manifoldry.util.warn import warn
 
 
 class SolverFailed(RuntimeError):  # noqa: N818 (handled by Auto, not always an error)

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from manifoldry.exceptions import ExtensionWarning
+from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
-from manifoldry.util.warn import warn
 
 
 class EquivalentKernel(Protocol):

@@ -10,14 +10,13 @@ from scipy import sparse
 
 from manifoldry.affinity.base import Weights
 from manifoldry.affinity.dense import RBF
-from manifoldry.exceptions import ExtensionWarning
+from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.base import KernelExtension, with_training_rows
 from manifoldry.extension.layout import Layout
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks
-from manifoldry.util.warn import warn
 
 Normalization = Literal["rw", "sym", "none"]
 

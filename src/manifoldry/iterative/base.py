@@ -10,7 +10,7 @@ import numpy as np
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, RowMatcher
-from manifoldry.exceptions import ConvergenceWarning, RankWarning
+from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import regression_inverse
 from manifoldry.iterative.monitor import Monitor
@@ -21,7 +21,6 @@ from manifoldry.optimize.resolve import resolve_optimizer
 from manifoldry.util.checks import check_count
 from manifoldry.util.progress import ProgressReporter
 from manifoldry.util.typing import Array
-from manifoldry.util.warn import warn
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

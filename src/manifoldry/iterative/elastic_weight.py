@@ -6,14 +6,13 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.objectives.regression_kernels import GaussianRegressionKernel
 from manifoldry.optimize.homotopy import HomotopyRun
 from manifoldry.optimize.optimizer import Solution
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks, spread_rows
-from manifoldry.util.warn import warn
 
 
 @dataclass

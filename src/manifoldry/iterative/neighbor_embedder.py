@@ -17,7 +17,7 @@ from manifoldry.affinity.entropic import (
 )
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning, warn
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
 from manifoldry.iterative.monitor import Monitor
@@ -33,7 +33,6 @@ from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, Matrix, RandomState
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,12 +8,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import get_tags
 
 from manifoldry.base.input import Input
-from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning
+from manifoldry.exceptions import ConvergenceWarning, ManifoldryWarning, warn
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.objectives.base import Objective
 from manifoldry.util.typing import Array
-from manifoldry.util.warn import warn
 
 OPTIONS = ("spectral", "pca", "random")
 

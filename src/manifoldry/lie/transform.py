@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.exceptions import ConvergenceWarning, RankWarning
+from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
 from manifoldry.lie.amounts import AmountSearch
 from manifoldry.lie.fitting import LieFit, alternate, midpoint_start, refine
 from manifoldry.lie.flow import flow_of
@@ -36,7 +36,6 @@ from manifoldry.util.validation import (
     refuse_masked,
     row_blocks,
 )
-from manifoldry.util.warn import warn
 
 
 class LieTransform(BaseEstimator):

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.distance_rows import DistanceRows, distance_rows, map_rows
 from manifoldry.neighbors.base import smallest_entries
 from manifoldry.neighbors.graph import NeighborGraph
@@ -25,7 +25,6 @@ from manifoldry.util.validation import (
     check_zero_diagonal,
     read_rows,
 )
-from manifoldry.util.warn import warn
 
 # Default neighborhood size of metrics that describe a neighborhood of each point.
 DEFAULT_N_NEIGHBORS = 15

@@ -17,12 +17,11 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import check_square, refuse_masked
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

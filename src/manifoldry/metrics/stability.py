@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manifoldry.exceptions import ManifoldryWarning
+from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.metrics.procrustes import (
     ALIGNMENTS,
     distances,
@@ -28,7 +28,6 @@ from manifoldry.util.estimate import Estimate
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray, RandomState
 from manifoldry.util.validation import plan_memory
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.neighbors.base import (
     SLACK,
     Edges,
@@ -25,7 +25,6 @@ from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import plan_memory, row_blocks
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,12 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning
+from manifoldry.exceptions import DisconnectedGraphError, DisconnectedGraphWarning, warn
 from manifoldry.neighbors.base import NeighborIndex, compress
 from manifoldry.neighbors.graph import NeighborGraph, replace_edges
 from manifoldry.util.checks import check_option
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import row_blocks, split_by_label
-from manifoldry.util.warn import warn
 
 Choice = Literal["separate", "join", "largest", "error"]
 OPTIONS = ("separate", "join", "largest", "error")

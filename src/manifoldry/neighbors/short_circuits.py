@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
-from manifoldry.exceptions import ShortCircuitWarning
+from manifoldry.exceptions import ShortCircuitWarning, warn
 from manifoldry.neighbors.crossings import CrossingSearch, edge_groups
 from manifoldry.neighbors.edge_list import EdgeList, best_rank
 from manifoldry.neighbors.graph import NeighborGraph
@@ -18,7 +18,6 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import spread_rows
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
 from manifoldry.eigen import EigenSolver, resolve_solver
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import RankWarning, warn
 from manifoldry.nonredundant.criteria import Criterion, GradientCriterion, PredictionCriterion
 from manifoldry.nonredundant.posed import PosedNonRedundant
 from manifoldry.nonredundant.sequence import CoordinateSequence, SequentialSolver
@@ -28,7 +28,6 @@ from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator, check_option, check_positive
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, RandomState
-from manifoldry.util.warn import warn
 
 _CRITERIA = ("gradient", "prediction")
 

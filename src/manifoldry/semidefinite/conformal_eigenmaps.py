@@ -9,7 +9,7 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.base.embedder import Embedder
 from manifoldry.base.input import Input, Points
 from manifoldry.eigen import EigenSolver
-from manifoldry.exceptions import ConvergenceWarning, RankWarning
+from manifoldry.exceptions import ConvergenceWarning, RankWarning, warn
 from manifoldry.extension.affine import PiecewiseAffineMap
 from manifoldry.extension.layout import Layout, component_rows
 from manifoldry.extension.regression import regression_inverse
@@ -24,7 +24,6 @@ from manifoldry.spectral.posed import all_coincide_message
 from manifoldry.util.checks import check_count, check_option
 from manifoldry.util.typing import IntArray, RandomState
 from manifoldry.util.validation import plan_memory
-from manifoldry.util.warn import warn
 
 _BASES = {"lle": LLE, "laplacian": LaplacianEigenmaps}
 

@@ -10,7 +10,7 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
 from manifoldry.eigen.spectrum import fixed_signs
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import RankWarning, warn
 from manifoldry.extension.base import Extension
 from manifoldry.extension.from_distances import Triangulation
 from manifoldry.extension.layout import Layout, component_labels, component_rows
@@ -41,7 +41,6 @@ from manifoldry.util.checks import (
 )
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import split_by_label
-from manifoldry.util.warn import warn
 
 
 @shared_docs

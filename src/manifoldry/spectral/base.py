@@ -10,12 +10,11 @@ from manifoldry.base.input import Input
 from manifoldry.eigen import ComponentSolver, Spectra
 from manifoldry.eigen.spectrum import RANK_TOLERANCE
 from manifoldry.eigen.standard import SpectrumEnd
-from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning
+from manifoldry.exceptions import DegenerateSpectrumWarning, RankWarning, warn
 from manifoldry.spectral.posed import Posed
 from manifoldry.util.checks import as_generator
 from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, Matrix
-from manifoldry.util.warn import warn
 
 
 class SpectralEmbedder(Embedder):

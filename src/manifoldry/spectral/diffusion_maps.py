@@ -11,7 +11,7 @@ from manifoldry.affinity.bandwidths import kernel_growth
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import EigenSolver, Spectra
-from manifoldry.exceptions import RankWarning
+from manifoldry.exceptions import RankWarning, warn
 from manifoldry.extension.laplacian import Normalization, WeightRows
 from manifoldry.neighbors.disconnected import FIXED_WIDTH
 from manifoldry.neighbors.distances import check_range
@@ -24,7 +24,6 @@ from manifoldry.spectral.laplacian_eigenmaps import (
 from manifoldry.util.checks import check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import spread_rows
-from manifoldry.util.warn import warn
 
 
 @shared_docs

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from manifoldry.base.input import Input, RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.layout import Layout, component_labels
 from manifoldry.extension.regression import regression_inverse
@@ -23,7 +23,6 @@ from manifoldry.neighbors.disconnected import (
 )
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from manifoldry.affinity import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.eigen import EigenSolver, Spectra, SpectralProblem
-from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, warn
 from manifoldry.extension.base import KernelExtension
 from manifoldry.extension.laplacian import Normalization
 from manifoldry.extension.layout import Layout
@@ -22,7 +22,6 @@ from manifoldry.spectral.laplacian_eigenmaps import (
 from manifoldry.spectral.posed import Posed, coupled_components
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
-from manifoldry.util.warn import warn
 
 
 @shared_docs

@@ -10,7 +10,7 @@ from scipy import sparse
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.eigen import Spectra
-from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
+from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning, warn
 from manifoldry.extension.base import Inverse
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.local import LocalAffine, TangentInverse
@@ -29,7 +29,6 @@ from manifoldry.spectral.local import (
 from manifoldry.spectral.metric_fit import MetricFit
 from manifoldry.spectral.posed import connected_graph
 from manifoldry.util.typing import Array
-from manifoldry.util.warn import warn
 
 
 @shared_docs

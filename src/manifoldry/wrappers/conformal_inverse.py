@@ -21,12 +21,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import score
-from manifoldry.exceptions import CalibrationWarning
+from manifoldry.exceptions import CalibrationWarning, warn
 from manifoldry.extension.regression import EmbeddingSpacing, LocalRegression
 from manifoldry.util.checks import as_generator
 from manifoldry.util.typing import Array, IntArray, Matrix, RandomState
 from manifoldry.util.validation import check_data, power_of_two_scale, row_blocks
-from manifoldry.util.warn import warn
 
 
 class InverseWithRadius(NamedTuple):

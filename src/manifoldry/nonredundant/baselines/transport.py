@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from manifoldry.affinity.gaussian import local_weights
-from manifoldry.exceptions import ConvergenceWarning
+from manifoldry.exceptions import ConvergenceWarning, warn
 from manifoldry.extension.regression import gaussian_weights
 from manifoldry.neighbors.base import NeighborIndex
 from manifoldry.neighbors.choose import choose_index
@@ -21,7 +21,6 @@ from manifoldry.spectral.posed import coupled_components
 from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
-from manifoldry.util.warn import warn
 
 
 @dataclass(frozen=True, eq=False)
