@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.optimize import approx_fprime
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
 from sklearn.decomposition import KernelPCA
@@ -15,6 +16,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import manifoldry as mf
 from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.objectives import Joint, Pairwise, PerPoint, Unnormalized
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
@@ -37,14 +40,9 @@ def modules(tmp_path_factory):
         del sys.modules[name]
 
 
-def test_the_page_has_five_modules_of_at_most_forty_lines():
-    assert set(MODULES) == {
-        "commute_time",
-        "cauchy_pca",
-        "t_elastic",
-        "block_krylov",
-        "barycentric",
-    }
+def test_modules_have_at_most_forty_lines():
+    added = {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "barycentric"}
+    assert set(MODULES) == added | {"nearest", "charbonnier"}
     for name, code in MODULES.items():
         written = [line for line in code.splitlines() if line.strip()]
         assert len(written) <= 40, f"{name} has {len(written)} lines"
@@ -142,3 +140,53 @@ def test_the_rule_keeps_training_points_and_predicts_new_ones(modules):
     held_out = own.transform(roll.X[400:])
     errors = [np.abs(m.inverse_transform(held_out) - roll.X[400:]).mean() for m in (model, means)]
     assert errors[0] < 0.8 * errors[1]  # linear weights follow a slope, means do not
+
+
+TWO = np.vstack([STRIP[:150], STRIP[150:] + 20.0])
+
+
+def embedded_by(modules, data, **params):
+    method = modules["commute_time"].CommuteTime(n_neighbors=10, **params)
+    return mf.NonRedundant(method, criterion="gradient").fit(data)
+
+
+def test_non_redundant_coordinates_of_two_components_extend_exactly(modules):
+    with pytest.warns(DisconnectedGraphWarning):
+        model = embedded_by(modules, TWO)
+    assert set(model.component_labels_) == {0, 1}
+    assert model.extension_error(TWO) < 1e-9
+
+
+def test_a_graph_gives_what_the_data_give(modules):
+    graph = mf.NeighborGraph.build(STRIP, 10)
+    of_graph, of_data = embedded_by(modules, graph), embedded_by(modules, STRIP)
+    np.testing.assert_array_equal(of_graph.embedding_, of_data.embedding_)
+    np.testing.assert_allclose(of_graph.transform(NEW), of_data.transform(NEW))
+
+
+def test_an_extension_of_your_own_places_components(modules):
+    nearest, commute = modules["nearest"].Nearest, modules["commute_time"]
+
+    class Posed(commute.PosedCommuteTime):
+        def extend(self, spectra, layout, embedding):
+            return nearest(self.data.rows, self.coordinates(spectra), layout)
+
+    class Method(commute.CommuteTime):
+        def _pose(self, data):
+            posed = super()._pose(data)
+            return Posed(**{name: getattr(posed, name) for name in posed.__dataclass_fields__})
+
+    with pytest.warns(DisconnectedGraphWarning):
+        model = Method(n_neighbors=10).fit(TWO)
+    np.testing.assert_allclose(model.transform(TWO + 1e-6), model.embedding_)
+    assert model.extension_error(TWO) == 0
+
+
+def test_a_kernel_of_your_own_has_the_gradient_of_its_objective(modules):
+    kernel, rng = modules["charbonnier"].Charbonnier(), np.random.default_rng(0)
+    W, Y = np.ones((9, 9)) - np.eye(9), rng.standard_normal((9, 2))
+    for normalizer in (Joint(), PerPoint(), Unnormalized()):
+        objective = Pairwise(W / W.sum(), kernel, normalizer, weight=3.0)
+        numeric = approx_fprime(Y.ravel(), lambda y, e=objective: e.value(y.reshape(9, 2)), 1e-7)
+        gradient = objective.value_and_gradient(Y)[1]
+        np.testing.assert_allclose(numeric.reshape(9, 2), gradient, atol=1e-5)

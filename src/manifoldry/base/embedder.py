@@ -265,7 +265,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         if not isinstance(X, NeighborGraph):
             return self._input_type.read(self, X)
         if not self._accepts_graphs:
-            raise TypeError(f"{type(self).__name__}.fit takes data, not a NeighborGraph")
+            raise TypeError(
+                f"{type(self).__name__}.fit takes data, not a NeighborGraph; a class whose _pose "
+                "needs only the graph can set _accepts_graphs = True"
+            )
         return GivenGraph.read(self, X)
 
     def _read_new(self, X: Any) -> Matrix:

@@ -42,7 +42,10 @@ class Extension(ABC):
         """Coordinates of new points, (n_new, n_components)."""
 
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
-        """Coordinates of new points within their connected component, and its label."""
+        """Coordinates of new points within their connected component, and its label.
+
+        Define it, and `place`, if the embedding may have several components.
+        """
         return self.transform(X), np.zeros(X.shape[0], dtype=np.intp)
 
     def place(self, Y: Array, component: IntArray) -> Array:
@@ -55,8 +58,8 @@ class Extension(ABC):
         `known` is the index of the training point identical to each row, or -1.
         """
         raise ValueError(
-            f"{type(self).__name__} has no equivalent kernel; its coordinates are not eigenvectors "
-            "of a kernel"
+            f"{type(self).__name__} defines no equivalent kernel; extensions that have one are "
+            "subclasses of manifoldry.extension.KernelExtension"
         )
 
 

@@ -33,7 +33,17 @@ class WeightRows(Protocol):
         ...
 
     def rows(self, X: Matrix) -> tuple[sparse.csr_array, Array, IntArray]:
-        """Weights with row maximum one, logarithm of their scale, and nearest training point."""
+        """Weights to the training points, row by row scaled to a maximum of one.
+
+        Returns
+        -------
+        W : sparse array of shape (n_new, n_train)
+            The weights divided by the largest of their row, which may underflow.
+        log_scale : array of shape (n_new,)
+            Logarithm of that largest weight: the weights themselves are exp(log_scale) W.
+        nearest : array of shape (n_new,)
+            Index of the nearest training point.
+        """
         ...
 
     def identical(self, X: Matrix) -> IntArray:

@@ -17,9 +17,10 @@ class RegressorExtension(Extension):
     """Coordinates of new points, predicted by a fitted regressor."""
 
     regressor: Any
+    n_components: int
 
     def transform(self, X: Matrix) -> Array:
-        return as_columns(self.regressor.predict(X))
+        return predictions("extension", self.regressor, X, self.n_components)
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(
@@ -33,10 +34,11 @@ class RegressorInverse:
     """Data at given coordinates, predicted by a fitted regressor."""
 
     regressor: Any
+    n_features: int
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
-        return as_columns(self.regressor.predict(Z))
+        return predictions("inverse", self.regressor, Z, self.n_features)
 
 
 def check_regressor(name: str, value: Any, names: tuple[str, ...] = ()) -> Any:
@@ -60,7 +62,7 @@ def fit_extension(regressor: Any, X: Matrix | None, Y: Array) -> RegressorExtens
             "fit the data themselves, or pass extension=None"
         )
     rows = embedded(Y)
-    return RegressorExtension(clone(regressor).fit(X[rows], Y[rows]))
+    return RegressorExtension(clone(regressor).fit(X[rows], Y[rows]), Y.shape[1])
 
 
 def fit_inverse(regressor: Any, X: Matrix | None, Y: Array) -> RegressorInverse:
@@ -75,7 +77,7 @@ def fit_inverse(regressor: Any, X: Matrix | None, Y: Array) -> RegressorInverse:
         plan_memory(size, "the data as a dense target of the inverse", "pass inverse=None")
         X = X.toarray()
     rows = embedded(Y)
-    return RegressorInverse(clone(regressor).fit(Y[rows], X[rows]))
+    return RegressorInverse(clone(regressor).fit(Y[rows], X[rows]), X.shape[1])
 
 
 def embedded(Y: Array) -> IntArray:
@@ -83,7 +85,17 @@ def embedded(Y: Array) -> IntArray:
     return np.flatnonzero(np.isfinite(Y).all(axis=1))
 
 
-def as_columns(values: Any) -> Array:
-    """Predictions as a matrix: regressors drop the second axis of a single target."""
-    values = np.asarray(values, dtype=np.float64)
-    return values[:, None] if values.ndim == 1 else values
+def predictions(name: str, regressor: Any, X: Matrix, n_columns: int) -> Array:
+    """Predictions of the regressor passed as the parameter `name`, (n, n_columns); checked."""
+    values = np.asarray(regressor.predict(X), dtype=np.float64)
+    if values.ndim == 1 and n_columns == 1:
+        values = values[:, None]  # scikit-learn's regressors drop the axis of a single target
+    if values.shape != (X.shape[0], n_columns):
+        raise ValueError(
+            f"{name}={regressor!r} predicted an array of shape {values.shape} where "
+            f"{(X.shape[0], n_columns)} is needed; pass a regressor of several targets, such as "
+            "sklearn.multioutput.MultiOutputRegressor around it"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name}={regressor!r} predicted NaN or infinity; pass another regressor")
+    return values

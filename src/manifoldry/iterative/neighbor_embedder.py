@@ -104,9 +104,10 @@ class NeighborEmbedder(IterativeEmbedder):
     objective_: Pairwise
     _bifurcation: Bifurcation | None
 
+    perplexity: float | None = None
     _default_optimizer: str | Optimizer = "spectral-lbfgs"
     _default_init = "spectral"
-    _remedy = "pass a smaller perplexity"
+    _remedy = "pass a weight of repulsion above bifurcation_.weight, or a smaller perplexity"
     # New points start from this many neighbors besides their mean, and possibly outside the map.
     _n_starts = 1
     _starts_outside = False
@@ -156,6 +157,11 @@ class NeighborEmbedder(IterativeEmbedder):
         warn_of_components(neighbors.strong)
         self.affinity_ = affinity = self._affinity(neighbors)
         objective = self._objective(neighbors, affinity)
+        if not isinstance(objective, Pairwise):
+            raise TypeError(
+                f"{type(self).__name__}._objective must return a manifoldry.objectives.Pairwise, "
+                f"not {objective!r}"
+            )
         if self.perplexity is not None:
             warn_of_uniformity(objective, self.perplexity_)
         rng = as_generator(self.random_state, unset=0)

@@ -139,21 +139,26 @@ class PerPoint(Normalizer):
 
     Parameters
     ----------
-    fraction : float, default=1.0
-        Weight of each point; 1/n for the mean over points.
+    fraction : float, default=None
+        Weight of each point. None is 1/n, for affinities that sum to one; pass 1 for affinities
+        whose rows sum to one.
     self_weight : float, default=0.0
         Weight of a point in its own kernel sum.
     underflow : float, default=1e-25
         As for :class:`Joint`, for the sum over a row.
     """
 
-    fraction: float = 1.0
+    fraction: float | None = None
     self_weight: float = 0.0
     underflow: float = 1e-25
 
     def __post_init__(self) -> None:
-        check_positive("fraction", self.fraction)
+        if self.fraction is not None:
+            check_positive("fraction", self.fraction)
         check_nonnegative("self_weight", self.self_weight)
+
+    def _point_weight(self, n: int) -> float:
+        return 1 / n if self.fraction is None else self.fraction
 
     def evaluate(
         self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
@@ -162,12 +167,12 @@ class PerPoint(Normalizer):
         underflowed = np.flatnonzero(kernel_sums < self.underflow)
         log_sums = np.log(np.maximum(kernel_sums, self.underflow))
         log_sums[underflowed] = log_kernel_sums(underflowed)
-        return NormalizerValue(
-            self.fraction * float(log_sums.sum()), np.log(self.fraction) - log_sums, underflowed
-        )
+        fraction = self._point_weight(len(log_sums))
+        value = fraction * float(log_sums.sum())
+        return NormalizerValue(value, np.log(fraction) - log_sums, underflowed)
 
     def row(self, log_sum: Array, affinity: Array, n: int, normalizer_value: float) -> RowTerm:
-        weight = n * self.fraction * affinity
+        weight = n * self._point_weight(n) * affinity
         if self.self_weight == 0:
             return RowTerm(weight * log_sum, weight, np.zeros_like(log_sum))
         whole = np.logaddexp(np.log(self.self_weight), log_sum)

@@ -120,6 +120,12 @@ class Pairwise(Objective):
     def __post_init__(self) -> None:
         check_nonnegative("weight", self.weight)
         check_positive("exaggeration", self.exaggeration)
+        for name, kind in (("kernel", Kernel), ("normalizer", Normalizer)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(
+                    f"{name}={getattr(self, name)!r} must be an instance of "
+                    f"manifoldry.objectives.{kind.__name__}; pass one"
+                )
         if not np.isfinite(self.kernel.derivative_at_zero):
             raise ValueError(
                 f"kernel={self.kernel!r} has an infinite derivative at d² = 0, where it must be "

@@ -24,9 +24,11 @@ class SpectralEmbedder(Embedder):
     :class:`~manifoldry.spectral.Posed`.
     """
 
-    eigen_solver: Any
-    random_state: Any
     n_components_: int
+
+    # Parameters of the solver, with the values that an estimator without them uses.
+    eigen_solver: Any = "auto"
+    random_state: Any = None
 
     needs_dimension = False
     """Whether the eigenproblem depends on the number of coordinates."""
@@ -64,7 +66,13 @@ class SpectralEmbedder(Embedder):
     def _pose_input(self, X: Any) -> Posed:
         data = self._read(X)
         self.n_components_ = self._resolve_n_components(data)
-        return self._pose(data)
+        posed = self._pose(data)
+        if not isinstance(posed, Posed):
+            raise TypeError(
+                f"{type(self).__name__}._pose must return a manifoldry.spectral.Posed, not a "
+                f"{type(posed).__name__}"
+            )
+        return posed
 
     @abstractmethod
     def _pose(self, data: Input) -> Posed:

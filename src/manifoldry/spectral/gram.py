@@ -134,13 +134,18 @@ class KernelGram:
     def of(cls, raw: RawKernel, K: Array, unit: float = 1.0) -> "KernelGram":
         """Center `K`, the kernel `raw` on the training points; in place if it is float64."""
         K = np.asarray(K, dtype=np.float64)
+        if K.shape != (raw.n_train, raw.n_train):
+            raise ValueError(
+                f"the kernel of {raw.n_train} training points has shape {K.shape} and must have "
+                f"shape {(raw.n_train, raw.n_train)}; check the method matrix of {raw!r}"
+            )
         largest = largest_modulus(K)
         if not np.isfinite(largest):
             raise ValueError(
                 "the Gram matrix has NaN or infinite entries; rescale the data or change the kernel"
             )
         rounding = 8 * np.finfo(np.float64).eps * largest
-        _symmetrize(K)
+        _symmetrize(K, largest)
         kernel, K = Centered.of(raw, K)
         if largest_modulus(K) <= rounding:
             K[:] = 0.0  # all points coincide in feature space; the entries are rounding errors
@@ -263,10 +268,13 @@ def gram_residual(spectrum: Spectrum, squared_norm: float) -> float:
     return max(0.0, 1 - kept / squared_norm) if squared_norm > 0 else 0.0
 
 
-def _symmetrize(K: Array) -> None:
-    """Replace K by (K + Kᵀ)/2, in place."""
+def _symmetrize(K: Array, largest: float, rounding: float = 1e-5) -> None:
+    """Replace K by (K + Kᵀ)/2, in place; raise if it differs by more than float32 rounding."""
     for rows, columns in square_tiles(len(K)):
-        mean = (K[rows, columns] + K[columns, rows].T) / 2
+        upper, lower = K[rows, columns], K[columns, rows].T
+        if np.abs(upper - lower).max(initial=0.0) > rounding * largest:
+            raise ValueError("the kernel matrix is not symmetric; pass a symmetric kernel")
+        mean = (upper + lower) / 2
         K[rows, columns], K[columns, rows] = mean, mean.T
 
 

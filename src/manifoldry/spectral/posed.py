@@ -114,11 +114,11 @@ class Posed(ABC):
     def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
         """Return the coordinates that `extension` computes for the training points.
 
-        None if the data are unknown, or if the extension interpolates the coordinates of
-        neighbors, whatever they are.
+        Each in its own connected component. None if the data are unknown, or if the extension
+        interpolates the coordinates of neighbors, whatever they are.
         """
-        points = self.data.points
-        return None if points is None else extension.transform(points)
+        rows = self.data.rows if self.data.pairwise else self.data.points
+        return None if rows is None else extension.component_coordinates(rows)[0]
 
 
 @dataclass(frozen=True, eq=False)
