@@ -41,7 +41,7 @@ def modules(tmp_path_factory):
 
 
 def test_modules_have_at_most_forty_lines():
-    added = {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "barycentric"}
+    added = {"commute_time", "cauchy_pca", "t_elastic", "block_krylov", "local_weights"}
     assert set(MODULES) == added | {"nearest", "charbonnier"}
     for name, code in MODULES.items():
         written = [line for line in code.splitlines() if line.strip()]
@@ -56,7 +56,7 @@ def test_the_uses_run(code):
 def test_every_method_passes_scikit_learn_s_checks(modules):
     check_estimator(modules["cauchy_pca"].CauchyPCA())  # that of CommuteTime is on the page
     check_estimator(modules["t_elastic"].TElasticEmbedding(max_iter=3))
-    regressor = modules["barycentric"].Barycentric()
+    regressor = modules["local_weights"].LocalWeights()
     check_estimator(mf.LLE(extension=regressor, inverse=regressor))
     check_estimator(mf.LaplacianEigenmaps(eigen_solver=modules["block_krylov"].BlockKrylov()))
 
@@ -131,7 +131,7 @@ def test_the_eigensolver_agrees_with_the_dense_one(modules, method):
 
 def test_the_rule_keeps_training_points_and_predicts_new_ones(modules):
     roll = make_swiss_roll(500, random_state=0)
-    rule = modules["barycentric"].Barycentric()
+    rule = modules["local_weights"].LocalWeights()
     model = mf.Isomap(extension=rule, inverse=rule).fit(roll.X[:400])
     own = mf.Isomap().fit(roll.X[:400])
     scale = own.embedding_.std()

@@ -204,7 +204,7 @@ def new_views(lab: Lab) -> Iterator[Criterion]:
         name = f"perplexity {perplexity}, λ = {weight:g}"
         some = {"perplexity": perplexity, "weight": weight}
         starts = [{"random_state": seed} for seed in lab.seeds(2)]
-        models = [elastic(**some, **more).fit(X) for more in [*starts, {"homotopy": Homotopy(25)}]]
+        models = [elastic(**some, **more).fit(X) for more in [*starts, {"optimizer": Homotopy(25)}]]
         places = [model.transform(new) for model in models]
         yield between(name, models, places, split, data.X, elastic(**some, **starts[0]))
         rebuilt = [

@@ -9,10 +9,11 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, kneighbors_graph
 
 import manifoldry as mf
 from manifoldry import NeighborGraph
+from manifoldry.metrics import kernel_loss
 from manifoldry.spectral import KernelGram, PosedKernel, SpectralEmbedder
 
 RNG = np.random.default_rng(0)
@@ -87,6 +88,7 @@ def test_points_that_are_not_embedded_are_left_out():
         ).fit(two)
     assert np.isnan(model.embedding_[120:]).all()
     assert np.isfinite(model.transform(NEW)).all()
+    assert np.isnan(model.transform(two[120:] + 0.01)).all()  # as without a regressor
     np.testing.assert_allclose(model.inverse_transform(model.embedding_[:5]), X[:5])
 
 
@@ -101,7 +103,9 @@ def test_precomputed_distances_are_the_regressor_s_features():
 
 def test_a_graph_without_data_has_nothing_to_fit_a_regressor_to():
     graph = NeighborGraph.build(cdist(X, X), 8, metric="precomputed")
-    with pytest.raises(ValueError, match=r"extension=.*the graph passed to fit has none"):
+    with pytest.raises(
+        ValueError, match=r"extension=.*fit was given a neighbor graph without data"
+    ):
         mf.LaplacianEigenmaps(extension=KNeighborsRegressor()).fit(graph)
 
 
@@ -113,13 +117,61 @@ def test_sparse_data():
 
 
 @pytest.mark.parametrize("name", ["extension", "inverse"])
-@pytest.mark.parametrize("value", ["ridge", 3, KNeighborsRegressor, mf.PCA()])
+@pytest.mark.parametrize(
+    "value",
+    ["ridge", 3, KNeighborsRegressor, mf.PCA(), KNeighborsClassifier(), mf.SpectralClustering()],
+)
 def test_what_is_no_regressor_is_refused(name, value):
     model = mf.LLE().fit(X)
     kept = model.embedding_
     with pytest.raises(TypeError, match=rf"{name}=.* must be None or a regressor with fit and"):
         model.set_params(**{name: value}).fit(X)
     np.testing.assert_array_equal(model.embedding_, kept)
+
+
+class Wrong(KNeighborsRegressor):
+    def predict(self, X):
+        return super().predict(X)[:, 0]
+
+
+class Missing(KNeighborsRegressor):
+    def predict(self, X):
+        return np.full_like(super().predict(X), np.nan)
+
+
+class Duck:
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return X
+
+
+def test_predictions_are_checked():
+    model = mf.LLE(extension=Wrong(), inverse=Wrong()).fit(X)
+    with pytest.raises(ValueError, match=r"extension=Wrong.*shape \(7,\) where \(7, 2\) is needed"):
+        model.transform(NEW)
+    with pytest.raises(ValueError, match=r"inverse=Wrong.*shape \(3,\) where \(3, 4\) is needed"):
+        model.inverse_transform(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="predicted NaN or infinity"):
+        mf.LLE(extension=Missing()).fit(X).transform(NEW)
+
+
+def test_what_cannot_be_fitted_is_refused_before_the_work(monkeypatch):
+    monkeypatch.setattr(mf.Isomap, "_pose", None)  # would fail
+    with pytest.raises(TypeError, match="cannot be cloned; make its class a subclass of"):
+        mf.Isomap(extension=Duck()).fit(X)
+    with pytest.raises(ValueError, match=r"inverse=.*was given precomputed values"):
+        mf.Isomap(metric="precomputed", inverse=KNeighborsRegressor()).fit(cdist(X, X))
+    graph = kneighbors_graph(X, 8, mode="distance")
+    with pytest.raises(ValueError, match=r"extension=.*was given precomputed values"):
+        mf.Isomap(metric="precomputed", extension=KNeighborsRegressor()).fit(graph)
+
+
+def test_a_replaced_kernel_is_named():
+    model = mf.KernelPCA(extension=KNeighborsRegressor()).fit(X)
+    with pytest.raises(TypeError, match=r"extension=KNeighborsRegressor\(\) replaces the kernel"):
+        kernel_loss(model, NEW)
 
 
 def test_named_inverses_of_kernel_pca_are_listed():
@@ -162,7 +214,9 @@ class KernelMethod(SpectralEmbedder):
 def test_a_missing_inverse_is_explained():
     """By what is the case: the method defines none, or the data were never seen."""
     Z = np.zeros((3, 2))
-    with pytest.raises(ValueError, match="has no inverse: the method defines none"):
+    with pytest.raises(
+        ValueError, match="has no inverse, because the method defines none; pass a regr"
+    ):
         KernelMethod().fit(X).inverse_transform(Z)
     assert KernelMethod(inverse=KNeighborsRegressor()).fit(X).inverse_transform(Z).shape == (3, 4)
     with pytest.raises(ValueError, match="was fitted on precomputed values"):

@@ -95,7 +95,7 @@ class TestOptimum:
         model = MVU(
             n_neighbors=5,
             constraint=EdgeConstraint(tolerance=0.05),
-            optimizer=MethodOfMultipliers(tol=2e-4, gap_tol=1e-3),
+            optimizer=MethodOfMultipliers(tol=1e-4, gap_tol=1e-3),
         ).fit(X)
         _, K = optimum(model, X)
         values, vectors = np.linalg.eigh(K)
@@ -157,7 +157,7 @@ class TestKnownMaps:
         model = MVU(
             1,
             constraint=EdgeConstraint(cliques=False, tolerance=tolerance),
-            optimizer=MethodOfMultipliers(tol=2e-5),
+            optimizer=MethodOfMultipliers(tol=1e-5),
         ).fit(NeighborGraph.build(X, radius=1.55))
         assert np.array_equal(model.edges_, np.column_stack([np.arange(24), np.arange(1, 25)]))
         along = np.abs(model.embedding_[:, 0] - model.embedding_[0, 0])
@@ -186,7 +186,7 @@ class TestKnownMaps:
         model = MVU(
             1,
             constraint=EdgeConstraint(cliques=False, tolerance=0.0),
-            optimizer=MethodOfMultipliers(tol=2e-5, gap_tol=1e-4),
+            optimizer=MethodOfMultipliers(tol=1e-5, gap_tol=1e-4),
         ).fit(NeighborGraph.build(X, radius=1.1))
         i = model.edges_.min(axis=1)
         expected = (i + 1.0) * (n - 1 - i)

@@ -161,7 +161,7 @@ bifurcation_ : Bifurcation
     "learned_affinity_": """\
 learned_affinity_ : array or sparse array of shape (n_samples, n_samples)
     Attraction minus repulsion of every pair at the embedding: a dense matrix for at most 5000
-    points, else on the edges of ``affinity_``. Computed on first use.""",
+    points, else on the edges of ``affinity_``. Computed at every access.""",
     "converged_": """\
 converged_ : bool
     Whether the optimizer converged.""",

@@ -16,7 +16,12 @@ from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Po
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
 from manifoldry.extension.regression import EmbeddingSpacing, coordinate_redundancy
-from manifoldry.extension.regressor import check_regressor, fit_extension, fit_inverse
+from manifoldry.extension.regressor import (
+    check_can_fit,
+    check_regressor,
+    fit_extension,
+    fit_inverse,
+)
 from manifoldry.neighbors.disconnected import OPTIONS, DisconnectedPolicy
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_count
@@ -64,6 +69,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     _fitted_names: frozenset[str] = frozenset()
     # Finds training rows among new rows; None if `transform` computes all rows by the formula.
     _row_matcher: RowMatcher | None = None
+    # What the fit was given in place of data; None if it has the data.
+    _no_data: str | None = None
 
     @property
     def _input_type(self) -> type[Input]:
@@ -120,7 +127,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             setattr(self, name, value)
         invert = partial(posed.invert, self.embedding_, formula)
         self._set_extension_and_inverse(posed.data, posed.row_matcher, formula, invert)
-        self._fitted_names |= {"_row_matcher", *(name for name in vars(self) if name.endswith("_"))}
+        self._fitted_names |= {
+            "_row_matcher",
+            "_no_data",
+            *(name for name in vars(self) if name.endswith("_")),
+        }
 
     def _set_extension_and_inverse(
         self,
@@ -136,9 +147,11 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         extension, inverse = self._regressor("extension"), self._regressor("inverse")
         Y = self.embedding_.astype(np.float64)
-        rows = data.rows if data.pairwise else data.points
-        self.extension_ = formula if extension is None else fit_extension(extension, rows, Y)
+        self.extension_ = formula
+        if extension is not None:
+            self.extension_ = fit_extension(extension, data.features, Y, formula)
         self.inverse_ = invert() if inverse is None else fit_inverse(inverse, data.points, Y)
+        self._no_data = None if data.points is not None else data.description
         self._row_matcher = row_matcher
 
     def _regressor(self, name: str) -> Any:
@@ -207,16 +220,15 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _no_inverse_message(self) -> str:
         name = type(self).__name__
-        if self._input_type.pairwise:
+        if self._no_data is not None:
             return (
-                f"this {name} was fitted on precomputed values, so it does not have the data that "
+                f"this {name} was fitted on {self._no_data}, so it does not have the data that "
                 "inverse_transform would return; fit it on the data"
             )
-        return (
-            f"this {name} has no inverse: the method defines none, or it was fitted on a graph "
-            "without data; fit it on the data and pass a regressor as inverse=, such as "
-            "sklearn.neighbors.KNeighborsRegressor()"
-        )
+        remedy = "pass a regressor as inverse=, such as sklearn.neighbors.KNeighborsRegressor()"
+        if "inverse" not in self.get_params(deep=False):
+            remedy = "give the class a parameter inverse=None, which takes a regressor"
+        return f"this {name} has no inverse, because the method defines none; {remedy}"
 
     def _check_coordinates(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -262,8 +274,15 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _read(self, X: Any) -> Input:
         """Validate training data or their neighbor graph."""
-        if not isinstance(X, NeighborGraph):
-            return self._input_type.read(self, X)
+        data = self._read_graph(X) if isinstance(X, NeighborGraph) else self._read_rows(X)
+        for name, rows in (("extension", data.features), ("inverse", data.points)):
+            check_can_fit(name, self._regressor(name), rows, data.description)
+        return data
+
+    def _read_rows(self, X: Any) -> Input:
+        return self._input_type.read(self, X)
+
+    def _read_graph(self, X: NeighborGraph) -> Input:
         if not self._accepts_graphs:
             raise TypeError(
                 f"{type(self).__name__}.fit takes data, not a NeighborGraph; a class whose _pose "

@@ -99,6 +99,18 @@ class Input(ABC):
         return int(self.rows.shape[1])
 
     @property
+    def features(self) -> Matrix | None:
+        """Rows that a regressor can be fitted to; None if they are unknown."""
+        if self.pairwise and sparse.issparse(self.rows):
+            return None  # what is not stored is unknown, not zero
+        return self.rows if self.pairwise else self.points
+
+    @property
+    def description(self) -> str:
+        """What the rows are, in words."""
+        return "precomputed values" if self.pairwise else "data"
+
+    @property
     def dtype(self) -> Any:
         """Data type of the embedding: float32 for float32 data, else float64."""
         return np.float32 if self.rows.dtype == np.float32 else np.float64
@@ -246,6 +258,10 @@ class GivenGraph(Input):
         if X.feature_names is not None:
             estimator.feature_names_in_ = X.feature_names
         return given
+
+    @property
+    def description(self) -> str:
+        return "a neighbor graph without data" if self.points is None else "a neighbor graph"
 
     @property
     def n_samples(self) -> int:

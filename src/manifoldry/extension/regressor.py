@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier, is_clusterer
 
 from manifoldry.extension.base import Extension
 from manifoldry.util.typing import Array, IntArray, Matrix
@@ -14,13 +14,21 @@ from manifoldry.util.validation import plan_memory
 
 @dataclass(frozen=True, eq=False)
 class RegressorExtension(Extension):
-    """Coordinates of new points, predicted by a fitted regressor."""
+    """Coordinates of new points, predicted by a fitted regressor.
+
+    New points of components that are not embedded, if there are any, have no coordinates: then
+    `formula`, the extension of the method, tells which points those are.
+    """
 
     regressor: Any
     n_components: int
+    formula: Extension | None = None
 
     def transform(self, X: Matrix) -> Array:
-        return predictions("extension", self.regressor, X, self.n_components)
+        Y = predictions("extension", self.regressor, X, self.n_components)
+        if self.formula is not None:
+            Y[np.isnan(self.formula.transform(X)).any(axis=1)] = np.nan
+        return Y
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         raise ValueError(
@@ -42,42 +50,59 @@ class RegressorInverse:
 
 
 def check_regressor(name: str, value: Any, names: tuple[str, ...] = ()) -> Any:
-    """Return the regressor passed as the parameter `name`; None for None and the given `names`."""
+    """Return an unfitted copy of the regressor passed as the parameter `name`.
+
+    None for None and for one of the given `names`.
+    """
     if value is None or (isinstance(value, str) and value in names):
         return None
-    if isinstance(value, type) or not (hasattr(value, "fit") and hasattr(value, "predict")):
+    if isinstance(value, type) or not _is_regressor(value):
         choice = ", ".join(["None", *map(repr, names)])
         raise TypeError(
             f"{name}={value!r} must be {choice} or a regressor with fit and predict; pass an "
             "instance, such as sklearn.neighbors.KNeighborsRegressor()"
         )
-    return value
+    try:
+        return clone(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{name}={value!r} cannot be cloned; make its class a subclass of "
+            "sklearn.base.BaseEstimator, whose __init__ only stores its parameters"
+        ) from error
 
 
-def fit_extension(regressor: Any, X: Matrix | None, Y: Array) -> RegressorExtension:
-    """Fit a copy of `regressor` to predict the coordinates `Y` from the rows of `X`."""
-    if X is None:
+def _is_regressor(value: Any) -> bool:
+    if not (hasattr(value, "fit") and hasattr(value, "predict")):
+        return False
+    tagged = hasattr(value, "__sklearn_tags__")
+    return not (tagged and (is_classifier(value) or is_clusterer(value)))
+
+
+def check_can_fit(name: str, regressor: Any, X: Matrix | None, instead: str) -> None:
+    """Raise ValueError if there are no rows `X` to fit the regressor to, but `instead` of them."""
+    if regressor is not None and X is None:
         raise ValueError(
-            f"extension={regressor!r} is fitted to data, and the graph passed to fit has none; "
-            "fit the data themselves, or pass extension=None"
+            f"{name}={regressor!r} is fitted to data, but fit was given {instead}; pass the data, "
+            f"or {name}=None"
         )
+
+
+def fit_extension(regressor: Any, X: Matrix, Y: Array, formula: Extension) -> RegressorExtension:
+    """Fit `regressor` to predict the coordinates `Y` from the rows of `X`."""
     rows = embedded(Y)
-    return RegressorExtension(clone(regressor).fit(X[rows], Y[rows]), Y.shape[1])
+    complete = len(rows) == len(Y)
+    fitted = regressor.fit(X[rows], Y[rows])
+    return RegressorExtension(fitted, Y.shape[1], None if complete else formula)
 
 
-def fit_inverse(regressor: Any, X: Matrix | None, Y: Array) -> RegressorInverse:
-    """Fit a copy of `regressor` to predict the rows of `X` from the coordinates `Y`."""
-    if X is None:
-        raise ValueError(
-            f"inverse={regressor!r} is fitted to data, and fit was given precomputed values; "
-            "fit the data themselves, or pass inverse=None"
-        )
+def fit_inverse(regressor: Any, X: Matrix, Y: Array) -> RegressorInverse:
+    """Fit `regressor` to predict the rows of `X` from the coordinates `Y`."""
     if sparse.issparse(X):
         size = 8.0 * X.shape[0] * X.shape[1]
         plan_memory(size, "the data as a dense target of the inverse", "pass inverse=None")
         X = X.toarray()
     rows = embedded(Y)
-    return RegressorInverse(clone(regressor).fit(Y[rows], X[rows]), X.shape[1])
+    return RegressorInverse(regressor.fit(Y[rows], X[rows]), X.shape[1])
 
 
 def embedded(Y: Array) -> IntArray:
@@ -87,7 +112,7 @@ def embedded(Y: Array) -> IntArray:
 
 def predictions(name: str, regressor: Any, X: Matrix, n_columns: int) -> Array:
     """Predictions of the regressor passed as the parameter `name`, (n, n_columns); checked."""
-    values = np.asarray(regressor.predict(X), dtype=np.float64)
+    values = np.array(regressor.predict(X), dtype=np.float64)
     if values.ndim == 1 and n_columns == 1:
         values = values[:, None]  # scikit-learn's regressors drop the axis of a single target
     if values.shape != (X.shape[0], n_columns):

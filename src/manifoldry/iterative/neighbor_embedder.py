@@ -17,7 +17,12 @@ from manifoldry.affinity.entropic import (
 )
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
-from manifoldry.exceptions import DisconnectedGraphWarning, UniformAffinityWarning, warn
+from manifoldry.exceptions import (
+    DisconnectedGraphWarning,
+    ManifoldryWarning,
+    UniformAffinityWarning,
+    warn,
+)
 from manifoldry.extension.new_points import NewPointOptimizer, OptimizedExtension
 from manifoldry.iterative.base import IterativeEmbedder, PosedSearch, SearchResult
 from manifoldry.iterative.monitor import Monitor
@@ -196,6 +201,7 @@ class NeighborEmbedder(IterativeEmbedder):
         shape = (posed.objective.n, self.n_components_)
         init = check_init(self._init(posed.data), shape)
         if self._follows_homotopy(posed):
+            warn_if_unused(self.init)
             start = self._homotopy_rule().start(posed.objective, shape[1], posed.rng)
             return posed.opening() if start is None else start
         if isinstance(init, np.ndarray):
@@ -288,6 +294,17 @@ class ConditionalRows:
     def rows(self, X: Matrix) -> sparse.csr_array:
         """Probabilities p(j|x), (n_new, n_train)."""
         return self.weights.conditional(self.graph.query(X)[0])
+
+
+def warn_if_unused(init: Any) -> None:
+    """Warn that a homotopy, which has its own start, does not use `init`."""
+    if init is not None:
+        name = repr(init) if isinstance(init, str) else f"a {type(init).__name__}"
+        warn(
+            f"init={name} is not used, because a homotopy has its own start; pass "
+            "optimizer='spectral-lbfgs' for a single search from init",
+            ManifoldryWarning,
+        )
 
 
 def check_edges(graph: NeighborGraph) -> None:

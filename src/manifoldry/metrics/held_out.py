@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from manifoldry.base.score import reconstruction_errors
+from manifoldry.extension.regressor import RegressorExtension
 from manifoldry.util.checks import as_generator, check_count
 from manifoldry.util.estimate import Estimate
 from manifoldry.util.typing import Array, RandomState
@@ -130,9 +131,12 @@ def kernel_loss(
     kernel: Any = getattr(estimator, "extension_", None)
     if not hasattr(kernel, "among"):
         check_is_fitted(estimator)
+        reason = f"{type(estimator).__name__} has no kernel between new points"
+        if isinstance(kernel, RegressorExtension):
+            reason = f"extension={kernel.regressor!r} replaces the kernel of the estimator"
         raise TypeError(
-            f"{type(estimator).__name__} has no kernel between new points; "
-            "pass a fitted PCA, ClassicalMDS or KernelPCA first, then the data"
+            f"{reason}; pass a fitted PCA, ClassicalMDS or KernelPCA with extension=None first, "
+            "then the data"
         )
     data = check_data(estimator, X, reset=False)
     if data.shape[0] < 3:

@@ -33,7 +33,7 @@ from manifoldry.util.arrays import (
     norm,
     read_only,
 )
-from manifoldry.util.checks import check_positive
+from manifoldry.util.checks import check_instance, check_positive
 from manifoldry.util.typing import Array
 
 
@@ -82,6 +82,10 @@ class Descent(Optimizer):
 
     filter: Filter = field(default=Identity())
     stopping: Stopping = field(default=Stopping(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        check_instance("filter", self.filter, Filter)
+        check_instance("stopping", self.stopping, Stopping)
 
     @abstractmethod
     def _stepper(self, evaluator: Evaluator, filter: FilterOperator) -> Stepper:
@@ -278,6 +282,8 @@ class LineSearchDescent(Descent):
     max_growth: float = field(default=10.0, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
+        check_instance("line_search", self.line_search, LineSearch)
         check_positive("initial_step", self.initial_step)
         check_positive("max_growth", self.max_growth)
 

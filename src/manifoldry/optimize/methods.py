@@ -257,6 +257,7 @@ class Momentum(Descent):
     min_gain: float = field(default=0.01, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.learning_rate, str):
             check_option("learning_rate", self.learning_rate, ("auto",))
         else:

@@ -159,7 +159,7 @@ class Callback:
         """The `callback` of an estimator: None, a callable or a Callback."""
         if isinstance(callback, Callback):
             return callback
-        if callback is None or callable(callback):
+        if callback is None or (callable(callback) and callback is not Callback):
             return cls(callback)
         raise TypeError(
             f"callback={callback!r} must be callable, a manifoldry.optimize.Callback or None; "

@@ -215,13 +215,13 @@ def _solve_with_more_edges(
     rows = np.sort(rng.choice(count, min(n_edges, count), replace=False))
     problem = LandmarkUnfolding.of(full, Q, rows)
     found = method.solve(problem, problem.variables(Y), rng, callback, on_round)
-    worst = _violated_edges(full, found, rows, method.tol)
+    worst = _violated_edges(full, found, rows, method.squared_tol)
     while len(worst) > 0 and found.steps < method.max_iter and not found.interrupted:
         rows = np.concatenate([rows, worst[:n_added]])
         multipliers = np.concatenate([found.multipliers, np.zeros(len(worst[:n_added]))])
         problem, before = problem.with_edges(full, rows), replace(found, multipliers=multipliers)
         found = method.solve(problem, found.R, rng, callback, on_round, before)
-        worst = _violated_edges(full, found, rows, method.tol)
+        worst = _violated_edges(full, found, rows, method.squared_tol)
     if found.converged and len(worst) > 0:
         steps = f"max_iter={method.max_iter} steps were taken"
         status = f"{steps}, and {len(worst)} edges are too long or too short"

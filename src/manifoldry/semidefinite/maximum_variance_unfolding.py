@@ -224,7 +224,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         """Distance inside the bounds at which the search aims: its tolerance, if there is room."""
         if self._slack() > 0:
             return 0.0  # violations have a finite cost
-        return min(self._method().tol, EdgeConstraint.of(self.constraint).interval[1] / 2)
+        return min(self._method().squared_tol, EdgeConstraint.of(self.constraint).interval[1] / 2)
 
     def _pose(self, data: Input) -> "PosedUnfolding":
         graph = connected_graph(self._neighbor_graph(data), self._policy(), data)

@@ -16,7 +16,7 @@ from manifoldry.optimize.optimizer import StepCallback
 from manifoldry.optimize.stopping import Stopping
 from manifoldry.semidefinite.unfolding_problem import UnfoldingProblem
 from manifoldry.semidefinite.variance_bound import VarianceBound, dual_value
-from manifoldry.util.checks import check_count, check_positive
+from manifoldry.util.checks import check_count, check_instance, check_positive
 from manifoldry.util.typing import Array
 
 
@@ -84,8 +84,8 @@ class MethodOfMultipliers:
 
     Parameters
     ----------
-    tol : float, default=1e-3
-        Largest relative change of a squared length beyond what the constraints allow.
+    tol : float, default=5e-4
+        Largest relative error of an edge length, beyond what the constraint allows.
     gap_tol : float, default=0.01
         Largest relative gap between the variance and its bound.
     max_iter : int, default=20000
@@ -122,7 +122,7 @@ class MethodOfMultipliers:
     >>> model = MVU(optimizer=MethodOfMultipliers(gap_tol=1e-3))
     """
 
-    tol: float = 1e-3
+    tol: float = 5e-4
     gap_tol: float = 0.01
     max_iter: int = 20_000
     penalty: float = 100.0
@@ -138,9 +138,17 @@ class MethodOfMultipliers:
     init: Any = field(default="isomap", kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("tol", "gap_tol"):
+        positive = ("tol", "gap_tol", "penalty", "max_penalty", "penalty_growth", "low_penalty")
+        for name in positive:
             check_positive(name, getattr(self, name))
-        check_count("max_iter", self.max_iter)
+        for name in ("max_iter", "low_penalty_rounds", "cycles"):
+            check_count(name, getattr(self, name))
+        check_instance("stopping", self.stopping, Stopping)
+
+    @property
+    def squared_tol(self) -> float:
+        """Largest relative error of a squared length, in which the problem is stated."""
+        return 2 * self.tol
 
     def solve(
         self,
@@ -228,13 +236,13 @@ class _Search:
         before = np.inf
         while not (self._exhausted or self.infeasible):
             self._round(penalty)
-            if self.violation <= self.method.tol:
+            if self.violation <= self.method.squared_tol:
                 break
             self.infeasible = self._is_infeasible()
             if self.violation > before / 2:
                 penalty = min(self.method.penalty_growth * penalty, self.method.max_penalty)
             before = self.violation
-        if self.candidate is None or self.violation <= self.method.tol:
+        if self.candidate is None or self.violation <= self.method.squared_tol:
             self.candidate = self._current
         return penalty
 
@@ -258,7 +266,7 @@ class _Search:
 
     def _proves_infeasible(self, multipliers: Array) -> bool:
         """Whether the dual value is negative, even if lengths may be off by `tol`."""
-        allowance = self.method.tol * float(np.abs(multipliers).sum())
+        allowance = self.method.squared_tol * float(np.abs(multipliers).sum())
         return dual_value(self.problem, multipliers) < -allowance
 
     def _round(self, penalty: float) -> None:
@@ -349,13 +357,13 @@ class _Search:
 
     def status(self) -> tuple[bool, str]:
         """Whether the search converged, and its status in words."""
-        tol, gap_tol, lengths = self.method.tol, self.method.gap_tol, self.problem.feasible_status
+        gap_tol, lengths = self.method.gap_tol, self.problem.feasible_status
         if self.infeasible:
             kind = self.problem.map_description
             return False, f"the Lagrange multipliers prove that no {kind} keeps these lengths"
         steps = f"max_iter={self.method.max_iter} steps were taken, and "
         prefix = steps if self._exhausted else ""
-        if self.best.violation > tol:
+        if self.best.violation > self.method.squared_tol:
             return False, (
                 f"{prefix}a squared edge length is off by a fraction of {self.best.violation:.1e} "
                 "beyond the tolerance"

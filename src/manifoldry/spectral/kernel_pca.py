@@ -48,14 +48,14 @@ class KernelPCA(SpectralEmbedder):
         Parameters of the polynomial and sigmoid kernels.
     kernel_params : dict, default=None
         Additional keyword arguments of a callable kernel.
+    {eigen_solver}
+    {extension}
     inverse : {"ridge", "fixed_point", "regression"} or regressor, default="ridge"
         How ``inverse_transform`` computes data from coordinates: by kernel ridge regression; by
         the fixed-point iteration for the pre-image (Gaussian kernel only); by local regression;
         or by a scikit-learn regressor that is fitted to predict `X` from ``embedding_``.
     alpha : float, default=None
         Penalty of the ridge regression. None means the one of smallest leave-one-out error.
-    {eigen_solver}
-    {extension}
     {random_state}
 
     Attributes
@@ -95,10 +95,10 @@ class KernelPCA(SpectralEmbedder):
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
-        inverse: Any = "ridge",
-        alpha: float | None = None,
         eigen_solver: str | EigenSolver = "auto",
         extension: Any = None,
+        inverse: Any = "ridge",
+        alpha: float | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.n_components = n_components
@@ -107,10 +107,10 @@ class KernelPCA(SpectralEmbedder):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
-        self.inverse = inverse
-        self.alpha = alpha
         self.eigen_solver = eigen_solver
         self.extension = extension
+        self.inverse = inverse
+        self.alpha = alpha
         self.random_state = random_state
 
     _named_inverses = ("ridge", "fixed_point", "regression")

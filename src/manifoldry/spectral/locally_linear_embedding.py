@@ -25,11 +25,13 @@ class LocallyLinearEmbedding(LLE):
     {n_components_two}
     {reg}
     {eigen_solver}
-    tol, max_iter, hessian_tol, modified_tol, neighbors_algorithm
-        Ignored, present for compatibility: the eigensolver always checks its residuals, and the
-        neighbor index is chosen automatically.
+    tol, max_iter : float, default=1e-6, and int, default=100
+        Ignored, present for compatibility: the eigensolver always checks its residuals.
     method : str, default="standard"
         Must be ``"standard"``; the error message for other values names the class to use.
+    hessian_tol, modified_tol, neighbors_algorithm
+        Ignored, present for compatibility: they belong to other methods, and the neighbor index
+        is chosen automatically.
     {random_state}
     {n_jobs}
 

@@ -37,6 +37,12 @@ def check_nonnegative(name: str, value: Any) -> float:
     return number
 
 
+def check_instance(name: str, value: Any, kind: type) -> None:
+    """Raise TypeError unless ``value`` is an instance of ``kind``."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r} must be an instance of {kind.__name__}; pass one")
+
+
 def check_below(name: str, value: float, bound: float, why: str) -> float:
     """Return ``value`` if it is below ``bound``; ``why`` explains the bound in the message."""
     if value >= bound:
