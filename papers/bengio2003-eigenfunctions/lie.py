@@ -541,7 +541,8 @@ def together(lab: Lab) -> Iterator[Criterion]:
     inside = np.linalg.norm(span.T @ np.array(singles).T, axis=0)
     yield Criterion(
         "E5.10",
-        "rotation and both translations learned at once: fraction of each generator, learned alone, "
+        "rotation and both translations learned at once: fraction of each generator, learned "
+        "alone, "
         "in the span of the three",
         "Σᵢ αᵢGᵢ",
         "> .9",

@@ -144,7 +144,7 @@ NOTES = {
     "Isomap": "below all four on average; but the interval of one difference contains zero",
     "LLE": "on the small digits only, where it is above all four; why was not established",
     "non-redundant eigenmaps": "on the small digits only; the fit warns that most of its 16 "
-    "coordinates say nothing new there: after the clusters are apart, little is left to constrain",
+    "coordinates are redundant there: once the clusters are separated, little is left to constrain",
     "kernel PCA": "with the default width it is nearly PCA: an affine map leaves 16 % of it",
     "classical MDS, city-block": "no manifold is sought: like PCA, with another metric",
     "LTSA": "digits are no sheet of 16 dimensions: 1 % of the points have 99.9 % of the map's "
@@ -199,7 +199,7 @@ def points_row(found):
         f"MNIST, {LABELS} labels, the same {min(found)} points: errors in % of kNN and SVM on "
         f"eigenmaps of {', '.join(map(str, found))} points",
         "unlabeled data help",
-        "both fall by 2 percentage points or more from the first to the last",
+        "both decrease by 2 percentage points or more from the first to the last",
         "; ".join(both(e) for e in found.values()),
         passed,
         note="" if passed else TOO_FEW,

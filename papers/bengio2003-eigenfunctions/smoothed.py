@@ -100,8 +100,10 @@ OWN = (
     "subtracted are smaller, so that what has to be approximated is larger"
 )
 WIDE = (
-    "both sides approximate the same kernel. The likeliest windows for 100 points in 64 dimensions "
-    "are too wide for this. Tried apart on ten splits, all steps away from the rows times 0.75, "
+    "both sides approximate the same kernel. The windows of maximum likelihood for 100 points in "
+    "64 dimensions "
+    "are too wide for this. Tried separately on ten splits, all steps away from the rows times "
+    "0.75, "
     "0.5, 0.25, 0: with 10 coordinates the loss falls from +19% to +15, +12, +9 and +7%, the last "
     "being the price of ten random draws per row"
 )

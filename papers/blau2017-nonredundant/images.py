@@ -114,7 +114,7 @@ def gain_row(method: str, kind: str, first: float, found: Any, printed: Any) -> 
         "E3.6",
         f"{method}, {kind} ({chosen}): mean PSNR from two coordinates against the original's",
         f"{plain} → {new} dB",
-        f"gain ≥ {gain} dB (the printed figures are of larger images)",
+        f"gain ≥ {gain} dB (the published values are for larger images)",
         f"{first:.1f} → {psnr:.1f} dB",
         passed,
         note="" if passed else NOTES["gain"],

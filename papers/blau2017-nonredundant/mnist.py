@@ -338,7 +338,7 @@ NOTES = {
     "PCA": "the protocol: coordinates are standardized before the SVM, which makes ICA a rotation "
     "of PCA with the same kernel; in print the two columns differ, so there they were scaled "
     "otherwise",
-    "order": "how Dsilva's selection was made is not in print (here of 20 candidates), nor the "
+    "order": "how Dsilva's selection was made is not published (here of 20 candidates), nor the "
     "bandwidth of sequential regression (here .3)",
 }
 
@@ -435,8 +435,9 @@ def few_shape(name: str, lem: Any, e: Any, many: Any, n: int) -> Criterion:
 
 
 FEW_NOTE = (
-    "late coordinates cost more here than in print; all have the same weight in the SVM, the "
-    "publication does not say how it scaled them, and the cause is not established"
+    "later coordinates increase the error more than in the publication; all have the same weight "
+    "in the SVM, the publication does not state how it scaled them, and the cause is not "
+    "established"
 )
 NOTES_300 = {"LEM": FEW_NOTE, "NR": FEW_NOTE, "best": FEW_NOTE, "shape": FEW_NOTE}
 

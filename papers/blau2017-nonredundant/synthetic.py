@@ -106,7 +106,7 @@ def clean_row(name: str, base: Any, samples: list[ManifoldSample]) -> Criterion:
     return Criterion(
         "E3.1",
         f"{name}, roll {ROLLS[-1][0]}:1 without noise: original",
-        "(not said; ours)",
+        "(not stated; ours)",
         "r₂ > .9: linear functions of a flat sheet cost nothing, so both directions come first",
         f"r₂ {span(r)}",
         min(r) > 0.9,
@@ -297,8 +297,8 @@ RING_NOTES = {
     "harmonics": "the threshold: a graph of few points",
     "sequential": "the publication shows one picture at an unknown bandwidth; here f₃ is mostly a "
     "function of the inner angle, so the failure it shows does not occur",
-    "advection": "the publication shows one picture; on the closed ring it comes out, on the band "
-    "not in every sample, and why was not looked into",
+    "advection": "the publication shows one picture; on the closed ring it is reproduced, on the "
+    "band not in every sample; the cause was not investigated",
 }
 
 
@@ -366,7 +366,7 @@ def products(theta: Any, phi: Any, band: float) -> Any:
 
 
 RING_MIXTURE = (
-    "the criterion asks for more than unpredictability: f₃ is a function g of the inner angle "
+    "the criterion requires more than unpredictability: f₃ is a function g of the inner angle "
     "times one of θ (the bracket is the R² of g, g·cos mθ, g·sin mθ with m ≤ 4), which f₁ and f₂ "
     "do not predict either"
 )

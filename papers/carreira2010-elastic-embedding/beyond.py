@@ -179,8 +179,9 @@ def reconstruction_row(weight: float, errors: list[dict[str, Any]]) -> Criterion
 
 
 NO_FARTHER = (
-    "of the method: beyond the edge the pull of nearby places fades, all data push, and what is "
-    "rebuilt goes away from them, off the sheet (at λ = 100 mostly along its normal) or too far"
+    "of the method: beyond the boundary the attraction of nearby positions vanishes, all data "
+    "repel, and the reconstruction moves away from them, off the sheet (at λ = 100 mostly along "
+    "its normal) or too far"
 )
 
 

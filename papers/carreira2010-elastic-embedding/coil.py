@@ -116,7 +116,7 @@ def separated(name: str, nearest: dict[str, list[float]]) -> Criterion:
     return Criterion(
         "E2.7",
         f"{name}: fraction of views whose nearest on the map shows the same object",
-        "objects apart; eigenmaps collapse",
+        "objects separated; eigenmaps collapse",
         "≥ .97, and .1 more than eigenmaps",
         f"{span(found, 3)}; eigenmaps {decimals([eigenmaps], 3)}, {rest}",
         passed,
@@ -138,7 +138,7 @@ def faster_than_tsne(taken: dict[str, list[float]], seeds: int) -> Criterion:
     return Criterion(
         "E2.7",
         "seconds of a fit: EE with the spectral direction, and t-SNE (exact, 1000 steps)",
-        "(not said)",
+        "(not stated)",
         "less than t-SNE, medians",
         f"{ours:.1f} against {theirs:.1f} (EE with L-BFGS as well {middle['EE, λ = 100']:.1f}, "
         f"SNE {middle['SNE']:.1f})",
@@ -247,7 +247,7 @@ def beside(split: Split, train: Any, new: Any) -> tuple[float, float]:
 
 CROSSINGS = (
     "the map first of all: it does not keep that order of views that it was trained with either "
-    "(last figure), because loops cross and, at small λ, are bands several views wide; projecting "
+    "(last value), because loops cross and, at small λ, are bands several views wide; projecting "
     "adds its own error"
 )
 
@@ -295,9 +295,10 @@ def rebuilt_views(
 BLURRED = {
     "regression": "the map: where loops cross, views of other objects are mixed in; in a trial "
     "half of the loss was left when the middle of the adjacent two was rebuilt instead",
-    "own": "of the method: the pull is the mean over all places within about one on the map, with "
+    "own": "of the method: the attraction is the mean over all positions within about one in the "
+    "embedding, with "
     "no bandwidth to choose, so that many more than two views are mixed; in a trial the middle of "
-    "the adjacent two was rebuilt no better",
+    "the adjacent two was reconstructed no better",
 }
 
 

@@ -97,7 +97,7 @@ def rolls(lab: Lab) -> Iterator[Criterion]:
         yield Criterion(
             "E2.1",
             f"{repulsion}: values of every search along the path, {len(found[0].path)} values of λ",
-            "(not said)",
+            "(not stated)",
             "never rise, but for rounding",
             f"in {sum(f.monotone for f in found)} of {len(found)} paths",
             all(f.monotone for f in found),
@@ -117,7 +117,7 @@ def rolls(lab: Lab) -> Iterator[Criterion]:
 
 
 BENT = (
-    "the threshold: a search from the true sheet itself ends in a bent map too (last figures), "
+    "the threshold: a search from the true sheet itself ends in a bent map too (last values), "
     "so the objective has its minimum there for some samples"
 )
 OTHER_BRANCH = (
@@ -178,7 +178,7 @@ def preserved(found: list[Followed], repulsion: str) -> Criterion:
 
 CROWDED = (
     "the threshold: the λ that is best for the shape of the sheet is not the one that keeps most "
-    "neighbors, and this asks for both at once; as λ grows further points spread evenly, "
+    "neighbors, and this criterion requires both; as λ grows further points spread evenly, "
     "whatever their distances in the data"
 )
 
@@ -230,7 +230,7 @@ def learned(found: list[Followed], repulsion: str) -> Iterator[Criterion]:
 DIP = (
     "of the weights, not of the code: where all pairs repel alike, repulsion outweighs attraction "
     "between the nearest as well once λ is large, and the hat has a dip in its middle; weights in "
-    "proportion to squared distances, the publication's, spare the nearest"
+    "proportion to squared distances, the publication's, do not affect the nearest"
 )
 
 

@@ -238,7 +238,7 @@ def shortened_steps(
     yield Criterion(
         "E2.6",
         f"diagonal of the Hessian with η = 1, λ/λ₁ = {at}: halvings per step",
-        "(not said)",
+        "(not stated)",
         "< .05 at all λ",
         ", ".join(f"{s:.3f}" for s in diagonal.values()),
         few,

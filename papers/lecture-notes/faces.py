@@ -87,8 +87,8 @@ def faces(lab: Lab) -> Iterator[Criterion]:
         "3: light and two of pose",
         f"{mvu.dimension_hint_}; fractions {fractions}, …",
         mvu.dimension_hint_ == 3,
-        note=f"variance within {mvu.gap_:.1%} of the largest possible, edges off by "
-        f"{mvu.mean_edge_error_:.2%} in the mean",
+        note=f"variance within {mvu.gap_:.1%} of the maximum, mean edge error "
+        f"{mvu.mean_edge_error_:.2%}",
     )
     yield pose_row(truth, models)
     draw_faces(lab, X, models)
@@ -192,7 +192,8 @@ def duck_row(model):
         "MVU of the duck (COIL-20, object 1), 4 neighbors: eigenvalues above 1 %; steps onward",
         "(ours)",
         "2; all 72, once around",
-        f"{model.dimension_hint_} (fractions {fractions[0]:.3f}, {fractions[1]:.3f}, {fractions[2]:.3f}, …); "
+        f"{model.dimension_hint_} (fractions {fractions[0]:.3f}, {fractions[1]:.3f}, "
+        f"{fractions[2]:.3f}, …); "
         f"{ring.onward}, around {ring.turns} time",
         model.dimension_hint_ == 2 and ring.in_order and ring.turns == 1,
     )

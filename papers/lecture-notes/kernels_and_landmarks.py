@@ -285,7 +285,8 @@ def carried_over(lab: Lab) -> Iterator[Criterion]:
 
 NOTE_CARRIED = (
     "the map, not the weights: a kernel this narrow has coordinates that rise and fall between one "
-    "landmark and the next, and nothing linear can know that; with a γ that follows the data, the "
+    "landmark and the next, which no linear formula can reproduce; with a γ that follows the "
+    "data, the "
     "default, it passes"
 )
 
@@ -319,7 +320,7 @@ def end_to_end_row(data, name, found):
         f"{name} of a fifth of the {data}, all others by weights: how far from `transform`'s map; "
         "error against the map of all (of landmarks alone, by `transform`, directly)",
         "can reconstruct from landmarks",
-        "≤ .05 apart, and in every run at most 1.1 times the error of `transform`",
+        "differ by ≤ .05, and in every run at most 1.1 times the error of `transform`",
         f"{apart:.3f}; {errors:.3f} ({alone:.3f}, {own:.3f}, {direct:.3f}), {worst:.2f} times",
         passed,
         note="" if passed else NOTE_END[data],

@@ -104,9 +104,9 @@ def truncation_errors(G, delta, d):
 # ── E4.3: PCA and scaling are two sides of one decomposition ─────────────────────────────────
 
 
-FRAMES = "in print F Fᵀ = I, but F is N × D: its columns can be orthonormal, its rows cannot"
+FRAMES = "in the notes F Fᵀ = I, but F is N × D: its columns can be orthonormal, its rows cannot"
 FACTOR = "the notes' proof is about XᵀX; with the 1/N of their K the eigenvalues differ by N"
-SHARE = (
+FRACTION = (
     "the printed ratio is right for MDS, which approximates inner products. PCA leaves out squared "
     "distances, which add up as Σλ; for it the printed ratio is too optimistic (figure)"
 )
@@ -124,7 +124,9 @@ def two_sides(lab: Lab) -> Iterator[Criterion]:
     yield row(
         lab, "E4.3", "eigenvalues of G are N times those of K = XᵀX/N", "same", factor, FACTOR
     )
-    yield row(lab, "E4.3", "share kept: PCA Σλ/Σλ, MDS Σλ²/Σλ²", "Σλ²/Σλ² both", fractions, SHARE)
+    yield row(
+        lab, "E4.3", "fraction kept: PCA Σλ/Σλ, MDS Σλ²/Σλ²", "Σλ²/Σλ² both", fractions, FRACTION
+    )
     draw_scaling(lab)
 
 
@@ -166,7 +168,7 @@ def draw_scaling(lab: Lab) -> None:
     axes[1].plot(d, losses, "o", color="#2b2b2b", markersize=3, label="ClassicalMDS.loss_")
     axes[1].legend(frameon=False, fontsize=9)
     fractions = {"Σλ²/Σλ² (printed)": (d, squared), "Σλ/Σλ (PCA's)": (d, plain)}
-    plot_learning_curve(fractions, ax=axes[2], title="share kept", **look)
+    plot_learning_curve(fractions, ax=axes[2], title="fraction kept", **look)
     lab.save(figure, "scaling")
 
 

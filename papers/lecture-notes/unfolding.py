@@ -303,8 +303,8 @@ def exact_row(n, constraint, found):
         "exact program's (Clarabel); our bound against it",
         "(ours)",
         "within 1 %; below by no more than its gap, 5e-5",
-        f"{100 * (ours.min() - 1):+.2f} to {100 * (ours.max() - 1):+.2f} %, lengths off by "
-        f"{off.max():.2%} more at most; {100 * (bound.min() - 1):+.2f} % or more",
+        f"{100 * (ours.min() - 1):+.2f} to {100 * (ours.max() - 1):+.2f} %, lengths exceeded by "
+        f"at most {off.max():.2%}; {100 * (bound.min() - 1):+.2f} % or more",
         bool((np.abs(ours - 1) < 0.01).all() and (bound >= 1 - 5e-5).all()),
         seeds=len(found),
         identity=True,

@@ -117,7 +117,7 @@ def level_rows(samples: Any, matrices: Any, vectors: Any) -> Iterator[Criterion]
     yield checked(
         "E0.1",
         "the same of v₂/v₁ and v₃/v₁ as points of a plane, which rotations do not change",
-        "(not said; ours)",
+        "(not stated; ours)",
         "below .1",
         span(plane, 3),
         max(plane) < 0.1,
@@ -171,7 +171,8 @@ def circle_curves(lab: Lab) -> Iterator[Criterion]:
 
 IDLE = (
     "the method: l = 1 is the eigenvector that moves the map as a whole, and each of the next few "
-    "directions comes with one search only; plain descent loses fewer, until it is stuck"
+    "directions comes with one search only; plain descent loses fewer, until it stops making "
+    "progress"
 )
 TOSS = "the claim: which of the two is ahead after ten searches depends on the start"
 PLATEAU = (

@@ -135,7 +135,7 @@ def helix_rows(setting: str, found: list[dict[str, Run]]) -> Iterator[Criterion]
     yield checked(
         "E0.4",
         f"helix, {setting}: runs solved, by filter",
-        "(not said; ours)",
+        "(not stated; ours)",
         "heat on slow progress solves at least as many as M^ν",
         "; ".join(f"{name} {k} of {n} (median {medians[name]:.3f})" for name, k in solved.items()),
         solved["heat"] >= solved["spectral"],
@@ -145,7 +145,7 @@ def helix_rows(setting: str, found: list[dict[str, Run]]) -> Iterator[Criterion]
 
 HELIX_NOTE = (
     "the claim: from a small start, or with steps of Barzilai and Borwein's length, plain descent "
-    "is not stuck as the publication's is, and less is left to gain"
+    "does not stop at a poor minimum as in the publication, and there is less to gain"
 )
 BEST_NOTE = (
     "the method: after ten searches ν stays at 1, which damps what is left to do, so 200 searches "
@@ -171,8 +171,8 @@ def smooth_row(distances: list[float], n: int) -> Criterion:
         f"within 3σ = {3 * NOISE:.2f} of the true helix",
         f"{inside} of {len(distances)}; farthest {span(distances)}" if distances else "none solved",
         bool(distances) and inside == len(distances),
-        note="the threshold: with a correlation of .99 a piece at one end of the line may still be "
-        "turned round or misplaced, and the forward map jumps where it joins the rest",
+        note="the threshold: with a correlation of .99 a segment at one end of the line may still "
+        "be reversed or misplaced, and the forward map is discontinuous there",
         seeds=n,
     )
 

@@ -111,7 +111,7 @@ def rule_rows(tables: dict[str, dict[int, Any]]) -> Iterator[Criterion]:
             "E5.1",
             f"SNE, {name}: value with h = {RULE:g} units over plain at the end, as sets grow",
             "left open",
-            "falls with every size",
+            "decreases with every size",
             ", ".join(f"{n}: {gain:.2f}" for n, gain in zip(several, gains, strict=True)),
             all(a > b for a, b in pairwise(gains)),
             note="it helps at every size, but not more and more",
