@@ -45,7 +45,7 @@ def check(results, options):
         return 2
     print("\n".join(worse) or "no ratio got worse")
     print(
-        f"{sum(found)} of {len(found)} ratios in {path} compared, {options.factor:g} times is the limit"
+        f"{sum(found)} of {len(found)} ratios in {path} compared, {options.factor:g} times allowed"
     )
     return 1 if worse else 0
 

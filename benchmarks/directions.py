@@ -287,8 +287,8 @@ HEAD = f"""# Search directions
 Written by `python -m benchmarks.directions`; do not edit. Evaluations until the value is within one
 percent of the best value of all directions for the same seed (*to best*), or of the final value of
 the same direction (*to own end*); {MOST} at most, or as many as a homotopy takes, including all its
-steps. *Per success*: total number of evaluations, until the target or the end, divided by the number
-of seeds that reached it. Cells are medians over the seeds; – if most seeds did not reach the target.
+steps. *Per success*: total number of evaluations, until the target or the end, divided by the
+number of seeds that reached it. Cells are medians over the seeds; – if most did not reach it.
 """
 
 
