@@ -44,11 +44,11 @@ NOISE = 0.15
 FLOOR = 2 * NOISE**2  # squared noise across the curve
 STEPS = 200
 SEARCHES = {"near-exact": StrongWolfe(c2=0.1), "one or two trials": Armijo()}
-STARTS = (1.0, 0.1)  # spread of the random start; the publication gives none
+STARTS = (1.0, 0.1)  # spread of the random start; not published
 
 
 class Run(NamedTuple):
-    """Values after every line search, the map, and its rank correlation with the angle."""
+    """Values after every line search, the embedding, and its rank correlation with the angle."""
 
     values: Any
     Y: Any
@@ -154,7 +154,7 @@ BEST_NOTE = (
 
 
 def farthest(sample: ManifoldSample, Y: Any) -> float:
-    """Greatest distance from the true helix of the forward map between the ends of the line."""
+    """Largest distance of the forward map from the true helix."""
     line = np.linspace(Y.min(), Y.max(), 1000)[:, None]
     drawn = KernelRegressionMap(Y, sample.X, "gaussian").predict(line)
     angle = sample.coordinates
@@ -197,7 +197,7 @@ def draw_helix(lab: Lab, samples: list[ManifoldSample], found: list[dict[str, Ru
 
 
 def guided(guidance: Filter) -> LBFGS:
-    """The default search of UKR with another filter."""
+    """The default optimizer of UKR with another filter."""
     return LBFGS(guidance, stopping=Stopping(tol=5e-3, max_reference_size=10.0))
 
 
@@ -251,7 +251,7 @@ TOLERANCE_NOTE = (
 
 
 def fitted(model: UKR, sample: ManifoldSample, seed: int) -> tuple[float, float, float]:
-    """Error, rank correlation with the angle, and the forward map's greatest distance."""
+    """Error, rank correlation with the angle, and the largest distance of the forward map."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         Y = model.set_params(random_state=seed).fit_transform(sample.X)
