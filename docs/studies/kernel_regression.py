@@ -63,7 +63,7 @@ def spectral_starts(kernel, turns):
 
 def random_starts(turns):
     """From normally distributed starts."""
-    rows = {"as they are": [], "lonely points brought back, twice": []}
+    rows = {"as they are": [], "isolated points moved back, twice": []}
     for seed in SEEDS:
         X, angle = make_helix(300, turns=turns, random_state=seed)
         objective = UKRObjective(X)
@@ -72,7 +72,7 @@ def random_starts(turns):
         rows["as they are"].append((value, order(angle, Y)))
         for _ in range(2):
             Y, value, _ = search(objective.value_and_gradient, reinsert(objective, Y), 200)
-        rows["lonely points brought back, twice"].append((value, order(angle, Y)))
+        rows["isolated points moved back, twice"].append((value, order(angle, Y)))
     for what, found in rows.items():
         report(f"{turns} turns, random starts, {what}", found)
 

@@ -1,8 +1,8 @@
 """E1.4: error of the extension compared with the effect of exchanging training points.
 
 The published protocol is :func:`manifoldry.metrics.sensitivity`; this module has the data, the
-plots and the criteria. The talk shows the plot without numbers; sizes and settings follow the article
-on the same experiment (Bengio et al., NIPS 16, 2004).
+plots and the criteria. The talk shows the plot without numbers; sizes and settings follow the
+article on the same experiment (Bengio et al., NIPS 16, 2004).
 """
 
 import sys
