@@ -1,6 +1,6 @@
-"""Side by side with peers, as ratios: ``make bench``, ``make bench-quick``, ``make bench-check``.
+"""Comparison with other packages: ``make bench``, ``make bench-quick``, ``make bench-check``.
 
-A :class:`~benchmarks.workload.Workload` says what is measured; `measure` runs every contestant in
-a process of its own, in the environment that `peers` made for it; `ratios` compares them at equal
+A :class:`~benchmarks.workload.Workload` defines what is measured; `measure` runs every contestant
+in its own process, in the environment created by `peers`; `ratios` compares them at equal
 quality; `report` writes JSON, tables and plots. See docs/benchmarks.md.
 """

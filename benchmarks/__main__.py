@@ -13,7 +13,7 @@ from benchmarks.workload import find
 
 
 def main(arguments=None):
-    """Measure, then keep the results or check them against the kept ones."""
+    """Measure, then store the results or compare them with the recorded ones."""
     options = parse(arguments)
     workloads = find(options.workloads, options.quick)
     if options.list or not workloads:
@@ -24,14 +24,14 @@ def main(arguments=None):
         for workload in workloads:
             report = measure(workload, options.repeats, options.quick, Path(folder))
             results["workloads"][workload.name] = report
-            if not options.check:  # after each one: a run that is stopped has not been in vain
+            if not options.check:  # after each workload, in case of an interrupt
                 only = {**results, "workloads": {workload.name: report}}
-                print(f"kept in {keep(only, options.results, options.quick)}", flush=True)
+                print(f"stored in {keep(only, options.results, options.quick)}", flush=True)
     return check(results, options) if options.check else 0
 
 
 def check(results, options):
-    """Say which ratios got worse and what is gone, and return the exit status."""
+    """Print which ratios got worse and which are missing; return the exit status."""
     name = slug(results["machine"], options.quick)
     path = options.against or options.results / f"{name}.json"
     kept = expected(read(path).get("workloads", {}), options)
@@ -40,7 +40,7 @@ def check(results, options):
     ratios, old = ratios_of(new), ratios_of(both)
     worse = [*vanished(new, kept), *regressions(ratios, old, options.factor)]
     found = [ratio is not None and ratio["value"] is not None for ratio, _ in pairs(ratios, old)]
-    if not worse and not any(found):  # to have compared nothing is not to have passed
+    if not worse and not any(found):  # comparing nothing does not count as passing
         print(f"nothing to compare with in {path}; measure without --check first, or --against")
         return 2
     print("\n".join(worse) or "no ratio got worse")
@@ -51,7 +51,7 @@ def check(results, options):
 
 
 def expected(kept, options):
-    """Kept workloads that a run with these options measures, or would if they still existed."""
+    """Recorded workloads that a run with these options should measure."""
     chosen = {w.name for w in find(options.workloads, options.quick)}
     others = {w.name for w in find()} - chosen
     names = tuple(options.workloads) or ("",)
@@ -61,14 +61,19 @@ def expected(kept, options):
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     add = parser.add_argument
-    add("workloads", nargs="*", help="beginnings of names; all by default")
-    add("--list", action="store_true", help="say what there is, and stop")
+    add("workloads", nargs="*", help="prefixes of names; all by default")
+    add("--list", action="store_true", help="list the workloads and exit")
     add("--quick", action="store_true", help="only the quick subset")
-    add("--repeats", type=int, default=3, help="runs of each contestant, in turns (default 3)")
-    add("--check", action="store_true", help="compare with the kept results, keep nothing")
-    add("--factor", type=float, default=FACTOR, help=f"times the largest kept (default {FACTOR})")
-    add("--against", type=Path, help="results to check against; this machine's by default")
-    add("--results", type=Path, default=RESULTS, help="where results are kept")
+    add("--repeats", type=int, default=3, help="rounds of all contestants (default 3)")
+    add("--check", action="store_true", help="compare with the recorded results, store nothing")
+    add(
+        "--factor",
+        type=float,
+        default=FACTOR,
+        help=f"limit relative to the recorded value (default {FACTOR})",
+    )
+    add("--against", type=Path, help="recorded results; by default those of this machine")
+    add("--results", type=Path, default=RESULTS, help="folder of the results")
     return parser.parse_args(arguments)
 
 

@@ -1,10 +1,10 @@
-"""Are the iterative methods' defaults good ones? ``python -m benchmarks.defaults --help``.
+"""Study of the defaults of the iterative methods: ``python -m benchmarks.defaults --help``.
 
-Every method is run with no arguments and with many other settings on several data sets; each map
-gets four figures: trustworthiness, continuity, area under R_NX (log k) and accuracy of 1-NN. With
-several seeds they are means over random subsets. The tables of docs/iterative.md say how far the
-defaults are from the best setting, figure by figure. openTSNE, where it is installed, is run beside
-t-SNE with its own defaults.
+Every method is run with default parameters and with many other settings on several data sets.
+Each embedding has four metrics: trustworthiness, continuity, area under R_NX (log k) and accuracy
+of 1-NN. With several seeds they are means over random subsets. The tables of docs/iterative.md
+compare each metric of the defaults with that of the best setting. openTSNE, if installed, is run
+with its own defaults for comparison.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from manifoldry.optimize import LBFGS, Homotopy, SpectralDirection, Stopping
 ROUGH = Stopping(tol=2e-3)
 LONGER = Stopping(tol=1e-3, max_reference_size=10.0)
 NEIGHBORS = 12  # of trustworthiness and continuity
-DIMENSIONS = 50  # to which images are reduced first, as is usual
+DIMENSIONS = 50  # images are reduced to so many principal components first
 FIGURES = ("trustworthiness", "continuity", "area", "accuracy")
 RESULTS = Path(__file__).parent / "results" / "defaults.json"
 
@@ -58,7 +58,7 @@ def of_digits():
     return digits.data, digits.target
 
 
-# Where the defaults were chosen; then those on which the choice is confirmed.
+# Sets on which the defaults were chosen; then those for confirmation.
 SETS: dict[str, Callable] = {
     "roll": lambda: (make_swiss_roll(2000, random_state=0).X, None),
     "COIL-20": partial(of_dataset, load_coil20),
@@ -81,7 +81,7 @@ def by_perplexity(method, what="", values=PERPLEXITIES, **options):
 
 
 def starts(method):
-    """Of SNE and its symmetric form: perplexities from given starts and along a homotopy."""
+    """Settings of SNE and symmetric SNE: perplexities, from given starts and along a homotopy."""
     return {
         "default": method,
         **by_perplexity(method, ", spectral", init="spectral"),
@@ -158,8 +158,8 @@ def drawn(name, seed):
     return X[rows], None if labels is None else labels[rows]
 
 
-def figures(X, Y, labels):
-    """The four figures of a map."""
+def metrics(X, Y, labels):
+    """The four metrics of an embedding."""
     out = {
         "trustworthiness": float(trustworthiness(X, Y, n_neighbors=NEIGHBORS)),
         "continuity": float(continuity(X, Y, n_neighbors=NEIGHBORS)),
@@ -187,14 +187,14 @@ def run(name, method, setting, seed):
         "loss": float(model.loss_),
         "status": model.status_,
         "weight": getattr(model, "weight_", None),
-        **figures(X, model.embedding_, labels),
+        **metrics(X, model.embedding_, labels),
     }
     print(json.dumps(cell), flush=True)
     return cell
 
 
 def run_peer(name, seed):
-    """The same by openTSNE, as it comes."""
+    """The same for openTSNE with its defaults."""
     from openTSNE import TSNE
 
     X, labels = drawn(name, seed)
@@ -202,7 +202,7 @@ def run_peer(name, seed):
     Y = np.asarray(TSNE(n_jobs=1, random_state=seed).fit(X))
     seconds = time.process_time() - began
     cell = {"set": name, "method": "TSNE", "setting": "openTSNE", "seed": seed, "seconds": seconds}
-    return {**cell, **figures(X, Y, labels)}
+    return {**cell, **metrics(X, Y, labels)}
 
 
 def has_peer():
@@ -228,7 +228,7 @@ def jobs(sets, methods, seeds, settings=None):
 
 
 def merged(path, cells):
-    """Kept cells, those measured again replaced."""
+    """Recorded cells, updated with those measured again."""
     kept = json.loads(path.read_text()) if path.exists() else []
     names = [tuple(c[k] for k in ("set", "method", "setting", "seed")) for c in cells]
     old = [
@@ -238,7 +238,7 @@ def merged(path, cells):
 
 
 def table(cells):
-    """How far the default is from the best setting, in every figure; rows are methods and sets."""
+    """Each metric of the default next to the best setting; rows are methods and data sets."""
     lines = [
         "| method | set | " + " | ".join(FIGURES) + " | worst deficit |",
         "|---|---|" + "---|" * (len(FIGURES) + 1),
@@ -269,7 +269,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sets", nargs="*", default=list(SETS))
     parser.add_argument("--methods", nargs="*", default=list(SETTINGS))
-    parser.add_argument("--settings", nargs="*", help="only those, such as: default")
+    parser.add_argument("--settings", nargs="*", help="only these, such as: default")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--results", type=Path, default=RESULTS)

@@ -1,10 +1,10 @@
-"""Which search direction suits which objective: ``python -m benchmarks.directions --help``.
+"""Comparison of search directions on each objective: ``python -m benchmarks.directions --help``.
 
-Every direction starts from the same map of the same data, once for each seed, which draws the data
-and the start; or it follows the same homotopy, as some estimators do by default. Counted are
-evaluations of value and gradient until the value is within one per cent of the best that any
-direction found for that seed, and of the direction's own end. Run it with ``OMP_NUM_THREADS=1``, so
-that processor time is that of one core.
+For each seed, which determines the data and the start, all directions start from the same
+embedding, or follow the same homotopy, as some estimators do by default. The results are the
+evaluations of value and gradient until the value is within one percent of the best value of all
+directions for that seed, and of the final value of the same direction. Run it with
+``OMP_NUM_THREADS=1``, so that processor time is that of one core.
 """
 
 import argparse
@@ -43,7 +43,7 @@ DIRECTIONS = (
 )  # fmt: skip
 MILD = {"mild spectral-lbfgs": LBFGS(SpectralDirection(shift=0.1))}  # the default of UKR
 MOST = 1000  # evaluations of one search
-NEAR = 1.01  # times a value that counts as having reached it
+NEAR = 1.01  # a value has been reached within this factor
 N, N_REGRESSION = 500, 200  # points
 
 
@@ -71,7 +71,7 @@ DATA = {"Swiss roll": roll, "COIL-20": coil, "digits": digits}
 
 @dataclass(frozen=True)
 class Posed(Optimizer):
-    """Does nothing but note what it is asked to minimize, and from where."""
+    """An optimizer that only records the objective and the start."""
 
     seen: list = field(default_factory=list)
 
@@ -87,14 +87,14 @@ class Posed(Optimizer):
 
 
 def default_start(make, seed, X, **options):
-    """The objective of an estimator, and the map from which it begins."""
+    """The objective of an estimator and its start."""
     optimizer = Posed()
     make(2, optimizer=optimizer, random_state=seed, **options).fit(X)
     return optimizer.seen[0]
 
 
 def after_exaggeration(seed, X):
-    """t-SNE's objective, and the map that early exaggeration and one step after it leave."""
+    """The objective of t-SNE, and the embedding one step after early exaggeration."""
     model = TSNE(2, max_iter=1, random_state=seed).fit(X)
     return tsne(model.affinity_), model.embedding_
 
@@ -127,11 +127,11 @@ FOLLOWED = {
 
 
 class Spent(KeyboardInterrupt):
-    """The evaluations are used up; a search takes it as it takes Ctrl-C."""
+    """The evaluations are used up; optimizers handle it like Ctrl-C."""
 
 
-class Watch:
-    """Notes evaluations, the least value so far and processor time after every step."""
+class Recorder:
+    """Callback that records evaluations, least value and processor time after every step."""
 
     def __init__(self):
         self.began, self.steps = time.process_time(), []
@@ -145,20 +145,20 @@ class Watch:
 
 
 def searched(objective, start, direction):
-    """The steps of one search, those within the evaluations allowed."""
-    watch = Watch()
-    resolve_optimizer(direction).with_stopping(MOST, None).minimize(objective, start, watch)
-    return [step for step in watch.steps if step[0] <= MOST]
+    """The steps of one optimization, up to the maximum number of evaluations."""
+    recorder = Recorder()
+    resolve_optimizer(direction).with_stopping(MOST, None).minimize(objective, start, recorder)
+    return [step for step in recorder.steps if step[0] <= MOST]
 
 
 def followed(make, homotopy, seed, X, direction):
-    """Steps of the last search along a homotopy; their evaluations include all before."""
+    """Steps of the last optimization along a homotopy; evaluations include all earlier ones."""
     with evaluations() as count:
         began = time.process_time()
         optimizer = replace(homotopy, optimizer=direction)
         model = make(2, optimizer=optimizer, random_state=seed).fit(X)
         seconds = time.process_time() - began
-    unseen = len(count) - model.n_evaluations_  # those that look for ways off saddles
+    unseen = len(count) - model.n_evaluations_  # the evaluations that look for negative curvature
     last = model.trace_[model.trace_["parameter"] == model.trace_["parameter"][-1]]
     values = np.minimum.accumulate(last["value"])
     return [
@@ -169,7 +169,7 @@ def followed(make, homotopy, seed, X, direction):
 
 @contextmanager
 def evaluations():
-    """A list that gains an entry with every evaluation of value and gradient."""
+    """A list that gets one entry per evaluation of value and gradient."""
     count, plain = [], Pairwise.value_and_gradient
 
     def counted(objective, Y):
@@ -181,7 +181,7 @@ def evaluations():
 
 
 def study(objective, seeds, workers):
-    """Figures of all directions on one objective, by data and direction; an entry per seed."""
+    """Results of all directions on one objective, by data and direction; one entry per seed."""
     jobs = [(data, seed) for data in DATA for seed in seeds]
     found = joblib.Parallel(workers)(joblib.delayed(compared)(objective, *job) for job in jobs)
     rows = {data: {name: {k: [] for k in FIGURES} for name in found[0]} for data in DATA}
@@ -193,8 +193,8 @@ def study(objective, seeds, workers):
 
 
 def compared(objective, data, seed):
-    """Figures of every direction on the problem of one seed."""
-    compiled = partial(Exact, compile_pairs=0)  # as there would be for more points
+    """Results of every direction for one seed."""
+    compiled = partial(Exact, compile_pairs=0)  # as for larger data
     with warnings.catch_warnings(), patch.object(pairwise, "default_pair_sums", compiled):
         warnings.simplefilter("ignore", ManifoldryWarning)
         X = DATA[data](seed)
@@ -206,14 +206,14 @@ def compared(objective, data, seed):
             optimizers = {name: name for name in DIRECTIONS} | others
             runs = {name: searched(posed, start, o) for name, o in optimizers.items()}
     best = min(steps[-1][1] for steps in runs.values())
-    return {name: figures(steps, best) for name, steps in runs.items()}
+    return {name: results_of(steps, best) for name, steps in runs.items()}
 
 
 FIGURES = ("to_best", "seconds_to_best", "to_own_end", "end_over_best", "spent")
 
 
-def figures(steps, best):
-    """Figures of one search, in the order of their names; None for what was not reached."""
+def results_of(steps, best):
+    """Results of one optimization, in the order of their names; None if not reached."""
     evaluations, end, _ = steps[-1]
     to_best, seconds = reached(steps, NEAR * best)
     spent = evaluations if to_best is None else to_best
@@ -221,7 +221,7 @@ def figures(steps, best):
 
 
 def reached(steps, target):
-    """Evaluations and seconds until the value was at most the target; None if it never was."""
+    """Evaluations and seconds until the value is at most the target; None if it never is."""
     found = ((evaluations, seconds) for evaluations, value, seconds in steps if value <= target)
     return next(found, (None, None))
 
@@ -240,7 +240,7 @@ def table(results):
 
 
 def cells(rows):
-    """Figures of a direction over all data, then medians over the seeds of each."""
+    """Results of a direction over all data sets, then medians over the seeds of each."""
     found = [n for row in rows for n in row["to_best"]]
     successes = len(found) - found.count(None)
     spent = sum(sum(row["spent"]) for row in rows)
@@ -252,7 +252,7 @@ def cells(rows):
 
 
 def _middle(values, form):
-    """The median, in which what was not reached counts as infinite."""
+    """The median; runs that did not reach the target count as infinite."""
     value = median(math.inf if v is None else v for v in values)
     return format(value, form) if math.isfinite(value) else "–"
 
@@ -262,7 +262,7 @@ def _line(entries):
 
 
 def main(arguments=None):
-    """Measure, keep the figures after every objective, and print the tables."""
+    """Measure, store the results after every objective, and print the tables."""
     options = parse(arguments)
     seeds = range(2 if options.quick else options.seeds)
     chosen = [o for o in (*OBJECTIVES, *FOLLOWED) if o.startswith(tuple(options.objectives) or "")]
@@ -285,21 +285,21 @@ def keep(results, base):
 HEAD = f"""# Search directions
 
 Written by `python -m benchmarks.directions`; do not edit. Evaluations until the value is within one
-per cent of the best that any direction found for the same seed (*to best*), or of where the search
-itself ended (*to own end*); {MOST} at most, or as many as a homotopy takes, all of whose searches
-count. *Per success*: all evaluations made, until the target or the end, over the number of seeds
-that reached it. Cells are medians over the seeds; – where most did not get there.
+percent of the best value of all directions for the same seed (*to best*), or of the final value of
+the same direction (*to own end*); {MOST} at most, or as many as a homotopy takes, including all its
+steps. *Per success*: total number of evaluations, until the target or the end, divided by the
+number of seeds that reached it. Cells are medians over the seeds; – if most did not reach it.
 """
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="python -m benchmarks.directions", description=__doc__)
     add = parser.add_argument
-    add("objectives", nargs="*", help="beginnings of names; all by default")
+    add("objectives", nargs="*", help="prefixes of names; all by default")
     add("--quick", action="store_true", help="two seeds")
     add("--seeds", type=int, default=10, help="seeds (default 10)")
     add("--jobs", type=int, default=2, help="processes (default 2)")
-    add("--results", type=Path, default=RESULTS, help="where results are kept")
+    add("--results", type=Path, default=RESULTS, help="folder of the results")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""What figures depend on besides the workload: the machine, its pace just now, the source."""
+"""The conditions of a measurement: the machine, its current speed, the source."""
 
 import os
 import platform
@@ -24,12 +24,12 @@ def machine():
 
 
 def threads():
-    """Limits on threads that the environment asks for."""
+    """Limits on threads set by environment variables."""
     return {k: v for k, v in os.environ.items() if k.endswith("_NUM_THREADS")}
 
 
 def pace():
-    """Median seconds of a fixed dense and a fixed sparse product: the machine's speed just now."""
+    """Median seconds of a fixed dense and a fixed sparse product: the current speed."""
     import numpy as np
     from scipy.sparse import csr_array
 
@@ -49,7 +49,7 @@ def pace():
 def source(package):
     """Commit of the checkout that `package` is imported from, and whether its folder was edited.
 
-    Both are None where the package is no part of a checkout, though its folder may lie in one.
+    Both are None if the package is not part of a checkout, even if its folder is inside one.
     """
     folder = Path(find_spec(package).origin).parent
     try:
@@ -64,7 +64,7 @@ def source(package):
 
 
 def git(folder, *arguments):
-    """What git says of a folder; variables that a hook sets would send it elsewhere."""
+    """Output of git in a folder, without the environment variables that a git hook sets."""
     environ = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
     command = ["git", "--no-optional-locks", *arguments]
     done = subprocess.run(

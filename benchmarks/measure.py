@@ -1,4 +1,4 @@
-"""Measurements: every one in a fresh process, repeated in turns, stopped when time is out."""
+"""Measurements: each in a new process, repeated in rounds, with a time limit."""
 
 import json
 import os
@@ -15,12 +15,12 @@ from benchmarks.ratios import IN_TURN
 from benchmarks.workload import EMPTY, OURS, SHARED
 
 ROOT = Path(__file__).parents[1]
-MAKING = 3600.0  # seconds for making data and for scoring, which are not measured
+MAKING = 3600.0  # time limit in seconds for making data and for scoring, which are not measured
 LONG = 60.0  # a contestant that takes longer than this many seconds is not repeated
 
 
 def measure(workload, repeats, quick, folder):
-    """Measure one workload; `folder` keeps data between workloads that share them."""
+    """Measure one workload; `folder` stores data that several workloads use."""
     data = folder / (workload.dataset or workload.name)
     report = {"what": workload.what, "floors": list(workload.floors)}
     report |= {"time": datetime.now(UTC).isoformat("T", "seconds"), "threads": threads()}
@@ -31,7 +31,7 @@ def measure(workload, repeats, quick, folder):
     contestants = [c for c in workload.contestants if c.quick or not quick]
     runs = {c.name: [] for c in contestants}
     with tempfile.TemporaryDirectory(dir=folder) as shared:
-        for turn in range(repeats):  # in turns, so that a busy spell of the machine hits everybody
+        for turn in range(repeats):  # in rounds, so that a busy period affects all contestants
             for contestant in contestants:
                 if _due(contestant, contestants, runs, turn):
                     runs[contestant.name].append(_run(workload, contestant, data, Path(shared)))
@@ -40,7 +40,7 @@ def measure(workload, repeats, quick, folder):
 
 
 def _make(workload, data):
-    """Make the data unless they are there; returns why they cannot be had, or None."""
+    """Make the data unless they exist; return the reason if that fails, else None."""
     if data.exists():
         missing = data / "missing"
         return missing.read_text() if missing.exists() else None
@@ -55,7 +55,7 @@ def _make(workload, data):
 
 
 def _due(contestant, contestants, runs, turn):
-    """Whether a contestant runs in this turn: not if it failed, was slow, or will time out."""
+    """Whether a contestant runs in this round: not if it failed, was slow, or will time out."""
     past = runs[contestant.name]
     if turn and (len(past) < turn or any(r.get("seconds", LONG) >= LONG for r in past)):
         return False
@@ -83,8 +83,10 @@ def _run(workload, contestant, data, shared):
         report |= {"load": [load, os.getloadavg()[0]]}
         if "seconds" in report and workload.quality:
             report |= _worker(python(OURS), "score", *job, MAKING)
-    told = f"{report['seconds']:.2f} s" if "seconds" in report else report.get("failed", "time out")
-    print(f"{workload.name}: {contestant.name}: {told} {report.get('quality', '')}", flush=True)
+    outcome = (
+        f"{report['seconds']:.2f} s" if "seconds" in report else report.get("failed", "time out")
+    )
+    print(f"{workload.name}: {contestant.name}: {outcome} {report.get('quality', '')}", flush=True)
     return report
 
 
@@ -110,7 +112,7 @@ def _worker(interpreter, action, workload, contestant, data, out, timeout, envir
 
 
 def _row(contestant, runs):
-    """One line of the results: the run of median time, and what all of them took, in turn."""
+    """One row of the results: the run of median time, and the times of all runs in order."""
     done = [r for r in runs if "seconds" in r]
     row = {k: getattr(contestant, k) for k in ("name", "env", "ours", "aside", "series", "size")}
     if not runs:

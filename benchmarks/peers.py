@@ -1,4 +1,4 @@
-"""One virtual environment for each peer, made when it is first needed."""
+"""One virtual environment for each peer, created when first needed."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.workload import OURS
 
 ENVS = Path(__file__).parent / ".envs"
-# What pip is asked for; numpy is there to read the data.
+# Requirements for pip; numpy is needed to read the data.
 PACKAGES = {
     "scikit-learn": ("scikit-learn", "pyamg"),
     "tapkee": ("tapkee", "numpy"),
@@ -31,7 +31,7 @@ class NotInstalled(Exception):  # noqa: N818 (a fact about the machine, not a mi
 
 @cache
 def python(peer):
-    """The interpreter of a peer's environment; NotInstalled tells why there is none."""
+    """The interpreter of a peer's environment; raises NotInstalled if there is none."""
     if peer == OURS:
         return sys.executable
     folder = ENVS / peer
@@ -48,6 +48,6 @@ def python(peer):
 
 
 def last_line(text):
-    """The last line that says something, where pip and tracebacks put the reason."""
+    """The last nonempty line, which has the reason in the output of pip and in tracebacks."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1][:200] if lines else "no message"

@@ -1,4 +1,4 @@
-"""From measurements to ratios of ours to the best peer, and to the verdict on a change."""
+"""Ratios of our results to those of the best peer, and the check for regressions."""
 
 import math
 import statistics
@@ -6,19 +6,19 @@ from operator import itemgetter
 
 from benchmarks.workload import meets
 
-FACTOR = 1.25  # a ratio beyond this many times the largest kept one is a regression
-STEEPER = 0.5  # growth of an exponent that is one
+FACTOR = 1.25  # a ratio above this many times the largest recorded one is a regression
+STEEPER = 0.5  # increase of an exponent that is a regression
 TINY = 0.05  # seconds below which a time is mostly noise, and is not checked
-# A figure of one run, and the name of the list of it over all turns.
+# A value of one run, and the name of the list of its values over all rounds.
 IN_TURN = {"seconds": "times", "peak_mb": "peaks"}
 
 
 def compare(name, report):
-    """Ratios of one workload: a dict for each of ours, each floor, of time and of memory.
+    """Ratios of one workload: a dict for each of our contestants, each floor, time and memory.
 
-    ``value`` is the median over the turns and ``range`` the least and the largest; they are None
-    where ours fell short of the floor or did not finish (not ``reached``), and where no peer did.
-    ``bound`` marks a ratio to the time allowed, when no peer finished in it. In a workload without
+    ``value`` is the median over the rounds and ``range`` the least and the largest; they are None
+    if ours did not reach the floor or did not finish (not ``reached``), or if no peer did.
+    ``bound`` marks a ratio to the time limit, if no peer finished within it. In a workload without
     peers, time is divided by the machine's pace, and memory is in MB.
     """
     rows = report.get("rows", [])
@@ -47,10 +47,10 @@ def _ratio(workload, floor, ours, measure, values):
 
 
 def relative(report, row, floor, key):
-    """Ratios of a contestant in every turn, and whether they are only bounds."""
-    best, bound = yardstick(report, floor, key)
+    """Ratios of a contestant in every round, and whether they are only bounds."""
+    best, bound = best_peer(report, floor, key)
     if alone(report):
-        best = row.get("paces", []) if key == "seconds" else [1.0]  # results of old have no pace
+        best = row.get("paces", []) if key == "seconds" else [1.0]  # old results have no pace
     if not best or not reaches(row, floor, report["rows"]):
         return [], bound
     ours = in_turn(row, key)
@@ -58,13 +58,13 @@ def relative(report, row, floor, key):
     return [_turn(ours, i) / _turn(best, i) for i in turns], bound
 
 
-def _turn(figures, i):
-    """The figure of a turn; who ran less often stands in with the median."""
-    return figures[i] if i < len(figures) else statistics.median(figures)
+def _turn(values, i):
+    """The value of a round, or the median for contestants with fewer runs."""
+    return values[i] if i < len(values) else statistics.median(values)
 
 
 def measure(report, key):
-    """What a ratio is of."""
+    """The quantity of a ratio."""
     if alone(report):
         return "time ÷ pace" if key == "seconds" else "memory, MB"
     return "time" if key == "seconds" else "memory"
@@ -76,7 +76,7 @@ def alone(report):
 
 
 def in_turn(row, key):
-    """A figure of a contestant in every turn; results of old have but one."""
+    """A value of a contestant in every round; old results have only one."""
     return row.get(IN_TURN[key]) or [row[key]]
 
 
@@ -86,8 +86,8 @@ def reaches(row, floor, rows):
     return "seconds" in row and meets(floor, row.get("quality", {}), qualities)
 
 
-def yardstick(report, floor, key):
-    """The best peer's figures at a floor, and whether they are only a bound; none without one."""
+def best_peer(report, floor, key):
+    """Values of the best peer at a floor, and whether they are only a bound; or none."""
     rows = report.get("rows", [])
     peers = [r for r in rows if not r["ours"] and not r["aside"]]
     good = [r for r in peers if reaches(r, floor, rows)]
@@ -104,7 +104,7 @@ def slopes(rows):
         long = [(r["size"], r["seconds"]) for r in done if r["seconds"] >= TINY]
         grown = [(r["size"], max(r["peak_mb"] - r["before_mb"], 1.0)) for r in done]
         for measure, points in (("time slope", long), ("memory slope", grown)):
-            if len(points) >= 3:  # through two noisy points any exponent will go
+            if len(points) >= 3:  # two noisy points would fit any exponent
                 yield series, measure, slope(points)
 
 
@@ -123,20 +123,20 @@ def slope(points):
 
 
 def regressions(new, kept, factor=FACTOR):
-    """Sentences on every kept ratio that got worse or is gone; empty when all is well."""
-    told = []
+    """A sentence for every recorded ratio that got worse or is missing; empty if there is none."""
+    found = []
     for ratio, old in pairs(new, kept):
-        now = _verdict(ratio, old, factor)
+        now = _problem(ratio, old, factor)
         if now:
             which = f"{old['workload']}, {old['ours']}, {old['measure']} ({old['floor']})"
-            told.append(f"{which}: was {old['value']:.2f}, now {now}")
-    return told
+            found.append(f"{which}: was {old['value']:.2f}, now {now}")
+    return found
 
 
-def _verdict(ratio, old, factor):
-    """What is wrong with a ratio, or nothing."""
+def _problem(ratio, old, factor):
+    """Description of the problem with a ratio, or None."""
     slope = old["measure"].endswith("slope")
-    if ratio is None:  # an exponent needs three long times: being faster may be its end
+    if ratio is None:  # an exponent needs three long times, so faster code may have none
         return "" if slope else "missing"
     if not ratio["reached"]:
         return "not reached"
@@ -146,22 +146,22 @@ def _verdict(ratio, old, factor):
 
 
 def allowed(old, factor):
-    """The worst ratio that passes: `factor` times the largest kept.
+    """The largest ratio that passes: `factor` times the largest recorded one.
 
-    Of a single run the spread is not known, and `factor` stands in for it once more.
+    The spread of a single run is unknown, so `factor` is applied twice.
     """
     return old["range"][1] * factor ** (2 if old["runs"] == 1 else 1)
 
 
 def vanished(new, kept):
-    """Sentences on workloads that were kept and that gave nothing this time."""
+    """A sentence for every recorded workload without results in this run."""
     for name in (name for name, report in kept.items() if "rows" in report):
         if "rows" not in new.get(name, {}):
             yield f"{name}: was measured, now {new.get(name, {}).get('skipped', 'missing')}"
 
 
 def pairs(new, kept):
-    """Each kept ratio that has a value, after the new one of the same thing, or None."""
+    """Pairs of a new ratio, or None, and the recorded ratio of the same quantity."""
     key = itemgetter("workload", "floor", "ours", "measure")
     found = {key(ratio): ratio for ratio in new}
     return [(found.get(key(old)), old) for old in kept if old["value"] is not None]

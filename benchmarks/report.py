@@ -1,4 +1,4 @@
-"""Results on disk: JSON, written whole or not at all, and what is made from it."""
+"""Results on disk: JSON, and the tables and plots made from it."""
 
 import json
 import os
@@ -16,13 +16,13 @@ Written by `make bench`; do not edit. [How to read it](../../docs/benchmarks.md)
 
 
 def slug(machine, quick=False):
-    """Name of a machine's results, such as ``amd-epyc-2-cores``."""
+    """Name of the results of a machine, such as ``amd-epyc-2-cores``."""
     words = re.sub(r"[^a-z0-9]+", "-", f"{machine['cpu']} {machine['cores']} cores".lower())
     return words.strip("-") + ("-quick" if quick else "")
 
 
 def write_whole(path, text):
-    """Write to a temporary name and rename, so that no reader ever sees half a file."""
+    """Write to a temporary file and rename it, so that the file is always complete."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
@@ -34,7 +34,7 @@ def write_whole(path, text):
 
 
 def keep(results, folder=RESULTS, quick=False):
-    """Write results as JSON, table and plots, beside workloads measured earlier."""
+    """Write results as JSON, table and plots, together with workloads measured earlier."""
     base = Path(folder) / slug(results["machine"], quick)
     kept = read(base.with_suffix(".json"))
     results = {**results, "workloads": {**kept.get("workloads", {}), **results["workloads"]}}
@@ -45,7 +45,7 @@ def keep(results, folder=RESULTS, quick=False):
 
 
 def read(path):
-    """Results kept before; empty where there are none."""
+    """Recorded results; empty if there are none."""
     return json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).exists() else {}
 
 
@@ -65,7 +65,7 @@ def table(results, plots=()):
 
 
 def section(workload):
-    """One workload: ratios first, absolute figures after them, then how they came about."""
+    """One workload: ratios, absolute values, then the conditions of the measurement."""
     if "skipped" in workload:
         return [f"Skipped: {workload['skipped']}"]
     growing = any(row["series"] for row in workload["rows"])
@@ -94,20 +94,20 @@ def _commit(row):
 
 def _contest(workload):
     rows, floors = workload["rows"], workload["floors"]
-    figures = list(dict.fromkeys(k for row in rows for k in row.get("quality", {})))
+    metrics = list(dict.fromkeys(k for row in rows for k in row.get("quality", {})))
     over = "" if alone(workload) else " ÷ best peer"
     time, memory = (measure(workload, key) + over for key in ("seconds", "peak_mb"))
     times = [time + ("" if f == "any" else f", {f}") for f in floors]
-    head = ["", *times, memory, *figures, "time, s", "peak, MB", "parts", "of"]
-    return _markdown(head, [_cells(workload, row, figures) for row in rows])
+    head = ["", *times, memory, *metrics, "time, s", "peak, MB", "parts", "of"]
+    return _markdown(head, [_cells(workload, row, metrics) for row in rows])
 
 
-def _cells(workload, row, figures):
+def _cells(workload, row, metrics):
     name = f"**{row['name']}**" if row["ours"] else row["name"] + (" (aside)" * row["aside"])
     floors = workload["floors"]
     times = [_relative(workload, row, floor, "seconds") for floor in floors]
     memory = _relative(workload, row, floors[0], "peak_mb")
-    quality = [_figure(row.get("quality", {}).get(k)) for k in figures]
+    quality = [_number(row.get("quality", {}).get(k)) for k in metrics]
     package = f"{row['env']} {row.get('versions', {}).get(row['env'], '')}".strip()
     if "seconds" not in row:
         return [name, *times, memory, *quality, _unfinished(row), "", "", package]
@@ -122,7 +122,7 @@ def _relative(workload, row, floor, key):
 
 
 def _spread(values, form):
-    """The median, and the range where the digits shown tell them apart."""
+    """The median, and the range if it differs in the digits shown."""
     middle, low, high = (f"{v:{form}}" for v in (median(values), min(values), max(values)))
     return middle if low == high else f"{middle} ({low}–{high})"
 
@@ -134,7 +134,7 @@ def _growth(rows):
     head = ["time ∝ nᵖ, p", "memory ∝ nᵖ, p", *[f"n = {n}" for n in sizes]]
     body = []
     for series in dict.fromkeys(row["series"] for row in rows):
-        exponents = [_figure(found.get((series, f"{m} slope"))) for m in ("time", "memory")]
+        exponents = [_number(found.get((series, f"{m} slope"))) for m in ("time", "memory")]
         body.append([series, *exponents, *[cells.get((series, n), "") for n in sizes]])
     return _markdown(["", *head], body)
 
@@ -149,7 +149,7 @@ def _unfinished(row):
     return f"> {row['timeout']:g} s" if "timeout" in row else row.get("failed", "left out")
 
 
-def _figure(value):
+def _number(value):
     return "–" if value is None else f"{value:.3g}"
 
 
@@ -203,7 +203,7 @@ def _lines(rows, path):
     for axes, key, label in panels:
         for i, series in enumerate(dict.fromkeys(r["series"] for r in rows)):
             done = [r for r in rows if r["series"] == series and key in r]
-            line = "o-" if i < 10 else "s--"  # the colors repeat after ten
+            line = "o-" if i < 10 else "s--"  # there are only ten colors
             axes.loglog([r["size"] for r in done], [r[key] for r in done], line, label=series)
         axes.set(xlabel="n", ylabel=label)
     axes.legend(fontsize=7)

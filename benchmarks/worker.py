@@ -1,10 +1,10 @@
-"""Runs inside a measured process: make the data, let one contestant work, or score its result.
+"""Code of a measured process: make the data, run one contestant, or score its result.
 
     python -m benchmarks.worker {make,run,score,pace} MODULE WORKLOAD CONTESTANT DATA OUT
 
-`make` writes arrays to DATA as .npy files, `run` its result to OUT likewise, `pace` times the
-machine, and all of them write a report to OUT/report.json. numpy is imported only if there are
-arrays, so that start-up is honest.
+`make` writes arrays to DATA as .npy files, `run` writes its result to OUT likewise, `pace` measures
+the speed of the machine, and all of them write a report to OUT/report.json. numpy is imported only
+if there are arrays, so that it does not count in start-up times.
 """
 
 import json
@@ -54,7 +54,7 @@ def run(contestant, data, out):
     except StopIteration as stop:
         seconds, result = time.perf_counter() - start, stop.value or {}
     report = {"seconds": seconds, "peak_mb": peak_memory(), "before_mb": before}
-    if contestant.env == OURS:  # after the peak, in which git as a child process would count
+    if contestant.env == OURS:  # after the peak, which would include git as a child process
         report |= source(OURS)
     parts = {name: float(v) for name, v in result.items() if isinstance(v, float)}
     write(out, {name: v for name, v in result.items() if name not in parts})
@@ -62,8 +62,8 @@ def run(contestant, data, out):
 
 
 def score(workload, data, out):
-    figures = workload.quality(read(data), read(out)) if workload.quality else {}
-    return {name: float(value) for name, value in figures.items()}
+    metrics = workload.quality(read(data), read(out)) if workload.quality else {}
+    return {name: float(value) for name, value in metrics.items()}
 
 
 def write(folder, arrays):
@@ -86,8 +86,8 @@ def read(folder, only=lambda name: True):
 def peak_memory():
     """Peak resident memory in MB, of this process and the largest of its children.
 
-    A new process inherits getrusage's figure from the one that started it, which the kernel's
-    own high-water mark does not.
+    A new process inherits the value of getrusage from its parent, but not the peak that the
+    kernel reports in /proc.
     """
     children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     status = Path("/proc/self/status")

@@ -1,7 +1,7 @@
-"""What is measured: a workload, its contestants, and the quality below which speed is no merit.
+"""Workloads, their contestants, and the quality that a contestant must reach.
 
-This module and the workloads are imported in every peer's environment too, so they import nothing
-but the standard library at the top; contestants and makers of data import what they need.
+This module and the workloads are also imported in the environments of peers, so they import only
+the standard library at the top; contestants and data functions import what they need.
 """
 
 import operator
@@ -23,12 +23,12 @@ class Missing(Exception):  # noqa: N818 (a fact about the machine, not a mistake
 
 @dataclass(frozen=True)
 class Contestant:
-    """Somebody who does the work.
+    """An implementation that is measured.
 
     Parameters
     ----------
     name : str
-        How it is called in tables.
+        Name in tables.
     run : generator function
         Takes the arrays of the workload by name, and `options`. The clock starts anew at every
         ``yield`` (imports and warm-up come before it) and stops at ``return``, which gives a dict
@@ -42,14 +42,14 @@ class Contestant:
     rehearse : bool
         Run it once before, unrecorded, to fill caches on disk.
     aside : bool
-        Listed for reference, never the best peer.
+        Listed for reference only, never as the best peer.
     peer : bool
-        One of ours that the others of ours are compared with.
+        One of our own contestants that serves as the peer of the others.
     series, size : str, int
-        One of several sizes of one thing, whose growth is fitted; once a size runs out of time
+        Member of a series of sizes, whose growth is fitted; once a size exceeds the time limit
         the larger ones are left out.
     quick : bool
-        Take part in the quick subset.
+        Whether it is part of the quick subset.
     """
 
     name: str
@@ -66,13 +66,13 @@ class Contestant:
 
     @property
     def ours(self):
-        """Whether it is one of ours, so that peers are its yardstick."""
+        """Whether it is our code, which is compared with peers."""
         return self.env == OURS and not (self.aside or self.peer)
 
 
 @dataclass(frozen=True)
 class Workload:
-    """One thing to do, and everybody who does it.
+    """A task and the contestants that do it.
 
     Parameters
     ----------
@@ -81,18 +81,18 @@ class Workload:
     data : callable
         Returns arrays by name; names that start with ``_`` are for `quality` only.
     contestants : sequence of Contestant
-        The first of ours is the one a user gets by default.
+        The first one of ours uses the default parameters.
     quality : callable, optional
-        ``quality(arrays, result)`` returns figures by name.
+        ``quality(arrays, result)`` returns metrics by name.
     floors : sequence of str
-        What counts as equal quality, such as ``"recall >= 0.95"`` or
+        Definition of equal quality, such as ``"recall >= 0.95"`` or
         ``"trust >= best - 0.02"`` (the best among those compared); one ratio for each.
     dataset : str
-        Workloads of the same dataset share its arrays; the name by default.
+        Workloads with the same dataset use the same arrays; by default the name.
     timeout : float
         Seconds after which a contestant is stopped, data loading included.
     quick : bool
-        Part of the quick subset.
+        Whether it is part of the quick subset.
     """
 
     name: str
@@ -115,7 +115,7 @@ _COMPARE = {">=": operator.ge, "<=": operator.le}
 
 
 def meets(floor, quality, qualities=()):
-    """Whether figures of `quality` reach a floor, given the `qualities` of all that are compared.
+    """Whether a contestant reaches a floor, given the `qualities` of all that are compared.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Map handwritten digits with every method, place unseen ones, and read the maps backwards.
+"""Embed handwritten digits with every method, embed unseen ones, and decode positions into digits.
 
-Run with ``make demo``; it takes well under a minute and leaves ``demo.png`` in this folder.
+Run with ``make demo``; it takes less than a minute and writes ``demo.png``.
 """
 
 from pathlib import Path
@@ -59,7 +59,7 @@ COLUMNS = 4
 
 
 def describe(model, X, y, X_new, y_new):
-    """Quality of a map: neighbors kept, labels of unseen points, data recovered from the map."""
+    """Metrics of an embedding: trustworthiness, labels of unseen points, reconstruction."""
     start = perf_counter()
     Y = model.fit_transform(X)
     seconds = perf_counter() - start
@@ -74,7 +74,7 @@ def describe(model, X, y, X_new, y_new):
 
 
 def draw(models, y, X_new, y_new, path):
-    """Maps with unseen points ringed; below each, digits decoded along a walk across it."""
+    """Plot embeddings, unseen points (circles), and digits decoded along a path."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -89,20 +89,22 @@ def draw(models, y, X_new, y_new, path):
         plot_embedding(model, y.astype(str), ax=ax, title=name, legend=number == COLUMNS - 1)
         Y_new = model.transform(X_new)
         ax.scatter(*Y_new[:25].T, s=34, facecolors="none", edgecolors="black", linewidths=0.7)
-        walk = walk_through_digits(model.embedding_, y, steps=9)
-        ax.plot(*walk.T, color="black", lw=1.2, alpha=0.8)
+        line = path_through_digits(model.embedding_, y, steps=9)
+        ax.plot(*line.T, color="black", lw=1.2, alpha=0.8)
         strip = figure.add_subplot(grid[2 * row + 1, column])
-        images = model.inverse_transform(walk).reshape(-1, 8, 8)
+        images = model.inverse_transform(line).reshape(-1, 8, 8)
         strip.imshow(np.hstack(list(images)), cmap="gray_r", vmin=0, vmax=16)
         strip.set_axis_off()
-    figure.suptitle("Digits mapped; rings: unseen digits; below: the black walk read backwards")
+    figure.suptitle(
+        "Embeddings of digits; circles: unseen digits; below: images decoded along the black line"
+    )
     temporary = path.with_suffix(".tmp.png")
     figure.savefig(temporary, dpi=60)
     temporary.replace(path)
 
 
-def walk_through_digits(Y, y, steps):
-    """A straight walk on the map from the middle of the zeros to the middle of the sixes."""
+def path_through_digits(Y, y, steps):
+    """Positions on a straight line from the mean of the zeros to the mean of the sixes."""
     start, end = (np.median(Y[y == digit], axis=0) for digit in (0, 6))
     return start + np.linspace(0, 1, steps)[:, None] * (end - start)
 
@@ -110,7 +112,7 @@ def walk_through_digits(Y, y, steps):
 def main():
     X, y = load_digits(return_X_y=True)
     X, X_new, y, y_new = train_test_split(X, y, test_size=360, random_state=0, stratify=y)
-    print(f"{len(X)} digits of {X.shape[1]} pixels, {len(X_new)} unseen ones\n")
+    print(f"{len(X)} digits of {X.shape[1]} pixels, {len(X_new)} unseen digits\n")
     heads = f"{'trustworthiness':>16}{'kept':>7}{'unseen labels':>15}{'recovered':>11}{'fit, s':>8}"
     print(f"{'':28}{heads}")
     for name, model in METHODS.items():
@@ -120,23 +122,23 @@ def main():
             f"{quality['recovered']:>11.1%}{quality['seconds']:>8.2f}"
         )
     print(
-        "\ntrustworthiness: do neighbors on the map deserve it? kept: neighbors kept beyond "
-        "chance.\nunseen labels: 5-nearest-neighbor accuracy of digits placed by transform. "
-        "recovered: variance\nof unseen digits that two coordinates bring back through "
-        "inverse_transform."
+        "\ntrustworthiness: are neighbors in the embedding neighbors in the data? kept: area under "
+        "R_NX,\nneighbors kept beyond chance. unseen labels: 5-nearest-neighbor accuracy of digits "
+        "embedded by\ntransform. recovered: fraction of the variance of unseen digits that "
+        "inverse_transform reconstructs."
     )
     print("\nAssessment of one of them, Laplacian eigenmaps:\n")
     print(assess(X, METHODS["Laplacian eigenmaps"], y))
     unroll()
     path = Path("demo.png").resolve()
     draw(METHODS, y, X_new, y_new, path)
-    print(f"\nPicture: {path}")
+    print(f"\nPlot: {path}")
 
 
 def unroll():
-    """How well a rolled-up sheet comes back, where the truth is known."""
+    """Compare embeddings of a Swiss roll with its true coordinates."""
     X, truth = make_swiss_roll(1500, random_state=0)
-    print("\nA Swiss roll of 1500 points: distance of the map from the true sheet, up to motions")
+    print("\nA Swiss roll of 1500 points: error relative to the true sheet after a similarity")
     for name, model in SHEET_METHODS.items():
         print(f"{name:28}{procrustes(model.fit_transform(X), truth).error:>16.1%}")
 

@@ -1,11 +1,11 @@
-"""The form all reproduced publications share: criteria, figures, one table of results, an index.
+"""Common code of the reproduced publications: criteria, plots, a table of results, an index.
 
-A paper's ``run.py`` is a lab notebook: one function per experiment, which takes a `Lab` and yields
-a `Criterion` for each thing it checked. `main` runs them, prints the table, and writes
+The ``run.py`` of a paper has one function per experiment, which takes a `Lab` and yields
+a `Criterion` for each tested statement. `main` runs them, prints the table, and writes
 ``results.json``, the table in the paper's ``README.md``, and the index in ``papers/README.md``.
 
 A criterion that fails is a result, so it is recorded with its reason and the exit status stays 0;
-an experiment that raises is a fault, so nothing is written and the status is 1.
+if an experiment raises an exception, nothing is written and the status is 1.
 """
 
 import argparse
@@ -30,7 +30,7 @@ PACKAGES = ("manifoldry", "numpy", "scipy", "scikit-learn")
 
 @dataclass(frozen=True)
 class Criterion:
-    """One checkable statement of a publication, and what we found.
+    """A testable statement of a publication and its result.
 
     Parameters
     ----------
@@ -39,21 +39,21 @@ class Criterion:
     what : str
         What was done, in a few words.
     published : str
-        What the publication says: a number, a theorem, or the shape of a curve.
+        The claim of the publication: a number, a theorem, or the shape of a curve.
     criterion : str
         What has to hold, fixed before the run.
     measured : str
-        What came out.
+        The result.
     passed : bool or None
-        Whether it held; None where the experiment has not been done yet.
+        Whether it holds; None if the experiment has not been done yet.
     note : str
-        Required where `passed` is False: is it the code or the threshold, and why?
+        Required if `passed` is False: is the code or the threshold wrong, and why?
     seeds : int
-        Seeds 0, 1, …, ``seeds - 1`` were run; 0 where nothing is random.
+        Seeds 0, 1, …, ``seeds - 1`` were run; 0 if nothing is random.
     identity : bool
-        Whether mathematics makes it hold for every sample, so that a short run must pass it too.
+        Whether it holds for every sample by mathematics, so that a quick run must pass it, too.
     surrogate : str
-        Data that stood in for the publication's own; such a result never counts as passed.
+        Data used instead of those of the publication; such a result never counts as passed.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Criterion:
     surrogate: str = ""
 
     def __post_init__(self) -> None:
-        # Comparisons of arrays give numpy's booleans, which neither `is False` nor json knows.
+        # Comparisons of arrays give numpy booleans, which fail with `is False` and json.
         if self.passed is not None:
             object.__setattr__(self, "passed", bool(self.passed))
 
@@ -83,7 +83,7 @@ class Criterion:
 
     @property
     def remark(self) -> str:
-        """The note, with the stand-in data and, for a failure nobody explained, a reminder."""
+        """The note, with the surrogate data, and a reminder for a failure without a note."""
         unexplained = self.passed is False and not self.note
         parts = [
             f"on {self.surrogate}" if self.surrogate else "",
@@ -93,19 +93,19 @@ class Criterion:
 
 
 def not_yet(id: str, what: str, waits_for: str) -> Criterion:
-    """An experiment of the publication that is still to come, and what it waits for."""
+    """An experiment of the publication that has not been done yet, with the reason."""
     return Criterion(id, what, "", "", f"waits for {waits_for}", None)
 
 
 @dataclass(frozen=True)
 class Lab:
-    """What an experiment may ask for: how long it may take, and where its figures go."""
+    """Settings of an experiment: full or quick run, and the folder of its plots."""
 
     figures: Path
     quick: bool = False
 
     def seeds(self, n: int) -> range:
-        """The seeds to run, n of them, or two in a quick run."""
+        """The seeds 0 to n − 1, or at most two in a quick run."""
         return range(min(n, 2) if self.quick else n)
 
     def choose(self, full: Any, quick: Any) -> Any:
@@ -116,7 +116,7 @@ class Lab:
         """Write a figure as ``figures/<name>.png`` and close it."""
         from matplotlib import pyplot
 
-        # Without the version of matplotlib in it, the same picture is the same file.
+        # Without the version of matplotlib, equal plots are equal files.
         draw = partial(figure.savefig, format="png", dpi=100, metadata={"Software": None})
         replace_file(self.figures / f"{name}.png", draw)
         pyplot.close(figure)
@@ -127,7 +127,7 @@ Experiment = Callable[[Lab], Iterable[Criterion]]
 
 @dataclass(frozen=True)
 class Report:
-    """All criteria of one paper, with what one needs to know to repeat the run."""
+    """All criteria of one paper, with the information to repeat the run."""
 
     paper: str
     title: str
@@ -148,7 +148,7 @@ class Report:
         return "\n".join([f"{self.paper}: {self.title}", *lines, self._counted()])
 
     def markdown(self) -> str:
-        """The results as they stand in the paper's README."""
+        """The results as Markdown, for the README of the paper."""
         lines = [
             self._provenance(),
             "",
@@ -161,7 +161,7 @@ class Report:
         return "\n".join(lines).rstrip()
 
     def record(self) -> dict[str, Any]:
-        """The results as they stand in ``results.json``."""
+        """The results as a dict, for ``results.json``."""
         return {
             "paper": self.paper,
             "title": self.title,
@@ -179,7 +179,7 @@ class Report:
         return {status: found[status] for status in STATUSES}
 
     def write(self, root: Path) -> None:
-        """Write results, README and index under `root`: ``papers/`` or a stand-in for it."""
+        """Write results, README and index under `root`: ``papers/`` or another folder."""
         folder = root / self.paper
         write_text(folder / "results.json", json.dumps(self.record(), indent=1, ensure_ascii=False))
         readme = (PAPERS / self.paper / "README.md").read_text(encoding="utf-8")
@@ -197,15 +197,15 @@ class Report:
 
 
 def main(file: str, title: str, experiments: Sequence[Experiment]) -> None:
-    """Run a paper's experiments from the command line and record what they found."""
+    """Run the experiments of a paper from the command line and record the results."""
     paper = Path(file).resolve().parent.name
     arguments = _parse(title)
     root = arguments.out or PAPERS
     import matplotlib
 
-    matplotlib.use("Agg")  # pictures go to files, also where there is no screen
+    matplotlib.use("Agg")  # plots are written to files; no display is needed
     lab = Lab(root / paper / "figures", arguments.quick)
-    # Same seed and same number of threads: same bits. Problems this small gain nothing from more.
+    # Results are identical for the same number of threads; small problems do not need more.
     with threadpool_limits(1):
         report = run(paper, title, experiments, lab)
     report.write(root)
@@ -224,7 +224,7 @@ def run(paper: str, title: str, experiments: Sequence[Experiment], lab: Lab) -> 
 
 
 def versions() -> dict[str, str]:
-    """Versions of what the results depend on."""
+    """Versions of the packages that affect the results."""
     return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
 
 
@@ -243,7 +243,7 @@ def index_table(root: Path) -> str:
 
 
 def fill(text: str, name: str, content: str) -> str:
-    """Put `content` between the markers called `name`."""
+    """Replace the text between the markers called `name` by `content`."""
     opening, closing = f"<!-- {name} -->", f"<!-- /{name} -->"
     if text.count(opening) != 1 or text.count(closing) != 1:
         raise ValueError(f"the README needs one line {opening} and, after it, one line {closing}")
@@ -252,13 +252,13 @@ def fill(text: str, name: str, content: str) -> str:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file completely or not at all."""
     data = (text.rstrip("\n") + "\n").encode()
     replace_file(path, lambda temporary: temporary.write_bytes(data))
 
 
 def replace_file(path: Path, write: Callable[[Path], Any]) -> None:
-    """Let `write` fill a temporary file and rename it: a reader never sees half a file."""
+    """Let `write` write a temporary file and rename it, so that the file is always complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -269,7 +269,7 @@ def replace_file(path: Path, write: Callable[[Path], Any]) -> None:
 
 
 def within(values: Iterable[float], low: float, high: float) -> bool:
-    """Whether all values lie between two bounds; NaN does not."""
+    """Whether all values are between two bounds; False for NaN."""
     return all(low <= value <= high for value in values)
 
 

@@ -1,1 +1,1 @@
-"""The workloads, one theme per module; each module lists its own in ``WORKLOADS``."""
+"""The workloads, one topic per module; each module has a list ``WORKLOADS``."""

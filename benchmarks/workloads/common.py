@@ -1,4 +1,4 @@
-"""Data and figures that several workloads share. Nothing heavy is imported until it is called."""
+"""Data and metrics for several workloads. Large packages are imported inside the functions."""
 
 import time
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from benchmarks.workload import Missing
 
 
 def roll(n, dtype="float64"):
-    """A Swiss roll, and where its points lie on the sheet."""
+    """A Swiss roll and its true coordinates."""
     from manifoldry.datasets import make_swiss_roll
 
     X, coordinates = make_swiss_roll(n, random_state=0)
@@ -45,10 +45,10 @@ def _stored(load, **options):
 
 
 def trust(arrays, result, k=12, n_sample=1000):
-    """Trustworthiness of a map, over a sample of its points.
+    """Trustworthiness of an embedding, on a sample of its points.
 
-    One minus the penalty for points that are neighbors on the map and not in the data (Venna and
-    Kaski 2001), with ranks among all points.
+    One minus the penalty for points that are neighbors in the embedding but not in the data
+    (Venna and Kaski 2001), with ranks among all points.
     """
     import numpy as np
     from scipy.spatial.distance import cdist
@@ -73,7 +73,7 @@ def _others(distances, rows):
 
 
 def sheet_error(arrays, result):
-    """Affine Procrustes error of a map to the true coordinates."""
+    """Procrustes error of an embedding and the true coordinates, after an affine map."""
     from manifoldry.metrics import procrustes
 
     return {"error": procrustes(result["embedding"], arrays["_truth"], "affine").error}
@@ -99,15 +99,15 @@ def timing(owner, name):
 
 
 def few(X, n=200):
-    """The first rows, of distances the first columns too."""
+    """The first rows, and for distances also the first columns."""
     return X[:n, :n].copy() if X.shape[0] == X.shape[1] else X[:n].copy()
 
 
 def fitted(module, estimator, **options):
-    """A contestant's work: fit an estimator named ``module.estimator`` and return its map.
+    """Contestant: fit an estimator named ``module.estimator`` and return its embedding.
 
-    A fit of a few points comes before the clock, for ours as for peers: it brings in what waits
-    for the first call, which ``startup`` measures by itself.
+    A fit of a few points is not timed, for ours and for peers: it includes imports and
+    compilation at the first call, which ``startup`` measures separately.
     """
 
     def run(X, **_):

@@ -1,4 +1,4 @@
-"""What a constraint costs: the eigenproblem of Laplacian eigenmaps with fifty columns excluded."""
+"""Cost of a constraint: the eigenproblem of Laplacian eigenmaps with fifty columns excluded."""
 
 from functools import partial
 
@@ -86,7 +86,7 @@ def solve(data, indices, indptr, C, constrained):
 
 
 def accuracy(arrays, result):
-    """Largest residual over its gap on the complement, or fraction of what is excluded."""
+    """Largest residual divided by its gap on the complement, or fraction in the excluded space."""
     import numpy as np
 
     W = matrix(arrays["data"], arrays["indices"], arrays["indptr"])

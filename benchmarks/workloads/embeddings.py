@@ -1,4 +1,4 @@
-"""What a user waits for: one line from data to map, on digits and on 10 000 of MNIST."""
+"""Complete fits from data to embedding, on digits and on 10 000 digits of MNIST."""
 
 from functools import partial
 
@@ -6,7 +6,7 @@ from benchmarks.workload import Contestant, Workload
 from benchmarks.workloads.common import digits, fitted, mnist, trust
 
 K = {"n_neighbors": 10}
-METHODS = {  # ours, where scikit-learn's is, its name, and options that mean the same in both
+METHODS = {  # our estimator, module and name of scikit-learn's, and equivalent options
     "laplacian": ("LaplacianEigenmaps", "sklearn.manifold", "SpectralEmbedding", K),
     "isomap": ("Isomap", "sklearn.manifold", "Isomap", K),
     "pca": ("PCA", "sklearn.decomposition", "PCA", {}),

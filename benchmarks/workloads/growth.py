@@ -6,7 +6,7 @@ from benchmarks.workload import Contestant, Workload
 from benchmarks.workloads.common import few, roll
 
 SIZES = (1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
-LIMIT = 180  # seconds for one size, beyond which larger ones are left out
+LIMIT = 180  # time limit of one size in seconds; beyond it larger sizes are left out
 DENSE = ("ClassicalMDS", "KernelPCA", "Isomap")  # n × n in general: up to DENSE_UP_TO
 DENSE_UP_TO = 10_000
 K = {"n_neighbors": 12}

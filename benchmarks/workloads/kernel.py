@@ -5,7 +5,7 @@ from functools import partial
 from benchmarks.workload import Contestant, Workload
 from benchmarks.workloads.common import fitted, roll
 
-GAMMA = 0.01  # of exp(−gamma·d²): a width of ten, against a sheet of about ninety by twenty
+GAMMA = 0.01  # of exp(−gamma·d²): a bandwidth of ten, for a sheet of about ninety by twenty
 
 
 def with_kernel(n):
@@ -22,7 +22,7 @@ def with_kernel(n):
 
 
 def with_variances(n, precomputed=False):
-    """A roll or its distances, and the eigenvalues of its Gram matrix, those of its scatter."""
+    """A roll or its distances, and the eigenvalues of its Gram matrix."""
     import numpy as np
     from scipy.spatial.distance import cdist
 

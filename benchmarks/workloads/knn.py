@@ -19,12 +19,13 @@ def with_exact(make, n):
     reach = np.empty(N_SAMPLE)
     for i in range(0, N_SAMPLE, 50):
         squares = cdist(X[sample[i : i + 50]], X, "sqeuclidean")
-        reach[i : i + 50] = np.sqrt(np.partition(squares, K, axis=1)[:, K])  # itself is first
+        # Column K, because the point itself is the nearest.
+        reach[i : i + 50] = np.sqrt(np.partition(squares, K, axis=1)[:, K])
     return {"X": X, "sample": sample, "_reach": reach}
 
 
 def recall(arrays, result):
-    """Fraction of the neighbors found that are as near as the true k-th one, ties included."""
+    """Fraction of the returned neighbors that are as close as the true k-th one, including ties."""
     import numpy as np
 
     if "indices" not in result:
@@ -38,7 +39,7 @@ def recall(arrays, result):
 
 
 def _rows(found, sample):
-    """K neighbors of the sample from an answer of K + 1 or more, which may hold the point."""
+    """K neighbors of the sample from K + 1 or more, which may contain the point itself."""
     import numpy as np
 
     return {"indices": np.array([
@@ -56,7 +57,7 @@ def ours(X, sample, search="auto"):
 
 
 def sgemm(X, sample):
-    """The floor of exact search: all inner products in single precision, nothing else."""
+    """Lower bound of exact search: all inner products in single precision, nothing else."""
     import numpy as np
 
     X = np.ascontiguousarray(X, dtype=np.float32)
@@ -105,7 +106,7 @@ def faiss(X, sample, factory, tune=None):
     yield
     X = np.ascontiguousarray(X, dtype=np.float32)
     index = (
-        faiss.IndexNNDescentFlat(X.shape[1], 2 * K)  # which the factory cannot spell
+        faiss.IndexNNDescentFlat(X.shape[1], 2 * K)  # not available from the factory
         if factory == "NNDescent"
         else faiss.index_factory(X.shape[1], factory)
     )

@@ -9,7 +9,7 @@ MOST = 10  # coordinates of the larger problem
 
 
 def tori(n):
-    """Product of three circles: gaps as small as a surface's, factors as full as a solid's."""
+    """Product of three circles: gaps like those of a surface, fill-in like that of a solid."""
     import numpy as np
 
     angles = np.random.default_rng(0).uniform(0, 2 * np.pi, (n, 3))
@@ -24,7 +24,7 @@ def weights(make, k, inverse):
 
 
 def largest_component(X, k):
-    """Self-tuning weights of the largest component of the graph, and who belongs to it."""
+    """Self-tuning weights of the largest component of the graph, and the indices of its points."""
     import numpy as np
 
     from manifoldry import NeighborGraph
@@ -62,7 +62,7 @@ def normalized(W):
 
 
 def entries(W):
-    """A sparse matrix as arrays, with the indices that ARPACK takes."""
+    """A sparse matrix as arrays, with the index type of ARPACK."""
     indices, indptr = W.indices.astype("int32"), W.indptr.astype("int32")
     return {"data": W.data, "indices": indices, "indptr": indptr}
 
@@ -76,7 +76,7 @@ def matrix(data, indices, indptr):
 
 
 def accuracy(arrays, result):
-    """Largest residual over its gap, and the relative error of the second eigenvalue."""
+    """Largest residual divided by its gap, and the relative error of the second eigenvalue."""
     import numpy as np
 
     W = matrix(arrays["data"], arrays["indices"], arrays["indptr"])
@@ -88,19 +88,19 @@ def accuracy(arrays, result):
 
 
 def over_gaps(G, LG, true):
-    """Residuals over gaps; `true` eigenvalues begin with the one before the wanted ones."""
+    """Residuals divided by gaps; `true` eigenvalues include the one before the requested ones."""
     import numpy as np
 
     quotients, k = (G * LG).sum(axis=0), G.shape[1]
     residuals = np.linalg.norm(LG - quotients * G, axis=0)
     gaps = np.diff(true)[: k + 1]
-    # What is close to some other eigenvector has a small residual: its eigenvalue gives it away.
+    # A vector close to another eigenvector has a small residual, so eigenvalues are compared, too.
     wrong = np.abs(quotients - true[1 : k + 1])
     return np.maximum(residuals, wrong) / np.minimum(gaps[:-1], gaps[1:])
 
 
 def import_multigrid():
-    """Ours and scikit-learn's import it when they first need it: not in the time of a solve."""
+    """Import it beforehand, so that it does not count in the time of a solve."""
     import pyamg  # noqa: F401 (to have it imported)
 
 
@@ -138,7 +138,7 @@ FLOORS = ("residual/gap <= 1e-3", "λ₂-error <= 1e-2")
 
 
 def contestants(k, large):
-    """Every solver; the dense and the randomized one where they can get anywhere."""
+    """Every solver; the dense and the randomized one only if they are feasible."""
     for solver in OURS[: -2 if large else None]:
         yield Contestant(solver, ours, options={"k": k, "solver": solver})
     for solver in THEIRS:

@@ -23,7 +23,7 @@ def ours(X, method):
 
 
 def sklearn(X, method):
-    import sklearn.manifold._locally_linear as inside  # where the eigenproblem can be timed
+    import sklearn.manifold._locally_linear as inside  # its functions are timed
     from sklearn.manifold import LocallyLinearEmbedding
 
     options = {"eigen_solver": "arpack", "random_state": 0, "n_jobs": -1}
@@ -48,10 +48,10 @@ def tapkee(X, method):
 
 
 def sklearn_contestant(run, method):
-    """scikit-learn's; as no yardstick where it does something else.
+    """scikit-learn's estimator; only for reference if it computes something else.
 
-    Version 1.9.1's "hessian" takes all of a full QR's columns for the Hessian's, which makes its
-    matrix that of LTSA.
+    "hessian" of version 1.9.1 uses all columns of a full QR factor instead of those of the Hessian,
+    so its matrix is that of LTSA.
     """
     other = method == "HessianLLE"
     name = "scikit-learn, in effect LTSA" if other else "scikit-learn"

@@ -7,7 +7,7 @@ from benchmarks.workloads.common import mnist, roll
 
 
 def embed(X, k, criterion=None, bandwidth=0.3):
-    """Laplacian eigenmaps, plain or each coordinate new."""
+    """Laplacian eigenmaps, plain or non-redundant."""
     from manifoldry import LaplacianEigenmaps, NonRedundant
 
     model = LaplacianEigenmaps(k, n_neighbors=10)

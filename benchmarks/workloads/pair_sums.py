@@ -1,4 +1,4 @@
-"""Sums over all pairs of points on a map, beside plain C with vectorized loops and OpenMP."""
+"""Sums over all pairs of embedded points, compared with plain C (vectorized loops, OpenMP)."""
 
 import time
 from functools import partial
@@ -7,20 +7,20 @@ from itertools import product
 from benchmarks.workload import Contestant, Missing, Workload
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC")
-PAIRS = 2_000_000_000  # in one measurement, over several calls
+PAIRS = 2_000_000_000  # pairs in one measurement, over several calls
 FLOORS = {"float32": "error <= 1e-5", "float64": "error <= 1e-12"}
 THREADS = {"": {}, "-alone": {"OMP_NUM_THREADS": "1"}}
 
 
 def spread(n, dtype):
-    """A map as repulsion leaves it: most pairs lie too far apart for a Gaussian."""
+    """An embedding after repulsion: most pairs are too far apart for a Gaussian kernel."""
     import numpy as np
 
     return {"Y": 3 * np.random.default_rng(0).normal(size=(n, 2)).astype(dtype)}
 
 
 def called(sums, n):
-    """What a contestant returns: the sums, and the seconds of every call."""
+    """Result of a contestant: the sums, and the seconds of every call."""
     import numpy as np
 
     seconds = []
@@ -62,7 +62,7 @@ def plain_c(Y, kernel):
 
 
 def library():
-    """The C source beside this folder, compiled for this machine."""
+    """The C source in the parent folder, compiled for this machine."""
     import ctypes
     import shutil
     import subprocess
@@ -80,7 +80,7 @@ def library():
 
 
 def accuracy(kernel, arrays, result):
-    """Largest error over some points, relative to the largest figure; and the best speed."""
+    """Largest error over some points, relative to the largest value; and the best speed."""
     import numpy as np
 
     Y = arrays["Y"].astype(float)

@@ -1,4 +1,4 @@
-"""How long it takes to judge a map: trustworthiness, beside scikit-learn's and zadu's."""
+"""Time of quality metrics: trustworthiness, compared with scikit-learn and zadu."""
 
 from functools import partial
 
@@ -67,7 +67,7 @@ def _workload(n, peers=(), **options):
     contestants = (
         Contestant("trustworthiness, all points", ours, options={"sample": "all"}),
         Contestant("trustworthiness, 2000 points", ours, options={"sample": 2000}),
-        Contestant("assess (all figures, PCA beside)", assessed),
+        Contestant("assess (all metrics, with PCA)", assessed),
         *peers,
     )
     return Workload(
@@ -82,5 +82,5 @@ WORKLOADS = [
     _workload(2000, (SKLEARN, ZADU), quick=True),
     _workload(10_000, (SKLEARN, ZADU)),
     _workload(20_000, (SKLEARN,)),  # zadu was stopped after five minutes
-    _workload(70_000, timeout=1200),  # scikit-learn would need some 80 GB
+    _workload(70_000, timeout=1200),  # scikit-learn would need about 80 GB
 ]

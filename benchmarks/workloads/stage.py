@@ -33,7 +33,7 @@ def ours(X, method):
 
 
 def sklearn(X, method):
-    import sklearn.manifold._locally_linear as inside  # where search and eigenproblem can be cut
+    import sklearn.manifold._locally_linear as inside  # functions are replaced
     from sklearn.neighbors import NearestNeighbors
 
     def neighbors(X):
@@ -56,9 +56,9 @@ def sklearn(X, method):
 
 
 def roughness(arrays, result):
-    """Decimal logarithm of the energy of the true coordinates, relative to that of noise.
+    """Decimal logarithm of the quadratic form at the true coordinates, relative to that of noise.
 
-    The matrices are to vanish on functions that are linear on the sheet.
+    The quadratic form should vanish for linear functions on the sheet.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What comes before the work: imports, and the first graph of a fresh process."""
+"""Start-up: imports, and the first graph in a new process."""
 
 from functools import partial
 from importlib import import_module
@@ -34,7 +34,7 @@ IMPORTS = (
     _import("manifoldry", "manifoldry", "manifoldry"),
     _import("manifoldry, the estimators", "manifoldry.spectral.lle", "manifoldry"),
     _import("sklearn.manifold", "sklearn.manifold", "scikit-learn"),
-    _import("tapkee", "tapkee", "tapkee", aside=True),  # a library of C++ and nothing else
+    _import("tapkee", "tapkee", "tapkee", aside=True),  # a C++ library without Python dependencies
     _import("pynndescent", "pynndescent", "pynndescent"),
     _import("umap", "umap", "umap-learn"),
     _import("openTSNE", "openTSNE", "openTSNE"),

@@ -1,4 +1,4 @@
-"""t-SNE in the plane at everybody's defaults, beside scikit-learn's and openTSNE's."""
+"""t-SNE with two coordinates and default parameters, compared with scikit-learn and openTSNE."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ def labeled_digits():
 
 
 def components(n):
-    """MNIST in its first principal components, the same for everybody."""
+    """MNIST in its first principal components, the same for all contestants."""
     from manifoldry import PCA
     from manifoldry.datasets import DataNotFoundError, load_mnist
 
@@ -43,8 +43,8 @@ def open_tsne(X):
     return {"embedding": make().fit(X)}
 
 
-def figures(arrays, result):
-    """What all of them minimize, by one and the same P, and what the map keeps of the data."""
+def metrics(arrays, result):
+    """The divergence for the same P for all contestants, and quality metrics of the embedding."""
     from manifoldry import NeighborGraph
     from manifoldry.affinity import Entropic
     from manifoldry.metrics import coranking, knn_accuracy, trustworthiness
@@ -73,7 +73,7 @@ APPROXIMATE = (
 
 def _workload(name, data, what, contestants, **options):
     return Workload(
-        f"tsne-{name}", f"t-SNE of {what}, perplexity {PERPLEXITY}", data, contestants, figures,
+        f"tsne-{name}", f"t-SNE of {what}, perplexity {PERPLEXITY}", data, contestants, metrics,
         FLOORS, **options,
     )  # fmt: skip
 
@@ -84,7 +84,7 @@ WORKLOADS = [
         "mnist-2k", partial(components, 2000), "2000 of MNIST in 50 principal components",
         (OURS, EXACT, *APPROXIMATE),
     ),
-    _workload(  # scikit-learn's exact method takes a quarter of an hour
+    _workload(  # scikit-learn's exact method takes 15 minutes
         "mnist-5k", partial(components, 5000), "5000 of MNIST in 50 principal components",
         (OURS, *APPROXIMATE),
     ),

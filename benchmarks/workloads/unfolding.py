@@ -1,12 +1,12 @@
-"""Maximum variance unfolding beside the same semidefinite program through cvxpy, and its growth."""
+"""Maximum variance unfolding compared with the same semidefinite program in cvxpy; its growth."""
 
 from functools import partial
 
 from benchmarks.workload import Contestant, Workload
 from benchmarks.workloads.common import few, roll, timing
 
-TOLERANCE = 0.005  # share by which lengths may be off, our default
-TURNS = 0.5  # of the roll: at 30 points, too, no edge leads from one layer to another
+TOLERANCE = 0.005  # relative tolerance of lengths, our default
+TURNS = 0.5  # of the roll: no edge connects two layers, even with 30 points
 CASES = {
     "cliques": ({}, "cliques of 6 neighbors"),
     "plain": ({"cliques": False}, "6 neighbors without cliques"),
@@ -16,9 +16,9 @@ FLOORS = ("violation <= 0.01", "net >= 0.99")
 
 
 def program(n, **options):
-    """A roll with its edges, a bound of the variance, and what the violation of edges can earn.
+    """A roll with its edges, a bound of the variance, and the most that violated edges can add.
 
-    The bound holds for any multipliers: an eigenvalue, computed here, proves it.
+    The bound is valid for any multipliers, by an eigenvalue that is computed here.
     """
     import numpy as np
 
@@ -48,20 +48,21 @@ def _proof(X, options):
 
     proofs, prove = [], VarianceBound.of
     with patch.object(VarianceBound, "of", lambda *of: proofs.append(prove(*of)) or proofs[-1]):
-        model = whole(gap_tol=1e-4, **options).fit(X)  # so small that there are several proofs
+        # The gap is so small that several bounds are computed.
+        model = whole(gap_tol=1e-4, **options).fit(X)
     best = min(proofs, key=lambda proof: proof.value).multipliers
     least = 0.0 if options.get("constraint") == "at_most" else -np.inf
     return model.edges_, np.maximum(best, least) / model.problem_.edges.scales
 
 
 def limits(options):
-    """Least and largest squared length of an edge, as fractions of the one in the data."""
+    """Least and largest squared length of an edge, relative to that in the data."""
     low = -float("inf") if options.get("constraint") == "at_most" else (1 - TOLERANCE) ** 2
     return low, (1 + TOLERANCE) ** 2
 
 
 def whole(gap_tol=0.01, **options):
-    """Our estimator, which also keeps the directions of the solution that the map leaves out."""
+    """Our estimator, with all dimensions of the solution."""
     from manifoldry import MaximumVarianceUnfolding
     from manifoldry.semidefinite import EdgeConstraint, MethodOfMultipliers
 
@@ -82,7 +83,7 @@ def ours(X, ends, squares, **options):
 
 
 def cvxpy(X, ends, squares, solver, settings, **options):
-    """The program in the matrix of inner products, lengths as fractions of those in the data."""
+    """The program for the matrix of inner products, with lengths relative to those in the data."""
     _solve(3, [[0, 1], [1, 2]], [1.0, 1.0], options, solver, {})
     yield
     unit = squares.mean()
@@ -110,16 +111,16 @@ def _solve(n, ends, squares, options, solver, settings):
 
 
 def driada(X, ends, squares, **_):
-    """The only one on PyPI: cvxpy and SCS at a tolerance of 0.01, lengths to be kept exactly."""
+    """The only other package on PyPI: cvxpy and SCS with a tolerance of 0.01 and exact lengths."""
     from driada.dim_reduction.mvu import MaximumVarianceUnfolding
 
     MaximumVarianceUnfolding(seed=0).fit(few(X, 10), 4)
     yield
-    return {"gram": MaximumVarianceUnfolding(seed=0).fit(X, 7)}  # the point itself is one
+    return {"gram": MaximumVarianceUnfolding(seed=0).fit(X, 7)}  # including the point itself
 
 
-def figures(arrays, result):
-    """Variance as a fraction of the bound, net of what violated lengths can have earned."""
+def metrics(arrays, result):
+    """Variance divided by the bound, minus the most that violated lengths can have added."""
     import numpy as np
 
     R = result["map"] if "map" in result else _factor(result["gram"])
@@ -133,7 +134,7 @@ def figures(arrays, result):
 
 
 def _factor(K):
-    """The map of the nearest semidefinite matrix."""
+    """The embedding of the nearest semidefinite matrix."""
     import numpy as np
 
     values, vectors = np.linalg.eigh((K + K.T) / 2)
@@ -156,7 +157,7 @@ def _workload(case, n, solvers, aside=(), **more):
     return Workload(
         f"unfolding-{case}-{n}", what, partial(program, n, **options),
         (Contestant("MaximumVarianceUnfolding", ours, options=options), *peers, *aside),
-        figures, FLOORS, timeout=300, **more,
+        metrics, FLOORS, timeout=300, **more,
     )  # fmt: skip
 
 
@@ -184,7 +185,7 @@ EVIDENCE = ("gap", "mean_edge_error", "max_edge_error", "converged", "edges")
 
 
 def fit(X, method, n):
-    """One of ours, and what it says of its own solution; the basis of angles apart."""
+    """One of our estimators with its own evidence; the time of a conformal basis is separate."""
     import numpy as np
 
     import manifoldry
@@ -201,7 +202,7 @@ def fit(X, method, n):
 
 
 def sheet(arrays, result):
-    """Error of the map beside the true sheet up to a similarity, and what the fit said."""
+    """Error relative to the true sheet after a similarity, and the evidence of the fit."""
     from manifoldry.metrics import procrustes
 
     Y = result.pop("embedding")

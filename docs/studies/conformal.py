@@ -1,11 +1,10 @@
-"""How often the radii of ConformalInverse hold the truth: ``python docs/studies/conformal.py``.
+"""Coverage of the radii of ConformalInverse: ``python docs/studies/conformal.py``.
 
 For every method and data set the data are split ten times. A model is fitted and calibrated on two
-thirds, with a coverage of 0.9, and judged on the rest, which it has not seen. The columns:
-fraction of points within the radius; median radius over the 0.9 quantile of the errors, which is
-what one radius for all points would have to be; fraction of unseen points that are flagged; share
-flagged of positions drawn at random from the box around the map; how much larger errors of flagged
-points are.
+thirds, with a coverage of 0.9, and tested on the rest. The columns: fraction of points within the
+radius; median radius divided by the 0.9 quantile of the errors, the constant radius with the same
+coverage; fraction of test points that are flagged; fraction flagged of random positions in the
+bounding box of the embedding; error of flagged points relative to that of the others.
 """
 
 import warnings
@@ -21,7 +20,7 @@ METHODS = [PCA(2), KernelPCA(2), LaplacianEigenmaps(2), Isomap(2), LLE(2)]
 
 
 def data_sets():
-    """Names and data; faces where they are at hand."""
+    """Names and data; faces if they are available."""
     yield "roll", make_swiss_roll(1200, random_state=0).X
     yield "noisy roll", make_swiss_roll(1200, noise=0.5, random_state=0).X
     yield "digits", load_digits().data
@@ -31,8 +30,8 @@ def data_sets():
         print(f"faces left out: {missing}")
 
 
-def judged(estimator, X, seed):
-    """Fraction covered, relative radius, share flagged of points and of positions, error ratio."""
+def evaluated(estimator, X, seed):
+    """Fraction covered, relative radius, fractions flagged of points and positions, error ratio."""
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(X))
     seen, unseen = X[order[: 2 * len(X) // 3]], X[order[2 * len(X) // 3 :]]
@@ -55,7 +54,7 @@ def main():
         for estimator in METHODS:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = np.array([judged(estimator, X, seed) for seed in range(SPLITS)])
+                found = np.array([evaluated(estimator, X, seed) for seed in range(SPLITS)])
             means = np.nanmean(found, axis=0)
             cells = " | ".join(f"{value:.2f}" for value in means)
             print(f"| {name} | {type(estimator).__name__} | {cells} |", flush=True)

@@ -1,12 +1,13 @@
-"""What conformal eigenmaps gain: ``python docs/studies/conformal_eigenmaps.py``.
+"""Accuracy of conformal eigenmaps: ``python docs/studies/conformal_eigenmaps.py``.
 
-For every surface, basis and number m of eigenvectors, as means over samples: the mean difference,
-in degrees, of angles between neighbors on the map and on the surface; and what is left of the map
-after the best similarity. Both of the basis's own two coordinates, of the first two principal axes
-of the convex problem's optimum, as published, and of the map refined in two coordinates, the
-default. Then the share that two coordinates have in the variance of that optimum. Angles and
-positions on a surface are those of the coordinates it was made from: of the half sphere its
-stereographic projection, which preserves angles, of all others lengths of arc.
+For every surface, basis and number m of eigenvectors, the table has means over samples of the mean
+difference, in degrees, of angles between neighbors in the embedding and on the surface, and of the
+Procrustes error after a similarity. Both are for the first two coordinates of the basis, for the
+first two principal axes of the optimum of the convex problem, as published, and for the embedding
+refined in two coordinates, the default. The last column is the fraction of the variance of that
+optimum in two coordinates. Angles and positions on a surface are those of its true coordinates:
+for the half sphere its stereographic projection, which preserves angles, for the others arc
+lengths.
 """
 
 import sys
@@ -46,7 +47,7 @@ def angle_differences(A, B, k=6):
     return float(np.degrees(np.abs(angles(A) - angles(B)).mean()))
 
 
-def judged(surface, basis, n_basis, seed):
+def evaluated(surface, basis, n_basis, seed):
     """The columns of the table for one sample."""
     X, truth = surface(N, random_state=seed)
     with warnings.catch_warnings():
@@ -64,12 +65,12 @@ def judged(surface, basis, n_basis, seed):
 def main(sizes):
     """Print the table."""
     maps = "basis | published | refined |"
-    print(f"| surface | basis | m | angles: {maps} map: {maps} share |")
+    print(f"| surface | basis | m | angles: {maps} embedding: {maps} fraction |")
     print("|---" * 10 + "|")
     for name, surface in SURFACES.items():
         for basis in ("lle", "laplacian"):
             for m in sizes:
-                found = [judged(surface, basis, m, seed) for seed in range(SAMPLES)]
+                found = [evaluated(surface, basis, m, seed) for seed in range(SAMPLES)]
                 cells = " | ".join(f"{value:.3g}" for value in np.mean(found, axis=0))
                 print(f"| {name} | {basis} | {m} | {cells} |", flush=True)
 

@@ -1,9 +1,9 @@
-"""What a constrained homotopy is worth: ``python docs/studies/constrained_homotopy.py``.
+"""Comparison of constrained and other homotopies: ``python docs/studies/constrained_homotopy.py``.
 
-Elastic embeddings of ten Swiss rolls of 250 points at three weights of repulsion. For every way to
-the minimum the table has the value reached, as an excess over the lowest that any way has found on
-that roll (mean, worst, and how often it was the lowest to four digits), and the evaluations of the
-objective that it took, those for finding scales left out. It takes about five minutes.
+Elastic embeddings of ten Swiss rolls of 250 points with three weights of repulsion. For every
+algorithm the table has the final value, as an excess over the lowest of all algorithms on
+that roll (mean, worst, and how often it was the lowest to four digits), and the number of
+evaluations of the objective, without those for finding scales. It takes about five minutes.
 """
 
 import sys
@@ -28,7 +28,7 @@ WAYS = {
 
 
 def results(weight):
-    """Values and evaluations, (ways, seeds)."""
+    """Values and evaluations, (algorithms, seeds)."""
     rolls = [make_swiss_roll(250, random_state=seed).X for seed in SEEDS]
     models = [
         [
@@ -48,8 +48,8 @@ def main(weights):
         excess = 100 * (values / values.min(axis=0) - 1)
         print(f"\nweight {weight:g}: excess in %, mean, worst, times lowest; evaluations")
         for name, row, counts in zip(WAYS, excess, evaluations, strict=True):
-            figures = row.mean(), row.max(), (row < 0.01).sum(), np.median(counts)
-            print(f"{name:28s}", "{:6.2f} {:6.2f} {:3d} {:7.0f}".format(*figures))
+            metrics = row.mean(), row.max(), (row < 0.01).sum(), np.median(counts)
+            print(f"{name:28s}", "{:6.2f} {:6.2f} {:3d} {:7.0f}".format(*metrics))
 
 
 if __name__ == "__main__":

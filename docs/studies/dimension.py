@@ -1,8 +1,8 @@
-"""What the estimators of dimension find where it is known: ``python docs/studies/dimension.py``.
+"""Estimates of known dimensions: ``python docs/studies/dimension.py``.
 
 Prints the mean estimate of every method on sets of known dimension, over several seeds, with the
-consensus of the report; and with ``--coverage`` how often their 95 % intervals hold what the method
-finds on average: chance is what they should cover, and not the method's bias.
+consensus of the report; and with ``--coverage`` how often their 95 % intervals contain the mean
+estimate of the method: they account for sampling variation, not for the bias of the method.
 """
 
 import argparse
@@ -45,18 +45,18 @@ def line(n, rng):
 
 
 def sphere(n, rng):
-    """The surface of a ball."""
+    """A sphere."""
     X = rng.normal(size=(n, 3))
     return X / np.linalg.norm(X, axis=1)[:, None]
 
 
 def roll(n, rng):
-    """A sheet, rolled up."""
+    """A Swiss roll."""
     return make_swiss_roll(n, random_state=rng).X
 
 
 def noisy_roll(n, rng):
-    """The same, not quite thin."""
+    """The same with noise."""
     return make_swiss_roll(n, noise=ROLL_NOISE, random_state=rng).X
 
 
@@ -96,7 +96,7 @@ def table(n, seeds):
 
 
 def coverage(n, seeds):
-    """Print how often intervals hold the mean, and their width against the true spread."""
+    """Print how often intervals contain the mean, and their width relative to the true spread."""
     print(f"fraction of {seeds} intervals that hold the mean; standard error said over true")
     print("| set | " + " | ".join(method.__name__ for method in CONTINUOUS) + " |")
     print("|---" * (len(CONTINUOUS) + 1) + "|")

@@ -1,8 +1,8 @@
-"""How fast are entropic affinities found, and how well? ``python docs/studies/entropic.py``.
+"""Speed and accuracy of entropic affinities: ``python docs/studies/entropic.py``.
 
-Steps of the root finder (times that the entropy of a point is computed), the largest error of the
-perplexity, and the processor time beside that of scikit-learn's binary search, which is asked for
-less: it stops at an error of 1e-5 in the entropy. One thread; times are medians of five.
+Steps of the root finder (evaluations of the entropy per point), the largest error of the
+perplexity, and the processor time compared with scikit-learn's binary search, which is less
+accurate: it stops at an error of 1e-5 in the entropy. One thread; times are medians of five.
 """
 
 import time

@@ -1,10 +1,11 @@
-"""New points on frozen maps, and elastic embedding's way back: ``python docs/studies/frozen.py``.
+"""New points with a fixed embedding, and the inverse of the elastic embedding.
 
-Half of scikit-learn's digits are embedded by its t-SNE, the other half placed on that map by the
-divergence of the new row alone and by the joint one; then rolls and digits are embedded by elastic
-embedding (exact, by L-BFGS along λ), and held-out points placed and brought back by its own inverse
-and by local regression. The last column counts the steps of Newton's method against those of the
-fixed-point iteration, whose curvature is that of attraction alone. About a minute on one core.
+Run ``python docs/studies/frozen.py``. Half of scikit-learn's digits are embedded by its t-SNE; the
+other half is added by minimizing the divergence of the new row alone or the joint divergence. Then
+rolls and digits are embedded by the elastic embedding (exact, by L-BFGS along λ), and held-out
+points are embedded and reconstructed by its own inverse and by local regression. The last column
+compares the steps of Newton's method with those of the fixed-point iteration, whose curvature is
+that of attraction alone. About a minute on one core.
 """
 
 import warnings
@@ -60,12 +61,12 @@ def without_self(X):
 
 
 def evenly(n):
-    """Affinities of training points: they stand still, so that only the sum counts."""
+    """Affinities of training points, whose positions are fixed, so that only the sum counts."""
     return (1 - np.eye(n)) / (n * (n - 1))
 
 
 def study_tsne(seed, perplexity=30):
-    """Print how well the two divergences place the other half of the digits."""
+    """Print how accurately the two divergences embed the other half of the digits."""
     X, y = load_digits(return_X_y=True)
     order = np.random.default_rng(seed).permutation(len(X))
     train, new = order[:898], order[898:]
@@ -91,7 +92,7 @@ def study_tsne(seed, perplexity=30):
 
 
 def elastic_map(X, strength, perplexity=20):
-    """A map by elastic embedding with squared distances as repulsive weights."""
+    """An elastic embedding with squared distances as repulsive weights."""
     n = len(X)
     P, precision, log_total = entropic(without_self(X), perplexity)
     W, far = (P + P.T) / (2 * n), cdist(X, X, "sqeuclidean")
@@ -125,7 +126,7 @@ def fixed_point_steps(objective, Z, most=2000):
 
 
 def study_elastic(name, X, strength):
-    """Print how well both inverses bring held-out points back."""
+    """Print the reconstruction errors of both inverses on held-out points."""
     train, new = X[:600], X[600:]
     Y, precision, log_scale = elastic_map(train, strength)
     D = cdist(new, train, "sqeuclidean")

@@ -1,9 +1,10 @@
-"""Does unsupervised kernel regression unroll a helix? ``python docs/studies/kernel_regression.py``.
+"""Unsupervised kernel regression of a helix: ``python docs/studies/kernel_regression.py``.
 
-A noisy helix of 300 points, mapped to a line: from Laplacian eigenmaps at the scale of smallest
-leave-one-out error, with every kernel; from random starts, with and without bringing lonely points
-back; and with a box, which several ways of making a bounded search free are compared on. Searches
-are scipy's L-BFGS. Solved means an error of at most twice the noise's, and the right order.
+A noisy helix of 300 points, embedded in one dimension: from Laplacian eigenmaps at the scale of
+smallest leave-one-out error, with every kernel; from random starts, with and without a bound on
+the density of isolated points; and within a box, with several transformations to an unconstrained
+problem. The optimizer is scipy's L-BFGS. Solved means an error of at most twice that of the noise,
+and the right order.
 """
 
 import numpy as np
@@ -22,7 +23,7 @@ FLOOR = 2 * 0.15**2  # squared noise across the curve
 
 
 def search(value_and_gradient, Y, iterations=400, bounds=None, **options):
-    """The map, its value and the number of evaluations."""
+    """The embedding, its value and the number of evaluations."""
 
     def flat(y):
         value, G = value_and_gradient(y.reshape(Y.shape))
@@ -35,7 +36,7 @@ def search(value_and_gradient, Y, iterations=400, bounds=None, **options):
 
 
 def order(angle, Y):
-    """Rank correlation of a line with the angle, whichever way it runs."""
+    """Absolute rank correlation of the coordinate with the angle."""
     return abs(spearmanr(angle[:, 0], Y[:, 0])[0])
 
 
@@ -43,8 +44,8 @@ def report(what, rows):
     """`rows` are pairs of error and order."""
     errors, orders = np.array(rows).T
     solved = int(((errors <= 2 * FLOOR) & (orders >= 0.99)).sum())
-    figures = f"median {np.median(errors):.3f}, {errors.min():.3f} to {errors.max():.3f}"
-    print(f"{what:44s} solved {solved:2d}/{len(rows)}   error {figures}", flush=True)
+    metrics = f"median {np.median(errors):.3f}, {errors.min():.3f} to {errors.max():.3f}"
+    print(f"{what:44s} solved {solved:2d}/{len(rows)}   error {metrics}", flush=True)
 
 
 def spectral_starts(kernel, turns):
@@ -61,8 +62,8 @@ def spectral_starts(kernel, turns):
 
 
 def random_starts(turns):
-    """From normal deviates."""
-    rows = {"as they are": [], "lonely points brought back, twice": []}
+    """From normally distributed starts."""
+    rows = {"as they are": [], "isolated points moved back, twice": []}
     for seed in SEEDS:
         X, angle = make_helix(300, turns=turns, random_state=seed)
         objective = UKRObjective(X)
@@ -71,13 +72,13 @@ def random_starts(turns):
         rows["as they are"].append((value, order(angle, Y)))
         for _ in range(2):
             Y, value, _ = search(objective.value_and_gradient, reinsert(objective, Y), 200)
-        rows["lonely points brought back, twice"].append((value, order(angle, Y)))
+        rows["isolated points moved back, twice"].append((value, order(angle, Y)))
     for what, found in rows.items():
         report(f"{turns} turns, random starts, {what}", found)
 
 
 def boxes(half_width):
-    """Error and evaluations of searches within a box, relative to one with bounds."""
+    """Error and evaluations of transformed problems, relative to L-BFGS-B with bounds."""
     strict = {"iterations": 1000, "ftol": 1e-10, "gtol": 1e-7}
     rows = {"sine": [], "tanh": []}
     for seed in SEEDS:

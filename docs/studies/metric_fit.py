@@ -1,8 +1,8 @@
-"""Does the metric fit of LTSA and Hessian LLE survive noise? ``python docs/studies/metric_fit.py``.
+"""Metric fit of LTSA and Hessian LLE with noise: ``python docs/studies/metric_fit.py``.
 
-Sheets of known shape, with Gaussian noise of growing size; the error is what remains of the true
-coordinates after the best rigid motion, relative to their spread. Without the fit the coordinates
-have unit variance, so their best *similarity* is shown instead: a rigid error would be unfair.
+Sheets of known shape, with Gaussian noise of increasing size; the error is the distance to the
+true coordinates after the best rigid motion, relative to their spread. Without the fit the
+coordinates have unit variance, so the error after the best *similarity* is shown for them.
 """
 
 import warnings
@@ -53,8 +53,8 @@ def main():
                 for fit in (True, False):
                     rows[fit].append(np.median(errors[fit]))
             for fit, label in ((True, "fitted, rigid"), (False, "unit variance, similarity")):
-                figures = "".join(f" {value:.3f} |" for value in rows[fit])
-                print(f"| {name} | {method.__name__} | {label} |{figures}", flush=True)
+                metrics = "".join(f" {value:.3f} |" for value in rows[fit])
+                print(f"| {name} | {method.__name__} | {label} |{metrics}", flush=True)
 
 
 if __name__ == "__main__":

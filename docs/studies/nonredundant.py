@@ -1,4 +1,4 @@
-"""Which criterion, which bandwidth, and how many: the figures behind NonRedundant's defaults.
+"""Study of the defaults of NonRedundant: criterion, bandwidth, number of coordinates.
 
 Prints, for every data set, the mean absolute correlation of a coordinate with the true direction it
 should show, and how many coordinates n_components="auto" finds.
@@ -14,7 +14,7 @@ from manifoldry import LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.nonredundant.baselines import select_by_regression, select_independent
 
-CANDIDATES = 20  # eigenvectors among which selections choose
+CANDIDATES = 20  # number of candidate eigenvectors for selection
 RULES = {
     "prediction, 0.3": {"criterion": "prediction"},
     "prediction, 0.6": {"criterion": "prediction", "bandwidth": 0.6},
@@ -30,7 +30,7 @@ def wave(u):
 
 
 def sheet(make, **options):
-    """A way to draw points of a sheet, with the function of its width."""
+    """A generator of points on a sheet, with a function of the width."""
 
     def draw(n, seed):
         X, coordinates = make(n, random_state=seed, **options)
@@ -48,18 +48,18 @@ def noisy_roll(n, seed):
 
 
 def box(n, seed):
-    """A solid box, with the function of its shortest side."""
+    """A solid box, with a function of its shortest side."""
     U = np.random.default_rng(seed).uniform(size=(n, 3))
     return U * [4, 2, 1], wave(U[:, 2])
 
 
 def ring(n, seed):
-    """A band around a ring, with the function of the angle across it."""
+    """A band around a ring, with a function of the angle across it."""
     X, coordinates = make_ring(n, tube=0.3, band=np.pi / 2, random_state=seed)
     return X, wave(coordinates[:, 1])
 
 
-# Data, the coordinate that should show the direction, and how many directions there are.
+# Data, the coordinate that should show the direction, and the number of directions.
 SETS: dict[str, tuple[Callable, int, int]] = {
     **{f"strip {a}": (sheet(make_strip, aspect=a), 1, 2) for a in (1.5, 2.5, 3.5)},
     **{f"roll {a}": (sheet(make_swiss_roll, aspect=a), 1, 2) for a in (4, 8)},
@@ -74,8 +74,8 @@ def correlation(f, g):
     return abs(np.corrcoef(f, g)[0, 1])
 
 
-def figures(draw, which, n, seed):
-    """Correlations of all rules on one sample, and the count of "auto"."""
+def metrics(draw, which, n, seed):
+    """Correlations of all rules on one sample, and the number found by "auto"."""
     X, truth = draw(n, seed)
     base = LaplacianEigenmaps(n_neighbors=12)
     many = LaplacianEigenmaps(CANDIDATES, n_neighbors=12).fit(X)
@@ -94,14 +94,14 @@ def figures(draw, which, n, seed):
 
 
 def main():
-    """Print the figures of docs/decisions.md."""
+    """Print the tables of docs/decisions.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--n", type=int, default=600)
     parser.add_argument("--seeds", type=int, default=10)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name, (draw, which, true) in SETS.items():
-        rows = [figures(draw, which, options.n, seed) for seed in range(options.seeds)]
+        rows = [metrics(draw, which, options.n, seed) for seed in range(options.seeds)]
         right = sum(row["auto"] == true for row in rows)
         means = {k: np.mean([row[k] for row in rows]) for k in rows[0] if k != "auto"}
         told = ", ".join(f"{k} {v:.2f}" for k, v in means.items())

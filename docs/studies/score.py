@@ -1,9 +1,10 @@
-"""Does the held-out score choose what the truth would? ``python docs/studies/score.py [--quick]``.
+"""Model selection by the held-out score: ``python docs/studies/score.py [--quick]``.
 
-On data of known coordinates every candidate is scored by three-fold cross-validation, then fitted
-to all points and compared with the truth. Prints the tables of docs/choosing.md: how many
-coordinates the score finds, how far its choice of method and setting is from the best, and where
-it was worst. About nine minutes on one core. Failures made on purpose are in score_failures.py.
+On data with known coordinates every candidate is scored by three-fold cross-validation, then
+fitted to all points and compared with the true coordinates. Prints the tables of docs/choosing.md:
+the number of coordinates that the score selects, the error of the selected method and setting
+relative to the best, and the worst selections. About nine minutes on one core. Constructed
+failures are in score_failures.py.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from manifoldry.datasets import (
 from manifoldry.metrics import coranking, procrustes, reconstruction, trustworthiness
 
 NEIGHBORS = (5, 8, 16, 40)
-WIDTHS = (16, 4, 1, 0.25)  # of kernel PCA: gamma in units of its default, narrowest first
+WIDTHS = (16, 4, 1, 0.25)  # of kernel PCA: gamma in units of its default, narrowest kernel first
 USUAL = 1  # the setting at which numbers of coordinates are compared
 DIMENSIONS = (1, 2, 3, 4)
 
@@ -51,7 +52,7 @@ def with_options(make, **options):
     return lambda n, random_state: make(n, random_state=random_state, **options)
 
 
-# How to draw the data, and how many coordinates they need.
+# Generators of the data, and the number of coordinates that they need.
 SETS: dict[str, tuple[Callable, int]] = {
     "roll of aspect 4": (with_options(make_swiss_roll, aspect=4), 2),
     "roll of aspect 8": (with_options(make_swiss_roll, aspect=8), 2),
@@ -88,8 +89,8 @@ METHODS: dict[str, Callable] = {
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What is known of a candidate: a method with d coordinates and one of four settings."""
+class Metrics:
+    """Metrics of a candidate: a method with d coordinates and one of four settings."""
 
     method: str
     d: int
@@ -97,10 +98,10 @@ class Figures:
     n_features: int
     scores: tuple  # of the folds
     held_out_area: float = np.nan  # R_NX among held-out points
-    area: float = np.nan  # R_NX of the map of all points
+    area: float = np.nan  # R_NX of the embedding of all points
     trust: float = np.nan
-    similarity: float = np.nan  # error to the truth after turning and scaling
-    affine: float = np.nan  # and after any linear map
+    similarity: float = np.nan  # error relative to the true coordinates after a similarity
+    affine: float = np.nan  # and after a linear map
 
     @property
     def score(self):
@@ -113,8 +114,8 @@ class Figures:
         return f"{self.method}, {NEIGHBORS[self.setting]} neighbors"
 
 
-def judge(model, X, truth, seed, label):
-    """Figures of a candidate; those of its map only where there is a truth to compare with."""
+def evaluate(model, X, truth, seed, label):
+    """Metrics of a candidate; those of its embedding only if d is the true number."""
     scores, areas = [], []
     for train, test in KFold(3, shuffle=True, random_state=seed).split(X):
         model.fit(X[train])
@@ -122,9 +123,9 @@ def judge(model, X, truth, seed, label):
         if truth is not None:
             areas.append(coranking(X[test], model.transform(X[test])).area)
     if truth is None:
-        return Figures(*label, X.shape[1], tuple(scores))
+        return Metrics(*label, X.shape[1], tuple(scores))
     Y = model.fit_transform(X)
-    return Figures(
+    return Metrics(
         *(*label, X.shape[1], tuple(scores), float(np.mean(areas))),
         area=float(coranking(X, Y).area),
         trust=float(trustworthiness(X, Y)),
@@ -134,7 +135,7 @@ def judge(model, X, truth, seed, label):
 
 
 def candidates(name, n, seed):
-    """All candidates on one sample; all settings where the number of coordinates is right."""
+    """All candidates on one sample; all settings only for the true number of coordinates."""
     draw, needed = SETS[name]
     X, truth = draw(n, random_state=seed)
     gamma = KernelPCA(1).fit(X).gamma_
@@ -143,10 +144,10 @@ def candidates(name, n, seed):
         for method in METHODS
         for d in DIMENSIONS
         for i in (range(len(NEIGHBORS)) if d == needed else [USUAL])
-        if method != "LTSA" or d <= X.shape[1]  # there are no tangent spaces beyond
+        if method != "LTSA" or d <= X.shape[1]  # limit of tangent spaces
     ]
     return [
-        judge(METHODS[m](d, i, gamma), X, truth if d == needed else None, seed, (m, d, i))
+        evaluate(METHODS[m](d, i, gamma), X, truth if d == needed else None, seed, (m, d, i))
         for m, d, i in grid
     ]
 
@@ -155,7 +156,7 @@ def candidates(name, n, seed):
 
 
 def fewest_within(tolerance):
-    """The fewest coordinates whose score is within a tolerance of the best, from all folds'."""
+    """The fewest coordinates whose mean score over folds is within a tolerance of the best."""
 
     def rule(scores):
         means = scores.mean(axis=1)
@@ -176,14 +177,14 @@ RULES = {
 PROPOSED = "within 0.01 or a standard error"
 
 
-def scores_by_dimension(figures, method, most):
+def scores_by_dimension(metrics, method, most):
     """Scores of all folds for 1, 2, … coordinates, (n_dimensions, n_folds)."""
-    own = [f for f in figures if f.method == method and f.setting == USUAL and f.d <= most]
+    own = [f for f in metrics if f.method == method and f.setting == USUAL and f.d <= most]
     return np.array([f.scores for f in sorted(own, key=lambda f: f.d)])
 
 
 def print_dimensions(results):
-    """How often each rule finds the number of coordinates needed."""
+    """Print how often each rule finds the true number of coordinates."""
     print("\n### How many coordinates: times right\n")
     head("rule", *METHODS)
     for rule, choose in RULES.items():
@@ -200,14 +201,14 @@ def print_dimensions(results):
 
 
 def fraction(results, method, choose, short=False):
-    """In how many samples a rule is right, of how many."""
+    """Number of samples in which a rule is right, and number of samples."""
     right = []
-    for (name, _), figures in results.items():
-        needed, features = SETS[name][1], figures[0].n_features
+    for (name, _), metrics in results.items():
+        needed, features = SETS[name][1], metrics[0].n_features
         if short and needed >= features:
             continue
         most = features - 1 if short else max(DIMENSIONS)
-        right.append(choose(scores_by_dimension(figures, method, most)) == needed)
+        right.append(choose(scores_by_dimension(metrics, method, most)) == needed)
     return f"{sum(right)} of {len(right)}"
 
 
@@ -222,26 +223,26 @@ SELECTORS = {
 
 
 def at_right_dimension(results, name):
-    """The candidates of every sample that have as many coordinates as needed."""
+    """The candidates of every sample with the true number of coordinates."""
     return [
-        [f for f in figures if f.d == SETS[name][1]]
-        for (of, _), figures in results.items()
+        [f for f in metrics if f.d == SETS[name][1]]
+        for (of, _), metrics in results.items()
         if of == name
     ]
 
 
-def regret(figures, value, error):
-    """How much larger the error of the candidate of largest value is than the least."""
-    return getattr(max(figures, key=value), error) - min(getattr(f, error) for f in figures)
+def regret(metrics, value, error):
+    """Error of the candidate with the largest value minus the least error."""
+    return getattr(max(metrics, key=value), error) - min(getattr(f, error) for f in metrics)
 
 
-def order(figures, value, error):
+def order(metrics, value, error):
     """Rank correlation of values with (minus) errors."""
-    return spearmanr([value(f) for f in figures], [-getattr(f, error) for f in figures])[0]
+    return spearmanr([value(f) for f in metrics], [-getattr(f, error) for f in metrics])[0]
 
 
 def print_choices(results):
-    """Regret and rank correlation of every selector."""
+    """Print regret and rank correlation of every metric."""
     for error in ("similarity", "affine"):
         print(f"\n### Regret in {error} error, and rank correlation\n")
         head("data", "least error", *SELECTORS)
@@ -260,13 +261,13 @@ def print_choices(results):
 
 
 def within_methods(results, error):
-    """Mean regret where only the setting of one method is chosen."""
+    """Mean regret if only the setting of one method is selected."""
     cells = []
     for value in SELECTORS.values():
         regrets = [
-            regret([f for f in figures if f.method == method], value, error)
+            regret([f for f in metrics if f.method == method], value, error)
             for name in SETS
-            for figures in at_right_dimension(results, name)
+            for metrics in at_right_dimension(results, name)
             for method in METHODS
         ]
         cells.append(f"{np.mean(regrets):.2f}")
@@ -274,7 +275,7 @@ def within_methods(results, error):
 
 
 def print_worst(results):
-    """The score's worst choice on every data set, beside the best candidate."""
+    """Print the worst selection by the score on every data set, and the best candidate."""
     print("\n### The score's worst choices: score / R_NX / affine error\n")
     head("data", "chosen by score", "", "least error", "")
     for name in SETS:

@@ -1,9 +1,10 @@
-"""How well are short circuits found? ``python docs/studies/short_circuits.py [former.py]``.
+"""Detection of short circuits: ``python docs/studies/short_circuits.py [former.py]``.
 
-Swiss rolls whose true coordinates say which edges join layers, rolls with stray points in a gap,
-and sound graphs. Compared with as many of the longest edges, and of those on most shortest paths,
-as there are true ones, which nobody knows beforehand; and with an earlier version of the check,
-if its file is given. Seeds from 100 on: the thresholds were found on others.
+Swiss rolls whose true coordinates show which edges connect layers, rolls with outliers in a gap,
+and graphs without short circuits. The detection is compared with the longest edges, and with the
+edges of largest betweenness, as many as there are true short circuits (a number that is unknown in
+practice); and with an earlier version, if its file is given. Seeds start at 100: the thresholds
+were chosen on others.
 """
 
 import importlib.util
@@ -34,7 +35,7 @@ from manifoldry.neighbors.paths import PathTrees
 from manifoldry.neighbors.pruning import without_edges
 
 SEEDS = range(100, 110)
-ALARM = 0.1  # fraction of changed distances from which on Isomap warns
+ALARM = 0.1  # fraction of changed distances above which Isomap warns
 NONE = np.empty((0, 2), dtype=int)
 
 
@@ -42,14 +43,14 @@ NONE = np.empty((0, 2), dtype=int)
 
 
 def crosses(ends, X, sheet):
-    """Whether edges join points of a roll that are much farther apart on the sheet."""
+    """Whether edges connect points of a roll that are much farther apart on the sheet."""
     along = np.linalg.norm(sheet[ends[:, 0]] - sheet[ends[:, 1]], axis=1)
     across = np.linalg.norm(X[ends[:, 0]] - X[ends[:, 1]], axis=1)
     return (along > 3 * across) & (along > 12)  # two layers are 2π apart
 
 
 def wrong_distances(graph, sheet):
-    """Fraction of distances along the graph that are shorter than four fifths of the truth."""
+    """Fraction of graph distances that are shorter than four fifths of the true ones."""
     targets = np.arange(0, len(sheet), max(1, len(sheet) // 50))
     truth = cdist(sheet, sheet[targets])
     short = Geodesics.of(graph, targets).distances < 0.8 * truth
@@ -57,13 +58,13 @@ def wrong_distances(graph, sheet):
 
 
 def map_error(graph, sheet, n):
-    """What Isomap leaves of the true coordinates of the first n points."""
+    """Error of Isomap relative to the true coordinates of the first n points."""
     model = Isomap(2, n_landmarks=min(100, n)).fit(graph)
     return procrustes(model.embedding_[:n], sheet[:n]).error
 
 
 def stray_roll(n, count, chain, seed):
-    """A roll and points in one of its gaps, side by side in the middle or in a row across."""
+    """A roll and outliers in one of its gaps, next to each other or in a row across."""
     X, sheet = make_swiss_roll(n, random_state=seed)
     rng = np.random.default_rng(seed)
     inner = 1.5 * np.pi
@@ -90,13 +91,13 @@ def ours(graph, true):
 
 
 def longest(graph, true):
-    """As many of the longest edges as there are true ones."""
+    """The longest edges, as many as there are short circuits."""
     edges = EdgeList.of(graph)
     return edges.ends[np.argsort(-edges.lengths)[: true.sum()]], False
 
 
-def busiest(graph, true):
-    """As many of the edges on most shortest paths."""
+def most_used(graph, true):
+    """The edges on most shortest paths, as many as there are short circuits."""
     edges = EdgeList.of(graph)
     everything = np.ones(len(edges.ends), dtype=bool)
     sources = np.arange(0, edges.n, max(1, edges.n // 50))
@@ -105,7 +106,7 @@ def busiest(graph, true):
 
 
 def former_check(path):
-    """The check in another file, with its two kinds of alarm."""
+    """The detection in another file, with its two kinds of warnings."""
     spec = importlib.util.spec_from_file_location("former", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -117,14 +118,14 @@ def former_check(path):
     return method
 
 
-METHODS = {"this check": ours, "longest edges": longest, "busiest edges": busiest}
+METHODS = {"this check": ours, "longest edges": longest, "most_used edges": most_used}
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────
 
 
 def measure(X, sheet, k, n, method):
-    """Figures of one method on one graph; edges of stray points, those past n, all count."""
+    """Metrics of one method on one graph; all edges of outliers (indices from n on) count."""
     graph = NeighborGraph.build(X, k)
     ends = EdgeList.of(graph).ends
     stray = (ends >= n).any(axis=1)
@@ -144,10 +145,10 @@ def measure(X, sheet, k, n, method):
     }
 
 
-def line(name, figures, recall=True):
+def line(name, metrics, recall=True):
     """One row of the table: means over the graphs that have short circuits."""
-    bad = [f for f in figures if f["wrong before"] > 0.02]
-    good = [f for f in figures if f["wrong before"] <= 0.02]
+    bad = [f for f in metrics if f["wrong before"] > 0.02]
+    good = [f for f in metrics if f["wrong before"] <= 0.02]
 
     def mean(key):
         values = [f[key] for f in bad if np.isfinite(f[key])]
@@ -165,7 +166,7 @@ def line(name, figures, recall=True):
 
 
 def rolls():
-    """Rolls that noise or too many neighbors short-circuit, and such as are sound."""
+    """Rolls with short circuits due to noise or too many neighbors, and rolls without."""
     settings = {
         "n = 400": [(400, noise, k) for noise in (0, 0.5) for k in (7, 10, 15)],
         "n = 800": [(800, noise, k) for noise in (0, 0.5) for k in (8, 15, 30)],
@@ -175,25 +176,25 @@ def rolls():
     }
     for name, cases in settings.items():
         for label, method in METHODS.items():
-            figures = []
+            metrics = []
             for n, noise, k in cases:
                 for seed in SEEDS:
                     X, sheet = make_swiss_roll(n, noise=noise, random_state=seed)
-                    figures.append(measure(X, sheet, k, n, method))
-            line(f"{name} | {label}", figures)
+                    metrics.append(measure(X, sheet, k, n, method))
+            line(f"{name} | {label}", metrics)
 
 
 def strays():
     """Rolls with one, two or three points in a gap."""
     for count, chain in [(1, False), (2, False), (3, False), (2, True), (3, True)]:
         for label, method in METHODS.items():
-            figures = []
+            metrics = []
             for n, k in [(800, 8), (800, 10), (2000, 10)]:
                 for seed in SEEDS:
                     X, sheet = stray_roll(n, count, chain, seed)
-                    figures.append(measure(X, sheet, k, n, method))
+                    metrics.append(measure(X, sheet, k, n, method))
             kind = "in a row across" if chain else "side by side"
-            line(f"{count} stray, {kind} | {label}", figures, recall=False)
+            line(f"{count} stray, {kind} | {label}", metrics, recall=False)
 
 
 def sound_data(seed):
@@ -224,7 +225,7 @@ def sound_data(seed):
 
 
 def sound(former):
-    """Alarms where there should be none."""
+    """False positives on graphs without short circuits."""
     counts = {}
     for seed in SEEDS:
         for name, X, neighbors in sound_data(seed):
@@ -239,7 +240,7 @@ def sound(former):
 
 
 def real(former):
-    """Alarms on digits and faces, and whether edges found on COIL-20 join distant views."""
+    """Warnings on digits and faces, and whether edges found on COIL-20 connect distant views."""
     data = {
         "digits": (load_digits().data, (5, 10, 20, 40)),
         "Isomap faces": (load_isomap_faces().X, (5, 6, 7, 8, 10, 15)),

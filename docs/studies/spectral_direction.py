@@ -1,7 +1,7 @@
-"""Which shift the spectral direction needs: ``python docs/studies/spectral_direction.py``.
+"""The shift of the spectral direction: ``python docs/studies/spectral_direction.py``.
 
 Elastic embeddings of a line, a roll, three clusters, two rolls that are not connected, and a roll
-with ten points on their own, from a small random map, at three strengths λ of repulsion. The table
+with ten isolated points, from a small random start, with three weights λ of repulsion. The table
 has the value after 10 and after 100 steps of backtracking descent, for the fixed point (Jacobi) and
 for the spectral direction with shifts from 1e-10 to 1e-2 of the mean degree. It takes minutes.
 """

@@ -1,10 +1,10 @@
-"""Which defaults let UKR be trusted? ``python docs/studies/ukr_defaults.py``, ten minutes.
+"""Study of the defaults of UKR: ``python docs/studies/ukr_defaults.py``, ten minutes.
 
-Every row changes one thing about the defaults. Columns: trustworthiness and continuity (10
-neighbors), area under R_NX, accuracy of the nearest neighbor's label (where labels are known) or
-the smallest R² of a true coordinate predicted from the map (where those are), leave-one-out error,
-steps, seconds. The last table says how far the defaults are from the best of all settings.
-Images are given as their first fifty principal components, to save time.
+Every row changes one default. Columns: trustworthiness and continuity (10
+neighbors), area under R_NX, 1-NN accuracy (if labels are known) or the smallest R² of a true
+coordinate predicted from the embedding (if those are known), leave-one-out error, steps, seconds.
+The last table compares the defaults with the best of all settings.
+Images are reduced to their first fifty principal components, to save time.
 """
 
 import argparse
@@ -40,7 +40,7 @@ FIGURES = ("trust", "cont", "R_NX", "truth")
 
 
 def labeled(load):
-    """A way to draw points with labels."""
+    """A generator of points with labels."""
 
     def draw(n, seed):
         X, y = load()
@@ -53,7 +53,7 @@ def labeled(load):
 
 
 def manifold(make, **options):
-    """A way to draw points with their true coordinates."""
+    """A generator of points with their true coordinates."""
 
     def draw(n, seed):
         X, coordinates = make(n, random_state=seed, **options)
@@ -88,7 +88,7 @@ SMOOTH = SpectralDirection(shift=0.1)
 
 
 def until(tol, filter=SMOOTH):
-    """The default search with another tolerance, or another filter."""
+    """The default optimizer with another tolerance, or another filter."""
     return {"optimizer": LBFGS(filter, stopping=Stopping(tol=tol, max_reference_size=10.0))}
 
 
@@ -119,13 +119,13 @@ SETTINGS = {
 
 
 def predictable(Y, truth):
-    """R² of a coordinate, predicted from the map by kernel regression of the best width."""
+    """R² of a coordinate, predicted from the embedding by kernel regression."""
     t = (truth - truth.mean()) / truth.std()
     return 1 - best_regression_scale(Y / Y.std(), t[:, None]).value
 
 
 def quality(X, labels, coordinates, Y):
-    """Trustworthiness, continuity, R_NX area and the truth."""
+    """Trustworthiness, continuity, R_NX area, and agreement with labels or true coordinates."""
     if labels is not None:
         truth = float(knn_accuracy(Y, labels, n_neighbors=1))
     else:
@@ -134,7 +134,7 @@ def quality(X, labels, coordinates, Y):
     return [*near, float(coranking(X, Y).area), truth]
 
 
-def figures(setting, sample, d):
+def metrics(setting, sample, d):
     """All columns of one fit."""
     began = time.perf_counter()
     model = UKR(d, **setting).fit(sample[0])
@@ -144,14 +144,14 @@ def figures(setting, sample, d):
 
 
 def study(name, n, seeds):
-    """One table; returns the figures of merit of all settings."""
+    """Print one table; return the metrics of all settings."""
     samples = [SETS[name](n, seed) for seed in range(seeds)]
     d = 1 if name == "noisy helix" else 2
     heading = " ".join(f"{column:>6s}" for column in (*FIGURES, "error", "steps", "s"))
     print(f"\n{name:36s}{heading}")
     rows = {}
     for setting, options in SETTINGS.items():
-        row = np.mean([figures(options, sample, d) for sample in samples], axis=0)
+        row = np.mean([metrics(options, sample, d) for sample in samples], axis=0)
         print(
             f"{setting:36s}" + " ".join(f"{x:6.3f}" for x in row[:5]),
             f"{row[5]:6.0f} {row[6]:6.1f}",
@@ -162,7 +162,7 @@ def study(name, n, seeds):
 
 
 def transforms(names, n, seeds):
-    """How far training rows are from their place when `transform` does not look them up."""
+    """Error of `transform` at training rows that are not recognized as such."""
     print("\nlargest error of the bare extension, as a fraction of the map")
     for name in names:
         d = 1 if name == "noisy helix" else 2

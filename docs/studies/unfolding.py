@@ -1,11 +1,11 @@
-"""Which defaults unfold best? ``python docs/studies/unfolding.py``, an hour on one core.
+"""Study of the defaults of maximum variance unfolding: ``python docs/studies/unfolding.py``.
 
-Every row changes one thing about the defaults of maximum variance unfolding. Sheets are judged by
-what is left of the map after the best rigid motion onto the true sheet, as a fraction of it, beside
-Isomap's with as many neighbors; images by their dimension hint, the variance of the first two
-coordinates, trustworthiness and the area under R_NX, beside Isomap's. Further columns: mean error
-of the lengths of edges, the gap to the largest variance possible, steps, seconds, and how many of
-the fits converged. Figures are medians over samples.
+It takes an hour on one core. Every row changes one default. For sheets the table has the relative
+error after the best rigid motion onto the true sheet, compared with Isomap with as many neighbors;
+for images the dimension hint, the variance of the first two coordinates, trustworthiness and the
+area under R_NX, compared with Isomap. Further columns: mean error of edge lengths, the gap to the
+maximum of the variance, steps, seconds, and the number of fits that converged. Values are medians
+over samples.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def flat(X):
 
 
 def drawn(name, seed):
-    """Data, and the true sheet where there is one."""
+    """Data, and the true sheet if there is one."""
     if name in IMAGES:
         return flat(IMAGES[name]()), None
     make, n, _ = SHEETS[name]
@@ -88,13 +88,13 @@ def drawn(name, seed):
 
 
 def quality(X, Y, truth):
-    """What the map is worth."""
+    """Quality metrics of the embedding."""
     if truth is not None:
         return {"rigid": procrustes(Y, truth, "rigid").error, "shape": procrustes(Y, truth).error}
     return {"trust": trustworthiness(X, Y), "area": coranking(X, Y).area}
 
 
-def judged(name, setting, seed):
+def evaluated(name, setting, seed):
     """One row for one sample."""
     X, truth = drawn(name, seed)
     options = dict(SETTINGS[setting])
@@ -128,18 +128,18 @@ def table(name, rows):
     columns = list(next(iter(rows.values())))
     print(f"\n| {name} | " + " | ".join(columns) + " |")
     print("|---" * (len(columns) + 1) + "|")
-    for setting, figures in rows.items():
+    for setting, metrics in rows.items():
         print(
-            f"| {setting} | " + " | ".join(f"{figures[c]:.3g}" for c in columns) + " |", flush=True
+            f"| {setting} | " + " | ".join(f"{metrics[c]:.3g}" for c in columns) + " |", flush=True
         )
 
 
 def main():
-    """Run what was asked for, and print it."""
+    """Run the requested data sets, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=[*SHEETS, *IMAGES])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--save", help="a JSON file for all figures")
+    parser.add_argument("--save", help="a JSON file for all metrics")
     asked = parser.parse_args()
     jobs = [
         (name, setting, seed)
@@ -148,7 +148,7 @@ def main():
         for seed in range(SHEETS[name][2] if name in SHEETS else 1)
     ]
     jobs.sort(key=lambda job: -SHEETS[job[0]][1] if job[0] in SHEETS else -700)
-    found = Parallel(n_jobs=asked.jobs, batch_size=1)(delayed(judged)(*job) for job in jobs)
+    found = Parallel(n_jobs=asked.jobs, batch_size=1)(delayed(evaluated)(*job) for job in jobs)
     results = {name: {} for name in asked.sets}
     for name in asked.sets:
         for setting in SETTINGS:

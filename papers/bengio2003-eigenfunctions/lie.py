@@ -1,8 +1,8 @@
-"""E1.9, E1.10, E5.10: generators of transformations, and how far beyond the data they reach.
+"""E1.9, E1.10, E5.10: generators of transformations, and extrapolation with them.
 
-The transformations themselves, the spectral derivative and the local-linear competitors are the
-reference side, in plain numpy. Amounts are learned in units of their own; the true ones are used
-for nothing but to say how many of them are a pixel or a radian.
+The transformations, the spectral derivative and the local linear methods for comparison are
+implemented in plain numpy. Amounts are learned in arbitrary units; the true ones are used only to
+convert them to pixels or radians.
 """
 
 import sys
@@ -46,7 +46,7 @@ def psnr(found: Any, truth: Any) -> Any:
 
 
 def best_on_tangent(X: Any, T: Any, truth: Any) -> Any:
-    """The point of the line x + τ·t closest to the truth: the most a linear prediction can do."""
+    """The point of the line x + τ·t closest to the truth: the best linear prediction."""
     tau = ((truth - X) * T).sum(axis=1) / (T**2).sum(axis=1)
     return X + tau[:, None] * T
 
@@ -55,11 +55,11 @@ def best_on_tangent(X: Any, T: Any, truth: Any) -> Any:
 
 PIXELS = 20
 FREQUENCIES = np.fft.fftfreq(PIXELS) * PIXELS
-BAND = np.abs(FREQUENCIES) < PIXELS / 2  # Nyquist's frequency has no direction to move in
+BAND = np.abs(FREQUENCIES) < PIXELS / 2  # the Nyquist frequency cannot be shifted
 
 
 def shifted(X: Any, pixels: Any) -> Any:
-    """Band-limited cyclic signals moved by any number of pixels, exactly."""
+    """Band-limited cyclic signals shifted exactly by any number of pixels."""
     phase = np.exp(2j * np.pi * FREQUENCIES * BAND * np.reshape(pixels, (-1, 1)) / PIXELS)
     return np.fft.ifft(np.fft.fft(X) * phase).real
 
@@ -184,7 +184,7 @@ def rectangles(n: int, rng: Any) -> Any:
 
 
 def moved_right(images: Any, pixels: Any) -> Any:
-    """Images moved by parts of a pixel, by their Fourier coefficients along rows."""
+    """Images shifted by fractions of a pixel, with Fourier coefficients along rows."""
     frequency = np.fft.fftfreq(SIDE) * SIDE
     frequency[np.abs(frequency) >= SIDE / 2] = 0
     phase = np.exp(-2j * np.pi * frequency * pixels[:, None, None] / SIDE)
@@ -235,7 +235,7 @@ def curved(lab: Lab) -> Iterator[Criterion]:
 
 
 def local_tangents(path: Any) -> Iterator[Criterion]:
-    """What neighbors tell about the direction in which the bar moves."""
+    """Tangents of the moving bar, estimated from neighbors."""
     ahead = rolled_rows(path, 1) - path
     yield Criterion(
         "E1.10",
@@ -281,7 +281,7 @@ def rolled_rows(path: Any, step: int) -> Any:
 
 
 def lle_residual(offsets: Any) -> Any:
-    """What LLE's weights, with its usual penalty of a thousandth, leave of a point."""
+    """Residual of the reconstruction of a point by the weights of LLE, penalty 1e-3."""
     C = offsets @ offsets.T
     w = np.linalg.solve(C + 1e-3 * np.trace(C) * np.eye(len(C)), np.ones(len(C)))
     return (w / w.sum()) @ offsets
@@ -317,7 +317,7 @@ BLOB_SIDE, DIGIT_SIDE = 20, 28
 
 @dataclass(frozen=True)
 class Family:
-    """Plane maps p → A(t)p + b(t), the size of training amounts, and those to extrapolate to."""
+    """Plane maps p → A(t)p + b(t), the range of training amounts, and those to extrapolate to."""
 
     matrix: Callable[[float], Any]
     offset: Callable[[float], Any]
@@ -393,7 +393,7 @@ class Blobs:
 
 @dataclass(frozen=True)
 class Digits:
-    """Handwritten digits, blurred a little so that cubic interpolation moves them well."""
+    """Handwritten digits, slightly blurred so that cubic interpolation is accurate."""
 
     pixels: Any  # (n, 28, 28)
 
@@ -541,7 +541,8 @@ def together(lab: Lab) -> Iterator[Criterion]:
     inside = np.linalg.norm(span.T @ np.array(singles).T, axis=0)
     yield Criterion(
         "E5.10",
-        "rotation and both translations learned at once: fraction of each generator, learned alone, "
+        "rotation and both translations learned at once: fraction of each generator, learned "
+        "alone, "
         "in the span of the three",
         "Σᵢ αᵢGᵢ",
         "> .9",

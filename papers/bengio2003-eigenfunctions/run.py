@@ -1,8 +1,8 @@
 """Bengio, spectral dimensionality reduction via learning eigenfunctions.
 
-Run ``python papers/bengio2003-eigenfunctions/run.py``; README.md beside this file says what is
-tested and why. Functions called `…_kernel` are the reference side: formulas of the publication in
-plain numpy, against which the library's estimators are held.
+Run ``python papers/bengio2003-eigenfunctions/run.py``; README.md in this folder describes the
+tests. Functions called `…_kernel` are references: formulas of the publication in plain numpy, with
+which the estimators of the library are compared.
 """
 
 import sys
@@ -65,7 +65,7 @@ def centered_kernel(k, A, B, X):
 
 
 def normalized_kernel(k, A, B, X):
-    """Laplacian eigenmaps: divide by the roots of both degrees, to which no point adds itself."""
+    """Laplacian eigenmaps: divide by the square roots of both degrees, without self-loops."""
 
     def w(P, Q):
         return k(P, Q) * (cdist(P, Q) > 0)
@@ -75,7 +75,7 @@ def normalized_kernel(k, A, B, X):
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator of the library and the kernel the publication says it decomposes."""
+    """An estimator of the library and its equivalent kernel according to the publication."""
 
     model: Any
     equivalent: Callable[..., Any]
@@ -150,7 +150,7 @@ LLE_SELF = (
 
 
 def bare_error(name, model, bound, seeds, n, reason=""):
-    """The formula for new points at training rows, where it may legitimately differ."""
+    """Error of the out-of-sample formula at training rows; it need not be zero."""
     errors = [model.fit(X).extension_error(X) for X in (roll(n, seed) for seed in seeds)]
     return Criterion(
         "E1.1",
@@ -201,10 +201,10 @@ def published_formula(lab: Lab) -> Iterator[Criterion]:
 
 
 def draw_extension(lab: Lab) -> None:
-    """Maps of four kinds of digit; those with a dark edge were placed by the formula."""
+    """Embeddings of digits of four classes; points with a dark edge are new."""
     X, label = load_digits(n_class=4, return_X_y=True)
     X, new, label, new_label = train_test_split(X, label, test_size=120, random_state=0)
-    # Eigenmaps spend their first coordinate on telling zeros from the rest: draw the next two.
+    # The first coordinate of eigenmaps only separates the zeros: plot the next two.
     models = {
         "classical MDS": (ClassicalMDS(2), [0, 1]),
         "kernel PCA": (KernelPCA(2), [0, 1]),
@@ -377,7 +377,7 @@ LOSSES = ("held out", "training, all pairs", "training, without self-pairs")
 
 
 def average_losses(method, n, seed):
-    """The three averages of `LOSSES`; held-out pairs are of two different fresh points."""
+    """The three averages of `LOSSES`; held-out pairs are of two different new points."""
     X, fresh = np.split(roll(2 * n, seed), 2)
     Y, Z = method.model.fit(X).embedding_, method.model.transform(fresh)
     training = loss(method.kernel(X, X, X), Y)
@@ -448,7 +448,7 @@ def landmarks(lab: Lab) -> Iterator[Criterion]:
 
 
 def geodesics_squared(X, k, targets):
-    """Shortest paths by scikit-learn's graph and scipy, not by ours."""
+    """Squared shortest-path distances with scikit-learn and scipy, for comparison."""
     G = kneighbors_graph(X, k, mode="distance")
     return shortest_path(G.maximum(G.T), directed=False, indices=targets).T ** 2
 

@@ -1,10 +1,10 @@
-"""E5.9: classification from 300 labels, with coordinates that unlabeled points helped to find.
+"""E5.9: classification with 300 labels on coordinates computed with unlabeled points.
 
 The talk says that unlabeled data "can be used to discover the lower-dimensional representation",
 and names semi-supervised learning as a use. E3.9 has Blau & Michaeli's table of that kind. Here
-every embedding sees all points and no label; then 300 labels, drawn anew ten times, train
-classifiers whose parameters are chosen by cross-validation among those 300, and all other points
-are the test. Coordinates are used as the method gives them, but for one factor common to all.
+every embedding uses all points and no labels; then classifiers are trained on ten random sets of
+300 labels, with parameters chosen by cross-validation among those 300, and tested on all other
+points. Coordinates are not rescaled, except for one common factor.
 """
 
 import sys
@@ -41,7 +41,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from report import Criterion, Lab, not_yet
 
 LABELS = 300
-D = 16  # coordinates; where Blau & Michaeli's error is least
+D = 16  # coordinates, at which the error of Blau & Michaeli is least
 CLASSIFIERS = {
     "kNN": GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [1, 3, 5]}, cv=5),
     "SVM": GridSearchCV(SVC(), {"C": [1, 10, 100]}, cv=5),
@@ -90,7 +90,7 @@ def semisupervised(lab: Lab) -> Iterator[Criterion]:
 
 
 def mnist(n):
-    """Digits in random order: a part from the front is a random draw."""
+    """Digits in random order, so that the first rows are a random sample."""
     X, y = load_mnist(n, random_state=0)
     order = np.random.default_rng(0).permutation(n)
     return X[order].astype(np.float64), y[order]
@@ -104,7 +104,7 @@ def small_digits(n):
 
 def embedded(model, X):
     with warnings.catch_warnings():
-        # Digits are clusters, not sheets: graphs are cut short and fall apart, and say so.
+        # Digits are clusters, so there are warnings about short circuits and disconnected graphs.
         warnings.simplefilter("ignore", ManifoldryWarning)
         return model.fit_transform(X)
 
@@ -114,7 +114,7 @@ def split_errors(Z, y, kinds, labeled, tested):
     found = []
     for classifier in (CLASSIFIERS[kind] for kind in kinds):
         with warnings.catch_warnings():
-            # Of 100 labels drawn at random some digit may have fewer than the five folds.
+            # Among 100 random labels a digit may occur less often than there are folds.
             warnings.simplefilter("ignore", UserWarning)
             classifier.fit(Z[labeled], y[labeled])
         found.append(100 * (1 - classifier.score(Z[tested], y[tested])))
@@ -122,12 +122,12 @@ def split_errors(Z, y, kinds, labeled, tested):
 
 
 def labels_drawn(n, labels, seed):
-    """Rows that show their label, and the others."""
+    """Labeled rows, and the other rows."""
     return np.split(np.random.default_rng(seed).permutation(n), [labels])
 
 
 def errors_of(lab: Lab, Z, y, labels=LABELS, kinds=tuple(CLASSIFIERS)):
-    """Errors (n_draws, n_kinds) over draws of the labels, the same for every map."""
+    """Errors (n_draws, n_kinds) over random sets of labels, the same for every embedding."""
     Z = (Z - Z.mean(axis=0)) / np.sqrt(Z.var())  # one factor for all coordinates
     draws = [labels_drawn(len(y), labels, seed) for seed in lab.seeds(10)]
     return np.array([split_errors(Z, y, kinds, *draw) for draw in draws])
@@ -144,7 +144,7 @@ NOTES = {
     "Isomap": "below all four on average; but the interval of one difference contains zero",
     "LLE": "on the small digits only, where it is above all four; why was not established",
     "non-redundant eigenmaps": "on the small digits only; the fit warns that most of its 16 "
-    "coordinates say nothing new there: after the clusters are apart, little is left to constrain",
+    "coordinates are redundant there: once the clusters are separated, little is left to constrain",
     "kernel PCA": "with the default width it is nearly PCA: an affine map leaves 16 % of it",
     "classical MDS, city-block": "no manifold is sought: like PCA, with another metric",
     "LTSA": "digits are no sheet of 16 dimensions: 1 % of the points have 99.9 % of the map's "
@@ -183,7 +183,7 @@ def both(errors):
 
 
 def unlabeled_errors(lab: Lab, X, y):
-    """Errors on the first 1000 points alone, the more of the others the map has seen."""
+    """Errors on the first 1000 points, by the number of further points in the embedding."""
     inside, found = lab.choose(1000, 400), {}
     for n in lab.choose((1000, 2500, 5000, 10_000), (400, 600)):
         Z = embedded(LaplacianEigenmaps(D), X[:n])[:inside]
@@ -199,7 +199,7 @@ def points_row(found):
         f"MNIST, {LABELS} labels, the same {min(found)} points: errors in % of kNN and SVM on "
         f"eigenmaps of {', '.join(map(str, found))} points",
         "unlabeled data help",
-        "both fall by 2 percentage points or more from the first to the last",
+        "both decrease by 2 percentage points or more from the first to the last",
         "; ".join(both(e) for e in found.values()),
         passed,
         note="" if passed else TOO_FEW,

@@ -1,8 +1,8 @@
-"""E1.4: placing a new point errs as much as exchanging a few training points changes a map.
+"""E1.4: error of the extension compared with the effect of exchanging training points.
 
-The published protocol is :func:`manifoldry.metrics.sensitivity`; here are its data, its panels and
-what has to hold. The talk gives the figure without numbers; sizes and settings follow the article
-on the same experiment (Bengio et al., NIPS 16, 2004).
+The published protocol is :func:`manifoldry.metrics.sensitivity`; this module has the data, the
+plots and the criteria. The talk shows the plot without numbers; sizes and settings follow the
+article on the same experiment (Bengio et al., NIPS 16, 2004).
 """
 
 import sys
@@ -33,7 +33,7 @@ LEFT_OUT = 4  # points in each split and fraction, instead of all
 
 
 def training_set_sensitivity(lab: Lab) -> Iterator[Criterion]:
-    """Variability less out-of-sample error for four methods on two sets of data."""
+    """Variability minus out-of-sample error for four methods on two data sets."""
     faces, surrogate = faces_or_digits(lab)
     data = {"digits" if surrogate else "faces": (faces, surrogate), "roll": (swiss_roll(lab), "")}
     found = {
@@ -61,7 +61,7 @@ POINTS = {"faces": "faces", "digits": "digits", "roll": "points of a Swiss roll"
 
 
 def faces_or_digits(lab: Lab):
-    """The 698 faces at 32 × 32 pixels, or digits where they are not at hand."""
+    """The 698 faces at 32 × 32 pixels, or digits if they are not available."""
     try:
         X, surrogate = load_isomap_faces().X, ""
     except DataNotFoundError:
@@ -72,7 +72,7 @@ def faces_or_digits(lab: Lab):
 
 
 def swiss_roll(lab: Lab):
-    """A sample in which ten neighbors nowhere join two windings."""
+    """A sample whose graph of ten neighbors connects no two windings."""
     return make_swiss_roll(lab.choose(500, 120), random_state=1).X
 
 

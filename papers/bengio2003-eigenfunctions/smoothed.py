@@ -1,7 +1,7 @@
 """E1.6: eigenfunctions of a smoothed density against those of the sample itself.
 
-For run.py beside this file. The talk claims statistically significant improvements on real data and
-gives no numbers. Both sides are judged by the loss of E1.5 on pairs of rows that neither has seen.
+The talk claims statistically significant improvements on real data without numbers. Both are
+evaluated by the loss of E1.5 on pairs of held-out rows.
 """
 
 import sys
@@ -27,14 +27,14 @@ DIMENSIONS = (2, 5, 10)
 DRAWS = 10  # for every row of the sample
 DATA = {
     "digits": lambda: load_digits().data,
-    "diabetes": lambda: scale(np.delete(load_diabetes().data, 1, axis=1)),  # the sex is no number
+    "diabetes": lambda: scale(np.delete(load_diabetes().data, 1, axis=1)),  # the sex is categorical
     "breast cancer": lambda: scale(load_breast_cancer().data),
 }
 SAMPLE, PARZEN = "the sample", "manifold Parzen"
 
 
 def split(X, seed, n, pairs):
-    """Some rows as the sample, and two lists of other rows that make pairs."""
+    """The rows of the sample, and two lists of other rows that form pairs."""
     rng = np.random.default_rng(seed)
     train, rest = np.split(X[rng.permutation(len(X))], [n])
     i, j = rng.integers(len(rest), size=(2, 2 * pairs))
@@ -43,7 +43,7 @@ def split(X, seed, n, pairs):
 
 
 def stand_ins(train, seed):
-    """What may stand for the density of the data: the sample, or draws from what it teaches."""
+    """Representations of the density: the sample, or draws from densities fitted to it."""
     count = DRAWS * len(train)
     factors = MixtureOfFactorAnalyzers(2, 3, tol=1e-3, random_state=seed).fit(train)
     return {
@@ -100,8 +100,10 @@ OWN = (
     "subtracted are smaller, so that what has to be approximated is larger"
 )
 WIDE = (
-    "both sides approximate the same kernel. The likeliest windows for 100 points in 64 dimensions "
-    "are too wide for this. Tried apart on ten splits, all steps away from the rows times 0.75, "
+    "both sides approximate the same kernel. The windows of maximum likelihood for 100 points in "
+    "64 dimensions "
+    "are too wide for this. Tried separately on ten splits, all steps away from the rows times "
+    "0.75, "
     "0.5, 0.25, 0: with 10 coordinates the loss falls from +19% to +15, +12, +9 and +7%, the last "
     "being the price of ten random draws per row"
 )
@@ -109,7 +111,7 @@ OTHERS = "not in the criterion: added after it had failed on digits, with nothin
 
 
 def measured(lab: Lab, name):
-    """Losses of all stand-ins, plain and centered, and how much wider the draws are."""
+    """Losses for all representations, plain and centered, and the variance of the draws."""
     seeds, n, pairs = lab.seeds(30), lab.choose(100, 50), lab.choose(1000, 300)
     X, plain, centered, wider = DATA[name](), {}, {}, []
     for seed in seeds:
@@ -129,7 +131,7 @@ def stacked(losses):
 
 
 def improvement(what, losses, note) -> Criterion:
-    """Change of the mean loss for every number of coordinates, and whether it is chance."""
+    """Change of the mean loss for every number of coordinates, and its significance."""
     columns = np.array(DIMENSIONS) - 1
     a, b = losses[PARZEN][:, columns], losses[SAMPLE][:, columns]
     change, p = a.mean(axis=0) / b.mean(axis=0) - 1, ttest_rel(a, b).pvalue

@@ -1,4 +1,4 @@
-"""What the experiments share: the methods that are compared, and the reference side in numpy."""
+"""Common code of the experiments: the methods compared, and references in numpy."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ from report import Experiment, not_yet
 from report import Lab as Lab
 from report import within as within
 
-ALPHAS = (0.3, 0.45, 0.6)  # bandwidths among which a tune set chooses; published: 0.1 to 0.6
+ALPHAS = (0.3, 0.45, 0.6)  # candidate bandwidths, chosen on the tune set; published: 0.1 to 0.6
 
 
 def published(base: Any, d: int, alpha: float | str = 0.3, **more: Any) -> NonRedundant:
@@ -39,13 +39,13 @@ def variants(base: Any, d: int) -> dict[str, Any]:
 
 
 def in_pairs(lab: Lab, task: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Run a task on each job's arguments, two at a time where it is worth starting a process."""
+    """Run a task on each job's arguments, two at a time if it is worth starting a process."""
     workers = lab.choose(2, 1)
     return list(Parallel(n_jobs=workers)(delayed(task)(*job) for job in jobs))
 
 
 def needs(name: str, ids: Iterable[str], figures: Iterable[str]) -> Callable[..., Experiment]:
-    """Say "not yet" in a quick run where a data file is missing; a full run has to have it."""
+    """In a quick run, yield "not yet" if a data file is missing; a full run requires it."""
 
     def with_data(experiment: Experiment) -> Experiment:
         @wraps(experiment)
@@ -89,7 +89,7 @@ def left_out_means(Z: Any, X: Any, width: float, rows: Any = None) -> Any:
         some = rows[start : start + 1000]
         D2 = cdist(Z[some], Z, "sqeuclidean")
         D2[np.arange(len(some)), some] = np.inf
-        D2 -= D2.min(axis=1, keepdims=True)  # the nearest always counts
+        D2 -= D2.min(axis=1, keepdims=True)  # the nearest point always has a weight
         w = np.exp(-D2 / (2 * width**2))
         predicted[start : start + 1000] = w @ X / w.sum(axis=1, keepdims=True)
     return predicted
@@ -105,7 +105,7 @@ def explained(f: Any, predictors: Any) -> float:
 
 
 def decimals(values: Iterable[float], digits: int = 2) -> str:
-    """Numbers as they stand in a table: .93, 1.01."""
+    """Numbers formatted for a table: .93, 1.01."""
     return ", ".join(f"{value:.{digits}f}".removeprefix("0") for value in values)
 
 
@@ -117,7 +117,7 @@ def span(values: Iterable[float], digits: int = 2) -> str:
 
 
 def draw_points(ax: Any, Y: Any, color: Any, title: str) -> None:
-    """The first 400 points of a map, with crisp markers: small files, and axes of any scale."""
+    """Plot the first 400 points of an embedding, with markers that give small files."""
     plot_embedding(Y[:400], color[:400], ax=ax, legend=False, alpha=1.0)
     for points in ax.collections:
         points.set_antialiased(False)

@@ -1,4 +1,4 @@
-"""E3.6, E3.7: faces and patches of a photograph, put together again from few coordinates."""
+"""E3.6, E3.7: faces and patches of a photograph, reconstructed from few coordinates."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ WIDTHS = np.geomspace(0.02, 1.0, 12)  # of the regression, in standard deviation
 
 
 def rebuilt(Y: Any, X: Any, score: Any) -> tuple[float, Any]:
-    """The best score of images predicted from the map, each left out, over bandwidths."""
+    """The best score over bandwidths of leave-one-out predictions of images from the embedding."""
     Z, images = standardized(Y), X.astype(float)
     tries = [left_out_means(Z, images, width) for width in WIDTHS]
     scores = [score(images, guess) for guess in tries]
@@ -47,7 +47,7 @@ KINDS = ("original", "prediction α = .3", "prediction, best α", "gradient")
 
 
 def heads() -> tuple[Any, Any]:
-    """Images and poses (left-right, up-down) of the publication's part of the parameters."""
+    """Images and poses (horizontal, vertical) in the parameter range of the publication."""
     faces = load_isomap_faces()
     light, aside, up = faces.coordinates.T
 
@@ -70,7 +70,7 @@ def head_model(method: str, kind: str, k: int, alpha: float) -> Any:
 
 
 def best_heads(X: Any, method: str, kind: str, neighbors: Any) -> tuple[float, Any, str]:
-    """PSNR, map and parameters, all chosen by leave-one-out reconstruction."""
+    """PSNR, embedding and parameters, selected by leave-one-out reconstruction."""
     alphas = (0.15, 0.3, 0.45, 0.6) if kind == "prediction, best α" else (0.3,)
     tries = []
     for k in neighbors:
@@ -114,7 +114,7 @@ def gain_row(method: str, kind: str, first: float, found: Any, printed: Any) -> 
         "E3.6",
         f"{method}, {kind} ({chosen}): mean PSNR from two coordinates against the original's",
         f"{plain} → {new} dB",
-        f"gain ≥ {gain} dB (the printed figures are of larger images)",
+        f"gain ≥ {gain} dB (the published values are for larger images)",
         f"{first:.1f} → {psnr:.1f} dB",
         passed,
         note="" if passed else NOTES["gain"],
@@ -161,7 +161,7 @@ def draw_heads(lab: Lab, maps: Any, pose: Any) -> None:
 # ── E3.7: patches ────────────────────────────────────────────────────────────────────────────
 
 SIDE, STEP, LANDMARKS = 7, 4, 1000
-GREYS = plt.get_cmap("gray", 8)  # few levels make a small file
+GREYS = plt.get_cmap("gray", 8)  # few gray levels give a small file
 PHOTOGRAPH = "another photograph, with 1000 landmarks"
 
 
@@ -182,7 +182,7 @@ def patches(image: Any) -> Any:
 
 
 def put_together(image: Any, flat: Any) -> tuple[Any, Any]:
-    """The mean of overlapping patches, and the image where there are any."""
+    """The mean of overlapping patches, and the image where patches exist."""
     rows, columns = corners(image)
     total, count = np.zeros(image.shape), np.zeros(image.shape)
     places = ((i, j) for i in rows for j in columns)
@@ -255,14 +255,14 @@ def patch_redundancy(kind: str, Y: Any) -> Criterion:
 
 
 def gradients_of(X: Any) -> Any:
-    """Mean slope of every patch down and across."""
+    """Mean vertical and horizontal derivative of every patch."""
     P = X.reshape(-1, SIDE, SIDE)
     ramp = np.arange(SIDE) - (SIDE - 1) / 2
     return np.column_stack([(P * ramp[:, None]).sum((1, 2)), (P * ramp).sum((1, 2))])
 
 
 def patch_edges(kind: str, Y: Any, X: Any) -> Criterion:
-    """f₂ and f₃ against the two slopes, in the order that fits better."""
+    """f₂ and f₃ against the two derivatives, in the order that fits better."""
     down, across = gradients_of(X).T
     table = np.array([[correlation(Y[:, j], g) for g in (down, across)] for j in (1, 2)])
     pairs = max(((table[0, 0], table[1, 1]), (table[0, 1], table[1, 0])), key=min)

@@ -34,9 +34,9 @@ from manifoldry.nonredundant.baselines import (
 )
 from manifoldry.plotting import plot_learning_curve
 
-# The graph is not in print. Of eight that were tried (6, 10, 12, 15, 25 neighbors; binary or
-# self-tuning) this one brings eigenmaps nearest to their printed errors. So the row of eigenmaps
-# was fitted, on one of the splits used below, and that of the other methods was not.
+# The graph is not published. Of eight that were tried (6, 10, 12, 15, 25 neighbors; binary or
+# self-tuning) with this one the errors of eigenmaps are closest to the published ones. So the row
+# of eigenmaps was fitted, on one of the splits used below; those of other methods were not.
 BASE = LaplacianEigenmaps(11, n_neighbors=12, affinity="binary")
 ROWS = (3, 5, 7, 9, 11)
 MANY = (5, 16, 24, 35, 50)
@@ -49,7 +49,7 @@ PRINTED = {
     "ICA": (59.0, 34.1, 19.7, 12.9, 6.6),
 }
 PRINTED_300 = {"LEM": (12.6, 8.4, 7.2, 7.8, 8.8), "NR": (10.3, 6.6, 7.2, 8.1, 8.8)}
-CANDIDATES = 20  # eigenmaps among which Dsilva's selection chooses; not in print
+CANDIDATES = 20  # number of candidate eigenmaps for Dsilva's selection; not published
 
 
 class Digits(NamedTuple):
@@ -78,7 +78,7 @@ def eigenmaps(lab: Lab) -> Any:
 
 @cache
 def timed(lab: Lab, alpha: float | str, d: int, smoother: str) -> tuple[Any, float]:
-    """The publication's method, or with α = "gradient" the library's: the map, and seconds."""
+    """Embedding and seconds of the publication's method, or with α = "gradient" of the default."""
     if alpha == "gradient":
         model = NonRedundant(BASE, d)
     else:
@@ -156,7 +156,7 @@ def draw_errors(lab: Lab, curves: Any) -> None:
 
 
 def smoother_matrix(f: Any, alpha: float) -> Any:
-    """P₂ as printed: a Gaussian of width α times the root mean square, rows summing to one."""
+    """P₂ as published: a Gaussian of width α times the root mean square, rows summing to one."""
     z = (f / (alpha * np.sqrt((f**2).mean()))).astype(np.float32)
     P = np.subtract.outer(z, z)
     np.exp(-0.5 * P**2, out=P)
@@ -201,7 +201,7 @@ def split(y: Any, seed: int) -> tuple[Any, Any, Any]:
 
 
 def svm_errors(Z: Any, y: Any, train: Any, tune: Any, test: Any, grid: Any) -> tuple[float, float]:
-    """Errors in per cent on tune and test set, at the parameters best on the tune set."""
+    """Errors in percent on tune and test set, at the parameters best on the tune set."""
     Z, found = standardized(Z), []
     for C, gamma in grid:
         model = SVC(C=C, gamma=gamma, kernel="poly", degree=3, coef0=1.0, cache_size=500)
@@ -257,7 +257,7 @@ def tuned(found: Any, k: int, splits: Any) -> float:
 
 
 def cells(id: str, what: str, printed: Any, bounds: Any, e: Any, note: str, n: int) -> Criterion:
-    """A column of the table against the printed one."""
+    """A column of the table compared with the published one."""
     off = np.abs(np.array(e) - printed)
     passed = bool((off <= bounds).all())
     limits = " / ".join(dict.fromkeys(f"{b:g}" for b in bounds))
@@ -338,7 +338,7 @@ NOTES = {
     "PCA": "the protocol: coordinates are standardized before the SVM, which makes ICA a rotation "
     "of PCA with the same kernel; in print the two columns differ, so there they were scaled "
     "otherwise",
-    "order": "how Dsilva's selection was made is not in print (here of 20 candidates), nor the "
+    "order": "how Dsilva's selection was made is not published (here of 20 candidates), nor the "
     "bandwidth of sequential regression (here .3)",
 }
 
@@ -435,8 +435,9 @@ def few_shape(name: str, lem: Any, e: Any, many: Any, n: int) -> Criterion:
 
 
 FEW_NOTE = (
-    "late coordinates cost more here than in print; all have the same weight in the SVM, the "
-    "publication does not say how it scaled them, and the cause is not established"
+    "later coordinates increase the error more than in the publication; all have the same weight "
+    "in the SVM, the publication does not state how it scaled them, and the cause is not "
+    "established"
 )
 NOTES_300 = {"LEM": FEW_NOTE, "NR": FEW_NOTE, "best": FEW_NOTE, "shape": FEW_NOTE}
 
@@ -459,7 +460,7 @@ def draw_few(lab: Lab, errors: Any, many: Any) -> None:
 
 @needs("mnist", ["E3.10"], [])
 def run_time(lab: Lab) -> Iterator[Criterion]:
-    """Seconds for 11 coordinates, the search for neighbors included, on one core."""
+    """Seconds for 11 coordinates, including the neighbor search, on one core."""
     data, start = digits(lab), perf_counter()
     BASE.fit(data.graph)
     base = data.seconds + perf_counter() - start

@@ -1,7 +1,7 @@
 """Blau & Michaeli, non-redundant spectral dimensionality reduction.
 
-Run ``python papers/blau2017-nonredundant/run.py``; README.md beside this file says what is tested
-and why. The experiments are in three files by kind of data: `synthetic`, `images`, `mnist`. Where a
+Run ``python papers/blau2017-nonredundant/run.py``; README.md in this folder describes the
+tests. The experiments are in three files by kind of data: `synthetic`, `images`, `mnist`. Where a
 bandwidth α is named, the method is the publication's (``criterion="prediction"``); "gradient" is
 the library's default.
 """

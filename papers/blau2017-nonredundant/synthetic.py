@@ -33,7 +33,7 @@ from manifoldry.nonredundant.baselines import (
 
 # ── E3.1 and part of E3.11: Swiss rolls ──────────────────────────────────────────────────────
 
-# metric_fit would mix the coordinates; what is shown are eigenvectors, as in print.
+# metric_fit would mix the coordinates; the publication shows eigenvectors.
 BASES = {
     "LLE": LLE(2, n_neighbors=12),
     "Hessian LLE": HessianLLE(2, n_neighbors=12, metric_fit=False),
@@ -42,10 +42,10 @@ BASES = {
 SENSITIVITY = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 
 
-# Length over height, and noise; neither is in print. The first is what we tried first, where LLE
+# Length over height, and noise; neither is published. The first was tried first; there LLE
 # is not redundant in every sample. The second is, of 15 rolls (lengths 8, 10, 12 × height, noise
-# .05 to .3), the only one whose three originals all are, in seeds 0 to 4; it was chosen by the
-# originals alone.
+# .05 to .3), the only one on which all three original methods are, in seeds 0 to 4; it was
+# selected by the original methods alone.
 ROLLS = ((8, 0.2), (10, 0.15))
 
 
@@ -106,7 +106,7 @@ def clean_row(name: str, base: Any, samples: list[ManifoldSample]) -> Criterion:
     return Criterion(
         "E3.1",
         f"{name}, roll {ROLLS[-1][0]}:1 without noise: original",
-        "(not said; ours)",
+        "(not stated; ours)",
         "r₂ > .9: linear functions of a flat sheet cost nothing, so both directions come first",
         f"r₂ {span(r)}",
         min(r) > 0.9,
@@ -297,8 +297,8 @@ RING_NOTES = {
     "harmonics": "the threshold: a graph of few points",
     "sequential": "the publication shows one picture at an unknown bandwidth; here f₃ is mostly a "
     "function of the inner angle, so the failure it shows does not occur",
-    "advection": "the publication shows one picture; on the closed ring it comes out, on the band "
-    "not in every sample, and why was not looked into",
+    "advection": "the publication shows one picture; on the closed ring it is reproduced, on the "
+    "band not in every sample; the cause was not investigated",
 }
 
 
@@ -358,7 +358,7 @@ def ring_row(name: str, which: str, model: Any, samples: list[ManifoldSample]) -
 
 
 def products(theta: Any, phi: Any, band: float) -> Any:
-    """The slowest functions g of the inner angle, and g·cos(mθ), g·sin(mθ) for m = 1…4."""
+    """The smoothest functions g of the inner angle, and g·cos(mθ), g·sin(mθ) for m = 1…4."""
     closed = band == 2 * np.pi
     g = circle(phi) if closed else np.cos(np.pi * (phi / band + 0.5))[:, None]
     factors = [np.ones((len(theta), 1)), *(circle(m * theta) for m in range(1, 5))]
@@ -366,7 +366,7 @@ def products(theta: Any, phi: Any, band: float) -> Any:
 
 
 RING_MIXTURE = (
-    "the criterion asks for more than unpredictability: f₃ is a function g of the inner angle "
+    "the criterion requires more than unpredictability: f₃ is a function g of the inner angle "
     "times one of θ (the bracket is the R² of g, g·cos mθ, g·sin mθ with m ≤ 4), which f₁ and f₂ "
     "do not predict either"
 )
@@ -432,7 +432,7 @@ def make_box(n: int, seed: int) -> tuple[Any, Any]:
 
 
 def sheet(make: Any, *, across: float = 1.0, **options: Any) -> Any:
-    """A maker of points and of the slowest function across the sheet."""
+    """A generator of points and of the smoothest function across the sheet."""
 
     def points(n: int, seed: int) -> tuple[Any, Any]:
         s = make(n, random_state=seed, **options)
@@ -455,8 +455,8 @@ TABLE = {
     "box 4 × 2 × 1": (make_box, 3, 3),
     "ring, band": (sheet(make_ring, band=np.pi, across=None), 3, 2),
 }
-CANDIDATES = 20  # eigenvectors among which selections choose
-FEW = 5  # leading eigenvectors in which redundant ones are counted
+CANDIDATES = 20  # number of candidate eigenvectors for selection
+FEW = 5  # redundant coordinates are counted among so many eigenvectors
 RIVALS = (
     "plain",
     "prediction α = .3",

@@ -1,4 +1,4 @@
-"""E5.6: projecting and rebuilding points beyond the edge of what was seen."""
+"""E5.6: embedding and reconstruction of points beyond the boundary of the training data."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -14,12 +14,12 @@ from manifoldry.extension.kernel_regression import KernelRegressionMap
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.metrics import procrustes
 
-EDGE = 5.0  # arc length up to which the S-curve, of length 3π, is seen
-BEYOND = (0.1, 0.2, 0.4, 0.8)  # distances past the edge; the curve's radius is 1
+EDGE = 5.0  # arc length of the training data; the S-curve has length 3π
+BEYOND = (0.1, 0.2, 0.4, 0.8)  # distances beyond the boundary; the radius of the curve is 1
 
 
 class Seen(NamedTuple):
-    """A map of one part of a sheet, with the motion that lays it on the sheet."""
+    """An embedding of one part of a sheet, aligned with the sheet."""
 
     sample: ManifoldSample
     X: Any
@@ -34,24 +34,24 @@ class Seen(NamedTuple):
         model = ElasticEmbedding(
             2, perplexity=20, weight=weight, repulsion="squared_distance", init="spectral"
         ).fit(X)
-        # Local: the stretch near the edge is not that of the whole map.
+        # Local: near the boundary the scale differs from that of the whole embedding.
         near = sample.coordinates[seen][:, 0] > EDGE - 1
         fitted = procrustes(model.embedding_[near], sample.coordinates[seen][near], "affine")
         return cls(sample, X, model, fitted.alignment)
 
     def past(self, distance: float, n: int = 40) -> Any:
-        """Sheet coordinates at a distance past the edge, away from the corners."""
+        """Sheet coordinates at a distance beyond the boundary, away from the corners."""
         across = self.sample.coordinates[:, 1]
         width = np.linspace(*np.quantile(across, [0.15, 0.85]), n)
         return np.column_stack([np.full(n, EDGE + distance), width])
 
     def on_map(self, coordinates: Any) -> Any:
-        """Where the map would continue, were it a plane."""
+        """Affine continuation of the embedding."""
         A, shift = affine(self.motion, self.model.embedding_.shape[1])
         return (coordinates - shift) @ np.linalg.inv(A)
 
     def reached(self, Z: Any) -> Any:
-        """Arc length past the edge of places on the map."""
+        """Arc length beyond the boundary of positions in the embedding."""
         return self.motion.apply(Z)[:, 0] - EDGE
 
 
@@ -62,7 +62,7 @@ def affine(motion: Any, d: int) -> tuple[Any, Any]:
 
 
 def forward_maps(seen: Seen) -> dict[str, Any]:
-    """Ways from data to the map: EE's own, local means and local lines."""
+    """Extensions to new data: that of EE, local means and local linear regression."""
     regression = LocalRegression(seen.X, seen.model.embedding_.astype(float))
     return {
         "own": seen.model.transform,
@@ -95,7 +95,7 @@ def beyond_the_edge(lab: Lab) -> Iterator[Criterion]:
 
 
 def projected(seen: Seen) -> dict[str, Any]:
-    """Mean arc length past the edge at which new points are put, by distance."""
+    """Mean arc length beyond the boundary of embedded new points, by distance."""
     out = {}
     for name, forward in forward_maps(seen).items():
         places = [forward(rescaled(name, seen.sample.embed(seen.past(d)))) for d in BEYOND]
@@ -109,7 +109,7 @@ def rescaled(name: str, X: Any) -> Any:
 
 
 def rebuilt(seen: Seen) -> dict[str, Any]:
-    """Root mean squared distance of what is rebuilt from the true sheet, by distance."""
+    """Root mean squared error of the reconstruction, by distance."""
     out = {}
     for name, backward in backward_maps(seen).items():
         errors = []
@@ -179,8 +179,9 @@ def reconstruction_row(weight: float, errors: list[dict[str, Any]]) -> Criterion
 
 
 NO_FARTHER = (
-    "of the method: beyond the edge the pull of nearby places fades, all data push, and what is "
-    "rebuilt goes away from them, off the sheet (at λ = 100 mostly along its normal) or too far"
+    "of the method: beyond the boundary the attraction of nearby positions vanishes, all data "
+    "repel, and the reconstruction moves away from them, off the sheet (at λ = 100 mostly along "
+    "its normal) or too far"
 )
 
 

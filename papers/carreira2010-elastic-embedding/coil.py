@@ -1,4 +1,4 @@
-"""E2.7, E2.8: objects on a turntable, and new views of them both ways."""
+"""E2.7, E2.8: objects on a turntable; embedding and reconstruction of new views."""
 
 from collections.abc import Iterator
 from time import perf_counter
@@ -30,7 +30,7 @@ PERPLEXITY, WEIGHT = 20, 100.0
 
 
 class Views(NamedTuple):
-    """Images in an orthonormal basis of all of them, which keeps every distance."""
+    """Images in an orthonormal basis of all of them, which keeps all distances."""
 
     X: Any
     objects: Any
@@ -45,7 +45,7 @@ def views(lab: Lab) -> Views:
     data = load_coil20(objects=lab.choose(OBJECTS, 2))
     order = np.lexsort((np.ravel(data.coordinates), data.y))
     X = data.X[order].astype(float)
-    # No more numbers than images, and the same distances: searches in 16384 pixels are slow.
+    # At most as many features as images, with the same distances: 16384 pixels are slow.
     basis = PCA(len(X) - 1).fit(X)
     return Views(basis.transform(X), np.asarray(data.y)[order], basis)
 
@@ -93,7 +93,7 @@ def objects_on_a_turntable(lab: Lab) -> Iterator[Criterion]:
 
 
 def tsne(seed: int) -> TSNE:
-    # The published number of steps is not known; a thousand is customary, and not the end.
+    # The number of steps is not published; a thousand is common, and not yet converged.
     search = Momentum(stopping=Stopping(max_iter=1000, tol=0.0, value_tol=1e-5))
     return TSNE(2, perplexity=PERPLEXITY, init="random", random_state=seed, optimizer=search)
 
@@ -103,7 +103,7 @@ def accuracy(Y: Any, data: Views) -> float:
 
 
 def roundness(Y: Any) -> float:
-    """Mean step from view to view, round the whole object, over its diameter."""
+    """Mean distance of consecutive views of an object, divided by its diameter."""
     loops = Y.reshape(-1, VIEWS, 2)
     steps = np.linalg.norm(loops - np.roll(loops, 1, axis=1), axis=2).mean(axis=1)
     return float(np.mean([step / pdist(Z).max() for step, Z in zip(steps, loops, strict=True)]))
@@ -116,7 +116,7 @@ def separated(name: str, nearest: dict[str, list[float]]) -> Criterion:
     return Criterion(
         "E2.7",
         f"{name}: fraction of views whose nearest on the map shows the same object",
-        "objects apart; eigenmaps collapse",
+        "objects separated; eigenmaps collapse",
         "≥ .97, and .1 more than eigenmaps",
         f"{span(found, 3)}; eigenmaps {decimals([eigenmaps], 3)}, {rest}",
         passed,
@@ -138,7 +138,7 @@ def faster_than_tsne(taken: dict[str, list[float]], seeds: int) -> Criterion:
     return Criterion(
         "E2.7",
         "seconds of a fit: EE with the spectral direction, and t-SNE (exact, 1000 steps)",
-        "(not said)",
+        "(not stated)",
         "less than t-SNE, medians",
         f"{ours:.1f} against {theirs:.1f} (EE with L-BFGS as well {middle['EE, λ = 100']:.1f}, "
         f"SNE {middle['SNE']:.1f})",
@@ -171,7 +171,7 @@ def draw_objects(lab: Lab, maps: dict[str, Any], objects: Any) -> None:
 
 
 class Split(NamedTuple):
-    """Every other view is new; the training views next to it are those before and after."""
+    """Every other view is new; its adjacent training views are those before and after it."""
 
     train: Any
     new: Any
@@ -181,7 +181,7 @@ class Split(NamedTuple):
     @classmethod
     def of(cls, n: int) -> "Split":
         rows = np.arange(n).reshape(-1, VIEWS)
-        half = np.arange(n // 2).reshape(-1, VIEWS // 2)  # numbers among the training views
+        half = np.arange(n // 2).reshape(-1, VIEWS // 2)  # indices among the training views
         return cls(
             rows[:, ::2].ravel(),
             rows[:, 1::2].ravel(),
@@ -218,7 +218,7 @@ def new_views(lab: Lab) -> Iterator[Criterion]:
 def between(
     name: str, models: list[Any], places: list[Any], split: Split, X: Any, of_all: ElasticEmbedding
 ) -> Criterion:
-    """Whether the two training views next to a new one are the two nearest on the map."""
+    """Whether the two training views adjacent to a new one are the two nearest in the embedding."""
     pairs = zip(models, places, strict=True)
     both, either = zip(*(beside(split, m.embedding_, Z) for m, Z in pairs), strict=True)
     data, _ = beside(split, X[split.train], X[split.new])
@@ -247,18 +247,18 @@ def beside(split: Split, train: Any, new: Any) -> tuple[float, float]:
 
 CROSSINGS = (
     "the map first of all: it does not keep that order of views that it was trained with either "
-    "(last figure), because loops cross and, at small λ, are bands several views wide; projecting "
+    "(last value), because loops cross and, at small λ, are bands several views wide; projecting "
     "adds its own error"
 )
 
 
 def ways(model: ElasticEmbedding, X: Any) -> dict[str, Any]:
-    """Both ways back from the map: local regression, and the publication's own."""
+    """Both inverses: local regression, and that of the publication."""
     return {"regression": LocalRegression(model.embedding_, X), "own": own_inverse(model, X)}
 
 
 def own_inverse(model: ElasticEmbedding, X: Any) -> ElasticInverse:
-    """Argmin over y of the pair energy, with the kernel of training: p(y|n)/N at frozen widths."""
+    """Argmin over y of the pair energy, with the kernel p(y|n)/N of training."""
     graph = NeighborGraph.build(X, neighbors_for(model.perplexity_, len(X)))
     weights = Entropic(model.perplexity_).fit(graph)
     precision, bandwidths = weights.precisions, weights.bandwidths
@@ -295,9 +295,10 @@ def rebuilt_views(
 BLURRED = {
     "regression": "the map: where loops cross, views of other objects are mixed in; in a trial "
     "half of the loss was left when the middle of the adjacent two was rebuilt instead",
-    "own": "of the method: the pull is the mean over all places within about one on the map, with "
+    "own": "of the method: the attraction is the mean over all positions within about one in the "
+    "embedding, with "
     "no bandwidth to choose, so that many more than two views are mixed; in a trial the middle of "
-    "the adjacent two was rebuilt no better",
+    "the adjacent two was reconstructed no better",
 }
 
 

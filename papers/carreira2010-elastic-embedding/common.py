@@ -1,4 +1,4 @@
-"""What the experiments share: the objective on a roll, paths over λ, figures of learned weights."""
+"""Common code of the experiments: the objective on a roll, homotopies in λ, learned weights."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -36,12 +36,12 @@ from report import Experiment, not_yet
 from report import Lab as Lab
 from report import within as within
 
-# The publication repels by squared distances, as the library does for up to 20 000 points.
+# Repulsion by squared distances, as in the publication, and by default up to 20 000 points.
 REPULSIONS = ("squared_distance", "uniform")
 WIDTH = 5.0  # σ of the weights on rolls, as in the authors' later demonstration
 
 FAST = LBFGS(SpectralDirection())
-# To the last digit, where the minimizer itself is looked at.
+# High accuracy, for properties of the minimizer itself.
 EXACT = LBFGS(
     SpectralDirection(),
     stopping=Stopping(max_iter=5000, tol=0.0, value_tol=0.0, gradient_tol=1e-10),
@@ -56,7 +56,7 @@ def elastic_on(X: Any, n_neighbors: int, repulsion: str) -> Pairwise:
 
 
 def small_roll(lab: Lab, seed: int, repulsion: str) -> Pairwise:
-    """Ten neighbors: twenty would join windings of so few points."""
+    """A roll with a graph of ten neighbors: twenty would connect its windings."""
     return elastic_on(small_sample(lab, seed).X, 10, repulsion)
 
 
@@ -69,13 +69,13 @@ def repulsive_weights(X: Any, repulsion: str) -> Any:
 
 
 def spectral_start(objective: Pairwise) -> Any:
-    """Laplacian eigenmaps of the same weights, at the size that costs least."""
+    """Laplacian eigenmaps of the same weights, at the scale with the least value."""
     Y = LaplacianEigenmaps(2, affinity="precomputed").fit_transform(objective.affinity)
     return best_scale(objective, Y) * Y
 
 
 def random_start(objective: Pairwise, seed: int, size: float = 1e-2) -> Any:
-    """A small cloud."""
+    """Random points with a small spread."""
     return size * np.random.default_rng(seed).standard_normal((objective.n, 2))
 
 
@@ -92,7 +92,7 @@ def constrained_run(objective: Pairwise, rule: ConstrainedHomotopy) -> HomotopyR
 
 
 def minimize(objective: Pairwise, weight: float, rule: Homotopy | None = None) -> Any:
-    """The map that a homotopy from λ₁ to `weight` ends with."""
+    """The final embedding of a homotopy from λ₁ to `weight`."""
     rule = rule or Homotopy()
     constrained = isinstance(rule, ConstrainedHomotopy)
     run = (constrained_run if constrained else run_from_collapse)(objective, rule)
@@ -107,13 +107,13 @@ def learned_laplacian(objective: Any, Y: Any) -> Any:
 
 
 def imbalance(objective: Any, Y: Any) -> float:
-    """‖L_w Y‖ over that of attraction alone: zero where the map is a stationary point."""
+    """‖L_w Y‖ divided by that of attraction alone: zero at a stationary point."""
     attraction = graph_laplacian(objective.attraction) @ Y
     return float(np.linalg.norm(learned_laplacian(objective, Y) @ Y) / np.linalg.norm(attraction))
 
 
 def needs(name: str, ids: Iterable[str], figures: Iterable[str]) -> Callable[..., Experiment]:
-    """Say "not yet" in a quick run where a data file is missing; a full run has to have it."""
+    """In a quick run, yield "not yet" if a data file is missing; a full run requires it."""
 
     def with_data(experiment: Experiment) -> Experiment:
         @wraps(experiment)
@@ -132,7 +132,7 @@ def needs(name: str, ids: Iterable[str], figures: Iterable[str]) -> Callable[...
 
 
 def decimals(values: Iterable[float], digits: int = 2) -> str:
-    """Numbers as they stand in a table: .93, 1.01."""
+    """Numbers formatted for a table: .93, 1.01."""
     return ", ".join(_short(value, digits) for value in values)
 
 
@@ -156,7 +156,7 @@ def powers(values: Iterable[float]) -> str:
 
 
 def draw_points(ax: Any, Y: Any, color: Any, title: str, most: int = 400) -> None:
-    """The first points of a map, with crisp markers: small files."""
+    """Plot the first points of an embedding, with markers that give small files."""
     plot_embedding(Y[:most], color[:most], ax=ax, legend=False, alpha=1.0)
     for points in ax.collections:
         points.set_antialiased(False)

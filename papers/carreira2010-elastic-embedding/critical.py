@@ -1,4 +1,4 @@
-"""E2.3, E5.5: the λ at which a map leaves one point, then a line."""
+"""E2.3, E5.5: the values of λ at which the rank of the embedding becomes 1 and 2."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -48,7 +48,7 @@ def twelve_points(seed: int, repulsion: str) -> Pairwise:
 
 
 def reference_weight(objective: Pairwise) -> float:
-    """The smallest eigenvalue of (L⁺, L⁻) on vectors that sum to zero, as it stands in print."""
+    """The smallest eigenvalue of (L⁺, L⁻) on vectors that sum to zero, as published."""
     n = objective.n
     basis = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
     plus = graph_laplacian(objective.attraction).toarray()
@@ -118,7 +118,7 @@ def either_side(name: str, objectives: list[Pairwise]) -> Iterator[Criterion]:
 # ── E5.5: the series of bifurcations ─────────────────────────────────────────────────────────
 
 
-# Noise alone, ten thousand times as much, and a step along the direction of negative curvature.
+# Jitter, ten thousand times as much, and a step along the direction of negative curvature.
 PATHS = {
     "default": Homotopy(tol=1e-4),
     "jitter .01": Homotopy(tol=1e-4, jitter=1e-2),
@@ -151,10 +151,10 @@ def series_of_bifurcations(lab: Lab) -> Iterator[Criterion]:
 
 
 def second_bifurcation(objective: Pairwise, factor: float = 1.05) -> float:
-    """λ₂: where a map on a line gets a direction across it along which the value falls.
+    """λ₂: the value at which an embedding on a line becomes a saddle point.
 
-    Across a line of points the Hessian is four times the learned Laplacian, which is zero for
-    moving the line and for turning it: λ₂ is where it gets a negative eigenvalue.
+    Perpendicular to the line the Hessian is four times the learned Laplacian, which is zero for
+    translations and rotations: at λ₂ it gets a negative eigenvalue.
     """
     run = run_from_collapse(objective, Homotopy(), d=1)
     run.optimizer = EXACT

@@ -18,11 +18,11 @@ from manifoldry.optimize import Homotopy
 # ── E5.3 ─────────────────────────────────────────────────────────────────────────────────────
 
 WEIGHTS = (1.0, 100.0)  # λ at which affinities are learned
-PERPLEXITY = 10  # thirty neighbors do not join windings of 500 points
+PERPLEXITY = 10  # thirty neighbors do not connect the windings of 500 points
 
 
 class Data(NamedTuple):
-    """Data, with what is known of them."""
+    """Data with labels or true coordinates."""
 
     X: Any
     labels: Any = None
@@ -111,18 +111,18 @@ def eigenmaps(W: Any) -> Any:
 
 
 def signed_eigenmaps(w: Any) -> Any:
-    """The two lowest eigenvectors of D − w other than the constant; the estimator refuses signs."""
+    """The two lowest eigenvectors of D − w other than the constant."""
     return eigh(signed_laplacian(w), subset_by_index=(0, 1))[1]
 
 
 def signed_laplacian(w: Any) -> Any:
-    """D − w, with the constant moved out of the way."""
+    """D − w, with the eigenvalue of the constant shifted."""
     L = np.diag(w.sum(axis=1)) - w
     return L + np.abs(L).sum(axis=1).max() / len(w)
 
 
 def quality(data: Data, Y: Any) -> tuple[float, float]:
-    """Area under R_NX, and how well the map shows what is known of the data."""
+    """Area under R_NX, and agreement with labels or true coordinates."""
     area = float(coranking(data.X, Y).area)
     if data.sheet is not None:
         return area, procrustes(Y, data.sheet).error
@@ -135,7 +135,7 @@ def figure_text(figures: list[dict[str, tuple[float, float]]], which: str) -> st
 
 
 def nullspace(name: str, weight: float, models: list[ElasticEmbedding]) -> Criterion:
-    """Whether the map is what a signed spectral method would return."""
+    """Whether the embedding is what a signed spectral method would return."""
     angles, negative = [], []
     for model in models:
         w, Y = model.learned_affinity_, model.embedding_ - model.embedding_.mean(axis=0)

@@ -1,4 +1,4 @@
-"""E2.4, E2.5, E2.6 (convergence), E2.9: what minima look like, and how to reach the lowest."""
+"""E2.4, E2.5, E2.6 (convergence), E2.9: properties of minima and how to reach the lowest."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -95,7 +95,7 @@ def nearest_squares(Y: Any) -> Any:
 
 
 def bond_order(Y: Any) -> float:
-    """Median |ψ₆| = |mean of exp(6iθ)| over the six nearest, of points that these surround."""
+    """Median |ψ₆| = |mean of exp(6iθ)| over the six nearest neighbors, for interior points."""
     D = cdist(Y, Y)
     np.fill_diagonal(D, np.inf)
     bonds = Y[np.argsort(D, axis=1)[:, :6]] - Y[:, None]
@@ -242,6 +242,6 @@ def without_repulsion(objectives: list[Pairwise]) -> Iterator[Criterion]:
 
 
 def angle(Y: Any, Z: Any, mass: Any) -> float:
-    """Largest angle between the spaces of two maps, about their means."""
+    """Largest angle between the subspaces of two embeddings, about their means."""
     Y, Z = (A - np.average(A, axis=0, weights=mass) for A in (Y, Z))
     return float(subspace_angles(Y, Z)[0])

@@ -1,4 +1,4 @@
-"""E2.1, E2.2: the Swiss roll along λ, and the weights that its map has learned."""
+"""E2.1, E2.2: the Swiss roll along λ, and the learned weights."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ from manifoldry.objectives import Bifurcation, Pairwise, best_scale
 from manifoldry.optimize import Homotopy, Path
 
 NEIGHBORS = 20  # of the graph, as in the authors' later demonstration
-FEW = 12  # of the figures of quality
+FEW = 12  # of the quality metrics
 LAST = 1e5
 
 
 @dataclass(eq=False)
 class Followed:
-    """A roll, and its maps as λ grows."""
+    """A roll and its embeddings for increasing λ."""
 
     sample: ManifoldSample
     objective: Pairwise
@@ -48,19 +48,19 @@ class Followed:
         run = run_from_collapse(objective, rule)
         values = np.geomspace(1.05 * Bifurcation.of(objective, 2).weight, LAST, steps)
         searches = [run.advance(value, final=value == LAST).history("value") for value in values]
-        # Where nothing is left to gain, values differ by rounding.
+        # At the minimum, values differ by rounding.
         falling = all((np.diff(v) <= 1e-13 * np.abs(v[1:])).all() for v in searches)
         return cls(sample, objective, run.path, falling)
 
     @cached_property
     def errors(self) -> Any:
-        """Of every map: what is left of the sheet after moving, turning and scaling the map."""
+        """Procrustes errors of all embeddings, after a similarity."""
         maps = self.path.embeddings
         return np.array([procrustes(Y, self.sample.coordinates).error for Y in maps])
 
     @cached_property
     def best(self) -> int:
-        """Number of the map nearest to the sheet among those with trustworthiness .99."""
+        """Index of the embedding closest to the sheet among those with trustworthiness .99."""
         order = np.argsort(self.errors)
         trusted = (i for i in order if self.trust(self.path.embeddings[i]) >= 0.99)
         return int(next(trusted, order[0]))
@@ -73,7 +73,7 @@ class Followed:
 
     @cached_property
     def error_from_truth(self) -> float:
-        """Of the minimum that a search from the sheet itself finds, at the best λ."""
+        """Error of the minimum reached from the true sheet, at the best λ."""
         objective = self.objective.with_weight(self.path.steps[self.best].parameter)
         Y = self.sample.coordinates
         found = FAST.minimize(objective, best_scale(objective, Y) * Y).embedding
@@ -97,7 +97,7 @@ def rolls(lab: Lab) -> Iterator[Criterion]:
         yield Criterion(
             "E2.1",
             f"{repulsion}: values of every search along the path, {len(found[0].path)} values of λ",
-            "(not said)",
+            "(not stated)",
             "never rise, but for rounding",
             f"in {sum(f.monotone for f in found)} of {len(found)} paths",
             all(f.monotone for f in found),
@@ -117,7 +117,7 @@ def rolls(lab: Lab) -> Iterator[Criterion]:
 
 
 BENT = (
-    "the threshold: a search from the true sheet itself ends in a bent map too (last figures), "
+    "the threshold: a search from the true sheet itself ends in a bent map too (last values), "
     "so the objective has its minimum there for some samples"
 )
 OTHER_BRANCH = (
@@ -178,7 +178,7 @@ def preserved(found: list[Followed], repulsion: str) -> Criterion:
 
 CROWDED = (
     "the threshold: the λ that is best for the shape of the sheet is not the one that keeps most "
-    "neighbors, and this asks for both at once; as λ grows further points spread evenly, "
+    "neighbors, and this criterion requires both; as λ grows further points spread evenly, "
     "whatever their distances in the data"
 )
 
@@ -230,7 +230,7 @@ def learned(found: list[Followed], repulsion: str) -> Iterator[Criterion]:
 DIP = (
     "of the weights, not of the code: where all pairs repel alike, repulsion outweighs attraction "
     "between the nearest as well once λ is large, and the hat has a dip in its middle; weights in "
-    "proportion to squared distances, the publication's, spare the nearest"
+    "proportion to squared distances, the publication's, do not affect the nearest"
 )
 
 
@@ -245,7 +245,7 @@ def near_weights(f: Followed, value: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Hat:
-    """Learned weights of one point: of its neighbors, the lowest, and far away."""
+    """Learned weights of one point: of its neighbors, the minimum, and at large distances."""
 
     near: float
     lowest: float

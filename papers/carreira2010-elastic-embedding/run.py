@@ -1,8 +1,8 @@
 """Carreira-Perpiñán, the elastic embedding algorithm for dimensionality reduction.
 
-Run ``python papers/carreira2010-elastic-embedding/run.py``; README.md beside this file says what is
-tested and why. The experiments are in seven files: `rolls`, `critical` (λ where maps open),
-`searches`, `minima`, `coil` (images), `learned` (affinities) and `beyond` (the edge of the data).
+Run ``python papers/carreira2010-elastic-embedding/run.py``; README.md in this folder describes the
+tests. The experiments are in seven files: `rolls`, `critical` (bifurcations),
+`searches`, `minima`, `coil` (images), `learned` (affinities) and `beyond` (extrapolation).
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""E2.6: how fast directions of search are."""
+"""E2.6: speed of search directions."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -32,18 +32,18 @@ FILTERS = {
     "diagonal Hessian": DiagonalHessian(),
     "spectral direction": SpectralDirection(),
 }
-# What the library has beyond the printed iteration: other first lengths, or memory.
+# Variants of the library: other initial steps, or memory.
 NAMED = {
     "gradient, Barzilai–Borwein": "gradient",
     "conjugate gradients": "cg",
     "L-BFGS": "lbfgs",
     "L-BFGS with spectral direction": "spectral-lbfgs",
 }
-CLOSE = 1.01  # times the lowest value that any method found
+CLOSE = 1.01  # target relative to the lowest value of all methods
 
 
 class Run(NamedTuple):
-    """Values after so many evaluations, and how often a step had to be shortened."""
+    """Values by number of evaluations, and the number of shortened steps."""
 
     values: Any
     evaluations: Any
@@ -59,9 +59,9 @@ class Run(NamedTuple):
 
 
 def printed_search(objective: Pairwise, Y: Any, filter: Filter, steps: int) -> Run:
-    """X ← X + η·P with P = −F·G: η = 1, halved until the value falls enough.
+    """X ← X + η·P with P = −F·G: η = 1, halved until the value decreases enough.
 
-    Plain gradients do not know their length: η begins at twice the last one.
+    For plain gradients η starts at twice the last value.
     """
     bound = filter.operator_for(objective)
     value, G = objective.value_and_gradient(Y)
@@ -238,7 +238,7 @@ def shortened_steps(
     yield Criterion(
         "E2.6",
         f"diagonal of the Hessian with η = 1, λ/λ₁ = {at}: halvings per step",
-        "(not said)",
+        "(not stated)",
         "< .05 at all λ",
         ", ".join(f"{s:.3f}" for s in diagonal.values()),
         few,

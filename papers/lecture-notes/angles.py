@@ -1,8 +1,8 @@
 """E4.8: conformal eigenmaps preserve angles better than the coordinates they are made of.
 
-The notes mix eigenvectors of LLE, or of a graph Laplacian, so that all triangles in neighborhoods
-keep their angles (Sha & Saul 2005). What counts are the angles on the surface itself, so they are
-compared with those of the coordinates each surface was made from: for the half sphere those of its
+The notes combine eigenvectors of LLE, or of a graph Laplacian, linearly so that all triangles in
+neighborhoods keep their angles (Sha & Saul 2005). Angles are compared with those on the surface,
+computed from its true coordinates: for the half sphere those of its
 stereographic projection, which is conformal; for all others arc lengths.
 """
 
@@ -42,7 +42,7 @@ def conformal(lab: Lab) -> Iterator[Criterion]:
 
 def fit(X, basis, **parameters):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of windings that are near, of which bases complain
+        warnings.simplefilter("ignore")  # warnings of the bases about nearby windings
         return ConformalEigenmaps(2, basis=basis, n_neighbors=K, **parameters).fit(X)
 
 
@@ -60,7 +60,7 @@ def angle_differences(A, B, k=6):
 
 
 def angles_and_errors(X, truth, basis):
-    """Of the basis's two coordinates, the published map, and the refined one."""
+    """Errors of the two basis coordinates, the published and the refined embedding."""
     published, refined = (fit(X, basis, refine=refine) for refine in (False, True))
     maps = refined.basis_.embedding_[:, :2], published.embedding_, refined.embedding_
     return [angle_differences(truth, Y) for Y in maps]
@@ -90,7 +90,7 @@ NOTE_BASIS = (
 
 
 def hemisphere(lab: Lab) -> Iterator[Criterion]:
-    """How near maps of the half sphere come to its stereographic projection."""
+    """Errors of embeddings of the half sphere relative to its stereographic projection."""
     n, seeds = lab.choose(310, 310), lab.seeds(5)
     samples = [make_hemisphere(n, random_state=seed) for seed in seeds]
     isomap = np.mean(

@@ -1,7 +1,7 @@
 """E4.6 and E4.11 on images: faces by pose and light, objects on a turntable, faces in between.
 
-Unfolding and Isomap see pixels only; light and pose of the faces and the angle of the turntable
-are kept for checking. Both methods take the same number of neighbors.
+Unfolding and Isomap use pixels only; light and pose of the faces and the angle of the turntable
+are used for testing. Both methods have the same number of neighbors.
 """
 
 import sys
@@ -34,7 +34,7 @@ K = 6  # neighbors, the default of MaximumVarianceUnfolding and Isomap's own for
 
 
 def needs(names: Iterable[str], id: str, figure: str) -> Callable[..., Experiment]:
-    """Say "not yet" in a quick run where a data file is missing; a full run has to have it."""
+    """In a quick run, yield "not yet" if a data file is missing; a full run requires it."""
 
     def with_data(experiment: Experiment) -> Experiment:
         @wraps(experiment)
@@ -54,7 +54,7 @@ def needs(names: Iterable[str], id: str, figure: str) -> Callable[..., Experimen
 
 def fit(model, X):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of views that are near, as of both sides of a cup
+        warnings.simplefilter("ignore")  # warnings about similar views, such as both sides of a cup
         return model.fit(X)
 
 
@@ -63,7 +63,7 @@ def fit(model, X):
 
 @cache
 def faces_and_maps(every):
-    """Pixels, light and pose of every so-manieth face, and maps of them."""
+    """Pixels, light and pose of every k-th face, and embeddings of them."""
     data = load_isomap_faces()
     X, truth = data.X[::every].astype(np.float64), data.coordinates[::every]
     models = {
@@ -87,15 +87,15 @@ def faces(lab: Lab) -> Iterator[Criterion]:
         "3: light and two of pose",
         f"{mvu.dimension_hint_}; fractions {fractions}, …",
         mvu.dimension_hint_ == 3,
-        note=f"variance within {mvu.gap_:.1%} of the largest possible, edges off by "
-        f"{mvu.mean_edge_error_:.2%} in the mean",
+        note=f"variance within {mvu.gap_:.1%} of the maximum, mean edge error "
+        f"{mvu.mean_edge_error_:.2%}",
     )
     yield pose_row(truth, models)
     draw_faces(lab, X, models)
 
 
 def pose_row(truth, models):
-    """How well three coordinates tell light and pose, by linear regression."""
+    """R² of light and pose by linear regression on three coordinates."""
     R2 = {name: explained(model.embedding_, truth) for name, model in models.items()}
     left = {name: procrustes(model, truth, "affine").error for name, model in models.items()}
     shown = "; ".join(
@@ -113,14 +113,14 @@ def pose_row(truth, models):
 
 
 def explained(Y, truth):
-    """R² of every column of the truth, by linear regression on the map."""
+    """R² of every true coordinate by linear regression on the embedding."""
     A = np.column_stack([np.ones(len(Y)), Y])
     residual = truth - A @ np.linalg.lstsq(A, truth, rcond=None)[0]
     return 1 - residual.var(axis=0) / truth.var(axis=0)
 
 
 def draw_faces(lab: Lab, X, models) -> None:
-    """Faces where MVU and Isomap put them."""
+    """Plot faces at their positions in MVU and Isomap."""
     figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
     for ax, name in zip(axes, ("MVU", "Isomap"), strict=True):
         Y = models[name].embedding_[:, :2]
@@ -148,10 +148,10 @@ BESIDE = 4  # neighbors of a view: two on either side
 
 @dataclass(frozen=True)
 class Ring:
-    """How a closed series of views lies around the center of its map."""
+    """Arrangement of a closed series of views around the center of its embedding."""
 
     turns: int
-    onward: int  # steps from view to view that go the way of the whole
+    onward: int  # steps between views with the predominant sense of rotation
     views: int
 
     @classmethod
@@ -192,7 +192,8 @@ def duck_row(model):
         "MVU of the duck (COIL-20, object 1), 4 neighbors: eigenvalues above 1 %; steps onward",
         "(ours)",
         "2; all 72, once around",
-        f"{model.dimension_hint_} (fractions {fractions[0]:.3f}, {fractions[1]:.3f}, {fractions[2]:.3f}, …); "
+        f"{model.dimension_hint_} (fractions {fractions[0]:.3f}, {fractions[1]:.3f}, "
+        f"{fractions[2]:.3f}, …); "
         f"{ring.onward}, around {ring.turns} time",
         model.dimension_hint_ == 2 and ring.in_order and ring.turns == 1,
     )
@@ -273,14 +274,14 @@ def draw_rings(lab: Lab, views, maps) -> None:
 
 
 def picture(ax, place, image):
-    """An image at a place in the frame, as a fraction of its sides."""
+    """Plot an image at a position given as a fraction of the axes."""
     box = OffsetImage(image, zoom=0.9, cmap="gray")
     ax.add_artist(AnnotationBbox(box, place, xycoords="axes fraction", frameon=False))
 
 
 # ── E4.11: faces in between ──────────────────────────────────────────────────────────────────
 
-BETWEEN = np.array([0.25, 0.5, 0.75])[:, None]  # places on the way from one face to another
+BETWEEN = np.array([0.25, 0.5, 0.75])[:, None]  # positions between two faces
 PAIRS = 6  # of faces, per seed
 
 
@@ -311,16 +312,16 @@ def psnr(A, B):
 
 
 def blended(X, a, b):
-    """Of mixtures of pixels: likeness to the most like face other than the two."""
+    """PSNR of mixtures of pixels to the most similar face other than the two."""
     likeness = psnr(between(X, a, b)[:, None], np.delete(X, [a, b], axis=0))
     return likeness.max(axis=1)
 
 
 def on_the_way(X, Z, a, b):
-    """Of positions on the map: likeness to the nearest face there, which was left out.
+    """PSNR of decoded positions to the nearest face in the embedding, which was left out.
 
-    The image at a position is regressed on all faces but those nearest to positions on this way,
-    and compared with the nearest one alone: the inverse has never seen it.
+    The image at a position is computed by regression on all faces except those nearest to
+    positions on the line, and compared with the nearest one.
     """
     places = between(Z, a, b)
     squares = ((places[:, None] - Z) ** 2).sum(axis=2)
@@ -348,7 +349,7 @@ def between_row(name, found, blends, X, pairs, n_seeds):
 
 
 def draw_interpolation(lab: Lab, X, models, pairs) -> None:
-    """From one face to another: mixed, and by way of two maps; the farthest pair of all."""
+    """Plot mixtures of pixels and images along lines in two embeddings, for the farthest pair."""
     a, b = max(pairs, key=lambda pair: np.linalg.norm(X[pair[0]] - X[pair[1]]))
     ways = {"pixels": between(X, a, b)}
     for name in ("Isomap", "MVU"):

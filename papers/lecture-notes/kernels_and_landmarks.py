@@ -1,10 +1,9 @@
-"""E5.7 and E5.8: what the notes say in passing of kernels (page 6) and of landmarks (page 3).
+"""E5.7 and E5.8: remarks of the notes on kernels (page 6) and landmarks (page 3).
 
-The notes say no more of landmarks than that LLE's weights "can reconstruct" from them. The
-construction here is the one such weights suggest, and that landmark versions of semidefinite
-methods use: hold the landmarks where a method put them, and place all other points so that
-Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖² is least, a sparse linear system. "Directly" is the short cut: the weights of a
-point on its nearest landmarks alone.
+The notes only state that LLE's weights "can reconstruct" from landmarks. The construction used
+here is that of landmark versions of semidefinite methods: the landmarks keep their positions, and
+the other points minimize Σᵢ‖yᵢ − Σⱼ wᵢⱼyⱼ‖², a sparse linear system. "Directly" means the weights
+of a point on its nearest landmarks alone.
 """
 
 import sys
@@ -71,7 +70,7 @@ def digits(n, seed):
 
 def fit(model, X):
     with warnings.catch_warnings():
-        # On few points the windings are as near as neighbors; kernels do not mind.
+        # With few points windings are as close as neighbors, which does not affect the identities.
         warnings.simplefilter("ignore", ShortCircuitWarning)
         return model.fit(X)
 
@@ -107,7 +106,7 @@ def through_kernel_pca(model, X, name):
 
 
 def difference(Y, target, in_length=False):
-    """Largest difference up to signs and, unless lengths count, the lengths of columns."""
+    """Largest difference up to signs and, unless lengths count, the norms of columns."""
     if not in_length:
         Y, target = (A / np.linalg.norm(A, axis=0) for A in (Y, target))
     Y = Y * np.sign((Y * target).sum(axis=0))
@@ -196,7 +195,7 @@ def draw_kernels(lab: Lab, n) -> None:
     for name, (above, below) in zip(names, axes.T, strict=True):
         G = kernel_of(CENTERED[name], X)
         off = np.abs(G - np.diag(np.diag(G)))
-        reach = np.quantile(off[off > 1e-12], 0.95)  # the diagonal μ would hide all else
+        reach = np.quantile(off[off > 1e-12], 0.95)  # the diagonal μ would dominate the plot
         shades = plt.get_cmap("RdBu_r", 15)  # few enough to keep the file small
         above.imshow(G, cmap=shades, vmin=-reach, vmax=reach, interpolation="nearest")
         above.set(xticks=[], yticks=[])
@@ -222,14 +221,14 @@ METHODS: dict[str, tuple[Any, str]] = {
 
 
 def weights_on(X, reference, nearest):
-    """LLE's weights of every row of X on the reference points that are nearest to it."""
+    """Weights of LLE of every row of X on its nearest reference points."""
     w = barycentric_weights(reference[nearest] - X[:, None], 1e-3)
     starts = np.arange(len(X) + 1) * nearest.shape[1]
     return sparse.csr_array((w.ravel(), nearest.ravel(), starts), (len(X), len(reference)))
 
 
 def least_squares(X, landmarks, Y):
-    """All points where Σ‖yᵢ − Σ wᵢⱼyⱼ‖² is least, the landmarks being held at Y."""
+    """Positions of all points that minimize Σ‖yᵢ − Σ wᵢⱼyⱼ‖², with the landmarks fixed at Y."""
     n = len(X)
     nearest = NeighborGraph.build(X, K).indices.reshape(n, K)
     residual = sparse.csc_array(sparse.eye_array(n) - weights_on(X, X, nearest))
@@ -264,7 +263,7 @@ def landmarks_by_weights(lab: Lab) -> Iterator[Criterion]:
 
 
 def carried_over(lab: Lab) -> Iterator[Criterion]:
-    """Every tenth point, drawn at random, keeps its place on the map; weights find the others."""
+    """A random tenth of the points keeps its positions; the weights determine the others."""
     n, seeds = lab.choose(2000, 400), lab.seeds(5)
     narrow = {"kernel PCA, γ = .1": (KernelPCA(2, gamma=0.1), "")}  # about a winding wide
     for name, (model, _) in (METHODS | narrow).items():
@@ -285,7 +284,8 @@ def carried_over(lab: Lab) -> Iterator[Criterion]:
 
 NOTE_CARRIED = (
     "the map, not the weights: a kernel this narrow has coordinates that rise and fall between one "
-    "landmark and the next, and nothing linear can know that; with a γ that follows the data, the "
+    "landmark and the next, which no linear formula can reproduce; with a γ that follows the "
+    "data, the "
     "default, it passes"
 )
 
@@ -298,7 +298,7 @@ def carrying_errors(model, n, seed):
 
 
 def fitted_on_landmarks(lab: Lab) -> Iterator[Criterion]:
-    """The method itself sees the landmarks only, a fifth of the points."""
+    """The method is fitted to the landmarks only, a fifth of the points."""
     seeds = lab.seeds(5)
     for data, n in ((s_curve, lab.choose(2000, 400)), (digits, lab.choose(1500, 300))):
         for name, (model, allow) in METHODS.items():
@@ -319,7 +319,7 @@ def end_to_end_row(data, name, found):
         f"{name} of a fifth of the {data}, all others by weights: how far from `transform`'s map; "
         "error against the map of all (of landmarks alone, by `transform`, directly)",
         "can reconstruct from landmarks",
-        "≤ .05 apart, and in every run at most 1.1 times the error of `transform`",
+        "differ by ≤ .05, and in every run at most 1.1 times the error of `transform`",
         f"{apart:.3f}; {errors:.3f} ({alone:.3f}, {own:.3f}, {direct:.3f}), {worst:.2f} times",
         passed,
         note="" if passed else NOTE_END[data],
@@ -347,7 +347,7 @@ def end_to_end_errors(model, allow, X, seed):
 
 
 def landmark_isomap(lab: Lab) -> Iterator[Criterion]:
-    """Landmark Isomap triangulates the others; the notes' other way is to interpolate."""
+    """Landmark Isomap triangulates the other points; the notes also suggest interpolation."""
     n, seeds = lab.choose(2000, 400), lab.seeds(5)
     counts = lab.choose((10, 20, 50, 100, 200, 400), (20, 100))
     found = np.array([[isomap_errors(n, m, seed) for m in counts] for seed in seeds])

@@ -1,7 +1,7 @@
 """Lecture notes on non-linear dimension reduction (spring 2013).
 
-Run ``python papers/lecture-notes/run.py``; README.md beside this file says what is tested and why.
-The reference side is plain numpy: the notes' formulas, written out as they stand there.
+Run ``python papers/lecture-notes/run.py``; README.md in this folder describes the tests.
+References are implemented in plain numpy, with the formulas of the notes.
 """
 
 import sys
@@ -69,7 +69,7 @@ def row(lab, id, what, published, errors, note=""):
 
 
 def gram_from_distances(delta):
-    """The notes' result: inner products of centered points from their distances alone."""
+    """Inner products of centered points from their distances alone, by the formula of the notes."""
     n, squares = len(delta), delta**2
     rows, columns = squares.sum(axis=1)[:, None], squares.sum(axis=0)[None, :]
     return rows / (2 * n) + columns / (2 * n) - squares.sum() / (2 * n**2) - squares / 2
@@ -94,7 +94,7 @@ def scaling(lab: Lab) -> Iterator[Criterion]:
 
 
 def truncation_errors(G, delta, d):
-    """How far err(Y) is from the tail of the spectrum, and `loss_` from err(Y)."""
+    """Relative errors of err(Y) = sum of the remaining λ², and of `loss_` = err(Y)."""
     model = ClassicalMDS(d, metric="precomputed").fit(delta)
     err = ((G - model.embedding_ @ model.embedding_.T) ** 2).sum()
     tail = (np.linalg.eigvalsh(G)[:-d] ** 2).sum()
@@ -104,9 +104,9 @@ def truncation_errors(G, delta, d):
 # ── E4.3: PCA and scaling are two sides of one decomposition ─────────────────────────────────
 
 
-FRAMES = "in print F Fᵀ = I, but F is N × D: its columns can be orthonormal, its rows cannot"
+FRAMES = "in the notes F Fᵀ = I, but F is N × D: its columns can be orthonormal, its rows cannot"
 FACTOR = "the notes' proof is about XᵀX; with the 1/N of their K the eigenvalues differ by N"
-SHARE = (
+FRACTION = (
     "the printed ratio is right for MDS, which approximates inner products. PCA leaves out squared "
     "distances, which add up as Σλ; for it the printed ratio is too optimistic (figure)"
 )
@@ -124,7 +124,9 @@ def two_sides(lab: Lab) -> Iterator[Criterion]:
     yield row(
         lab, "E4.3", "eigenvalues of G are N times those of K = XᵀX/N", "same", factor, FACTOR
     )
-    yield row(lab, "E4.3", "share kept: PCA Σλ/Σλ, MDS Σλ²/Σλ²", "Σλ²/Σλ² both", fractions, SHARE)
+    yield row(
+        lab, "E4.3", "fraction kept: PCA Σλ/Σλ, MDS Σλ²/Σλ²", "Σλ²/Σλ² both", fractions, FRACTION
+    )
     draw_scaling(lab)
 
 
@@ -145,7 +147,7 @@ def decomposition_errors(X):
 
 
 def fraction_error(X, d):
-    """How far both estimators' shares are from those of what they in fact leave out."""
+    """Errors of the fractions of both estimators relative to their definitions."""
     pca, mds = PCA(d).fit(X), ClassicalMDS(d).fit(X)
     left_out = ((X - pca.inverse_transform(pca.embedding_)) ** 2).sum() / (X**2).sum()
     G = X @ X.T
@@ -166,7 +168,7 @@ def draw_scaling(lab: Lab) -> None:
     axes[1].plot(d, losses, "o", color="#2b2b2b", markersize=3, label="ClassicalMDS.loss_")
     axes[1].legend(frameon=False, fontsize=9)
     fractions = {"Σλ²/Σλ² (printed)": (d, squared), "Σλ/Σλ (PCA's)": (d, plain)}
-    plot_learning_curve(fractions, ax=axes[2], title="share kept", **look)
+    plot_learning_curve(fractions, ax=axes[2], title="fraction kept", **look)
     lab.save(figure, "scaling")
 
 
@@ -176,9 +178,9 @@ SMALL = 0.1  # "small" distances: β·d² ≤ 0.1, where (1 − exp(−βd²))/�
 
 
 def squared_ratios(X, beta, n_coordinates):
-    """Squared distances βd² of all pairs, and their map distances over 2βd²."""
+    """Squared distances βd² of all pairs, and squared embedding distances divided by 2βd²."""
     with warnings.catch_warnings():
-        # All coordinates are asked for, so some of them must be beyond rounding.
+        # All coordinates are requested, so some of them are below rounding errors.
         warnings.simplefilter("ignore", RankWarning)
         Y = KernelPCA(len(X) - 1, gamma=beta).fit_transform(X)
     t = beta * pdist(X, "sqeuclidean")
@@ -220,7 +222,7 @@ def isometry_criterion(name, near):
 
 
 def draw_isometry(lab: Lab, X, beta) -> None:
-    """Map distances over data distances, by how far the points are apart."""
+    """Plot ratios of distances in embedding and data, by distance."""
     counts = {"all coordinates": len(X) - 1, "first 10": 10, "first 5": 5, "first 2": 2}
     t, ratios = squared_ratios(X, beta, counts.values())
     curves = {name: quantile_curve(t, ratios[d]) for name, d in counts.items()}
@@ -233,7 +235,7 @@ def draw_isometry(lab: Lab, X, beta) -> None:
 
 
 def quantile_curve(t, ratio, n_bins=25):
-    """Median of the ratio in bins of t, and how far the outer deciles are below and above."""
+    """Median of the ratio in bins of t, and distances to the outer deciles."""
     bins = np.digitize(t, np.geomspace(3e-3, t.max(), n_bins))
     inside = [bins == b for b in np.unique(bins)]
     low, middle, high = np.array([np.quantile(ratio[i], [0.1, 0.5, 0.9]) for i in inside]).T
@@ -325,7 +327,7 @@ def shortcut(lab: Lab) -> Iterator[Criterion]:
 
 
 def bridge_effect(n, seed):
-    """How much residual variance a bridging point adds, and whether exactly it is flagged."""
+    """Residual variance added by a bridging point, and whether exactly this point is found."""
     X, coordinates = make_swiss_roll(n, random_state=seed)
     arc, height = coordinates.T
     middle = np.argsort(np.abs(height - np.median(height)))[: n // 5]

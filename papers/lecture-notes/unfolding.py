@@ -1,8 +1,8 @@
 """E4.6 and E4.7: maximum variance unfolding shows the dimension, and landmarks make it fast.
 
-The notes give the semidefinite program and say that its rank reveals the dimension. Tested beyond
-that: whether the program is solved (against a solver that knows nothing of unfolding, and against
-the bound that every fit brings), and whether the map is the sheet, with Isomap beside it.
+The notes give the semidefinite program and state that its rank reveals the dimension. Additional
+tests: whether the program is solved (compared with a general solver, and with the bound of every
+fit), and whether the embedding is the true sheet, compared with Isomap.
 """
 
 import sys
@@ -42,7 +42,7 @@ ISOMAPS = [name for name in METHODS if name.startswith("Isomap")]
 
 def fit(model, X):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of windings that are near, and coordinates without use
+        warnings.simplefilter("ignore")  # warnings about nearby windings and zero coordinates
         return model.fit(X)
 
 
@@ -51,15 +51,15 @@ def fit(model, X):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of one fit: errors of the map, and of MVU its evidence."""
+    """Results of one fit: errors of the embedding and, for MVU, the quality of the solution."""
 
     map: Any
     rigid: float
     similar: float
     seconds: float
-    processor: float  # seconds of processor time, which other programs do not lengthen
+    processor: float  # seconds of processor time, which other processes hardly affect
     fraction: float = np.nan  # of the first two eigenvalues
-    gain: float = np.nan  # variance over that of the data
+    gain: float = np.nan  # variance relative to that of the data
     edge_error: float = np.nan
     map_edge_error: float = np.nan
 
@@ -82,7 +82,7 @@ def study(lab):
     found = {}
     for hole, (n, count) in product((False, True), lab.choose(SEEDS, {110: 1}).items()):
         samples = [make_swiss_roll(n, hole=hole, random_state=seed) for seed in range(count)]
-        # All methods on one roll after another, so that a busy machine slows all of them.
+        # Roll by roll with all methods, so that other processes affect all methods.
         runs = [[outcome(name, *sample) for name in METHODS] for sample in samples]
         found[hole, n] = dict(zip(METHODS, zip(*runs, strict=True), strict=True))
     return found
@@ -127,7 +127,7 @@ def rank_row(n, what, published, criterion, found, passed):
 
 
 def sheet_rows(found):
-    """The map against the sheet, in every fit beside both Isomaps."""
+    """Errors relative to the sheet, compared with both Isomaps in every fit."""
     for hole, name in product((False, True), OURS):
         cells = {n: methods for (with_hole, n), methods in found.items() if with_hole == hole}
         worse = [f"N = {n}: {each}" for n, methods in cells.items() for each in lost(methods, name)]
@@ -214,7 +214,7 @@ def landmark_rows(found):
 
 
 def draw_maps(lab: Lab, found) -> None:
-    """The roll with a hole: the truth, and maps turned onto it."""
+    """Plot the roll with a hole: the true sheet and aligned embeddings."""
     n = lab.choose(1000, 110)
     X, truth = make_swiss_roll(n, hole=True, random_state=0)
     maps = {"truth": truth, "PCA": PCA(2).fit_transform(X)}
@@ -246,7 +246,7 @@ def draw_curves(lab: Lab, found) -> None:
 # ── E4.6: the program itself, by an interior-point solver ────────────────────────────────────
 
 
-TOLERANCE = 0.005  # fraction by which lengths may be off, the default
+TOLERANCE = 0.005  # relative tolerance of lengths, the default
 LIMITS = {"equal": "equal ± 0.5 %", "at_most": "at most + 0.5 %"}
 
 
@@ -260,7 +260,7 @@ def exact(lab: Lab) -> Iterator[Criterion]:
 
 
 def compared(n, constraint, seed):
-    """Our variance over the exact one, our bound over it, and by how much lengths are off."""
+    """Our variance and bound relative to the exact variance, and the excess of lengths."""
     X = make_swiss_roll(n, turns=0.75, random_state=seed).X
     model = fit(MaximumVarianceUnfolding(10, constraint=constraint), X)  # all directions
     best = exact_variance(X, model.edges_, constraint)
@@ -288,7 +288,7 @@ def exact_variance(X, edges, constraint):
         limits.append(kept >= (1 - TOLERANCE) ** 2 * squares / unit)
     program = cvxpy.Problem(cvxpy.Maximize(cvxpy.trace(K)), limits)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says "inaccurate" of a gap between 1e-8 and 5e-5
+        warnings.simplefilter("ignore")  # "inaccurate" means a gap between 1e-8 and 5e-5
         program.solve(solver="CLARABEL")
     if program.status not in ("optimal", "optimal_inaccurate"):
         raise RuntimeError(f"the interior-point solver stopped: {program.status}")
@@ -303,8 +303,8 @@ def exact_row(n, constraint, found):
         "exact program's (Clarabel); our bound against it",
         "(ours)",
         "within 1 %; below by no more than its gap, 5e-5",
-        f"{100 * (ours.min() - 1):+.2f} to {100 * (ours.max() - 1):+.2f} %, lengths off by "
-        f"{off.max():.2%} more at most; {100 * (bound.min() - 1):+.2f} % or more",
+        f"{100 * (ours.min() - 1):+.2f} to {100 * (ours.max() - 1):+.2f} %, lengths exceeded by "
+        f"at most {off.max():.2%}; {100 * (bound.min() - 1):+.2f} % or more",
         bool((np.abs(ours - 1) < 0.01).all() and (bound >= 1 - 5e-5).all()),
         seeds=len(found),
         identity=True,

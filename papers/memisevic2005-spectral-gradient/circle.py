@@ -1,4 +1,4 @@
-"""E0.1 to E0.3: the partitioned circle, and what projecting the gradient on it means."""
+"""E0.1 to E0.3: the partitioned circle, and the projection of the gradient."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -24,14 +24,14 @@ from sklearn.metrics import adjusted_rand_score
 from manifoldry.datasets import ManifoldSample, make_partitioned_circle
 from manifoldry.optimize import EveryStep, Identity, Never, Power, Projector, clustering_matrix
 
-FAINT = 1e-3  # largest kernel between arcs
+NEGLIGIBLE = 1e-3  # largest kernel between arcs
 SHOWN = (1, 10, -1)  # line searches whose values are compared
 
 
 def bandwidth(sample: ManifoldSample) -> float:
-    """The largest h whose kernel between arcs stays below `FAINT`; the publication gives none."""
+    """The largest h whose kernel between arcs is below `NEGLIGIBLE`; it is not published."""
     D2 = cdist(sample.X, sample.X, "sqeuclidean")
-    return float(D2[sample.labels[:, None] != sample.labels].min() / -np.log(0.99 * FAINT))
+    return float(D2[sample.labels[:, None] != sample.labels].min() / -np.log(0.99 * NEGLIGIBLE))
 
 
 def leading(M: Any, count: int) -> tuple[Any, Any]:
@@ -41,7 +41,7 @@ def leading(M: Any, count: int) -> tuple[Any, Any]:
 
 
 def unevenness(v: Any, labels: Any) -> float:
-    """Spread within the arcs over the smallest gap between their levels."""
+    """Spread within the arcs divided by the smallest difference between their means."""
     pieces = [v[labels == label] for label in np.unique(labels)]
     gaps = np.diff(np.sort([piece.mean() for piece in pieces]))
     return float(np.sqrt(np.mean([piece.var() for piece in pieces])) / gaps.min())
@@ -117,7 +117,7 @@ def level_rows(samples: Any, matrices: Any, vectors: Any) -> Iterator[Criterion]
     yield checked(
         "E0.1",
         "the same of v₂/v₁ and v₃/v₁ as points of a plane, which rotations do not change",
-        "(not said; ours)",
+        "(not stated; ours)",
         "below .1",
         span(plane, 3),
         max(plane) < 0.1,
@@ -126,7 +126,7 @@ def level_rows(samples: Any, matrices: Any, vectors: Any) -> Iterator[Criterion]
 
 
 def in_plane(V: Any, labels: Any) -> float:
-    """Root mean square distance from the arc's center over the least between two centers."""
+    """Root mean square distance from the mean of the arc divided by the least between two means."""
     centers = np.array([V[labels == label].mean(axis=0) for label in np.unique(labels)])
     within = np.sqrt(((V - centers[labels]) ** 2).sum(axis=1).mean())
     between = cdist(centers, centers)
@@ -171,7 +171,8 @@ def circle_curves(lab: Lab) -> Iterator[Criterion]:
 
 IDLE = (
     "the method: l = 1 is the eigenvector that moves the map as a whole, and each of the next few "
-    "directions comes with one search only; plain descent loses fewer, until it is stuck"
+    "directions comes with one search only; plain descent loses fewer, until it stops making "
+    "progress"
 )
 TOSS = "the claim: which of the two is ahead after ten searches depends on the start"
 PLATEAU = (

@@ -1,4 +1,4 @@
-"""What the experiments share: objectives as published, searches of a fixed length, curves."""
+"""Common code of the experiments: published objectives, a fixed number of steps, curves."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,14 +20,14 @@ from report import Lab as Lab
 
 
 def checked(*fields: Any, note: str = "", **more: Any) -> Criterion:
-    """A criterion whose note is the reason of a failure, and left out where there is none."""
+    """A criterion with a note that is used only if it fails."""
     found = Criterion(*fields, **more)
     return found if found.passed else replace(found, note=note)
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What one seed gives: an objective, where to begin, and the filters to compare."""
+    """The problem of one seed: an objective, a start, and the filters to compare."""
 
     objective: Objective
     start: Any
@@ -35,18 +35,18 @@ class Problem:
 
 
 def gaussian_sne(X: Any, h: float) -> Pairwise:
-    """SNE with one bandwidth, a point counting among its own neighbors: eqs. 1 to 3."""
+    """SNE with one bandwidth and each point among its own neighbors: eqs. 1 to 3."""
     K = np.exp(-cdist(X, X, "sqeuclidean") / h)
     return sne(sparse.csr_array(K / K.sum(axis=1, keepdims=True)), include_self=True)
 
 
 def random_start(n: int, dimension: int, scale: float, seed: int) -> Any:
-    """A cloud; its seeds are not those of the data."""
+    """Random points, with other seeds than the data."""
     return scale * np.random.default_rng(1000 + seed).standard_normal((n, dimension))
 
 
 def for_steps(steps: int) -> Stopping:
-    """So many line searches, whatever they achieve."""
+    """A stopping rule after a fixed number of line searches."""
     return Stopping(max_iter=steps, tol=0, value_tol=0, gradient_tol=0)
 
 
@@ -65,7 +65,7 @@ def descend(
 
 
 def curve(solution: Solution, steps: int) -> Any:
-    """Values after 0, 1, … line searches; one that rounding stopped keeps its last."""
+    """Values after 0, 1, … line searches; after a stop due to rounding, the last value."""
     values = solution.history("value")
     return np.pad(values, (0, steps + 1 - len(values)), mode="edge")
 
@@ -94,7 +94,7 @@ def curves_of(
 
 
 def in_pairs(lab: Lab, task: Callable[..., Any], jobs: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Run a task on each job's arguments, two at a time where it is worth starting a process."""
+    """Run a task on each job's arguments, two at a time if it is worth starting a process."""
     workers = lab.choose(2, 1)
     return list(Parallel(n_jobs=workers)(delayed(task)(*job) for job in jobs))
 
@@ -105,7 +105,7 @@ def at(curves: Any, step: int) -> float:
 
 
 def draw_curves(ax: Any, curves: Mapping[str, Any], title: str) -> None:
-    """Median learning curves on two logarithmic scales, as printed."""
+    """Plot median learning curves on two logarithmic scales, as published."""
     for name, values in curves.items():
         steps = np.arange(1, values.shape[1])
         ax.plot(steps, np.median(values, axis=0)[1:], label=name, lw=1.3)
@@ -115,7 +115,7 @@ def draw_curves(ax: Any, curves: Mapping[str, Any], title: str) -> None:
 
 
 def decimals(values: Iterable[float], digits: int = 2) -> str:
-    """Numbers as they stand in a table: .93, 1.01."""
+    """Numbers formatted for a table: .93, 1.01."""
     return ", ".join(f"{value:.{digits}f}".replace("0.", ".", 1) for value in values)
 
 

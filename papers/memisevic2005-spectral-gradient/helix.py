@@ -44,11 +44,11 @@ NOISE = 0.15
 FLOOR = 2 * NOISE**2  # squared noise across the curve
 STEPS = 200
 SEARCHES = {"near-exact": StrongWolfe(c2=0.1), "one or two trials": Armijo()}
-STARTS = (1.0, 0.1)  # spread of the random start; the publication gives none
+STARTS = (1.0, 0.1)  # spread of the random start; not published
 
 
 class Run(NamedTuple):
-    """Values after every line search, the map, and its rank correlation with the angle."""
+    """Values after every line search, the embedding, and its rank correlation with the angle."""
 
     values: Any
     Y: Any
@@ -135,7 +135,7 @@ def helix_rows(setting: str, found: list[dict[str, Run]]) -> Iterator[Criterion]
     yield checked(
         "E0.4",
         f"helix, {setting}: runs solved, by filter",
-        "(not said; ours)",
+        "(not stated; ours)",
         "heat on slow progress solves at least as many as M^ν",
         "; ".join(f"{name} {k} of {n} (median {medians[name]:.3f})" for name, k in solved.items()),
         solved["heat"] >= solved["spectral"],
@@ -145,7 +145,7 @@ def helix_rows(setting: str, found: list[dict[str, Run]]) -> Iterator[Criterion]
 
 HELIX_NOTE = (
     "the claim: from a small start, or with steps of Barzilai and Borwein's length, plain descent "
-    "is not stuck as the publication's is, and less is left to gain"
+    "does not stop at a poor minimum as in the publication, and there is less to gain"
 )
 BEST_NOTE = (
     "the method: after ten searches ν stays at 1, which damps what is left to do, so 200 searches "
@@ -154,7 +154,7 @@ BEST_NOTE = (
 
 
 def farthest(sample: ManifoldSample, Y: Any) -> float:
-    """Greatest distance from the true helix of the forward map between the ends of the line."""
+    """Largest distance of the forward map from the true helix."""
     line = np.linspace(Y.min(), Y.max(), 1000)[:, None]
     drawn = KernelRegressionMap(Y, sample.X, "gaussian").predict(line)
     angle = sample.coordinates
@@ -171,8 +171,8 @@ def smooth_row(distances: list[float], n: int) -> Criterion:
         f"within 3σ = {3 * NOISE:.2f} of the true helix",
         f"{inside} of {len(distances)}; farthest {span(distances)}" if distances else "none solved",
         bool(distances) and inside == len(distances),
-        note="the threshold: with a correlation of .99 a piece at one end of the line may still be "
-        "turned round or misplaced, and the forward map jumps where it joins the rest",
+        note="the threshold: with a correlation of .99 a segment at one end of the line may still "
+        "be reversed or misplaced, and the forward map is discontinuous there",
         seeds=n,
     )
 
@@ -197,7 +197,7 @@ def draw_helix(lab: Lab, samples: list[ManifoldSample], found: list[dict[str, Ru
 
 
 def guided(guidance: Filter) -> LBFGS:
-    """The default search of UKR with another filter."""
+    """The default optimizer of UKR with another filter."""
     return LBFGS(guidance, stopping=Stopping(tol=5e-3, max_reference_size=10.0))
 
 
@@ -251,7 +251,7 @@ TOLERANCE_NOTE = (
 
 
 def fitted(model: UKR, sample: ManifoldSample, seed: int) -> tuple[float, float, float]:
-    """Error, rank correlation with the angle, and the forward map's greatest distance."""
+    """Error, rank correlation with the angle, and the largest distance of the forward map."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         Y = model.set_params(random_state=seed).fit_transform(sample.X)

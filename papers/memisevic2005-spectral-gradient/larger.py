@@ -26,7 +26,7 @@ from manifoldry.util.estimate import Estimate
 
 
 def entropic_sne(X: Any, perplexity: float) -> Pairwise:
-    """SNE as it is used today: the same perplexity everywhere, few neighbors."""
+    """SNE with a perplexity and few neighbors, as it is used today."""
     return sne(probabilities(X, perplexity))
 
 
@@ -40,7 +40,7 @@ def probabilities(X: Any, perplexity: float) -> Any:
 WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)  # h over the squared distance to the tenth neighbor
 RULE = 3.0
 NU = 20
-# Points, line searches, seeds and widths; the largest set takes the fewest.
+# Points, line searches, seeds and bandwidths; fewer for larger sets.
 SIZES = ((500, 60, 5, WIDTHS), (1000, 60, 5, WIDTHS), (2000, 40, 2, WIDTHS), (5000, 15, 1, (RULE,)))
 QUICK = ((300, 10, 2, (1.0, 3.0)), (600, 10, 2, (1.0, 3.0)))
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -62,7 +62,7 @@ def sizes_and_bandwidths(lab: Lab) -> Iterator[Criterion]:
 
 
 def of_plain(X: Any, seed: int, steps: int, widths: tuple[float, ...]) -> Any:
-    """Values with guidance over those without after 5 and after all searches, (widths, 2)."""
+    """Values with guidance relative to those without, after 5 and all steps, (bandwidths, 2)."""
     objective, start = entropic_sne(X, 20), random_start(len(X), 2, 0.01, seed)
     gamma = neighborhood_gamma(X)
     plain = curve(descend(objective, start, None, steps), steps)
@@ -111,7 +111,7 @@ def rule_rows(tables: dict[str, dict[int, Any]]) -> Iterator[Criterion]:
             "E5.1",
             f"SNE, {name}: value with h = {RULE:g} units over plain at the end, as sets grow",
             "left open",
-            "falls with every size",
+            "decreases with every size",
             ", ".join(f"{n}: {gain:.2f}" for n, gain in zip(several, gains, strict=True)),
             all(a > b for a, b in pairwise(gains)),
             note="it helps at every size, but not more and more",
@@ -187,7 +187,7 @@ GUIDES: dict[str, Callable[[Any], Filter]] = {
     "M^ν": lambda M: Power(NU, matrix=M, schedule=EveryStep()),
     "heat": lambda M: Heat(40.0, matrix=M),
 }
-WORSE = 1.02  # a ratio of values that counts as worse, or its inverse as better
+WORSE = 1.02  # a larger ratio counts as worse, a ratio below its inverse as better
 
 
 def many_sets(lab: Lab) -> Iterator[Criterion]:
@@ -204,7 +204,7 @@ def many_sets(lab: Lab) -> Iterator[Criterion]:
 
 
 def minima(name: str, seed: int, steps: int) -> list[float]:
-    """Values where plain and guided descent, 60 searches each, and then L-BFGS end."""
+    """Final values of plain and guided descent, 60 line searches each, followed by L-BFGS."""
     setting = SETS[name]
     X = setting.data(seed)
     objective = setting.objective(X)

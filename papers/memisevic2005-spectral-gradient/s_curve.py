@@ -41,7 +41,7 @@ from manifoldry.optimize import (
 
 H = 0.5  # bandwidth, as published
 NU = 20  # as published
-SMALL = 0.01  # spread of the start; the publication gives none, larger ones undo the early gain
+SMALL = 0.01  # spread of the start; not published, larger values remove the early gain
 SEARCHES = {"near-exact": StrongWolfe(c2=0.1), "one or two trials": Armijo()}
 
 
@@ -233,7 +233,7 @@ SLOW = "not fast enough, either; "
 
 
 def first_below(values: Any, bound: float) -> int:
-    """Steps until the bound is met; one more than there are if it never is."""
+    """Steps until the bound is reached; the number of steps plus one if it never is."""
     below = np.flatnonzero(values <= bound)
     return int(below[0]) if len(below) else len(values)
 

@@ -1,4 +1,4 @@
-"""E0.9, ours: from which starts guidance pays, and how much it buys."""
+"""E0.9, our own: starts for which guidance helps, and how much."""
 
 import warnings
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from manifoldry.optimize import (
 
 
 class OneEigenmap(BaseEstimator):
-    """Takes the sheet for a curve: beyond the first coordinate there is nothing."""
+    """Laplacian eigenmaps with one coordinate; the second is noise."""
 
     def __init__(self, n_components: int = 2) -> None:
         self.n_components = n_components
@@ -47,8 +47,8 @@ STARTS: dict[str, Any] = {
     "non-redundant eigenmaps": NonRedundant(LaplacianEigenmaps(2), 2),
     "default": None,
 }
-# Length over height of the roll, and the starts tried on it: eigenmaps' first two coordinates
-# show both sides of the first, and the length twice on the others.
+# Length over height of the roll, and the starts tried on it: the first two eigenmaps show length
+# and height of the first roll, and only the length of the others.
 ROLLS = {
     1.5: ("random", "eigenmaps"),
     4.0: tuple(STARTS),
@@ -62,7 +62,7 @@ MODELS = {
 }
 
 
-# The default searches of these methods, whose filter guidance replaces.
+# The default optimizers of these methods; guidance replaces the filter.
 SMOOTH = LBFGS(SpectralDirection(shift=0.1), stopping=Stopping(tol=5e-3, max_reference_size=10.0))
 SEARCHES = {
     "UKR": SMOOTH,
@@ -82,7 +82,7 @@ class Found(NamedTuple):
 
 
 def guides(name: str) -> dict[str, Filter | None]:
-    """The filters, each followed by what the method searches with by default."""
+    """The filters, each followed by the default filter of the method."""
     then = SpectralDirection(shift=0.1) if name.startswith("UKR") else SpectralDirection()
     return {
         "none": None,
@@ -93,7 +93,7 @@ def guides(name: str) -> dict[str, Filter | None]:
 
 
 def smooth_fraction(Y: Any, true: Any) -> float:
-    """R² of a true coordinate as a cubic polynomial of the map: low where the map is folded."""
+    """R² of a true coordinate as a cubic polynomial of the embedding; low if that is folded."""
     A = PolynomialFeatures(3).fit_transform((Y - Y.mean(axis=0)) / Y.std(axis=0))
     rest = true - A @ np.linalg.lstsq(A, true, rcond=None)[0]
     return float(1 - rest.var() / true.var())
@@ -109,7 +109,7 @@ def fitted(
     init = "auto" if init is None and isinstance(model, UKR) else init
     model.set_params(optimizer=optimizer, init=init, random_state=0, max_iter=steps)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ManifoldryWarning)  # 200 steps are what is compared
+        warnings.simplefilter("ignore", ManifoldryWarning)  # comparison after 200 steps
         Y = model.fit_transform(sample.X)
     fractions = (smooth_fraction(Y, true) for true in sample.coordinates.T)
     return Found(model.loss_, *fractions, model.n_evaluations_)
@@ -122,7 +122,7 @@ def starts(lab: Lab) -> Iterator[Criterion]:
         samples = [
             make_swiss_roll(
                 lab.choose(300, 150),
-                turns=1.0,  # 300 points must tell the windings apart
+                turns=1.0,  # the graph of 300 points must not connect windings
                 aspect=aspect,
                 noise=0.2,
                 random_state=seed,
