@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from manifoldry.eigen import Dense, PairSolver, SpectralProblem
+from manifoldry.eigen import Dense, PairSolver, SolverFailed, SpectralProblem
 from manifoldry.eigen.spectrum import Spectrum, cluster_gaps, cluster_width, fixed_signs
 from manifoldry.exceptions import ConvergenceWarning
 
@@ -131,3 +131,17 @@ def test_summary_contains_solver_residual_and_gap():
     assert "residual" in text
     assert f"gap {result.gaps[result.worst]:.1e}" in text
     assert "(accepted)" in text
+
+
+@pytest.mark.parametrize(
+    ("vectors", "error", "message"),
+    [
+        (np.eye(4)[:, :1], TypeError, r"must return an array of shape \(4, 3\).*shape \(4, 1\)"),
+        (np.eye(5), TypeError, r"shape \(4, 3\) or with more columns, not ndarray of shape \(5, 3"),
+        (np.full((4, 4), np.nan), SolverFailed, "NaN or infinite entries"),
+    ],
+)
+def test_what_a_solver_returns_is_checked(vectors, error, message):
+    problem = SpectralProblem(np.diag(np.arange(4.0)), "largest")
+    with pytest.raises(error, match=message):
+        Given(vectors).solve(problem, 2, np.random.default_rng(0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import eigh, qr
@@ -95,6 +95,7 @@ class PairSolver(EigenSolver):
         try:
             with self._threads(standard):
                 vectors = self._basis(standard, wanted, rng)
+            self._check_basis(vectors, standard.n, wanted)
             values, V, residuals = rayleigh_ritz(standard, vectors)
         except (np.linalg.LinAlgError, ArpackError, MemoryError) as error:
             raise SolverFailed(
@@ -103,6 +104,16 @@ class PairSolver(EigenSolver):
             ) from error
         spectrum = verified(problem, standard, k, values, V, residuals)
         return replace(spectrum, solver=self.name, reason=f"{self.name} was requested")
+
+    def _check_basis(self, vectors: Any, n: int, k: int) -> None:
+        shape = getattr(vectors, "shape", None)
+        if shape is None or len(shape) != 2 or shape[0] != n or shape[1] < k:
+            raise TypeError(
+                f"{self.name}._basis must return an array of shape ({n}, {k}) or with more "
+                f"columns, not {type(vectors).__name__} of shape {shape}"
+            )
+        if not np.isfinite(vectors).all():
+            raise np.linalg.LinAlgError("its vectors have NaN or infinite entries")
 
     def _threads(self, standard: StandardProblem) -> AbstractContextManager[None]:
         """Return the context in which :meth:`_basis` runs, which may limit BLAS threads."""
