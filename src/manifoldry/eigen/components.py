@@ -99,7 +99,9 @@ class ComponentSolver:
         operator = problem.operator
         order = operator.small_side if isinstance(operator, Gram) else problem.n
         solver = resolve_solver(self.solver, end=problem.end)
-        extra = self.extra_pairs if solver.extra_is_cheap and order <= self.cheap_order else 0
+        extra = (
+            self.extra_pairs if solver.extra_pairs_are_cheap and order <= self.cheap_order else 0
+        )
         requested = min(k + extra, problem.n - excluded)
         check_pairs_memory(problem, k, max(self.basis, 3 * requested))
         return solver.solve(problem, requested, rng).first(k)

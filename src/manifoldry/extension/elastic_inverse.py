@@ -34,7 +34,7 @@ class ElasticInverse:
     n_nearest : int, default=3
         Number of nearest training points in the embedding from which searches start, in addition
         to their weighted mean.
-    remote : float, default=30.0
+    max_squared_distance : float, default=30.0
         Squared distance from the embedding beyond which the result is constant.
 
     Examples
@@ -53,7 +53,7 @@ class ElasticInverse:
     log_scale: Array
     strength: float
     n_nearest: int = 3
-    remote: float = 30.0
+    max_squared_distance: float = 30.0
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
@@ -90,7 +90,7 @@ class ElasticInverse:
         positions = np.asarray(self.Z, dtype=np.float64)
         A = expanded_squares(Z, positions, squared_norms(positions))
         nearest = np.argsort(A, axis=1, kind="stable")[:, : self.n_nearest]
-        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.remote, 0.0) - A)
+        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.max_squared_distance, 0.0) - A)
         total = K.sum(axis=1)
         mean = (K @ self.points) / total[:, None]
         spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())

@@ -188,9 +188,11 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         self._optimizer()
 
     def _monitor(self) -> Monitor:
-        ticker = ProgressReporter(type(self).__name__, None, bool(self.verbose))
-        hook = self._call_sklearn_callbacks if hasattr(self, "_callback_fit_ctx") else None
-        return Monitor(Callback.of(self.callback), ticker, hook)
+        progress = ProgressReporter(type(self).__name__, None, bool(self.verbose))
+        sklearn_callback = (
+            self._call_sklearn_callbacks if hasattr(self, "_callback_fit_ctx") else None
+        )
+        return Monitor(Callback.of(self.callback), progress, sklearn_callback)
 
     def _call_sklearn_callbacks(self, iterate: Iterate) -> bool:
         """Call scikit-learn's callbacks after a step; return whether one of them asks to stop."""

@@ -25,15 +25,15 @@ class Monitor(AbstractContextManager["Monitor"]):
     ----------
     callback : Callback
         The function to call, and how often.
-    ticker : ProgressReporter
+    progress : ProgressReporter
         The progress bar.
-    hook : callable or None
+    sklearn_callback : callable or None
         Calls scikit-learn's callbacks; a true result stops the search.
     """
 
     callback: Callback
-    ticker: ProgressReporter
-    hook: Callable[[Iterate], bool] | None = None
+    progress: ProgressReporter
+    sklearn_callback: Callable[[Iterate], bool] | None = None
     steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan
     """The current parameter of a homotopy; NaN without one."""
@@ -69,16 +69,16 @@ class Monitor(AbstractContextManager["Monitor"]):
         )
         self.steps.append(step)
         message = f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
-        self.ticker.show(step.iteration, message)
+        self.progress.show(step.iteration, message)
         if step.iteration == 0 or iterate.step.iteration > 0:  # else it is the last one again
             self._call_callbacks(iterate.embedding, step)
 
     def _call_callbacks(self, Y: Array, step: Step) -> None:
         function = self.callback.function if step.iteration % self.callback.every == 0 else None
-        if self.hook is None and function is None:
+        if self.sklearn_callback is None and function is None:
             return
         iterate = Iterate(Y if self.view is None else self.view(Y), step)
-        stop = self.hook(iterate) if self.hook else False
+        stop = self.sklearn_callback(iterate) if self.sklearn_callback else False
         if function is not None:
             stop = function(iterate) or stop
         if stop:
@@ -93,7 +93,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         return np.array(self.steps, dtype=kinds)
 
     def __enter__(self) -> Self:
-        self.ticker.__enter__()
+        self.progress.__enter__()
         return self
 
     def __exit__(
@@ -102,4 +102,4 @@ class Monitor(AbstractContextManager["Monitor"]):
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self.ticker.__exit__(kind, error, where)
+        self.progress.__exit__(kind, error, where)

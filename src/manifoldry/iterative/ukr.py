@@ -190,7 +190,9 @@ class UKR(IterativeEmbedder):
         regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
         floor = self._floor(regression)
         rng = as_generator(self.random_state, unset=0)
-        return PosedRegression(data, graph, floor.on(regression), rng, regression, frame, floor)
+        return PosedRegression(
+            data, graph, floor.add_penalty(regression), rng, regression, frame, floor
+        )
 
     def _floor(self, regression: UKRObjective) -> "Floor":
         """The requested density floor, or the default."""
@@ -263,7 +265,7 @@ class UKR(IterativeEmbedder):
 
     def _extend(self, posed: "PosedRegression", result: SearchResult) -> FramedProjection:
         surface, floor = self._surface(posed), posed.floor
-        projection = OrthogonalProjection(surface, floor=floor.count, weight=floor.weight)
+        projection = OrthogonalProjection(surface, floor=floor.min_kernel_sum, weight=floor.weight)
         return FramedProjection(posed.frame, projection)
 
     def _invert(self, posed: "PosedRegression") -> FramedRegression:
@@ -298,10 +300,10 @@ class UKR(IterativeEmbedder):
 class Floor:
     """The smallest kernel sum without a penalty, and the weight of the penalty."""
 
-    count: float
+    min_kernel_sum: float
     variance: float  # of the data
     kernel: str | RegressionKernel
-    fraction: float = 0.01  # weight of the penalty, in units of that variance
+    penalty_fraction: float = 0.01  # weight of the penalty, in units of that variance
 
     @classmethod
     def default(
@@ -313,13 +315,13 @@ class Floor:
     @property
     def weight(self) -> float:
         """Weight of the penalty."""
-        return self.fraction * self.variance
+        return self.penalty_fraction * self.variance
 
-    def on(self, regression: UKRObjective) -> Objective:
+    def add_penalty(self, regression: UKRObjective) -> Objective:
         """The objective with the penalty, if its count is positive."""
-        if self.count == 0:
+        if self.min_kernel_sum == 0:
             return regression
-        return DensityFloor(regression, self.count, self.weight, self.kernel)
+        return DensityFloor(regression, self.min_kernel_sum, self.weight, self.kernel)
 
 
 @dataclass(frozen=True, eq=False)

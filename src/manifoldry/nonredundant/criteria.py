@@ -57,7 +57,7 @@ class Coordinate:
     error: float
     """Error of predicting it from the earlier ones, relative to its standard deviation."""
     description: str
-    """How it was found, for `NonRedundant.steps_`."""
+    """How it was found, for `NonRedundant.coordinate_descriptions_`."""
     penalty: GradientPenalty | None = None
     """Penalty on its gradient, if any."""
     earlier_fraction: float | None = None

@@ -43,7 +43,8 @@ class NonRedundant(
     Spectral methods waste coordinates on elongated data: on a strip 3.5 times longer than wide,
     the first three Laplacian eigenmaps are all functions of the length. This solves the problem of
     any spectral estimator for one coordinate at a time, with constraints that keep it from being a
-    function of the earlier ones (Blau & Michaeli 2017). Use :func:`manifoldry.metrics.redundancy`
+    function of the earlier ones (Blau & Michaeli 2017). Use
+    :func:`manifoldry.metrics.unpredictability`
     to see whether an embedding needs it.
 
     Parameters
@@ -87,10 +88,10 @@ class NonRedundant(
     eigenvalues_ : array of shape (n_components,)
         The method's objective of every coordinate: the eigenvalue of the first, then of the problem
         under its constraints.
-    redundancy_ : array of shape (n_components,)
+    unpredictability_ : array of shape (n_components,)
         Error of predicting every coordinate from those before it, relative to its spread: near 0
         where it repeats them, near 1 where it is new (or noise, of which `fit` warns).
-    steps_ : list of str
+    coordinate_descriptions_ : list of str
         How every coordinate was found.
     residuals_, gaps_ : arrays of shape (n_components,)
         Residual norm of every coordinate's equation, and distance to its next eigenvalue.
@@ -154,8 +155,8 @@ class NonRedundant(
         self.n_components_ = base.n_components_
         coordinates = sequences[0].coordinates if sequences[0] else ()
         missing = self.n_components_ - len(coordinates)  # if the component has too few points
-        self.redundancy_ = np.array([c.error for c in coordinates] + [0.0] * missing)
-        self.steps_ = [c.description for c in coordinates] + ["none"] * missing
+        self.unpredictability_ = np.array([c.error for c in coordinates] + [0.0] * missing)
+        self.coordinate_descriptions_ = [c.description for c in coordinates] + ["none"] * missing
         return self
 
     def _solver(self, base: Any) -> SequentialSolver:
@@ -250,10 +251,10 @@ class NonRedundant(
         check_is_fitted(self)
         return self.estimator_.inverse_transform(X, return_distance=return_distance)
 
-    def redundancy(self) -> Array:
-        """Error of predicting each coordinate; see :func:`manifoldry.metrics.redundancy`."""
+    def unpredictability(self) -> Array:
+        """Error of predicting each coordinate; see :func:`manifoldry.metrics.unpredictability`."""
         check_is_fitted(self)
-        return self.estimator_.redundancy()
+        return self.estimator_.unpredictability()
 
     def extension_error(self, X: Any) -> float:
         """Largest error of the extension formula at training rows, relative to the embedding."""

@@ -184,10 +184,10 @@ class GradientEquation:
         with np.errstate(invalid="ignore"):  # points without neighbors get NaN
             mean = per_row(edges.weights * f) / edges.degree
             value = np.where(left < SMALLEST_DIVISOR * edges.degree, mean, right / left)
-        return _near_neighbors(value, edges.rows, f)
+        return _clip_to_neighbors(value, edges.rows, f)
 
 
-def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
+def _clip_to_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
     """Values clipped to the range of the neighbors' values `f`, widened by twice its length."""
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     np.minimum.at(low, rows, f)
@@ -200,7 +200,7 @@ def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
 class ComponentCorrections:
     """Corrections of the coordinates of one connected component, in order."""
 
-    sites: IntArray  # training points of the component's problem
+    training_points: IntArray  # training points of the component's problem
     scale: Array  # (k,): ratio of coordinates to eigenvectors
     corrections: list[Correction | GradientEquation]  # of the coordinates after the first
 
@@ -211,7 +211,7 @@ class ComponentCorrections:
             if isinstance(correction, GradientEquation):
                 assert weights is not None  # such equations are made only where there are weights
                 W, mass = weights
-                W = W if len(self.sites) == W.shape[1] else W[:, self.sites]
+                W = W if len(self.training_points) == W.shape[1] else W[:, self.training_points]
                 F[:, i] = correction.solve(W, mass, F[:, :i])
             else:
                 F[:, i] += correction.at(F[:, :i], F[:, i])

@@ -61,11 +61,13 @@ class PosedNonRedundant(Posed):
         if not self._is_gram:
             return Y
         for part, own in enumerate(self._at_sites(spectra)):
-            rows, sites = self.components[part], self.inner.problem_rows[part]
-            if len(sites) == len(rows):
+            rows, points = self.components[part], self.inner.problem_rows[part]
+            if len(points) == len(rows):
                 Y[rows] = own
             else:  # points other than landmarks are placed like new points
-                Y[rows] = self._corrections(spectra, part, own, Y[sites], None).apply(Y[rows], None)
+                Y[rows] = self._corrections(spectra, part, own, Y[points], None).apply(
+                    Y[rows], None
+                )
         return Y
 
     @property
@@ -77,7 +79,7 @@ class PosedNonRedundant(Posed):
         """Coordinates at the points of the problem of every component."""
         if not self._is_gram:
             Y = self.inner.coordinates(spectra)
-            return [Y[sites] for sites in self.inner.problem_rows]
+            return [Y[points] for points in self.inner.problem_rows]
         pairs = zip(self.problems, spectra.padded, strict=True)
         return [problem.coordinates(spectrum) * self.unit for problem, spectrum in pairs]
 
@@ -99,10 +101,10 @@ class PosedNonRedundant(Posed):
     def _corrections(
         self, spectra: Spectra, part: int, Y: Array, uncorrected: Array, extension: Extension | None
     ) -> ComponentCorrections:
-        """Corrections from the formula's values to the coordinates `Y` at a component's sites."""
-        sequence, sites = self.sequences[part], self.inner.problem_rows[part]
+        """Corrections from the formula's values to the coordinates `Y` of a component."""
+        sequence, points = self.sequences[part], self.inner.problem_rows[part]
         if sequence is None:
-            return ComponentCorrections(sites, np.ones(spectra.k), [])
+            return ComponentCorrections(points, np.ones(spectra.k), [])
         F = spectra.padded[part].vectors
         norm = np.linalg.norm(F, axis=0)
         scale = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
@@ -117,7 +119,7 @@ class PosedNonRedundant(Posed):
             )
             for i, c in enumerate(sequence.coordinates[1:], start=1)
         ]
-        return ComponentCorrections(sites, scale, corrections)
+        return ComponentCorrections(points, scale, corrections)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         if isinstance(extension, CorrectedExtension):

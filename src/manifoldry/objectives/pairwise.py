@@ -132,7 +132,7 @@ class Pairwise(Objective):
                 "finite; pass a kernel that is smooth in d², such as GaussianKernel()"
             )
         object.__setattr__(self, "affinity", pair_weights(self.affinity, "affinities"))
-        object.__setattr__(self, "normalizer", self.normalizer.on(self.n))
+        object.__setattr__(self, "normalizer", self.normalizer.for_n_points(self.n))
 
     @property
     def n(self) -> int:
@@ -225,7 +225,11 @@ class Pairwise(Objective):
         Affinities are scaled as the rows of n·W/ΣW, whose sums have mean one.
         """
         Y = self._centered(np.asarray(Y, dtype=np.float64))
-        R = self._normalizer_value(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
+        R = (
+            self._normalizer_value(Y, self._sums(Y)).value
+            if self.normalizer.depends_on_training_value
+            else np.nan
+        )
         strength = self.weight / (self.exaggeration * float(self.affinity.sum()))
         parts = self.kernel, self.repulsion_kernel, self.normalizer, self.pair_sums
         return NewPointTerms(*parts, self.n, R, strength)

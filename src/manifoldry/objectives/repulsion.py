@@ -13,7 +13,7 @@ from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     canonical,
-    check_non_negative,
+    check_nonnegative_entries,
     check_square,
     check_symmetric,
     plan_memory,
@@ -275,7 +275,7 @@ def _given(W: Matrix) -> Repulsion:
     if not np.issubdtype(W.dtype, np.floating):
         W = W.astype(np.float64)
     check_square(W, what)
-    check_non_negative(W, what)
+    check_nonnegative_entries(W, what)
     check_symmetric(W, what)
     if sparse.issparse(W):
         W = without_diagonal(W)

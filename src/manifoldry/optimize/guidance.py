@@ -118,14 +118,14 @@ class Guidance(Filter):
         the objective's attraction W.
     schedule : Schedule, default=OnSlowProgress()
         When to advance to the next stage.
-    then : Filter or None, default=Identity()
+    final_filter : Filter or None, default=Identity()
         The filter that follows the last stage, such as ``SpectralDirection()``. ``None`` stays in
         the last stage.
     """
 
     matrix: Matrix | None = None
     schedule: Schedule = field(default_factory=OnSlowProgress)
-    then: Filter | None = field(default_factory=Identity)
+    final_filter: Filter | None = field(default_factory=Identity)
 
     def operator_for(self, objective: Objective) -> FilterOperator:
         return _GuidanceOperator(self, objective)
@@ -154,7 +154,7 @@ class _GuidanceOperator(FilterOperator):
         if len(self._stages):
             self._prepared = guidance.prepare(objective)
         else:
-            self._next = (guidance.then or Identity()).operator_for(objective)
+            self._next = (guidance.final_filter or Identity()).operator_for(objective)
 
     def apply(self, G: Array, Y: Array) -> Array:
         if self._next is not None:
@@ -182,9 +182,9 @@ class _GuidanceOperator(FilterOperator):
         self._n_steps = 0
         if not self._is_last:
             self._index += 1
-        elif self._guidance.then is not None:
+        elif self._guidance.final_filter is not None:
             del self._prepared  # may be a dense matrix of all pairs
-            self._next = self._guidance.then.operator_for(self._objective)
+            self._next = self._guidance.final_filter.operator_for(self._objective)
 
     @property
     def _is_last(self) -> bool:
@@ -194,7 +194,7 @@ class _GuidanceOperator(FilterOperator):
     def _is_final(self) -> bool:
         """Whether the current stage is the final one."""
         return not self._guidance.schedule.advances or (
-            self._is_last and self._guidance.then is None
+            self._is_last and self._guidance.final_filter is None
         )
 
     @property

@@ -13,11 +13,11 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import (
+    check_not_masked,
     check_square,
     check_symmetric,
     largest_modulus,
     plan_memory,
-    refuse_masked,
 )
 
 
@@ -147,7 +147,7 @@ def check_guidance_matrix(
     array([[1. , 0. ],
            [0. , 0.5]])
     """
-    refuse_masked(matrix)
+    check_not_masked(matrix)
     M = check_array(matrix, accept_sparse="csr", dtype=np.float64, input_name="matrix")
     check_square(M, "guidance")
     if M.shape[0] != n:
@@ -183,7 +183,7 @@ def _gaussian(X: Any, gamma: float | None) -> Array:
 
 
 def _points(X: Any) -> Matrix:
-    refuse_masked(X)
+    check_not_masked(X)
     return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 

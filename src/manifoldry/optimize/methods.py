@@ -15,7 +15,7 @@ from manifoldry.optimize.descent import (
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
 from manifoldry.optimize.optimizer import Evaluator, Point
-from manifoldry.util.arrays import beside, cast, inner, namespace, norm
+from manifoldry.util.arrays import cast, hstack_columns, inner, namespace, norm
 from manifoldry.util.checks import (
     check_below,
     check_count,
@@ -197,7 +197,7 @@ class _LBFGSDirection(SearchDirection):
         """F·A and F·B, in one call if that is cheaper."""
         if not self.filter.columnwise:
             return self.filtered(A, point), self.filtered(B, point)
-        both = self.filtered(beside(A, B), point)
+        both = self.filtered(hstack_columns(A, B), point)
         return both[:, : A.shape[1]], both[:, A.shape[1] :]
 
     def initial_length(self, ray: Ray) -> float:

@@ -72,7 +72,7 @@ def dual_value(problem: "UnfoldingProblem", multipliers: Array) -> float:
     return float(
         (
             multipliers * edges.squares / edges.scales
-            + problem.support(multipliers, problem.interval)
+            + problem.penalized_support_function(multipliers, problem.interval)
         ).sum()
     )
 

@@ -189,11 +189,11 @@ def no_neighbors_message(n: int) -> str:
     )
 
 
-def all_coincide_message(n: int, to_raise: str = "n_neighbors") -> str:
+def all_coincide_message(n: int, parameter_to_increase: str = "n_neighbors") -> str:
     """Error message for a graph all of whose edges have length zero."""
     return (
         f"each of the {n} rows coincides with all its neighbors, so all edges of the graph have "
-        f"length zero; drop duplicated rows or raise {to_raise}"
+        f"length zero; drop duplicated rows or raise {parameter_to_increase}"
     )
 
 
