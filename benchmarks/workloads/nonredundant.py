@@ -19,9 +19,9 @@ def embed(X, k, criterion=None, bandwidth=0.3):
 
 def novelty(arrays, result):
     """Mean error of predicting a coordinate from those before it, relative to its spread."""
-    from manifoldry.metrics import redundancy
+    from manifoldry.metrics import unpredictability
 
-    return {"novelty": redundancy(result["embedding"])[1:].mean()}
+    return {"novelty": unpredictability(result["embedding"])[1:].mean()}
 
 
 def _workload(name, what, make, k, criteria, **options):

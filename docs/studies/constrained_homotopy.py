@@ -21,9 +21,11 @@ WAYS = {
     "homotopy": {"optimizer": Homotopy(n_steps=30)},
     "homotopy off saddles": {"optimizer": Homotopy(n_steps=30, curvature=True)},
     "constrained, growing": {"optimizer": ConstrainedHomotopy(n_steps=30)},
-    "constrained, growing, B = I": {"optimizer": ConstrainedHomotopy(n_steps=30, mass="uniform")},
+    "constrained, growing, B = I": {
+        "optimizer": ConstrainedHomotopy(n_steps=30, constraint_weights="uniform")
+    },
     "constrained, 10 steps": {"optimizer": ConstrainedHomotopy(n_steps=10)},
-    "constrained, size 1": {"optimizer": ConstrainedHomotopy(n_steps=30, grows=False)},
+    "constrained, size 1": {"optimizer": ConstrainedHomotopy(n_steps=30, grow_size=False)},
 }
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from manifoldry import LTSA, Isomap, KernelPCA, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import make_s_curve, make_strip, make_swiss_roll
-from manifoldry.metrics import coranking, kernel_loss, procrustes, reconstruction, redundancy
+from manifoldry.metrics import coranking, kernel_loss, procrustes, reconstruction, unpredictability
 
 SHEETS = {
     "S-curve": make_s_curve,
@@ -65,7 +65,7 @@ def print_bent(n):
 def print_long(n, seeds):
     """The score prefers a second function of the length to the height of a long roll."""
     print("\n### The roll of aspect 8, two coordinates, 8 neighbors\n")
-    head("method", "score", "R_NX", "redundancy of the second", "R² of the height")
+    head("method", "score", "R_NX", "unpredictability of the second", "R² of the height")
     plain = LaplacianEigenmaps(2, n_neighbors=8)
     for model in (plain, NonRedundant(plain, 2), Isomap(2, n_neighbors=8)):
         metrics = []
@@ -74,7 +74,7 @@ def print_long(n, seeds):
             score = cross_val_score(model, X, cv=KFold(3, shuffle=True, random_state=seed)).mean()
             Y = model.fit_transform(X)
             shown = 1 - procrustes(Y, truth[:, 1:], "affine").error ** 2
-            metrics.append([score, coranking(X, Y).area, redundancy(Y)[1], shown])
+            metrics.append([score, coranking(X, Y).area, unpredictability(Y)[1], shown])
         row(type(model).__name__, *(f"{value:.2f}" for value in np.mean(metrics, axis=0)))
 
 

@@ -19,7 +19,7 @@ from matplotlib import pyplot as plt
 
 from manifoldry import LTSA, Isomap, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import load_isomap_faces, load_photographs
-from manifoldry.metrics import redundancy
+from manifoldry.metrics import unpredictability
 from manifoldry.nonredundant.baselines import regression_errors
 
 WIDTHS = np.geomspace(0.02, 1.0, 12)  # of the regression, in standard deviations of the map
@@ -239,7 +239,7 @@ def patch_gain(kind: str, first: float, psnr: float, n: int) -> Criterion:
 
 
 def patch_redundancy(kind: str, Y: Any) -> Criterion:
-    r, wide = redundancy(Y)[1], regression_errors(Y)[1]
+    r, wide = unpredictability(Y)[1], regression_errors(Y)[1]
     original = kind == "original"
     passed = r < 0.5 if original else r > 0.9
     return Criterion(

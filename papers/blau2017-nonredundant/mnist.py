@@ -26,7 +26,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from manifoldry import LaplacianEigenmaps, NeighborGraph, NonRedundant
 from manifoldry.datasets import load_mnist
-from manifoldry.metrics import redundancy
+from manifoldry.metrics import unpredictability
 from manifoldry.nonredundant.baselines import (
     regression_errors,
     select_by_regression,
@@ -94,10 +94,13 @@ def nonredundant(lab: Lab, alpha: float | str, d: int, smoother: str = "nadaraya
 
 # ── E3.3: how redundant the coordinates are ──────────────────────────────────────────────────
 
-MEASURES = {"Dsilva's regression error": regression_errors, "metrics.redundancy": redundancy}
+MEASURES = {
+    "Dsilva's regression error": regression_errors,
+    "metrics.unpredictability": unpredictability,
+}
 NOTE_LOCAL = (
-    "the measure: `redundancy` chooses its bandwidth among a few neighbors, and predicts more "
-    "than Dsilva's fixed, wide regression, with which the publication measured"
+    "the measure: `unpredictability` chooses its bandwidth among a few neighbors, and predicts "
+    "more than Dsilva's fixed, wide regression, with which the publication measured"
 )
 
 

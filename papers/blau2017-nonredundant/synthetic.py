@@ -23,7 +23,7 @@ from scipy.stats import spearmanr
 
 from manifoldry import LLE, LTSA, HessianLLE, LaplacianEigenmaps, NonRedundant
 from manifoldry.datasets import ManifoldSample, make_ring, make_strip, make_swiss_roll
-from manifoldry.metrics import redundancy
+from manifoldry.metrics import unpredictability
 from manifoldry.nonredundant.baselines import (
     advection,
     select_by_regression,
@@ -57,7 +57,7 @@ def second_coordinate(Y: Any, sample: ManifoldSample) -> tuple[float, float, flo
     """Error of predicting it from the first; rank correlation with height and with the angle."""
     arc, height = sample.coordinates.T
     ranks = [abs(spearmanr(Y[:, 1], x).statistic) for x in (height, arc)]
-    return redundancy(Y)[1], *ranks
+    return unpredictability(Y)[1], *ranks
 
 
 def rolls(lab: Lab) -> Iterator[Criterion]:
@@ -102,7 +102,7 @@ ROLL_NOTES = {
 
 
 def clean_row(name: str, base: Any, samples: list[ManifoldSample]) -> Criterion:
-    r = [redundancy(base.fit_transform(s.X))[1] for s in samples]
+    r = [unpredictability(base.fit_transform(s.X))[1] for s in samples]
     return Criterion(
         "E3.1",
         f"{name}, roll {ROLLS[-1][0]}:1 without noise: original",
@@ -129,7 +129,9 @@ def roll_sensitivity(lab: Lab) -> Iterator[Criterion]:
     samples = [long_roll(lab, seed, *ROLLS[-1]) for seed in lab.seeds(5)]
     for name, base in BASES.items():
         r = {
-            alpha: [redundancy(published(base, 2, alpha).fit_transform(s.X))[1] for s in samples]
+            alpha: [
+                unpredictability(published(base, 2, alpha).fit_transform(s.X))[1] for s in samples
+            ]
             for alpha in SENSITIVITY
         }
         yield Criterion(
@@ -142,7 +144,7 @@ def roll_sensitivity(lab: Lab) -> Iterator[Criterion]:
             seeds=len(samples),
         )
         linear = [
-            redundancy(published(base, 2, smoother="local_linear").fit_transform(s.X))[1]
+            unpredictability(published(base, 2, smoother="local_linear").fit_transform(s.X))[1]
             for s in samples
         ]
         gaps = [abs(a - b) for a, b in zip(r[0.3], linear, strict=True)]
@@ -307,7 +309,7 @@ def ring_rivals(name: str, samples: list[ManifoldSample]) -> Iterator[Criterion]
         maps = [
             sequential_regression(LaplacianEigenmaps(), s.X, 3, bandwidth=alpha) for s in samples
         ]
-        r = [redundancy(Y)[2] for Y in maps]
+        r = [unpredictability(Y)[2] for Y in maps]
         inner = [
             explained(Y[:, 2], circle(s.coordinates[:, 1]))
             for Y, s in zip(maps, samples, strict=True)
@@ -487,8 +489,8 @@ def compare(name: str, n: int, seed: int) -> tuple[dict[str, float], dict[str, i
     maps["Dsilva et al."] = Y[:, select_by_regression(Y, d)]
     maps["Chen & Meilă"] = Y[:, select_independent(Y, plain.affinity_, d, dimension=dimension)]
     corr = {which: correlation(Z[:, d - 1], truth) for which, Z in maps.items()}
-    old = {which: int((redundancy(Z[:, :d]) < 0.5).sum()) for which, Z in maps.items()}
-    old["plain"] = int((redundancy(Y[:, :FEW]) < 0.5).sum())
+    old = {which: int((unpredictability(Z[:, :d]) < 0.5).sum()) for which, Z in maps.items()}
+    old["plain"] = int((unpredictability(Y[:, :FEW]) < 0.5).sum())
     return corr, old
 
 

@@ -183,7 +183,7 @@ def ways_of_training(lab: Lab) -> Iterator[Criterion]:
 HOMOTOPIES = {
     "homotopy": Homotopy(),
     "homotopy from eigenmaps, constrained, of growing size": ConstrainedHomotopy(30),
-    "homotopy from eigenmaps, constrained as published": ConstrainedHomotopy(30, grows=False),
+    "homotopy from eigenmaps, constrained as published": ConstrainedHomotopy(30, grow_size=False),
 }
 
 

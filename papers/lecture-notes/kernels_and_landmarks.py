@@ -341,7 +341,7 @@ def end_to_end_errors(model, allow, X, seed):
     own = fit(model, X[landmarks]).transform(X)
     at = own[landmarks]
     maps = [own, *(way(X, landmarks, at) for way in WAYS.values())]
-    error = partial(procrustes, allow=allow)
+    error = partial(procrustes, transformation=allow)
     found = [error(at, Y[landmarks]).error, *(error(Z, Y).error for Z in maps)]
     return [*found, float(np.linalg.norm(maps[1] - own) / np.linalg.norm(own - own.mean(axis=0)))]
 

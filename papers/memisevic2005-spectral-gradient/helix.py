@@ -62,7 +62,7 @@ class Run(NamedTuple):
 def filters(M: Any) -> dict[str, Any]:
     return {
         "plain": Identity(),
-        "spectral": Power(10, matrix=M, schedule=EveryStep(), then=None),
+        "spectral": Power(10, matrix=M, schedule=EveryStep(), final_filter=None),
         "growing l": Projector(matrix=M, schedule=EveryStep()),
         "heat": Heat(100.0, matrix=M),
     }

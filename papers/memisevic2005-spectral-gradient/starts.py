@@ -86,9 +86,9 @@ def guides(name: str) -> dict[str, Filter | None]:
     then = SpectralDirection(shift=0.1) if name.startswith("UKR") else SpectralDirection()
     return {
         "none": None,
-        "Power": Power(10, then=then),
-        "Projector": Projector(start=2, step=2, max_eigenvectors=100, then=then),
-        "Heat": Heat(100.0, then=then),
+        "Power": Power(10, final_filter=then),
+        "Projector": Projector(start=2, step=2, max_eigenvectors=100, final_filter=then),
+        "Heat": Heat(100.0, final_filter=then),
     }
 
 

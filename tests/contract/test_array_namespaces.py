@@ -51,7 +51,7 @@ FILTERS = {
     "DeflatedPower-dense": DeflatedPower(2, matrix=SMOOTH, schedule=EveryStep()),
     "Heat": Heat(factor=0.3, schedule=EveryStep()),
     "Heat-dense": Heat(factor=0.3, matrix=SMOOTH, schedule=EveryStep()),
-    "Heat-then": Heat(2.0, factor=0.3, schedule=EveryStep(), then=SpectralDirection()),
+    "Heat-then": Heat(2.0, factor=0.3, schedule=EveryStep(), final_filter=SpectralDirection()),
 }
 LINE_SEARCHES = {"armijo": Armijo(), "wolfe": StrongWolfe(c2=0.4)}
 METHODS = {"gradient": GradientDescent, "cg": ConjugateGradient, "lbfgs": LBFGS}

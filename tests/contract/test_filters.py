@@ -80,14 +80,14 @@ FILTERS = {
     "SpectralDirection": SpectralDirection,
     "SpectralDirection-3": partial(SpectralDirection, n_neighbors=3),
     "Power": partial(Power, 5, schedule=STEP),
-    "Power-stays": partial(Power, 3, schedule=STEP, then=None),
+    "Power-stays": partial(Power, 3, schedule=STEP, final_filter=None),
     "DeflatedPower": partial(DeflatedPower, 5, schedule=STEP),
     "Projector": partial(Projector, step=7, schedule=STEP),
     "Projector-drop": partial(Projector, 2, step=9, drop_first=True, schedule=STEP),
     "Projector-fixed": partial(Projector, 2, schedule=Never()),
     "Heat": partial(Heat, factor=0.4, schedule=STEP),
-    "Power-then": partial(Power, 2, schedule=STEP, then=SpectralDirection()),
-    "Heat-slow": partial(Heat, factor=0.4, schedule=OnSlowProgress(), then=Jacobi()),
+    "Power-then": partial(Power, 2, schedule=STEP, final_filter=SpectralDirection()),
+    "Heat-slow": partial(Heat, factor=0.4, schedule=OnSlowProgress(), final_filter=Jacobi()),
 }
 # Its operator depends on the gradient.
 NONLINEAR = {"DeflatedPower"}

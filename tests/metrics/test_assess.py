@@ -70,7 +70,7 @@ def test_redundant_coordinates_are_mentioned():
     model = LaplacianEigenmaps(2).fit(strip)
     assert "almost a function of those before it" in assess(strip, model).summary
     # Coordinates of an array have no order and may be rotated.
-    assert "redundancy" not in assess(strip, model.embedding_).metrics
+    assert "unpredictability" not in assess(strip, model.embedding_).metrics
 
 
 def test_unusual_input():

@@ -44,16 +44,16 @@ def test_more_freedom_never_hurts(maps):
     assert rigid >= similar >= affine
 
 
-@pytest.mark.parametrize("allow", KINDS)
-def test_maps_of_other_dimensions(allow):
+@pytest.mark.parametrize("transformation", KINDS)
+def test_maps_of_other_dimensions(transformation):
     """A line in the plane matches a line, with either as the target."""
     line = np.linspace(0, 1, 20)[:, None]
-    assert procrustes(line, line * [[0.6, 0.8]], allow).error < 1e-12
-    assert procrustes(line * [[0.6, 0.8]], line, allow).error < 1e-12
+    assert procrustes(line, line * [[0.6, 0.8]], transformation).error < 1e-12
+    assert procrustes(line * [[0.6, 0.8]], line, transformation).error < 1e-12
 
 
 def test_bad_input():
-    with pytest.raises(ValueError, match="allow='free' must be one of"):
+    with pytest.raises(ValueError, match="transformation='free' must be one of"):
         procrustes([[1.0], [2.0]], [[1.0], [2.0]], "free")
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         procrustes([[1.0], [2.0]], [[1.0]])
@@ -71,9 +71,12 @@ def test_more_columns_than_the_target():
     X = np.random.default_rng(0).normal(size=(60, 3))
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(3, 3)))[0]
     target = X[:, :2] + 0.1 * np.random.default_rng(2).normal(size=(60, 2))
-    for allow in ("rigid", "similarity", "affine"):
-        assert procrustes(X @ turn, X[:, :2], allow).error < 1e-6
-    errors = [procrustes(X @ turn, target, allow).error for allow in ("rigid", "similarity")]
+    for transformation in ("rigid", "similarity", "affine"):
+        assert procrustes(X @ turn, X[:, :2], transformation).error < 1e-6
+    errors = [
+        procrustes(X @ turn, target, transformation).error
+        for transformation in ("rigid", "similarity")
+    ]
     assert procrustes(X @ turn, target, "affine").error <= errors[1] <= errors[0] < 0.2
 
 
@@ -129,5 +132,5 @@ def test_rows_of_nan_stay_nan():
 
 
 def test_unknown_kind_of_alignment():
-    with pytest.raises(ValueError, match="allow='free' must be one of"):
+    with pytest.raises(ValueError, match="transformation='free' must be one of"):
         Alignment.fit(np.eye(2), np.eye(2), "free")

@@ -101,7 +101,7 @@ def test_a_fixed_map_is_not_sensitive():
 
 def test_an_error_of_known_size():
     """New points one to the right: nothing varies, and the curve stays below zero."""
-    found = sensitivity(Misplaced(1.0), X, fractions=[0.1], n_splits=4, allow="rigid")
+    found = sensitivity(Misplaced(1.0), X, fractions=[0.1], n_splits=4, transformation="rigid")
     spread = np.sqrt(X[:, :2].var(axis=0).sum())
     assert found.out_of_sample[0] == pytest.approx(1 / spread, rel=0.05)
     assert found.difference[0] == pytest.approx(-1 / spread, rel=0.05)
@@ -209,7 +209,11 @@ def test_progress(capsys):
         (lambda: sensitivity(PCA(2), X, n_left_out=0), ValueError, "n_left_out=0 must be at"),
         (lambda: sensitivity(PCA(2), X, n_left_out=60), ValueError, "n_left_out=60 .* at most 48"),
         (lambda: sensitivity(PCA(2), X, n_left_out="few"), ValueError, "n_left_out='few' must"),
-        (lambda: sensitivity(PCA(2), X, allow="free"), ValueError, "allow='free' must be one"),
+        (
+            lambda: sensitivity(PCA(2), X, transformation="free"),
+            ValueError,
+            "transformation='free' must be one",
+        ),
         (lambda: sensitivity(PCA(2), X[:3]), ValueError, "n_samples=3 .* or add points"),
         (lambda: sensitivity(PCA(2), X[:0]), ValueError, "n_samples=0 .* or add points"),
         (lambda: sensitivity(PCA(2), np.where(X > 2, np.nan, X)), ValueError, "contains NaN"),

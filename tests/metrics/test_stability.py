@@ -104,7 +104,7 @@ class Foreign:
 
 @pytest.mark.parametrize("align", ["rigid", "similarity", "affine"])
 def test_a_fixed_map_does_not_move(align):
-    found = stability(Fixed(), X, allow=align)
+    found = stability(Fixed(), X, transformation=align)
     for value in (found.variability, found.out_of_sample, found.difference):
         assert abs(value) < 1e-12
     assert found.per_point.max() < 1e-12
@@ -117,7 +117,7 @@ def test_only_allowed_transformations_are_removed():
     kinds = ("rigid", "similarity", "affine")
     for i, kind in enumerate(kinds):
         for j, align in enumerate(kinds):
-            found = stability(Turned(kind), X, allow=align, n_resamples=5)
+            found = stability(Turned(kind), X, transformation=align, n_resamples=5)
             if j >= i:
                 assert max(found.variability, found.out_of_sample) < 1e-12
             else:
@@ -127,7 +127,7 @@ def test_only_allowed_transformations_are_removed():
 @pytest.mark.parametrize("align", ["similarity", "affine"])
 def test_noise_has_nothing_in_common(align):
     data = np.zeros((1000, 1))
-    found = stability(Noise(), data, allow=align)
+    found = stability(Noise(), data, transformation=align)
     # Regression on k = 2 columns of noise explains about k/n of the variance.
     assert found.variability == pytest.approx(1, abs=0.01)
     assert found.variability.low < found.variability < found.variability.high
@@ -143,7 +143,7 @@ def test_principal_axis_errs_as_theory_says():
     small, large = np.linalg.eigvalsh(np.cov(data.T))
     angle = small * large / (large - small) ** 2 * (1 / (fraction * n) - 1 / n)
     found = stability(
-        PCA(1), data, n_resamples=repeats, fraction=fraction, allow="rigid", random_state=0
+        PCA(1), data, n_resamples=repeats, fraction=fraction, transformation="rigid", random_state=0
     )
     # A point at height h above the axis moves by h·angle; the unit is the map's deviation.
     expected = np.sqrt(angle * small / large)
@@ -156,10 +156,10 @@ def test_principal_axis_errs_as_theory_says():
 def test_equal_eigenvalues_show_where_they_are_cut():
     """One axis of a round cloud is arbitrary; both together are not."""
     cloud = np.random.default_rng(0).normal(size=(300, 2))
-    cut = stability(PCA(1), cloud, allow="rigid", fraction=0.5)
+    cut = stability(PCA(1), cloud, transformation="rigid", fraction=0.5)
     assert cut.variability > 0.3
-    assert stability(PCA(2), cloud, allow="rigid", fraction=0.5).variability < 1e-12
-    long = stability(PCA(1), cloud * [5, 1], allow="rigid", fraction=0.5)
+    assert stability(PCA(2), cloud, transformation="rigid", fraction=0.5).variability < 1e-12
+    long = stability(PCA(1), cloud * [5, 1], transformation="rigid", fraction=0.5)
     assert long.variability < cut.variability / 10
 
 
@@ -197,10 +197,10 @@ def test_interval_is_students(recorded):
     from scipy.stats import ttest_1samp
 
     model, data, log = recorded
-    found = stability(model, data, n_resamples=7, allow="affine", keep_maps=True)
+    found = stability(model, data, n_resamples=7, transformation="affine", keep_embeddings=True)
     spread = np.sqrt(((found.embedding - found.embedding.mean(axis=0)) ** 2).sum(axis=1).mean())
     errors = []
-    for placed, (_, kept, _) in zip(found.maps, log[1::2], strict=True):
+    for placed, (_, kept, _) in zip(found.aligned_embeddings, log[1::2], strict=True):
         offsets = (placed - found.embedding)[kept] / spread
         errors.append(np.sqrt((offsets**2).sum(axis=1).mean()))
     expected = ttest_1samp(errors, 0).confidence_interval(0.95)
@@ -247,12 +247,12 @@ def test_clones_get_a_seed_and_a_number_of_threads():
 
 
 def test_kept_maps():
-    found = stability(PCA(2), X, n_resamples=4, keep_maps=True)
-    assert found.maps.shape == (4, 100, 2)
-    offsets = np.linalg.norm(found.maps - found.embedding, axis=2)
+    found = stability(PCA(2), X, n_resamples=4, keep_embeddings=True)
+    assert found.aligned_embeddings.shape == (4, 100, 2)
+    offsets = np.linalg.norm(found.aligned_embeddings - found.embedding, axis=2)
     assert 0 < offsets.max() < 0.5 * found.embedding.std()
-    assert stability(PCA(2), X, n_resamples=4).maps is None
-    turned = stability(Noise(), X, n_resamples=4, keep_maps=True).maps
+    assert stability(PCA(2), X, n_resamples=4).aligned_embeddings is None
+    turned = stability(Noise(), X, n_resamples=4, keep_embeddings=True).aligned_embeddings
     assert np.isnan(turned).any(axis=2).sum() == 4 * 20  # left-out points are not embedded
 
 
@@ -390,7 +390,7 @@ def test_an_error_of_all_the_data_is_the_estimators_own():
 
 
 def test_transform_may_fail():
-    with pytest.warns(ManifoldryWarning, match="transform failed after 4 of 4 .* no new points"):
+    with pytest.warns(ManifoldryWarning, match="transform failed for 4 of 4 .* no new points"):
         found = stability(Demanding(places=False), NUMBERED, n_resamples=4)
     assert found.variability < 1e-12
     assert found.out_of_sample is None
@@ -420,7 +420,11 @@ def test_a_warning_of_many_fits_comes_once():
         (lambda: stability(PCA(2), X, fraction=0.03), ValueError, "keeps 3 .* pass 0.04 to 0.99"),
         (lambda: stability(PCA(2), X[:4]), ValueError, "n_samples=4 .*: add points"),
         (lambda: stability(PCA(2), X, fraction=np.nan), ValueError, "fraction=nan must be finite"),
-        (lambda: stability(PCA(2), X, allow="free"), ValueError, "allow='free' must be one of"),
+        (
+            lambda: stability(PCA(2), X, transformation="free"),
+            ValueError,
+            "transformation='free' must be one of",
+        ),
         (lambda: stability(PCA(2), X, n_jobs=0), ValueError, "n_jobs=0 must be"),
         (lambda: stability(PCA(2), X, random_state=-1), ValueError, "random_state=-1 must be"),
         (lambda: stability(PCA(2), X[:0]), ValueError, "n_samples=0 .*: add points"),

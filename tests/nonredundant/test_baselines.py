@@ -10,7 +10,7 @@ from scipy.spatial.distance import pdist, squareform
 from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_ring, make_strip
 from manifoldry.exceptions import ConvergenceWarning
-from manifoldry.metrics import redundancy
+from manifoldry.metrics import unpredictability
 from manifoldry.nonredundant.baselines import (
     advection,
     regression_errors,
@@ -106,7 +106,7 @@ def test_of_a_strip_the_first_coordinate_across_is_chosen(select, seed):
     X, across = strip(2.5, seed)
     model = LaplacianEigenmaps(12).fit(X)
     Y = model.embedding_
-    assert redundancy(Y[:, :2])[1] < 0.2
+    assert unpredictability(Y[:, :2])[1] < 0.2
     if select == "regression":
         chosen = select_by_regression(Y, 2)
     else:
@@ -197,7 +197,7 @@ def test_what_remains_of_a_flat_strip_shows_its_width(seed):
 def test_what_remains_of_a_ring_is_redundant():
     """Experiment E3.4: the third coordinate still runs around the ring."""
     X = make_ring(600, band=np.pi / 2, random_state=0).X
-    errors = redundancy(sequential_regression(LaplacianEigenmaps(2), X, 3, bandwidth=0.6))
+    errors = unpredictability(sequential_regression(LaplacianEigenmaps(2), X, 3, bandwidth=0.6))
     assert errors[1] > 0.9
     assert errors[2] < 0.5
 
@@ -223,7 +223,7 @@ def test_the_remainder_is_that_of_nadaraya_and_watson():
 def test_a_strip_collapses_to_its_width(seed):
     X, across = strip(2.5, seed)
     found = advection(X, 2)
-    assert found.n_components == 1
+    assert found.n_connected_components == 1
     assert not found.disconnected
     np.testing.assert_allclose(found.embedding[:, 0], LaplacianEigenmaps(1).fit_transform(X)[:, 0])
     assert correlation(found.embedding[:, 1], across) > 0.9
@@ -237,7 +237,7 @@ def test_a_ring_falls_into_two(band, seed):
     """Experiment E3.4: points gather where cos θ is zero, at two ends of a diameter."""
     found = advection(make_ring(600, band=band, random_state=seed).X, 2, dimension=2)
     assert found.disconnected
-    assert found.n_components == 2
+    assert found.n_connected_components == 2
     assert found.embedding.shape == (600, 1)
     side = found.points[:, :2] @ found.points[0, :2] > 0
     assert 200 < side.sum() < 400
@@ -248,7 +248,7 @@ def test_a_ring_falls_into_two(band, seed):
 def test_a_box_loses_one_dimension_at_a_time():
     X = np.random.default_rng(0).uniform(size=(800, 3)) * [4, 2, 1]
     found = advection(X, 2, n_neighbors=12, dimension=3)
-    assert found.n_components == 1
+    assert found.n_connected_components == 1
     assert found.points[:, 0].std() < 0.15 * X[:, 0].std()
     assert correlation(found.embedding[:, 1], np.cos(np.pi * X[:, 1] / 2)) > 0.9
 
@@ -258,7 +258,7 @@ def test_what_was_never_connected_has_no_coordinate():
     X[30:] += 50
     found = advection(X, 2, n_neighbors=5)
     assert found.embedding.shape == (60, 0)
-    assert found.n_components == 2
+    assert found.n_connected_components == 2
 
 
 def test_one_coordinate_moves_nothing():

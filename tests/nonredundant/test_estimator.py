@@ -26,7 +26,7 @@ from manifoldry import (
 )
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
-from manifoldry.metrics import redundancy
+from manifoldry.metrics import unpredictability
 from manifoldry.nonredundant import criteria
 from manifoldry.nonredundant.criteria import GraphProblem, PredictionCriterion, mass_of
 from manifoldry.nonredundant.smoother import FactorOptions, smoother_functions
@@ -61,13 +61,15 @@ def explained(f, columns):
 def test_a_strip_shows_its_width(aspect, seed):
     X, coordinates = make_strip(600, aspect=aspect, random_state=seed)
     plain = LE.set_params(n_components=2).fit_transform(X)
-    assert redundancy(plain)[1] < 0.3
+    assert unpredictability(plain)[1] < 0.3
     model = NonRedundant(LE).fit(X)
-    assert model.redundancy_[1] > 0.9
+    assert model.unpredictability_[1] > 0.9
     assert correlation(model.embedding_[:, 1], width_of(coordinates)) > 0.93
     published = NonRedundant(LE, criterion="prediction").fit(X)
-    assert 0.9 < published.redundancy_[1] < 1.1
-    np.testing.assert_allclose(model.redundancy_, redundancy(model.embedding_), rtol=1e-6)
+    assert 0.9 < published.unpredictability_[1] < 1.1
+    np.testing.assert_allclose(
+        model.unpredictability_, unpredictability(model.embedding_), rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.3])
@@ -104,8 +106,8 @@ def test_lle_shows_the_height_of_a_roll():
 def test_prediction_takes_over_where_gradients_fail():
     X, _ = make_swiss_roll(2000, aspect=16, random_state=0)
     model = NonRedundant(LLE(n_neighbors=12)).fit(X)
-    assert model.redundancy_[1] > 0.9
-    assert "prediction" in model.steps_[1]
+    assert model.unpredictability_[1] > 0.9
+    assert "prediction" in model.coordinate_descriptions_[1]
 
 
 def test_methods_without_redundancy_are_unchanged():
@@ -130,7 +132,7 @@ def test_a_smoother_predicts_nearly_zero(smoother, bandwidth):
     Y, mass = model.embedding_, np.asarray(model.affinity_.sum(axis=1)).ravel()
     np.testing.assert_allclose(mass @ Y, 0, atol=1e-9 * np.abs(Y).max() * mass.sum())
     if smoother == "local_linear" or bandwidth == "auto":
-        assert model.redundancy_[1] > 0.85
+        assert model.unpredictability_[1] > 0.85
         return
     for i in (1, 2):
         F = Y[:, :i]
@@ -170,7 +172,7 @@ def test_rescaling_the_kernel_rescales_the_map(criterion):
 def test_auto_takes_the_widest_kernel_with_an_unpredictable_coordinate():
     X, _ = make_strip(600, aspect=2.5, random_state=0)
     model = NonRedundant(LE, criterion="prediction", bandwidth="auto").fit(X)
-    assert "bandwidth 0.6" in model.steps_[1]
+    assert "bandwidth 0.6" in model.coordinate_descriptions_[1]
     narrow = NonRedundant(LE, criterion="prediction", bandwidth=0.15).fit(X)
     assert model.eigenvalues_[1] < narrow.eigenvalues_[1]
 
@@ -319,7 +321,7 @@ def test_unfolded_points_have_coordinates_of_their_own():
     X = np.column_stack([np.cos(angle), np.sin(angle), height])
     plain = MVU(3, max_iter=3000).fit(X)
     model = NonRedundant(MVU(max_iter=3000), 3, criterion="prediction").fit(X)
-    assert model.redundancy_[2] > plain.redundancy()[2] + 0.1
+    assert model.unpredictability_[2] > plain.unpredictability()[2] + 0.1
     variance = plain.unfolded_.var(axis=0, ddof=0) * len(X)
     np.testing.assert_allclose(np.sort(variance)[::-1], plain.eigenvalues_, rtol=1e-9)
     np.testing.assert_allclose(model.eigenvalues_[0], plain.eigenvalues_[0], rtol=1e-9)
@@ -403,7 +405,7 @@ def test_small_components_bound_auto():
     X = np.vstack([rng.normal(size=(6, 3)) + 50 * i for i in range(12)])
     with pytest.warns(DisconnectedGraphWarning):
         model = NonRedundant(LLE(n_neighbors=3), "auto").fit(X)
-    assert model.redundancy_.shape == (model.n_components_,)
+    assert model.unpredictability_.shape == (model.n_components_,)
 
 
 def test_heavy_tails_do_not_break_the_units():
@@ -414,10 +416,10 @@ def test_heavy_tails_do_not_break_the_units():
             assert np.isfinite(NonRedundant(DiffusionMaps()).fit(X).embedding_).all()
 
 
-def test_duplicates_do_not_change_the_redundancy():
+def test_duplicates_do_not_change_the_unpredictability():
     X, _ = make_strip(300, aspect=3, random_state=0)
     Y = NonRedundant(LE).fit_transform(X)
-    np.testing.assert_allclose(redundancy(np.vstack([Y] * 3)), redundancy(Y))
+    np.testing.assert_allclose(unpredictability(np.vstack([Y] * 3)), unpredictability(Y))
 
 
 def test_parameters_of_the_estimator_are_its_own():
@@ -452,12 +454,12 @@ def test_coordinates_are_orthogonal_to_those_before_them():
         np.testing.assert_allclose(G, np.diag(np.diag(G)), atol=1e-8 * G[0, 0])
 
 
-def test_any_estimator_has_redundancy():
+def test_any_estimator_has_unpredictability():
     X, _ = make_strip(500, aspect=3.5, random_state=0)
     model = LaplacianEigenmaps(3, n_neighbors=12).fit(X)
-    assert (model.redundancy()[1:] < 0.3).all()
-    np.testing.assert_array_equal(model.redundancy(), redundancy(model))
-    np.testing.assert_allclose(NonRedundant(LE).fit(X).redundancy()[1], 1, atol=0.15)
+    assert (model.unpredictability()[1:] < 0.3).all()
+    np.testing.assert_array_equal(model.unpredictability(), unpredictability(model))
+    np.testing.assert_allclose(NonRedundant(LE).fit(X).unpredictability()[1], 1, atol=0.15)
 
 
 @pytest.mark.parametrize("data", ["strip", "roll"])

@@ -98,7 +98,7 @@ def test_diagonal_curvature_is_that_of_positive_terms():
         u = f.updated_multipliers(c)
         cost = (
             u * c
-            - problem.support(u, problem.interval)
+            - problem.penalized_support_function(u, problem.interval)
             - (u - f.multipliers) ** 2 / (2 * f.penalty)
         )
         return cost.sum()

@@ -22,7 +22,7 @@ from manifoldry.optimize import (
 
 N, WEIGHT = 150, 30.0
 X = make_swiss_roll(N, random_state=0).X
-masses = pytest.mark.parametrize("mass", ["degree", "uniform"])
+constraint_weights = pytest.mark.parametrize("weights", ["degree", "uniform"])
 
 
 def fit(X=X, weight=WEIGHT, **options):
@@ -30,17 +30,17 @@ def fit(X=X, weight=WEIGHT, **options):
     return ElasticEmbedding(weight=weight, perplexity=8, optimizer=rule).fit(X)
 
 
-def covariance(model, Y, mass):
-    b = model.affinity_.sum(axis=1) if mass == "degree" else np.full(len(Y), 1 / len(Y))
+def covariance(model, Y, weights):
+    b = model.affinity_.sum(axis=1) if weights == "degree" else np.full(len(Y), 1 / len(Y))
     Y = Y - b @ Y
     return Y.T * b @ Y
 
 
-@masses
-def test_path_begins_at_laplacian_eigenmaps(mass):
-    model = fit(mass=mass, size=1.5)
+@constraint_weights
+def test_path_begins_at_laplacian_eigenmaps(weights):
+    model = fit(constraint_weights=weights, size=1.5)
     L = graph_laplacian(model.affinity_).toarray()
-    B = np.diag(model.affinity_.sum(axis=1)) if mass == "degree" else np.eye(N) / N
+    B = np.diag(model.affinity_.sum(axis=1)) if weights == "degree" else np.eye(N) / N
     values, V = eigh(L, B, subset_by_index=(1, 2))
     first = model.path_.steps[0]
     assert first.parameter == 0
@@ -55,26 +55,26 @@ def test_path_begins_at_the_estimator_of_that_name():
     assert subspace_angles(Y - Y.mean(0), other.embedding_ - other.embedding_.mean(0)).max() < 1e-4
 
 
-@masses
-@pytest.mark.parametrize("grows", [False, True])
-def test_all_maps_but_the_last_keep_the_constraint(mass, grows):
-    model = fit(mass=mass, grows=grows)
+@constraint_weights
+@pytest.mark.parametrize("grow_size", [False, True])
+def test_all_maps_but_the_last_keep_the_constraint(weights, grow_size):
+    model = fit(constraint_weights=weights, grow_size=grow_size)
     parameters = model.path_.column("parameter")
     assert len(parameters) == 10
     assert (np.diff(parameters[:-1]) > 0).all()
     assert parameters[-1] == parameters[-2] == pytest.approx(WEIGHT)
     sizes = []
     for Y in model.path_.embeddings[:-1]:
-        C = covariance(model, Y, mass)
+        C = covariance(model, Y, weights)
         sizes.append(np.sqrt(C[0, 0]))
         assert np.allclose(C, sizes[-1] ** 2 * np.eye(2), atol=1e-10 * sizes[-1] ** 2)
-    if grows:
+    if grow_size:
         assert sizes[0] == pytest.approx(1)
         assert (np.diff(sizes) >= -1e-10).all()
         assert sizes[-1] > 1.5
     else:
         assert np.allclose(sizes, 1, atol=1e-10)
-    free = covariance(model, model.embedding_, mass)
+    free = covariance(model, model.embedding_, weights)
     assert np.abs(free - free[0, 0] * np.eye(2)).max() > 1e-3 * free[0, 0]
 
 
@@ -171,8 +171,8 @@ def test_refused_if_attraction_is_not_quadratic(estimator):
 
 
 def test_bad_parameters():
-    with pytest.raises(ValueError, match="mass='degrees'"):
-        ConstrainedHomotopy(mass="degrees")
+    with pytest.raises(ValueError, match="constraint_weights='degrees'"):
+        ConstrainedHomotopy(constraint_weights="degrees")
     with pytest.raises(ValueError, match="size=-1"):
         ConstrainedHomotopy(size=-1)
     with pytest.raises(ValueError, match=r"pass Homotopy\(curvature=True\)"):

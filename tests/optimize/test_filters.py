@@ -239,7 +239,7 @@ def test_guidance_starts_anew_with_every_objective_of_a_series():
 
 
 def test_a_shift_below_rounding_is_refused(rng):
-    with pytest.raises(ValueError, match="raise shift"):
+    with pytest.raises(ValueError, match="pass a larger shift"):
         SpectralDirection(shift=1e-30).operator_for(Springs(cloud_weights(80, rng)))
 
 
@@ -459,7 +459,9 @@ def test_equal_columns_and_empty_columns_are_deflated_too(M, springs):
 
 
 def test_guidance_is_followed_by_a_curvature_filter(M, G, springs):
-    bound = Power(1, matrix=M, schedule=STEP, then=SpectralDirection()).operator_for(springs)
+    bound = Power(1, matrix=M, schedule=STEP, final_filter=SpectralDirection()).operator_for(
+        springs
+    )
     assert not bound.finished
     assert not bound.newton_like
     assert bound.reason == "Power at 1, stage 1 of 1"
@@ -474,7 +476,7 @@ def test_guidance_is_followed_by_a_curvature_filter(M, G, springs):
 
 def test_guidance_may_be_followed_by_guidance(M, G, springs):
     second = Heat(1.0, end=1.0, matrix=M, schedule=STEP)
-    bound = at_stage(Power(1, matrix=M, schedule=STEP, then=second), springs, 1)
+    bound = at_stage(Power(1, matrix=M, schedule=STEP, final_filter=second), springs, 1)
     assert not bound.finished
     np.testing.assert_array_equal(bound.apply(G, G), second.operator_for(springs).apply(G, G))
     assert bound.advance(Progress(2, 1.0, 0.5))
@@ -482,7 +484,7 @@ def test_guidance_may_be_followed_by_guidance(M, G, springs):
 
 
 def test_guidance_may_stay_in_the_last_stage(M, G, springs):
-    bound = at_stage(Power(2, matrix=M, schedule=STEP, then=None), springs, 1)
+    bound = at_stage(Power(2, matrix=M, schedule=STEP, final_filter=None), springs, 1)
     assert bound.finished
     assert not bound.advance(Progress(2, 1.0, 0.5))
     np.testing.assert_allclose(bound.apply(G, G), M @ G, rtol=1e-12)
@@ -491,7 +493,7 @@ def test_guidance_may_stay_in_the_last_stage(M, G, springs):
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.eye(7), "order 7, but the map has 50 points"),
+        (np.eye(7), "order 7, but the embedding has 50 points"),
         (np.eye(50)[:, :49], "square"),
         (np.triu(np.ones((50, 50))), "symmetric"),
         (np.full((50, 50), np.nan), "NaN"),

@@ -9,7 +9,7 @@ from sklearn.manifold import Isomap
 
 from manifoldry import LaplacianEigenmaps
 from manifoldry.datasets import make_strip
-from manifoldry.metrics import redundancy
+from manifoldry.metrics import unpredictability
 from manifoldry.plotting import plot_dependence, plot_redundancy
 from manifoldry.plotting._style import GRAY, PALETTE
 
@@ -27,7 +27,7 @@ def bars(ax):
 def test_bars_are_the_errors_and_grey_below_the_threshold():
     ax = plot_redundancy(Y, title="a map")
     heights = [bar.get_height() for bar in bars(ax)]
-    np.testing.assert_allclose(heights, redundancy(Y))
+    np.testing.assert_allclose(heights, unpredictability(Y))
     assert [to_hex(bar.get_facecolor()) for bar in bars(ax)] == [PALETTE[0], GRAY, PALETTE[0]]
     assert [bar.get_x() + bar.get_width() / 2 for bar in bars(ax)] == pytest.approx([1, 2, 3])
     assert ax.get_title(loc="left") == "a map"
@@ -55,7 +55,7 @@ def test_the_second_coordinate_of_a_long_strip_is_grey():
 def test_rows_of_nan_are_ignored():
     gap = np.vstack([Y, np.full((5, 3), np.nan)])
     heights = [bar.get_height() for bar in bars(plot_redundancy(gap))]
-    np.testing.assert_allclose(heights, redundancy(Y))
+    np.testing.assert_allclose(heights, unpredictability(Y))
 
 
 def test_many_coordinates_and_a_single_one():

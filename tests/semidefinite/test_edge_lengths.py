@@ -102,7 +102,7 @@ class TestSums:
         S = np.random.default_rng(2).standard_normal((self.edges.count, 2))
         left, right = (
             (self.edges.edge_vectors(self.R) * S).sum(),
-            (self.R * self.edges.gather(S)).sum(),
+            (self.R * self.edges.edge_vectors_adjoint(S)).sum(),
         )
         assert left == pytest.approx(right, rel=1e-12)
 

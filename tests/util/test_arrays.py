@@ -51,7 +51,7 @@ def test_copies_are_copies(xp):
     B[0, 0] = 5.0
     assert not arrays.equal(A, B)
     assert not arrays.equal(A, A[:, :1])
-    assert arrays.beside(A, B).shape == (1, 4)
+    assert arrays.hstack_columns(A, B).shape == (1, 4)
 
 
 def test_numpy_arrays_are_not_copied():

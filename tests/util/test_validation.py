@@ -24,14 +24,14 @@ from manifoldry.util.validation import (
     available_memory,
     canonical,
     check_data,
-    check_non_negative,
+    check_nonnegative_entries,
+    check_not_masked,
     check_square,
     check_symmetric,
     check_zero_diagonal,
-    owned,
+    copy_if_shared,
     plan_memory,
     power_of_two_scale,
-    refuse_masked,
     row_blocks,
     split_by_label,
     spread_rows,
@@ -43,9 +43,9 @@ from manifoldry.util.validation import (
 def test_masked_cells_are_rejected_and_counted():
     X = np.ma.masked_greater(np.arange(6.0), 3)
     with pytest.raises(ValueError, match="X has 2 masked cells"):
-        refuse_masked(X)
-    refuse_masked(np.ma.array(np.arange(6.0)))  # nothing is masked
-    refuse_masked([[1.0, 2.0]])
+        check_not_masked(X)
+    check_not_masked(np.ma.array(np.arange(6.0)))  # nothing is masked
+    check_not_masked([[1.0, 2.0]])
 
 
 @pytest.mark.parametrize(
@@ -109,19 +109,19 @@ def test_canonical_keeps_the_kind_and_does_not_copy_without_need(kind):
 
 def test_shared_memory_is_copied():
     X = np.ones((4, 2))
-    assert not np.shares_memory(owned(X, X), X)
-    assert not np.shares_memory(owned(X[1:], X), X)
+    assert not np.shares_memory(copy_if_shared(X, X), X)
+    assert not np.shares_memory(copy_if_shared(X[1:], X), X)
     frame = pd.DataFrame(X, copy=False)
     view = frame.to_numpy()
-    assert not np.shares_memory(owned(view, frame), view)
+    assert not np.shares_memory(copy_if_shared(view, frame), view)
     S = sparse.csr_array(np.eye(3))
-    assert not np.shares_memory(owned(S, S).data, S.data)
+    assert not np.shares_memory(copy_if_shared(S, S).data, S.data)
 
 
 def test_converted_arrays_are_not_copied_again():
     converted = np.array([[1.0, 2.0]])
     for original in ([[1.0, 2.0]], ((1.0, 2.0),), np.array([[1, 2]]), pd.DataFrame({"a": [1]})):
-        assert owned(converted, original) is converted
+        assert copy_if_shared(converted, original) is converted
 
 
 class Exposed:
@@ -136,7 +136,7 @@ class Exposed:
 
 def test_arrays_from_unknown_objects_are_copied():
     lent = np.ones((2, 2))
-    assert not np.shares_memory(owned(lent, Exposed(lent)), lent)
+    assert not np.shares_memory(copy_if_shared(lent, Exposed(lent)), lent)
 
 
 def test_only_a_read_only_memory_map_is_kept(tmp_path):
@@ -144,10 +144,10 @@ def test_only_a_read_only_memory_map_is_kept(tmp_path):
     for mode, kept in (("r", True), ("r+", False), ("c", False)):
         mapped = np.load(tmp_path / "X.npy", mmap_mode=mode)
         for X in (mapped, np.asarray(mapped), mapped[1:]):
-            assert np.shares_memory(owned(X, mapped), mapped) == kept
+            assert np.shares_memory(copy_if_shared(X, mapped), mapped) == kept
     locked = np.load(tmp_path / "X.npy", mmap_mode="r+")
     locked.flags.writeable = False  # the file can still be written through another handle
-    assert not np.shares_memory(owned(np.asarray(locked), locked), locked)
+    assert not np.shares_memory(copy_if_shared(np.asarray(locked), locked), locked)
 
 
 # --- matrices ----------------------------------------------------------------------------------
@@ -156,12 +156,12 @@ def test_only_a_read_only_memory_map_is_kept(tmp_path):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_square_non_negative_symmetric(kind):
     A = np.array([[0.0, 2.0], [2.0, 0.0]])
-    for check in (check_square, check_non_negative, check_symmetric):
+    for check in (check_square, check_nonnegative_entries, check_symmetric):
         check(kind(A), "distances")
     with pytest.raises(ValueError, match=r"distances must be a square matrix; got shape \(2, 1\)"):
         check_square(kind(A[:, :1]), "distances")
     with pytest.raises(ValueError, match=r"affinities must not be negative; the smallest is -2"):
-        check_non_negative(kind(-A), "affinities")
+        check_nonnegative_entries(kind(-A), "affinities")
     with pytest.raises(ValueError, match=r"kernel must be symmetric; .* by up to 0\.5; pass \(A"):
         check_symmetric(kind(A + np.array([[0, 0.5], [0, 0]])), "kernel")
     check_symmetric(kind(A * (1 + np.array([[0, 1e-9], [0, 0]]))), "kernel")

@@ -15,7 +15,7 @@ from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Distances, GivenGraph, GraphOptions, Input, Points, RowMatcher
 from manifoldry.base.score import score
 from manifoldry.extension.base import Extension, Inverse
-from manifoldry.extension.regression import EmbeddingSpacing, coordinate_redundancy
+from manifoldry.extension.regression import EmbeddingSpacing, coordinate_unpredictability
 from manifoldry.extension.regressor import (
     check_can_fit,
     check_regressor,
@@ -262,15 +262,15 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         error = np.abs(self.extension_.transform(data)[rows] - self.embedding_[rows]).max()
         return float(error / (np.abs(self.embedding_[rows]).max() or 1.0))
 
-    def redundancy(self) -> Array:
+    def unpredictability(self) -> Array:
         """Return for each coordinate the fraction that the preceding coordinates cannot predict.
 
         0 means that a coordinate is a function of those before it, 1 that it is unrelated to them;
-        see :func:`manifoldry.metrics.redundancy`. If some values are near 0, wrap this estimator in
-        :class:`~manifoldry.NonRedundant`.
+        see :func:`manifoldry.metrics.unpredictability`. If some values are near 0, wrap this
+        estimator in :class:`~manifoldry.NonRedundant`.
         """
         check_is_fitted(self)
-        return coordinate_redundancy(self.embedding_[self._embedded_rows])
+        return coordinate_unpredictability(self.embedding_[self._embedded_rows])
 
     def _read(self, X: Any) -> Input:
         """Validate training data or their neighbor graph."""

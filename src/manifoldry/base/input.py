@@ -15,11 +15,11 @@ from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     check_data,
-    check_non_negative,
+    check_nonnegative_entries,
     check_square,
     check_symmetric,
     check_zero_diagonal,
-    owned,
+    copy_if_shared,
 )
 
 
@@ -63,7 +63,7 @@ class Input(ABC):
     @classmethod
     def read(cls, estimator: Any, X: Any) -> Self:
         """Validate training data and copy them, so that the caller cannot change them."""
-        given = cls(owned(check_data(estimator, X, reset=True, ensure_min_samples=2), X))
+        given = cls(copy_if_shared(check_data(estimator, X, reset=True, ensure_min_samples=2), X))
         given.check()
         return given
 
@@ -187,7 +187,7 @@ class AllDistances(Distances):
                 "precomputed distances must be dense, not sparse: entries that are not stored are "
                 "unknown, not zero; pass X.toarray() if all are stored"
             )
-        check_non_negative(rows, "distances")
+        check_nonnegative_entries(rows, "distances")
 
     def check(self) -> None:
         super().check()
@@ -225,7 +225,7 @@ class Affinities(Input):
 
     @classmethod
     def check_rows(cls, rows: Matrix) -> None:
-        check_non_negative(rows, "affinities")
+        check_nonnegative_entries(rows, "affinities")
 
     def check(self) -> None:
         super().check()

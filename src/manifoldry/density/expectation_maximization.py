@@ -16,15 +16,15 @@ from manifoldry.util.validation import row_blocks
 class Moments:
     """Sums over the data of y − μⱼ and of z̃ = [E[z], 1], weighted by responsibilities h."""
 
-    hzz: Array  # (M, L+1, L+1), Σ h E[z̃z̃ᵀ]
-    hyz: Array  # (M, D, L+1), Σ h (y − μ) E[z̃]ᵀ
-    hyy: Array  # (M, D), Σ h (y − μ)²
+    sum_zz: Array  # (M, L+1, L+1), Σ h E[z̃z̃ᵀ]
+    sum_yz: Array  # (M, D, L+1), Σ h (y − μ) E[z̃]ᵀ
+    sum_yy: Array  # (M, D), Σ h (y − μ)²
     loglikelihood: float  # mean per row
 
     @property
     def counts(self) -> Array:
         """Σ h of each component."""
-        return self.hzz[:, -1, -1]
+        return self.sum_zz[:, -1, -1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +78,10 @@ class ExpectationMaximization:
         The expected likelihood is unimodal in each entry of Ψ, so clipping at the floor gives the
         constrained maximum, and the likelihood does not decrease.
         """
-        coefficients = np.linalg.solve(moments.hzz, moments.hyz.transpose(0, 2, 1))  # (M, L+1, D)
-        residual = moments.hyy - np.einsum("mdl,mld->md", moments.hyz, coefficients)
+        coefficients = np.linalg.solve(
+            moments.sum_zz, moments.sum_yz.transpose(0, 2, 1)
+        )  # (M, L+1, D)
+        residual = moments.sum_yy - np.einsum("mdl,mld->md", moments.sum_yz, coefficients)
         counts = moments.counts
         noise = residual.sum(axis=0) / counts.sum() if self.tied else residual / counts[:, None]
         noise = np.broadcast_to(np.maximum(noise, self.floor), residual.shape)
@@ -91,8 +93,8 @@ class ExpectationMaximization:
 def expect(X: Array, mixture: FactorMixture) -> Moments:
     """The E step: moments of the factors and the data, in one pass over blocks of rows."""
     M, D, L = mixture.loadings.shape
-    hzz, hyz = np.zeros((M, L + 1, L + 1)), np.zeros((M, D, L + 1))
-    hyy, total = np.zeros((M, D)), 0.0
+    sum_zz, sum_yz = np.zeros((M, L + 1, L + 1)), np.zeros((M, D, L + 1))
+    sum_yy, total = np.zeros((M, D)), 0.0
     for block in row_blocks(len(X), 3 * D + M * (L + 1)):
         found = [mixture.latent(X[block], j) for j in range(M)]
         log_joint = np.log(mixture.weights) + np.column_stack([log for _, log in found])
@@ -103,12 +105,12 @@ def expect(X: Array, mixture: FactorMixture) -> Moments:
             with_one = np.column_stack([Z, np.ones(len(Z))])
             delta = X[block] - mixture.means[j]
             weighted = H[:, j, None] * with_one
-            hzz[j] += with_one.T @ weighted
-            hyz[j] += delta.T @ weighted
-            hyy[j] += H[:, j] @ delta**2
+            sum_zz[j] += with_one.T @ weighted
+            sum_yz[j] += delta.T @ weighted
+            sum_yy[j] += H[:, j] @ delta**2
     for j in range(M):
-        hzz[j, :L, :L] += hzz[j, -1, -1] * mixture.posterior_covariance(j)
-    return Moments(hzz, hyz, hyy, total / len(X))
+        sum_zz[j, :L, :L] += sum_zz[j, -1, -1] * mixture.posterior_covariance(j)
+    return Moments(sum_zz, sum_yz, sum_yy, total / len(X))
 
 
 def _too_small(moments: Moments, mixture: FactorMixture) -> Any:

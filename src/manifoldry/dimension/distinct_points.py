@@ -16,7 +16,7 @@ from manifoldry.spectral.gram import LinearGram
 from manifoldry.util.checks import check_count
 from manifoldry.util.rows import RowLookup
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import canonical, refuse_masked
+from manifoldry.util.validation import canonical, check_not_masked
 
 _EUCLIDEAN = ("euclidean", "l2")
 
@@ -284,7 +284,7 @@ def replace_zeros(distances: Array) -> Array:
 def _read(X: Any) -> Matrix:
     from sklearn.utils import check_array
 
-    refuse_masked(X)
+    check_not_masked(X)
     dtypes = [np.float64, np.float32]
     return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=2))
 

@@ -61,7 +61,8 @@ def _single_point_spectrum(k: int) -> Spectrum:
 def check_pairs_memory(problem: SpectralProblem, k: int, vectors: int) -> None:
     """Raise MemoryError if the vectors needed to compute k pairs do not fit into memory."""
     needed = 8.0 * problem.n * vectors
-    plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
+    what = f"computing {k} coordinates of {problem.n} points"
+    plan_memory(needed, what, "pass a smaller n_components")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,9 @@ class ComponentSolver:
         operator = problem.operator
         order = operator.small_side if isinstance(operator, Gram) else problem.n
         solver = resolve_solver(self.solver, end=problem.end)
-        extra = self.extra_pairs if solver.extra_is_cheap and order <= self.cheap_order else 0
+        extra = (
+            self.extra_pairs if solver.extra_pairs_are_cheap and order <= self.cheap_order else 0
+        )
         requested = min(k + extra, problem.n - excluded)
         check_pairs_memory(problem, k, max(self.basis, 3 * requested))
         return solver.solve(problem, requested, rng).first(k)

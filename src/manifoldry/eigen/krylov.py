@@ -167,7 +167,7 @@ def _extend(
     return beta
 
 
-def locked(operator: LinearOperator, V: Array) -> LinearOperator:
+def deflated(operator: LinearOperator, V: Array) -> LinearOperator:
     """Return the operator deflated by the eigenvectors V, whose eigenvalues become 0."""
 
     def product(X: Array) -> Array:
@@ -182,7 +182,7 @@ def _without(V: Array, start: Callable[[], Array]) -> Array:
     return x - V @ (V.T @ x)
 
 
-def counted(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
+def with_product_counter(operator: LinearOperator) -> tuple[LinearOperator, list[int]]:
     """Return the operator and a list whose only entry counts the products so far."""
     count = [0]
 
@@ -237,7 +237,7 @@ def with_full_multiplicity(
         values = np.linalg.eigvalsh(V.T @ (operator @ V))
         bound, top = values[-max(k - 1, 1)], values[-1]
 
-        rest, products = counted(locked(operator, V))
+        rest, products = with_product_counter(deflated(operator, V))
 
         decided = partial(_search_finished, bound, top, products, len(V))
         outside = Subspace(partial(_without, V, space.start), space.project)

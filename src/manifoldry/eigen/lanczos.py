@@ -46,7 +46,7 @@ class ProbeLimits:
     early_products: int = 20
     early_ratio: float = 2.4
 
-    def exceeded(self, ratio: float, products: int) -> bool:
+    def should_give_up(self, ratio: float, products: int) -> bool:
         """Whether to give up at this ratio of residual to edge distance after the products."""
         early = products >= self.early_products and ratio > self.early_ratio
         return bool(early or (products >= self.products and ratio > self.ratio))
@@ -125,11 +125,11 @@ class Lanczos(PairSolver):
             return None
         edge = abs(standard.opposite_bound - low)  # in the variables of the positive operator
 
-        def exceeded(values: Array, residuals: Array, products: int) -> bool:
+        def should_give_up(values: Array, residuals: Array, products: int) -> bool:
             ratio = residuals[0] / max(edge - values[0], np.finfo(float).tiny)
-            return self.probe_limits.exceeded(ratio, products)
+            return self.probe_limits.should_give_up(ratio, products)
 
-        return exceeded
+        return should_give_up
 
     def _raise_failure(self, products: int, k: int, n: int) -> None:
         raise SolverFailed(

@@ -15,8 +15,8 @@ from manifoldry.eigen.inverse import NotDefiniteError, ShiftedInverse
 from manifoldry.eigen.krylov import (
     blas_threads,
     constrained_subspace,
+    deflated,
     largest_pairs,
-    locked,
     too_small,
     with_full_multiplicity,
 )
@@ -176,7 +176,7 @@ class ShiftInvertLanczos(PairSolver):
             return V[:, -k:]
         # Deflated vectors must be accurate: one more product reduces their error by `dominant`.
         dominant = np.linalg.qr(operator @ dominant)[0]
-        rest = self._largest_of_inverse(locked(operator, dominant), missing, standard, rng)
+        rest = self._largest_of_inverse(deflated(operator, dominant), missing, standard, rng)
         return np.hstack([dominant, rest])
 
 

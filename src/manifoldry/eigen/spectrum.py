@@ -68,8 +68,8 @@ class Spectrum:
         Name of the solver and why it was chosen.
     acceptance : Acceptance
         Tolerances on the residuals.
-    beyond : array
-        Eigenvalues after the (k+1)-th that were computed at no extra cost.
+    further_values : array
+        Further eigenvalues, after the (k+1)-th, that the solver computed.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Spectrum:
     solver: str = ""
     reason: str = ""
     acceptance: Acceptance = DEFAULT_ACCEPTANCE
-    beyond: Array = field(default_factory=lambda: np.empty(0))
+    further_values: Array = field(default_factory=lambda: np.empty(0))
 
     @property
     def k(self) -> int:
@@ -164,7 +164,9 @@ class Spectrum:
             residuals=self.residuals[:k],
             gaps=self.gaps[:k],
             next_value=float(self.values[k]),
-            beyond=np.concatenate([self.values[k + 1 :], [self.next_value], self.beyond]),
+            further_values=np.concatenate(
+                [self.values[k + 1 :], [self.next_value], self.further_values]
+            ),
         )
 
     def padded(self, k: int) -> Spectrum:
@@ -181,7 +183,7 @@ class Spectrum:
     @property
     def computed(self) -> Array:
         """All computed eigenvalues, including those after the k-th."""
-        values = np.concatenate([self.values, [self.next_value], self.beyond])
+        values = np.concatenate([self.values, [self.next_value], self.further_values])
         return values[np.isfinite(values)]
 
     def summary(self) -> str:

@@ -34,8 +34,9 @@ class ElasticInverse:
     n_nearest : int, default=3
         Number of nearest training points in the embedding from which searches start, in addition
         to their weighted mean.
-    remote : float, default=30.0
-        Squared distance from the embedding beyond which the result is constant.
+    max_squared_distance : float, default=30.0
+        The kernel weights exp(−d²) are scaled up where necessary so that the largest is at least
+        exp(−max_squared_distance): far from all training coordinates they would underflow.
 
     Examples
     --------
@@ -53,7 +54,7 @@ class ElasticInverse:
     log_scale: Array
     strength: float
     n_nearest: int = 3
-    remote: float = 30.0
+    max_squared_distance: float = 30.0
 
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
@@ -90,7 +91,7 @@ class ElasticInverse:
         positions = np.asarray(self.Z, dtype=np.float64)
         A = expanded_squares(Z, positions, squared_norms(positions))
         nearest = np.argsort(A, axis=1, kind="stable")[:, : self.n_nearest]
-        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.remote, 0.0) - A)
+        K = np.exp(np.maximum(A.min(axis=1, keepdims=True) - self.max_squared_distance, 0.0) - A)
         total = K.sum(axis=1)
         mean = (K @ self.points) / total[:, None]
         spread = 2 * len(self.X) * float(squared_norms(self.points - self.points.mean(0)).sum())
@@ -115,7 +116,7 @@ class PairEnergy:
     squares: Array
     precision: Array
     log_scale: Array
-    repulsion: Array  # (n_new, n): aₙ divided by the strength of the attraction
+    repulsion: Array  # (n_new, n): the aₙ
     mean: Array  # (n_new, n_features)
 
     def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:

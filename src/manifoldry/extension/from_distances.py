@@ -167,7 +167,7 @@ class Triangulation(Extension):
     embedding: Array  # (n_train, n_components)
     labels: IntArray  # connected component of every training point
     # Singular values of the neighbors' coordinates below this fraction of the largest are ignored.
-    flat: float = 0.05
+    singular_tol: float = 0.05
     # Added to squared distances in the weights, as a fraction of that of the second neighbor.
     softening: float = 0.05
 
@@ -205,5 +205,5 @@ class Triangulation(Extension):
         target = np.einsum("nkd,nkd->nk", offsets, offsets) - d**2
         target -= np.einsum("nk,nk->n", w, target)[:, None]
         root = np.sqrt(w)[:, :, None]
-        step = np.linalg.pinv(root * offsets, rcond=self.flat) @ (root * target[:, :, None])
+        step = np.linalg.pinv(root * offsets, rcond=self.singular_tol) @ (root * target[:, :, None])
         return np.asarray(mean + unit * step[:, :, 0] / 2)

@@ -99,9 +99,9 @@ class LocalAffine(LocalWeights):
     members: IntArray  # (n_train, k), each point first in its own neighborhood
     # Singular values of the affine map below this fraction of the largest are ignored by the
     # inverse: the embedding is folded there, and the inverse would amplify noise.
-    folded: float = 0.05
+    inverse_singular_tol: float = 0.05
     # Singular values of tangent coordinates below this fraction of the largest are rounding.
-    flat: float = 1e-10
+    tangent_singular_tol: float = 1e-10
 
     def _weights(self, X: Matrix) -> tuple[IntArray, Array]:
         query = self.graph.index.as_queries(X)
@@ -110,7 +110,9 @@ class LocalAffine(LocalWeights):
         position = gathered(query, np.arange(query.shape[0])[:, None])[:, 0] - center
         theta = np.einsum("qf,qfl->ql", position, axes)
         # The pseudo-inverse of centered coordinates has rows that sum to zero.
-        steps = np.einsum("ql,qlk->qk", theta, np.linalg.pinv(local, rcond=self.flat))
+        steps = np.einsum(
+            "ql,qlk->qk", theta, np.linalg.pinv(local, rcond=self.tangent_singular_tol)
+        )
         return members, 1 / members.shape[1] + steps
 
     def inverse(self, Z: Array) -> Array:
@@ -139,7 +141,9 @@ class LocalAffine(LocalWeights):
     def _inverse_affine(self, Z: Array, members: IntArray) -> Array:
         local, center, axes = self._tangents(members)
         middle, A = self._affine(members, local)
-        theta = np.einsum("qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=self.folded))
+        theta = np.einsum(
+            "qm,qml->ql", Z - middle, np.linalg.pinv(A, rcond=self.inverse_singular_tol)
+        )
         return np.asarray(center + np.einsum("qfl,ql->qf", axes, theta))
 
     def _nearest_embedded(self, Z: Array, k: int) -> IntArray:
@@ -167,7 +171,9 @@ class LocalAffine(LocalWeights):
         """Mean coordinates, and the least-squares linear map from tangent coordinates."""
         Y = self.embedding[members].astype(np.float64)
         middle = Y.mean(axis=1)
-        return middle, np.linalg.pinv(local, rcond=self.flat) @ (Y - middle[:, None, :])
+        return middle, np.linalg.pinv(local, rcond=self.tangent_singular_tol) @ (
+            Y - middle[:, None, :]
+        )
 
 
 @dataclass(frozen=True, eq=False)

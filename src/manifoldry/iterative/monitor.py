@@ -14,26 +14,26 @@ from manifoldry.util.typing import Array
 
 
 class StopSearch(KeyboardInterrupt):
-    """Raised if a callback asks to stop; searches handle it like Ctrl-C."""
+    """Raised if a callback returns True; searches handle it like Ctrl-C."""
 
 
 @dataclass
 class Monitor(AbstractContextManager["Monitor"]):
-    """Is called after every step of every search of a fit; records it and calls the callbacks.
+    """Records every step of all searches of a fit, and calls the callbacks.
 
     Parameters
     ----------
     callback : Callback
         The function to call, and how often.
-    ticker : ProgressReporter
+    progress : ProgressReporter
         The progress bar.
-    hook : callable or None
+    sklearn_callback : callable or None
         Calls scikit-learn's callbacks; a true result stops the search.
     """
 
     callback: Callback
-    ticker: ProgressReporter
-    hook: Callable[[Iterate], bool] | None = None
+    progress: ProgressReporter
+    sklearn_callback: Callable[[Iterate], bool] | None = None
     steps: list[Step] = field(default_factory=list)
     parameter: float = np.nan
     """The current parameter of a homotopy; NaN without one."""
@@ -42,7 +42,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     note: str = ""
     """Text at the beginning of the progress bar's message."""
     stopped: bool = False
-    """Whether a callback asked to stop."""
+    """Whether a callback stopped the search."""
     _before: tuple[int, int] = (0, 0)
 
     def begin(self, parameter: float = np.nan) -> None:
@@ -69,16 +69,16 @@ class Monitor(AbstractContextManager["Monitor"]):
         )
         self.steps.append(step)
         message = f"{self.note}value {step.value:.6g}, |g| {step.gradient_norm:.2g}"
-        self.ticker.show(step.iteration, message)
+        self.progress.show(step.iteration, message)
         if step.iteration == 0 or iterate.step.iteration > 0:  # else it is the last one again
             self._call_callbacks(iterate.embedding, step)
 
     def _call_callbacks(self, Y: Array, step: Step) -> None:
         function = self.callback.function if step.iteration % self.callback.every == 0 else None
-        if self.hook is None and function is None:
+        if self.sklearn_callback is None and function is None:
             return
         iterate = Iterate(Y if self.view is None else self.view(Y), step)
-        stop = self.hook(iterate) if self.hook else False
+        stop = self.sklearn_callback(iterate) if self.sklearn_callback else False
         if function is not None:
             stop = function(iterate) or stop
         if stop:
@@ -93,7 +93,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         return np.array(self.steps, dtype=kinds)
 
     def __enter__(self) -> Self:
-        self.ticker.__enter__()
+        self.progress.__enter__()
         return self
 
     def __exit__(
@@ -102,4 +102,4 @@ class Monitor(AbstractContextManager["Monitor"]):
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self.ticker.__exit__(kind, error, where)
+        self.progress.__exit__(kind, error, where)

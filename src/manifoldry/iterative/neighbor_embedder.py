@@ -75,7 +75,7 @@ class PosedNeighbors(PosedSearch):
         """The weight of repulsion at which the embedding stops being a single point."""
         return Bifurcation.of(self.objective, self.n_components)
 
-    def opening(self, size: float = 1e-2) -> Array:
+    def start_beyond_bifurcation(self, size: float = 1e-2) -> Array:
         """The embedding just beyond the bifurcation, with root mean square radius `size`."""
         return size * np.sqrt(self.objective.n) * self.bifurcation.directions
 
@@ -203,7 +203,7 @@ class NeighborEmbedder(IterativeEmbedder):
         if self._follows_homotopy(posed):
             warn_if_unused(self.init)
             start = self._homotopy_rule().start(posed.objective, shape[1], posed.rng)
-            return posed.opening() if start is None else start
+            return posed.start_beyond_bifurcation() if start is None else start
         if isinstance(init, np.ndarray):
             warn_if_too_large(init, posed.objective)
             return init

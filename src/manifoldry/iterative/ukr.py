@@ -60,11 +60,11 @@ class UKR(IterativeEmbedder):
     box : float, default=None
         Bound of the absolute value of every coordinate.
     density_floor : float, default=None
-        Penalize points at which the kernels of the other points sum to less than this, that is,
-        points with fewer others nearby; 0 for no penalty. By default 10 in two dimensions, 3 in one
-        and 32 in three, or a twentieth of the points if that is less. It keeps the embedding
-        smooth: the leave-one-out error alone is small if points are so far apart that each is
-        predicted by its nearest neighbor. It also applies to new points.
+        Penalize isolated points: those at which the kernels of the other points sum to less than
+        this value; 0 for no penalty. By default 10 in two dimensions, 3 in one and 32 in three, or
+        a twentieth of the points if that is less. It keeps the embedding smooth: the leave-one-out
+        error alone is small if points are so far apart that each is predicted by its nearest
+        neighbor. It also applies to new points.
     n_neighbors : int, default=None
         Neighbors per point in the graph of ``init="spectral"`` and of the filters of `optimizer`;
         by default 10, or half the points if that is less.
@@ -190,7 +190,9 @@ class UKR(IterativeEmbedder):
         regression = UKRObjective(X, local_weights(graph), self.kernel, self.leave_one_out)
         floor = self._floor(regression)
         rng = as_generator(self.random_state, unset=0)
-        return PosedRegression(data, graph, floor.on(regression), rng, regression, frame, floor)
+        return PosedRegression(
+            data, graph, floor.add_penalty(regression), rng, regression, frame, floor
+        )
 
     def _floor(self, regression: UKRObjective) -> "Floor":
         """The requested density floor, or the default."""
@@ -263,7 +265,7 @@ class UKR(IterativeEmbedder):
 
     def _extend(self, posed: "PosedRegression", result: SearchResult) -> FramedProjection:
         surface, floor = self._surface(posed), posed.floor
-        projection = OrthogonalProjection(surface, floor=floor.count, weight=floor.weight)
+        projection = OrthogonalProjection(surface, floor=floor.min_kernel_sum, weight=floor.weight)
         return FramedProjection(posed.frame, projection)
 
     def _invert(self, posed: "PosedRegression") -> FramedRegression:
@@ -298,28 +300,28 @@ class UKR(IterativeEmbedder):
 class Floor:
     """The smallest kernel sum without a penalty, and the weight of the penalty."""
 
-    count: float
+    min_kernel_sum: float
     variance: float  # of the data
     kernel: str | RegressionKernel
-    fraction: float = 0.01  # weight of the penalty, in units of that variance
+    penalty_fraction: float = 0.01  # weight of the penalty, in units of that variance
 
     @classmethod
     def default(
         cls, n: int, n_components: int, variance: float, kernel: str | RegressionKernel
     ) -> "Floor":
-        """√10 to the power of `n_components` (at most 100), or a twentieth of the points."""
+        """√10 to the power of `n_components` (at most 100), or n / 20 if that is less."""
         return cls(min(10 ** (min(n_components, 100) / 2), n / 20), variance, kernel)
 
     @property
     def weight(self) -> float:
         """Weight of the penalty."""
-        return self.fraction * self.variance
+        return self.penalty_fraction * self.variance
 
-    def on(self, regression: UKRObjective) -> Objective:
-        """The objective with the penalty, if its count is positive."""
-        if self.count == 0:
+    def add_penalty(self, regression: UKRObjective) -> Objective:
+        """The objective with the penalty, unless `min_kernel_sum` is zero."""
+        if self.min_kernel_sum == 0:
             return regression
-        return DensityFloor(regression, self.count, self.weight, self.kernel)
+        return DensityFloor(regression, self.min_kernel_sum, self.weight, self.kernel)
 
 
 @dataclass(frozen=True, eq=False)

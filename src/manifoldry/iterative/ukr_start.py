@@ -48,7 +48,7 @@ class StartSearch:
     """Value and embedding of every start that was tried."""
     geodesic_neighbors: int = 6  # few, so that no edge joins two layers of a roll
     weight: float = 100.0  # of the elastic embedding; near the best on all sets of its study
-    rough: float = 1e-3  # tolerance of the elastic embedding
+    elastic_tol: float = 1e-3  # tolerance of the elastic embedding
 
     def scaled(self, init: str | BaseEstimator) -> Array:
         """One start, scaled to the smallest value of the objective."""
@@ -74,7 +74,7 @@ class StartSearch:
         from manifoldry.spectral.isomap import Isomap
 
         k = min(self.geodesic_neighbors, self.graph.n_query - 1)
-        search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.rough))
+        search = LBFGS(SpectralDirection(), stopping=Stopping(tol=self.elastic_tol))
         elastic = ElasticEmbedding(weight=self.weight, repulsion="uniform", optimizer=search)
         return [elastic, Isomap(n_neighbors=k), "pca"]
 

@@ -31,9 +31,9 @@ from manifoldry.util.checks import (
 from manifoldry.util.typing import Array, RandomState
 from manifoldry.util.validation import (
     check_data,
+    check_not_masked,
     plan_memory,
     power_of_two_scale,
-    refuse_masked,
     row_blocks,
 )
 
@@ -255,7 +255,7 @@ class LieTransform(BaseEstimator):
         if Y is None:
             raise ValueError("Y is None; pass the transformed rows of X as Y")
         X = check_data(self, X, reset=reset, accept_sparse=False)
-        refuse_masked(Y)
+        check_not_masked(Y)
         Y = check_array(Y, dtype=[np.float64, np.float32], input_name="Y")
         if X.shape != Y.shape:
             raise ValueError(

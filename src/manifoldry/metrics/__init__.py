@@ -7,11 +7,11 @@ from manifoldry.metrics.held_out import KernelLoss, kernel_loss, reconstruction
 from manifoldry.metrics.labels import knn_accuracy, silhouette
 from manifoldry.metrics.preservation import continuity, neighbor_preservation, trustworthiness
 from manifoldry.metrics.procrustes import Alignment, Procrustes, procrustes
-from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.sensitivity import Sensitivity, sensitivity
 from manifoldry.metrics.shepard import Shepard, shepard
 from manifoldry.metrics.stability import Stability, stability
 from manifoldry.metrics.stress import residual_variance, strain, stress
+from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.util.estimate import Estimate
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "neighbor_preservation",
     "procrustes",
     "reconstruction",
-    "redundancy",
     "residual_variance",
     "sensitivity",
     "shepard",
@@ -44,4 +43,5 @@ __all__ = [
     "strain",
     "stress",
     "trustworthiness",
+    "unpredictability",
 ]

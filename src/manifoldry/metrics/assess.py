@@ -16,7 +16,6 @@ from manifoldry.metrics.pair import (
     sample_points,
 )
 from manifoldry.metrics.preservation import NeighborRanks
-from manifoldry.metrics.redundancy import redundancy
 from manifoldry.metrics.shepard import Shepard, shepard_of
 from manifoldry.metrics.summary import (
     DEFAULT_THRESHOLDS,
@@ -25,6 +24,7 @@ from manifoldry.metrics.summary import (
     summarize,
     table,
 )
+from manifoldry.metrics.unpredictability import unpredictability
 from manifoldry.neighbors.choose import choose_index
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.estimate import FRACTION, Estimate
@@ -149,8 +149,8 @@ def assess(
     - ``anisotropy``: ratio of the largest to the smallest local stretch factor, median over the
       points;
     - ``magnification``: ratio of the ninth to the first decile of the local scale;
-    - ``redundancy``: smallest value of :func:`redundancy` over the coordinates; only for fitted
-      spectral estimators, whose coordinates are ordered;
+    - ``unpredictability``: smallest value of :func:`unpredictability` over the coordinates; only
+      for fitted spectral estimators, whose coordinates are ordered;
     - ``label_accuracy``, ``label_accuracy_in_data``: :func:`knn_accuracy` in the embedding and in
       the data, if labels are given.
 
@@ -190,7 +190,7 @@ def assess(
     own, *others = compare(pair, embeddings, points, k)
     diagram, distortion = shepard_of(pair, random_state), distortion_of(pair)
     metrics = _neighbor_metrics(own, pair.n) | _distance_metrics(diagram)
-    metrics |= _distortion_metrics(distortion) | _redundancy_metrics(embedding, pair.Y)
+    metrics |= _distortion_metrics(distortion) | _unpredictability_metrics(embedding, pair.Y)
     if labels is not None:
         metrics |= _label_metrics(pair, k, labels)
     curves, baseline, gains = {"embedding": own.coranking}, {}, {}
@@ -230,11 +230,11 @@ def _distortion_metrics(distortion: LocalDistortion | None) -> dict[str, Estimat
     }
 
 
-def _redundancy_metrics(embedding: Any, Y: Array) -> dict[str, Estimate]:
+def _unpredictability_metrics(embedding: Any, Y: Array) -> dict[str, Estimate]:
     """Redundancy of spectral coordinates; those of other methods have no meaningful order."""
     if not hasattr(embedding, "eigenvalues_"):
         return {}
-    return {"redundancy": Estimate(float(redundancy(Y).min()))}
+    return {"unpredictability": Estimate(float(unpredictability(Y).min()))}
 
 
 def _gains(own: Comparison, other: Comparison) -> dict[str, Estimate]:

@@ -21,7 +21,7 @@ from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.threads import map_threads, one_blas_thread
 from manifoldry.util.typing import Array, IntArray, Matrix
-from manifoldry.util.validation import check_non_negative, row_blocks
+from manifoldry.util.validation import check_nonnegative_entries, row_blocks
 
 Result = TypeVar("Result")
 
@@ -70,7 +70,7 @@ def distance_rows(X: Matrix | NeighborGraph, metric: Any = "euclidean") -> Dista
     if isinstance(metric, str) and metric in ("euclidean", "l2"):
         return EuclideanRows(X)
     if isinstance(metric, str) and metric == "precomputed":
-        check_non_negative(X, "distances")
+        check_nonnegative_entries(X, "distances")
         return PrecomputedRows(X)
     return GeneralRows(X, metric)
 

@@ -34,7 +34,7 @@ class Alignment:
     >>> import numpy as np
     >>> from manifoldry.metrics import Alignment
     >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> alignment = Alignment.fit(X[:40], 3 * X[:40, ::-1] + 5, allow="similarity")
+    >>> alignment = Alignment.fit(X[:40], 3 * X[:40, ::-1] + 5, transformation="similarity")
     >>> np.allclose(alignment.apply(X[40:]), 3 * X[40:, ::-1] + 5)
     True
     """
@@ -46,22 +46,22 @@ class Alignment:
     target_unit: float
 
     @classmethod
-    def fit(cls, embedding: Array, target: Array, allow: str = "similarity") -> Self:
+    def fit(cls, embedding: Array, target: Array, transformation: str = "similarity") -> Self:
         """Fit the transformation that takes each row of `embedding` to that of `target`.
 
         Parameters
         ----------
         embedding, target : arrays of shape (n_samples, n_components) and (n_samples, n_target)
             Finite points before and after.
-        allow : {"rigid", "similarity", "affine"}, default="similarity"
+        transformation : {"rigid", "similarity", "affine"}, default="similarity"
             Rotation, reflection and translation; these and a uniform scaling; or any affine map.
         """
-        check_option("allow", allow, ALIGNMENTS)
+        check_option("transformation", transformation, ALIGNMENTS)
         source, goal = embedding.mean(axis=0), target.mean(axis=0)
         Y, T = embedding - source, target - goal
         units = power_of_two_scale(Y), power_of_two_scale(T)
         Y, T = Y / units[0], T / units[1]
-        return cls(source, goal, *_FITS[allow](Y, T, units))
+        return cls(source, goal, *_FITS[transformation](Y, T, units))
 
     def apply(self, embedding: Array) -> Array:
         """Transform points, (n_samples, n_components) → (n_samples, n_target); NaN stays NaN."""
@@ -141,7 +141,7 @@ def spread_of(Y: Array) -> float:
     return unit * float(np.sqrt(((offsets / unit) ** 2).sum(axis=1).mean()))
 
 
-def fit_alignment(Y: Array, target: Array, allow: str) -> Alignment:
+def fit_alignment(Y: Array, target: Array, transformation: str) -> Alignment:
     """Align one embedding with another by the points that both contain."""
     common = np.isfinite(Y).all(axis=1) & np.isfinite(target).all(axis=1)
     needed = target.shape[1] + 2  # an affine map fits one point fewer exactly
@@ -150,7 +150,7 @@ def fit_alignment(Y: Array, target: Array, allow: str) -> Alignment:
             f"{common.sum()} points are in both embeddings, but aligning them needs at least "
             f"{needed}; fit on more points"
         )
-    return Alignment.fit(Y[common], target[common], allow)
+    return Alignment.fit(Y[common], target[common], transformation)
 
 
 def distances(Y: Array, target: Array, unit: float) -> Array:
@@ -189,7 +189,7 @@ class Procrustes:
     alignment: Alignment
 
 
-def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procrustes:
+def procrustes(embedding: Any, target: Any, transformation: str = "similarity") -> Procrustes:
     """Align an embedding with another one of the same points by least squares.
 
     Parameters
@@ -199,7 +199,7 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
     target : array of shape (n_samples, n_target), or a fitted estimator
         The embedding to align with, for example the true coordinates of a manifold. If it has
         fewer columns, the embedding is rotated and projected. Rows of NaN in either are ignored.
-    allow : {"rigid", "similarity", "affine"}, default="similarity"
+    transformation : {"rigid", "similarity", "affine"}, default="similarity"
         Rotation, reflection and translation; these and a uniform scaling; or any affine map.
 
     Examples
@@ -218,7 +218,7 @@ def procrustes(embedding: Any, target: Any, allow: str = "similarity") -> Procru
         raise ValueError(
             f"{common.sum()} points are in both embeddings (not NaN); at least 2 are needed"
         )
-    alignment = Alignment.fit(Y[common], T[common], allow)
+    alignment = Alignment.fit(Y[common], T[common], transformation)
     moved, Y, T = alignment.apply(Y), Y[common], T[common]
     unit = power_of_two_scale(T - alignment.target)  # against overflow and underflow of squares
     spread = float(np.linalg.norm((T - alignment.target) / unit))

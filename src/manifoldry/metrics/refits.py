@@ -21,7 +21,7 @@ from manifoldry.exceptions import ManifoldryWarning, warn
 from manifoldry.util.progress import progress
 from manifoldry.util.threads import one_blas_thread
 from manifoldry.util.typing import Array, IntArray
-from manifoldry.util.validation import check_square, refuse_masked
+from manifoldry.util.validation import check_not_masked, check_square
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ def _check_estimator(estimator: Any) -> None:
 
 def _as_indexable(X: Any) -> Any:
     """Data that support selecting rows."""
-    refuse_masked(X)
+    check_not_masked(X)
     if not (hasattr(X, "__len__") or hasattr(X, "shape")):
         raise TypeError(
             f"X is a {type(X).__name__}; pass data whose rows can be selected, such as an array"

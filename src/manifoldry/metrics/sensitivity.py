@@ -75,7 +75,7 @@ def sensitivity(
     fractions: Iterable[float] = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2),
     n_splits: int = 20,
     n_left_out: int | Literal["all"] | None = None,
-    allow: str = "affine",
+    transformation: str = "affine",
     n_jobs: int | None = None,
     random_state: RandomState = None,
     verbose: bool = False,
@@ -106,7 +106,7 @@ def sensitivity(
         Number of random points of F that are left out one by one in each split, with one fit
         each; by default ten, or all if there are fewer. The publication leaves out all of them;
         the mean over a few is unbiased with a larger variance, which the intervals include.
-    allow : {"affine", "similarity", "rigid"}, default="affine"
+    transformation : {"affine", "similarity", "rigid"}, default="affine"
         Transformation for aligning embeddings; the publication uses affine.
     n_jobs : int, default=None
         Number of processes, -1 for the number of cores; None is one. Results do not depend on it.
@@ -137,7 +137,7 @@ def sensitivity(
     >>> bool(found.variability[1] > found.variability[0])
     True
     """
-    check_option("allow", allow, ALIGNMENTS)
+    check_option("transformation", transformation, ALIGNMENTS)
     n_splits = check_count("n_splits", n_splits)
     fitter = SubsetFitter.of(estimator, X, n_jobs)
     if not hasattr(estimator, "transform"):
@@ -151,7 +151,7 @@ def sensitivity(
     with one_blas_thread():  # raises errors that concern all the data before the splits
         spread_of(fitter.fit(np.arange(fitter.n), int(seeds[0])).embedding)
     jobs = [(int(size), int(seed)) for size in sizes for seed in seeds]
-    task = _Exchange(fitter, allow, left_out)
+    task = _Exchange(fitter, transformation, left_out)
     results = list(run_tasks(task, jobs, len(jobs), n_jobs, verbose, what="splits"))
     failures = report_failures(results, what="splits")
     found = np.array([_split_values(result) for result in results]).reshape(len(sizes), n_splits, 2)
@@ -163,7 +163,7 @@ class _Exchange:
     """Variability and out-of-sample error of one split."""
 
     fitter: SubsetFitter
-    allow: str
+    transformation: str
     n_left_out: int | None
 
     def __call__(self, size: int, seed: int) -> tuple[float, float]:
@@ -172,7 +172,7 @@ class _Exchange:
         first, second = (self.fitter.fit(np.append(F, R), seed).embedding for R in (R1, R2))
         unit = spread_of(first)
         first[R1] = np.nan  # embeddings are aligned and compared on F
-        moved = fit_alignment(second, first, self.allow).apply(second)
+        moved = fit_alignment(second, first, self.transformation).apply(second)
         variability = float(np.nanmean(distances(moved, first, unit)))
         # The last points of F belong to F at every size.
         tested = F if self.n_left_out is None else F[-self.n_left_out :]
@@ -184,7 +184,7 @@ class _Exchange:
     ) -> float:
         """Distance of point s to its position in `target`, by a model fitted without it."""
         without = self.fitter.fit(rows[rows != s], seed)
-        alignment = fit_alignment(without.embedding, target, self.allow)
+        alignment = fit_alignment(without.embedding, target, self.transformation)
         placed = alignment.apply(without.transform(np.array([s]))[[s]])
         return float(distances(placed, target[[s]], unit)[0])
 

@@ -63,9 +63,9 @@ class Stability:
         Number of refits that succeeded.
     failures : tuple of str
         Error messages of refits and of calls of ``transform`` that failed.
-    maps : array of shape (n_resamples, n_samples, n_components), or None
+    aligned_embeddings : array of shape (n_resamples, n_samples, n_components), or None
         The refits aligned with `embedding`, with left-out points embedded by ``transform``; None
-        unless ``keep_maps=True``.
+        unless ``keep_embeddings=True``.
     thresholds : (float, float)
         Variabilities above which the printed summary says mostly stable, and unstable.
     """
@@ -79,7 +79,7 @@ class Stability:
     embedding: Array = field(repr=False)
     n_resamples: int
     failures: tuple[str, ...] = field(repr=False)
-    maps: Array | None = field(repr=False)
+    aligned_embeddings: Array | None = field(repr=False)
     thresholds: tuple[float, float] = field(default=(0.1, 0.3), repr=False)
 
     def __str__(self) -> str:
@@ -110,8 +110,8 @@ def stability(
     *,
     n_resamples: int = 20,
     fraction: float = 0.8,
-    allow: str = "similarity",
-    keep_maps: bool = False,
+    transformation: str = "similarity",
+    keep_embeddings: bool = False,
     n_jobs: int | None = None,
     random_state: RandomState = None,
     verbose: bool = False,
@@ -138,13 +138,13 @@ def stability(
         Fraction of the points in each refit. If movements are proportional to 1/√n, the sampling
         error of the embedding of all data is about √(fraction / (1 - fraction)) times the
         variability: twice at 0.8, once at 0.5.
-    allow : {"similarity", "affine", "rigid"}, default="similarity"
+    transformation : {"similarity", "affine", "rigid"}, default="similarity"
         Transformation for aligning a refit with the embedding. A similarity removes rotations,
         reflections and scale but keeps the shape; affine also removes different scales along
         different directions, as in :func:`sensitivity`; rigid keeps the scale, which in many
         methods depends on the number of points. None of them recovers a direction that the refit
         lacks.
-    keep_maps : bool, default=False
+    keep_embeddings : bool, default=False
         Whether to keep all refits in `maps`.
     n_jobs : int, default=None
         Number of processes, -1 for the number of cores; None is one. Results do not depend on it.
@@ -172,7 +172,7 @@ def stability(
     >>> print(found)  # doctest: +ELLIPSIS
     The embedding is stable: refitted to subsets of the data, its points move by ...
     """
-    check_option("allow", allow, ALIGNMENTS)
+    check_option("transformation", transformation, ALIGNMENTS)
     n_resamples = check_count("n_resamples", n_resamples)
     rng = as_generator(random_state, unset=0)
     seeds = rng.integers(2**31, size=n_resamples + 1)
@@ -182,9 +182,9 @@ def stability(
     )  # an early check, before the first fit, which may take long
     with one_blas_thread():
         reference = fitter.fit(np.arange(fitter.n), int(seeds[-1])).embedding
-    task = _RefitTask(fitter, reference, spread_of(reference), allow, keep_maps)
+    task = _RefitTask(fitter, reference, spread_of(reference), transformation, keep_embeddings)
     n_out = _left_out_count(fraction, *reference.shape)
-    if keep_maps:
+    if keep_embeddings:
         _check_memory(n_resamples, reference)
     left_out_sets = _left_out_sets(fitter.n, n_out, rng)
     jobs = ((next(left_out_sets), int(seed)) for seed in seeds[:-1])
@@ -211,13 +211,13 @@ class _RefitTask:
     fitter: SubsetFitter
     reference: Array
     spread: float
-    allow: str
+    transformation: str
     keep: bool
 
     def __call__(self, left_out: IntArray, seed: int) -> _AlignedRefit:
         kept = np.setdiff1d(np.arange(self.fitter.n), left_out)
         refit = self.fitter.fit(kept, seed)
-        alignment = fit_alignment(refit.embedding, self.reference, self.allow)
+        alignment = fit_alignment(refit.embedding, self.reference, self.transformation)
         moved, transform_error = alignment.apply(refit.embedding), ""
         if refit.has_transform:
             try:
@@ -236,7 +236,7 @@ class _Accumulator:
     squares: Array  # (2, n): sums of squared distances of points kept, and of points left out
     counts: IntArray
     errors: list[tuple[float, float]] = field(default_factory=list)  # kept, left out
-    maps: list[Array] = field(default_factory=list)
+    aligned_embeddings: list[Array] = field(default_factory=list)
     results: list[TaskResult] = field(default_factory=list)
     transform_errors: list[str] = field(default_factory=list)
 
@@ -258,7 +258,7 @@ class _Accumulator:
         self.counts += roles
         self.errors.append(tuple(_root_means(squares.sum(axis=1), roles.sum(axis=1))))
         self.transform_errors += [moved.transform_error] if moved.transform_error else []
-        self.maps += [] if moved.embedding is None else [moved.embedding]
+        self.aligned_embeddings += [] if moved.embedding is None else [moved.embedding]
 
     def result(self, embedding: Array) -> Stability:
         failures = report_failures(self.results) + self._report_transform_errors()
@@ -275,14 +275,14 @@ class _Accumulator:
             embedding,
             len(self.errors),
             failures,
-            np.stack(self.maps) if self.maps else None,
+            np.stack(self.aligned_embeddings) if self.aligned_embeddings else None,
         )
 
     def _report_transform_errors(self) -> tuple[str, ...]:
         if self.transform_errors:
             warn(
-                f"transform failed after {len(self.transform_errors)} of {len(self.errors)} "
-                "refits, which out-of-sample distances therefore omit; the first error: "
+                f"transform failed for {len(self.transform_errors)} of {len(self.errors)} refits, "
+                "which are excluded from the out-of-sample distances; the first error: "
                 f"{self.transform_errors[0]}",
                 ManifoldryWarning,
             )
@@ -318,5 +318,5 @@ def _check_memory(n_resamples: int, reference: Array) -> None:
     plan_memory(
         2 * 8.0 * n_resamples * reference.size,
         f"keeping {n_resamples} embeddings of {len(reference)} points",
-        "pass keep_maps=False or a smaller n_resamples",
+        "pass keep_embeddings=False or a smaller n_resamples",
     )

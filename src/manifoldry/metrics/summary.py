@@ -25,7 +25,7 @@ class SummaryThresholds:
     rank_correlation : (float, float)
         Lowest rank correlation of the distances that is good, and that is fair.
     redundant : float
-        A coordinate is reported as redundant if its redundancy metric is below this.
+        A coordinate is reported as redundant if its unpredictability is below this.
     anisotropy, magnification : float
         Values above which they are mentioned.
     largest_reported : float
@@ -79,7 +79,7 @@ _DESCRIPTIONS = {
     "rnx_area": "neighbors kept beyond chance, all sizes (area under R_NX)",
     "distance_rank_correlation": "Spearman correlation of the distances",
     "stress": "relative error of the distances after rescaling (0 is best)",
-    "redundancy": "unpredictable part of the most redundant coordinate",
+    "unpredictability": "unpredictable part of the most redundant coordinate",
     "anisotropy": "largest over smallest local stretch, median",
     "magnification": "local scale, 9th over 1st decile",
     "label_accuracy": "points with the label of most neighbors, embedding",
@@ -183,7 +183,7 @@ def _distances(results: AssessmentResults) -> Iterator[str]:
 
 
 def _coordinates(results: AssessmentResults) -> Iterator[str]:
-    if results.metrics.get("redundancy", 1.0) < results.thresholds.redundant:
+    if results.metrics.get("unpredictability", 1.0) < results.thresholds.redundant:
         yield (
             "A coordinate is almost a function of those before it: use NonRedundant, or fewer "
             "coordinates."

@@ -16,13 +16,13 @@ from manifoldry.util.threads import threads_allowed
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     canonical,
-    check_non_negative,
+    check_nonnegative_entries,
+    check_not_masked,
     check_square,
     check_symmetric,
     check_zero_diagonal,
-    owned,
+    copy_if_shared,
     plan_memory,
-    refuse_masked,
     spread_rows,
 )
 
@@ -135,7 +135,7 @@ class NeighborGraph:
         if isinstance(metric, str) and metric == "precomputed":
             graph = _from_distances(checked, n_neighbors, radius)
         else:
-            kept = owned(checked, X) if copy else checked
+            kept = copy_if_shared(checked, X) if copy else checked
             index = choose_index(kept, metric, metric_params, n_jobs, search)
             with threads_allowed(n_jobs):
                 graph = _from_index(index, kept, n_neighbors, radius)
@@ -245,7 +245,7 @@ class NeighborGraph:
                 f"X has {X.shape[1]} columns; the graph was built on {expected} {what}"
             )
         if points is None:
-            check_non_negative(X, "distances")
+            check_nonnegative_entries(X, "distances")
         return self.index.as_queries(X)
 
     def identical(self, X: Any) -> IntArray:
@@ -256,7 +256,10 @@ class NeighborGraph:
     def k(self) -> int:
         """Number of neighbors; ValueError for a radius graph."""
         if self.n_neighbors is None:
-            raise ValueError("a radius graph has no fixed number of neighbors; pass n_neighbors")
+            raise ValueError(
+                "a graph built with radius has no fixed number of neighbors; build it with "
+                "n_neighbors"
+            )
         return self.n_neighbors
 
     def components(self) -> tuple[int, IntArray]:
@@ -305,7 +308,7 @@ def _plan(edges: float, n: int, what: str, remedy: str, bytes_per_edge: int = 64
 
 def _from_distances(X: Matrix, n_neighbors: int | None, radius: float | None) -> NeighborGraph:
     check_square(X, "distances")
-    check_non_negative(X, "distances")
+    check_nonnegative_entries(X, "distances")
     if sparse.issparse(X):
         return _from_index(SparseDistances(X.shape[0]), X, n_neighbors, radius)
     check_symmetric(X, "distances")
@@ -338,7 +341,7 @@ def _all_strings(names: list[Any]) -> bool:
 def _check_points(X: Any, least: int) -> Matrix:
     from sklearn.utils import check_array
 
-    refuse_masked(X)
+    check_not_masked(X)
     dtypes = [np.float64, np.float32]
     return canonical(check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least))
 

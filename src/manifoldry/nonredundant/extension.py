@@ -184,11 +184,11 @@ class GradientEquation:
         with np.errstate(invalid="ignore"):  # points without neighbors get NaN
             mean = per_row(edges.weights * f) / edges.degree
             value = np.where(left < SMALLEST_DIVISOR * edges.degree, mean, right / left)
-        return _near_neighbors(value, edges.rows, f)
+        return _clip_to_neighbors(value, edges.rows, f)
 
 
-def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
-    """Values clipped to the range of the neighbors' values `f`, widened by twice its length."""
+def _clip_to_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
+    """Clip values to the range of the neighbors' `f`, widened at either end by twice its length."""
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     np.minimum.at(low, rows, f)
     np.maximum.at(high, rows, f)
@@ -200,7 +200,7 @@ def _near_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
 class ComponentCorrections:
     """Corrections of the coordinates of one connected component, in order."""
 
-    sites: IntArray  # training points of the component's problem
+    training_points: IntArray  # training points of the component's problem
     scale: Array  # (k,): ratio of coordinates to eigenvectors
     corrections: list[Correction | GradientEquation]  # of the coordinates after the first
 
@@ -211,7 +211,7 @@ class ComponentCorrections:
             if isinstance(correction, GradientEquation):
                 assert weights is not None  # such equations are made only where there are weights
                 W, mass = weights
-                W = W if len(self.sites) == W.shape[1] else W[:, self.sites]
+                W = W if len(self.training_points) == W.shape[1] else W[:, self.training_points]
                 F[:, i] = correction.solve(W, mass, F[:, :i])
             else:
                 F[:, i] += correction.at(F[:, :i], F[:, i])
@@ -250,12 +250,12 @@ class CorrectedExtension(Extension):
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         if self.constrained:
             raise ValueError(
-                "each of these coordinates satisfies constraints of its own, so that they are "
-                "eigenvectors of no common kernel; fit the estimator without NonRedundant"
+                "the coordinates have different constraints, so no single kernel has all of them "
+                "as eigenvectors; fit the estimator without NonRedundant"
             )
         raise ValueError(
-            "NonRedundant provides no equivalent kernel; these coordinates are the estimator's own "
-            "eigenvectors, so fit it without NonRedundant to get its kernel"
+            "NonRedundant has no equivalent kernel; these coordinates equal those of the "
+            "estimator, so fit it without NonRedundant and call its equivalent_kernel"
         )
 
 
@@ -264,5 +264,5 @@ class HasWeights(Protocol):
     """An extension that computes weights between new points and training points."""
 
     def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to training points, without a point's weight to itself, and the sum with it."""
+        """Weights to the other training points, and row sums that include a point's own weight."""
         ...

@@ -1,4 +1,4 @@
-"""A posed spectral method whose problem is solved for one coordinate at a time."""
+"""The eigenproblem of a spectral method, solved for one coordinate at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PosedNonRedundant(Posed):
-    """A posed method with non-redundant coordinates, one sequence per connected component."""
+    """The eigenproblem of a method, solved for one coordinate after another in every component."""
 
     inner: Posed
     sequences: list[CoordinateSequence | None]
@@ -60,12 +60,14 @@ class PosedNonRedundant(Posed):
         Y = self.inner.coordinates(spectra)
         if not self._is_gram:
             return Y
-        for part, own in enumerate(self._at_sites(spectra)):
-            rows, sites = self.components[part], self.inner.problem_rows[part]
-            if len(sites) == len(rows):
+        for part, own in enumerate(self._at_problem_rows(spectra)):
+            rows, points = self.components[part], self.inner.problem_rows[part]
+            if len(points) == len(rows):
                 Y[rows] = own
             else:  # points other than landmarks are placed like new points
-                Y[rows] = self._corrections(spectra, part, own, Y[sites], None).apply(Y[rows], None)
+                Y[rows] = self._corrections(spectra, part, own, Y[points], None).apply(
+                    Y[rows], None
+                )
         return Y
 
     @property
@@ -73,11 +75,11 @@ class PosedNonRedundant(Posed):
         """Whether coordinates are √λ·v, for which the formula of the method does not hold."""
         return self.problems[0].is_gram
 
-    def _at_sites(self, spectra: Spectra) -> list[Array]:
+    def _at_problem_rows(self, spectra: Spectra) -> list[Array]:
         """Coordinates at the points of the problem of every component."""
         if not self._is_gram:
             Y = self.inner.coordinates(spectra)
-            return [Y[sites] for sites in self.inner.problem_rows]
+            return [Y[points] for points in self.inner.problem_rows]
         pairs = zip(self.problems, spectra.padded, strict=True)
         return [problem.coordinates(spectrum) * self.unit for problem, spectrum in pairs]
 
@@ -91,7 +93,7 @@ class PosedNonRedundant(Posed):
                 self._corrections(
                     spectra, part, own, uncorrected[self.inner.problem_rows[part]], extension
                 )
-                for part, own in enumerate(self._at_sites(spectra))
+                for part, own in enumerate(self._at_problem_rows(spectra))
             ]
         constrained = any(c.constrained for s in self.sequences if s for c in s.coordinates)
         return CorrectedExtension(extension, parts, constrained)
@@ -99,10 +101,10 @@ class PosedNonRedundant(Posed):
     def _corrections(
         self, spectra: Spectra, part: int, Y: Array, uncorrected: Array, extension: Extension | None
     ) -> ComponentCorrections:
-        """Corrections from the formula's values to the coordinates `Y` at a component's sites."""
-        sequence, sites = self.sequences[part], self.inner.problem_rows[part]
+        """Corrections from the formula's values to the coordinates `Y` of a component."""
+        sequence, points = self.sequences[part], self.inner.problem_rows[part]
         if sequence is None:
-            return ComponentCorrections(sites, np.ones(spectra.k), [])
+            return ComponentCorrections(points, np.ones(spectra.k), [])
         F = spectra.padded[part].vectors
         norm = np.linalg.norm(F, axis=0)
         scale = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
@@ -117,7 +119,7 @@ class PosedNonRedundant(Posed):
             )
             for i, c in enumerate(sequence.coordinates[1:], start=1)
         ]
-        return ComponentCorrections(sites, scale, corrections)
+        return ComponentCorrections(points, scale, corrections)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
         if isinstance(extension, CorrectedExtension):

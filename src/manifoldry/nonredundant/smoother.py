@@ -31,24 +31,23 @@ class FactorOptions:
     # Number of points up to which the full matrix is decomposed, which does not depend on the order
     # of rows.
     exact_up_to: int = 500
-    # Maximum number of columns of a factor: half the number of points for small data; for more than
-    # `many` points `columns_of_many`. On MNIST more columns doubled the time and changed the
-    # coordinates without improving them.
-    many: int = 3000
-    columns_of_many: int = 300
+    # Maximum number of columns of a factor: half the number of points for at most
+    # `half_columns_up_to` points, else `column_limit`. On MNIST more columns doubled the time and
+    # changed the coordinates without improving them.
+    half_columns_up_to: int = 3000
+    column_limit: int = 300
     # Fraction of the trace of the kernel that a factor may leave out. At 1e-3 the next coordinate
     # agrees with that of the full matrix to 1e-4 (MNIST, strips, rolls; n = 3000); at 1e-2 only to
     # 2e-2.
-    left_out: float = 1e-3
+    trace_tolerance: float = 1e-3
     smallest_block: int = 16  # minimum number of pivot candidates drawn together
-    kept: float = (
-        0.25  # candidates with less than this fraction of the block's largest residual are dropped
-    )
+    # Candidates with less than this fraction of the block's largest residual are dropped.
+    min_pivot_ratio: float = 0.25
     rounding: float = 1e-10  # eigenvalues below this fraction of the largest are zero
 
-    def room(self, n: int) -> int:
+    def max_columns(self, n: int) -> int:
         """Maximum number of columns of a factor for `n` points."""
-        return self.columns_of_many if n > self.many else n // 2
+        return self.column_limit if n > self.half_columns_up_to else n // 2
 
 
 DEFAULT_FACTOR = FactorOptions()
@@ -101,7 +100,7 @@ def smoother_functions(
     Z, linear = F / width, smoother == "local_linear"
     if n <= factor.exact_up_to:
         return _exact(Z, mass, width, linear, cut, most)
-    columns = max(2, factor.room(n) // (q + 1) if linear else factor.room(n))
+    columns = max(2, factor.max_columns(n) // (q + 1) if linear else factor.max_columns(n))
     L, left, pivots = _pivoted_cholesky(Z, mass, columns, factor)
     constant, slope = _fit(lambda values: _smoothed(L, left, mass, values), Z, linear)
     A = np.hstack([constant[:, None] * L, *(b[:, None] * L for b in slope.T)])
@@ -165,13 +164,13 @@ def _pivoted_cholesky(
     L, left = np.empty((n, most), order="F"), np.ones(n)
     pivots, fraction = np.empty(most, dtype=np.intp), mass / mass.sum()
     m = 0
-    while m < most and fraction @ left > options.left_out:
+    while m < most and fraction @ left > options.trace_tolerance:
         weight = fraction * left
         draws = min(max(options.smallest_block, m // 4), most - m)
         drawn = np.unique(rng.choice(n, draws, p=weight / weight.sum()))
         C = _kernel(Z, Z[drawn]) - L[:, :m] @ L[drawn, :m].T
         S = (C[drawn] + C[drawn].T) / 2
-        R, order, rank, _ = dpstrf(S, tol=max(options.kept * S.diagonal().max(), 1e-12))
+        R, order, rank, _ = dpstrf(S, tol=max(options.min_pivot_ratio * S.diagonal().max(), 1e-12))
         order, R = order[:rank] - 1, np.triu(R[:rank, :rank])
         new = solve_triangular(R, C[:, order].T, trans="T", check_finite=False).T
         L[:, m : m + rank], pivots[m : m + rank] = new, drawn[order]

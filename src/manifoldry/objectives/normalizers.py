@@ -56,10 +56,10 @@ class Normalizer(ABC):
     clusters.
     """
 
-    shared: ClassVar[bool] = False
+    depends_on_training_value: ClassVar[bool] = False
     """Whether the term of a new point depends on R of the training embedding."""
 
-    def on(self, n: int) -> Self:
+    def for_n_points(self, n: int) -> Self:
         """Return the normalizer for n points."""
         return self
 
@@ -79,7 +79,7 @@ class Normalizer(ABC):
 
         `affinity` is the sum of its affinities, about one; `n` is the number of training points;
         `normalizer_value` is R of the training embedding, used if the normalizer is
-        :attr:`shared`.
+        :attr:`depends_on_training_value`.
         """
 
     @property
@@ -110,7 +110,7 @@ class Joint(Normalizer):
 
     underflow: float = 1e-25
 
-    shared = True
+    depends_on_training_value = True
 
     def evaluate(
         self, kernel_sums: Array, log_kernel_sums: Callable[[IntArray], Array]
@@ -194,7 +194,7 @@ class Unnormalized(Normalizer):
 
     weights: Repulsion | Matrix | str = "uniform"
 
-    def on(self, n: int) -> Self:
+    def for_n_points(self, n: int) -> Self:
         return replace(self, weights=as_repulsion(self.weights, n))
 
     def repulsion(self, n: int) -> Repulsion:

@@ -132,7 +132,7 @@ class Pairwise(Objective):
                 "finite; pass a kernel that is smooth in d², such as GaussianKernel()"
             )
         object.__setattr__(self, "affinity", pair_weights(self.affinity, "affinities"))
-        object.__setattr__(self, "normalizer", self.normalizer.on(self.n))
+        object.__setattr__(self, "normalizer", self.normalizer.for_n_points(self.n))
 
     @property
     def n(self) -> int:
@@ -225,7 +225,11 @@ class Pairwise(Objective):
         Affinities are scaled as the rows of n·W/ΣW, whose sums have mean one.
         """
         Y = self._centered(np.asarray(Y, dtype=np.float64))
-        R = self._normalizer_value(Y, self._sums(Y)).value if self.normalizer.shared else np.nan
+        R = (
+            self._normalizer_value(Y, self._sums(Y)).value
+            if self.normalizer.depends_on_training_value
+            else np.nan
+        )
         strength = self.weight / (self.exaggeration * float(self.affinity.sum()))
         parts = self.kernel, self.repulsion_kernel, self.normalizer, self.pair_sums
         return NewPointTerms(*parts, self.n, R, strength)
@@ -233,8 +237,9 @@ class Pairwise(Objective):
     def learned_affinity(self, Y: Array) -> Array:
         """Signed weights whose Laplacian L gives the gradient 4·L·Y, dense (n, n).
 
-        They are the weights of the attraction less those of the repulsion; at a minimum L·Y = 0.
-        As a function of the distance in the data they often look like a Mexican hat.
+        They are the weights of the attraction minus those of the repulsion; at a minimum L·Y = 0.
+        Typically they are positive at short distances in the data, negative at intermediate ones
+        and near zero at long ones.
         """
         plan_memory(
             8.0 * self.n**2,

@@ -13,7 +13,7 @@ from manifoldry.util.checks import check_count, check_positive
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     canonical,
-    check_non_negative,
+    check_nonnegative_entries,
     check_square,
     check_symmetric,
     plan_memory,
@@ -245,7 +245,7 @@ class ScaledRepulsion(Repulsion):
 
 
 def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:
-    """Return the repulsion for "uniform", a matrix of weights (scaled to sum to one) or itself."""
+    """Return a Repulsion: uniform, from a matrix of weights (scaled to sum to one), or as given."""
     if isinstance(repulsion, str):
         if repulsion != "uniform":
             raise ValueError(
@@ -275,7 +275,7 @@ def _given(W: Matrix) -> Repulsion:
     if not np.issubdtype(W.dtype, np.floating):
         W = W.astype(np.float64)
     check_square(W, what)
-    check_non_negative(W, what)
+    check_nonnegative_entries(W, what)
     check_symmetric(W, what)
     if sparse.issparse(W):
         W = without_diagonal(W)

@@ -7,7 +7,7 @@ from scipy.special import xlogy
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
     canonical,
-    check_non_negative,
+    check_nonnegative_entries,
     check_square,
     check_symmetric,
     largest_modulus,
@@ -60,7 +60,7 @@ def _weights(W: Matrix, what: str) -> sparse.csr_array:
         raise ValueError(f"the {what} have n_samples={W.shape[0]}; pass 2 or more points")
     if not np.isfinite(largest_modulus(W)):
         raise ValueError(f"the {what} have NaN or infinite entries; pass finite weights")
-    check_non_negative(W, what)
+    check_nonnegative_entries(W, what)
     return W
 
 

@@ -95,17 +95,17 @@ class ConstrainedHomotopy(Homotopy):
 
     Parameters
     ----------
-    n_steps, values, max_iter, tol, jitter, memory, escapes, optimizer
+    n_steps, values, max_iter, tol, jitter, memory, max_saddle_escapes, optimizer
         See :class:`Homotopy`. The path has two more steps: weight zero first, and the last weight
         without the constraint at the end.
     curvature : bool, default=False
         Must be False: the curvature of the unconstrained objective does not apply under the
         constraint.
-    mass : {"degree", "uniform"}, default="degree"
+    constraint_weights : {"degree", "uniform"}, default="degree"
         The diagonal of B: the degrees of the attraction, or equal for all points.
     size : float, default=1.0
         The value of s at weight zero, and the smallest one later.
-    grows : bool, default=True
+    grow_size : bool, default=True
         Whether s grows with the weight.
 
     References
@@ -125,13 +125,13 @@ class ConstrainedHomotopy(Homotopy):
     (12, 0.0, 2)
     """
 
-    mass: str = "degree"
+    constraint_weights: str = "degree"
     size: float = 1.0
-    grows: bool = True
+    grow_size: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_option("mass", self.mass, ("degree", "uniform"))
+        check_option("constraint_weights", self.constraint_weights, ("degree", "uniform"))
         check_positive("size", self.size)
         if self.curvature:
             raise ValueError(
@@ -141,7 +141,7 @@ class ConstrainedHomotopy(Homotopy):
 
     def start(self, objective: Pairwise, n_components: int, rng: np.random.Generator) -> Array:
         """Laplacian eigenmaps of the attraction, of the requested size."""
-        mass = self.mass_of(objective)
+        mass = self.diagonal_of(objective)
         problem = SpectralProblem(
             graph_laplacian(objective.attraction),
             "smallest",
@@ -165,11 +165,11 @@ class ConstrainedHomotopy(Homotopy):
                 return solution
         return run.advance_unconstrained(float(values[-1]))
 
-    def mass_of(self, objective: Any) -> Array:
+    def diagonal_of(self, objective: Any) -> Array:
         """The diagonal of B."""
         if not (isinstance(objective, Pairwise) and objective.kernel.quadratic):
             raise ValueError(_NOT_QUADRATIC)
-        if self.mass == "uniform":
+        if self.constraint_weights == "uniform":
             return np.ones(objective.n)
         return np.asarray(objective.attraction.sum(axis=1)).ravel()
 
@@ -203,8 +203,8 @@ class ConstrainedRun(HomotopyRun):
 
     def _constrained(self, value: float) -> Constrained:
         objective, homotopy = self.family(value), self.homotopy
-        mass, size = homotopy.mass_of(objective), homotopy.size
-        if homotopy.grows:
+        mass, size = homotopy.diagonal_of(objective), homotopy.size
+        if homotopy.grow_size:
             unit = Whitened(objective, mass).nearest(self.Y)
             size = max(size, best_scale(objective, unit))
         return Constrained(self.optimizer, mass, size)

@@ -51,8 +51,8 @@ class EveryStep(Schedule):
 class OnSlowProgress(Schedule):
     """Advance when a step decreases the objective too little.
 
-    A small map is close to a saddle point, which the first steps hardly leave. A schedule that
-    counts steps may reach its last stage before the map has started to grow.
+    A small embedding is close to a saddle point, which the first steps hardly leave. A schedule
+    that counts steps may reach its last stage before the embedding has started to grow.
 
     Parameters
     ----------
@@ -106,9 +106,9 @@ class Never(Schedule):
 class Guidance(Filter):
     """Base class of filters that favor the leading eigenvectors of a matrix M of the data.
 
-    Early steps then move neighbors in similar directions and do not tangle the map (Memisevic and
-    Hinton, 2005); later stages smooth less. Start from a small map: smooth steps cannot remove the
-    irregularities of a large one.
+    Early steps then move neighbors in similar directions and do not tangle the embedding (Memisevic
+    and Hinton, 2005); later stages smooth less. Start from a small embedding: smooth steps cannot
+    remove the irregularities of a large one.
 
     Parameters
     ----------
@@ -118,14 +118,14 @@ class Guidance(Filter):
         the objective's attraction W.
     schedule : Schedule, default=OnSlowProgress()
         When to advance to the next stage.
-    then : Filter or None, default=Identity()
+    final_filter : Filter or None, default=Identity()
         The filter that follows the last stage, such as ``SpectralDirection()``. ``None`` stays in
         the last stage.
     """
 
     matrix: Matrix | None = None
     schedule: Schedule = field(default_factory=OnSlowProgress)
-    then: Filter | None = field(default_factory=Identity)
+    final_filter: Filter | None = field(default_factory=Identity)
 
     def operator_for(self, objective: Objective) -> FilterOperator:
         return _GuidanceOperator(self, objective)
@@ -154,7 +154,7 @@ class _GuidanceOperator(FilterOperator):
         if len(self._stages):
             self._prepared = guidance.prepare(objective)
         else:
-            self._next = (guidance.then or Identity()).operator_for(objective)
+            self._next = (guidance.final_filter or Identity()).operator_for(objective)
 
     def apply(self, G: Array, Y: Array) -> Array:
         if self._next is not None:
@@ -182,9 +182,9 @@ class _GuidanceOperator(FilterOperator):
         self._n_steps = 0
         if not self._is_last:
             self._index += 1
-        elif self._guidance.then is not None:
+        elif self._guidance.final_filter is not None:
             del self._prepared  # may be a dense matrix of all pairs
-            self._next = self._guidance.then.operator_for(self._objective)
+            self._next = self._guidance.final_filter.operator_for(self._objective)
 
     @property
     def _is_last(self) -> bool:
@@ -194,7 +194,7 @@ class _GuidanceOperator(FilterOperator):
     def _is_final(self) -> bool:
         """Whether the current stage is the final one."""
         return not self._guidance.schedule.advances or (
-            self._is_last and self._guidance.then is None
+            self._is_last and self._guidance.final_filter is None
         )
 
     @property

@@ -12,7 +12,7 @@ from manifoldry.eigen import Auto, Dense, EigenSolver, SpectralProblem
 from manifoldry.objectives.base import Objective
 from manifoldry.optimize.guidance import Guidance
 from manifoldry.optimize.guidance_matrix import check_guidance_matrix, graph_matrix
-from manifoldry.util.arrays import beside, largest
+from manifoldry.util.arrays import hstack_columns, largest
 from manifoldry.util.checks import check_below, check_count, check_positive
 from manifoldry.util.typing import Array, Matrix
 
@@ -21,22 +21,24 @@ from manifoldry.util.typing import Array, Matrix
 class Projector(Guidance):
     """Projection V Vᵀ on the l leading eigenvectors V of M, with l increasing.
 
-    In one stage the columns of the map change within an l-dimensional subspace only, so the search
-    minimizes the objective on that subspace. With ``schedule=Never()`` that is the result.
+    In one stage the columns of the embedding change within an l-dimensional subspace only, so the
+    search minimizes the objective on that subspace. With ``schedule=Never()`` that is the result.
 
     Parameters
     ----------
     start, step : int, default=1
         The first l, and its increment from stage to stage.
     max_eigenvectors : int, default=None
-        `then` follows once l would reach this number or the number of points. By default the number
-        of points if there are at most `all_up_to`, else `max_beyond`.
+        `final_filter` follows once l would reach this number or the number of points. By default
+        the number of points if there are at most `all_eigenvectors_up_to`, else
+        `max_eigenvectors_large`.
     drop_first : bool, default=False
-        Whether to leave out the first eigenvector, which is nearly constant and translates the map.
-    all_up_to, max_beyond : int, default=4000, 100
+        Whether to leave out the first eigenvector, which is nearly constant and translates the
+        embedding.
+    all_eigenvectors_up_to, max_eigenvectors_large : int, default=4000, 100
         Number of points up to which all eigenvectors are used by default, and their number for
         more points.
-    matrix, schedule, then
+    matrix, schedule, final_filter
         See :class:`Guidance`.
 
     Examples
@@ -50,11 +52,11 @@ class Projector(Guidance):
     step: int = 1
     max_eigenvectors: int | None = None
     drop_first: bool = False
-    all_up_to: int = field(default=4000, kw_only=True)
-    max_beyond: int = field(default=100, kw_only=True)
+    all_eigenvectors_up_to: int = field(default=4000, kw_only=True)
+    max_eigenvectors_large: int = field(default=100, kw_only=True)
 
     def __post_init__(self) -> None:
-        for name in ("start", "step", "all_up_to", "max_beyond"):
+        for name in ("start", "step", "all_eigenvectors_up_to", "max_eigenvectors_large"):
             check_count(name, getattr(self, name))
         if self.max_eigenvectors is not None:
             check_count("max_eigenvectors", self.max_eigenvectors)
@@ -73,14 +75,14 @@ class Projector(Guidance):
         return V @ (V.T @ G)
 
     def _end(self, n: int) -> int:
-        default = n if n <= self.all_up_to else self.max_beyond
+        default = n if n <= self.all_eigenvectors_up_to else self.max_eigenvectors_large
         end = min(n, default if self.max_eigenvectors is None else self.max_eigenvectors)
         return end - self.drop_first
 
     def _leading(self, M: Matrix, count: int) -> Array:
         """Orthonormal eigenvectors of the largest eigenvalues, in decreasing order."""
         n = M.shape[0]
-        iterative = n > self.all_up_to or count < n // 20
+        iterative = n > self.all_eigenvectors_up_to or count < n // 20
         solver: EigenSolver = Auto() if iterative else Dense()
         problem = SpectralProblem(M, end="largest", bounds=(0.0, np.inf))
         return solver.solve(problem, count, np.random.default_rng(0)).vectors
@@ -97,9 +99,9 @@ class Power(Guidance):
     Parameters
     ----------
     start : int, default=10
-        The first ν. The last is 1, followed by `then` instead of ν = 0.
-    matrix, schedule, then
-        See :class:`Guidance`. With ``then=None``, ν stays at 1.
+        The first ν. The last is 1, followed by `final_filter` instead of ν = 0.
+    matrix, schedule, final_filter
+        See :class:`Guidance`. With ``final_filter=None``, ν stays at 1.
 
     Examples
     --------
@@ -126,19 +128,19 @@ class Power(Guidance):
 class DeflatedPower(Power):
     """M^ν for the first coordinate; for later ones, M deflated by the directions before.
 
-    High powers turn every column of the gradient towards the same eigenvector. Here the matrix of
+    High powers turn every column of the gradient toward the same eigenvector. Here the matrix of
     the second coordinate is (I − uuᵀ)M(I − uuᵀ), where u is the direction of the first coordinate,
     and so on. It is positive semidefinite for any u, so that every coordinate descends. (The
     published M − λuuᵀ is positive semidefinite only if u is an eigenvector.)
 
     The operator depends on the gradient; use it with :class:`GradientDescent`. Do not pass
-    ``then=None``: later coordinates cannot move along the directions of earlier ones.
+    ``final_filter=None``: later coordinates cannot move along the directions of earlier ones.
 
     Parameters
     ----------
     start : int, default=10
         The first ν; see :class:`Power`.
-    matrix, schedule, then
+    matrix, schedule, final_filter
         See :class:`Guidance`.
 
     Examples
@@ -158,7 +160,10 @@ class DeflatedPower(Power):
             z = _project_out(basis, G[:, j])
             for _ in range(int(parameter)):
                 z = _project_out(basis, prepared @ z)
-            out, basis = beside(out, z[:, None]), beside(basis, _unit_direction(basis, z))
+            out, basis = (
+                hstack_columns(out, z[:, None]),
+                hstack_columns(basis, _unit_direction(basis, z)),
+            )
         return out
 
 
@@ -188,12 +193,12 @@ class Heat(Guidance):
     start : float, default=10.0
         The first s.
     end : float, default=0.1
-        The smallest s, below which `then` follows.
+        The smallest s, below which `final_filter` follows.
     factor : float, default=0.7
         Ratio of one s to the one before.
     coefficient_tol : float, default=1e-17
         Coefficients of the series up to this size, relative to their sum, are left out.
-    matrix, schedule, then
+    matrix, schedule, final_filter
         See :class:`Guidance`.
 
     Examples

@@ -13,11 +13,11 @@ from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_positive
 from manifoldry.util.typing import Array, Matrix
 from manifoldry.util.validation import (
+    check_not_masked,
     check_square,
     check_symmetric,
     largest_modulus,
     plan_memory,
-    refuse_masked,
 )
 
 
@@ -50,8 +50,9 @@ def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
 def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
     """H K H with a dense Gaussian kernel K and the centering matrix H, as in kernel PCA.
 
-    Its leading eigenvectors do not include the constant vector, which only translates the map.
-    Guidance by it decreases the objective more slowly at first than :func:`clustering_matrix`.
+    Its leading eigenvectors do not include the constant vector, which only translates the
+    embedding. Guidance by it decreases the objective more slowly at first than
+    :func:`clustering_matrix`.
 
     Parameters
     ----------
@@ -147,12 +148,12 @@ def check_guidance_matrix(
     array([[1. , 0. ],
            [0. , 0.5]])
     """
-    refuse_masked(matrix)
+    check_not_masked(matrix)
     M = check_array(matrix, accept_sparse="csr", dtype=np.float64, input_name="matrix")
     check_square(M, "guidance")
     if M.shape[0] != n:
         raise ValueError(
-            f"the guidance matrix has order {M.shape[0]}, but the map has {n} points; "
+            f"the guidance matrix has order {M.shape[0]}, but the embedding has {n} points; "
             "pass a matrix of the same data"
         )
     check_symmetric(M, "guidance")
@@ -183,7 +184,7 @@ def _gaussian(X: Any, gamma: float | None) -> Array:
 
 
 def _points(X: Any) -> Matrix:
-    refuse_masked(X)
+    check_not_masked(X)
     return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 

@@ -186,12 +186,13 @@ class Homotopy:
         at a saddle point does not lead away from it.
     curvature : bool, default=False
         Compute the smallest curvature at every minimizer, not only at those that have fewer
-        dimensions than allowed. It is zero where the embedding is about to change its shape, and
-        saddle points just beyond are left. Takes several times as long as the searches.
+        dimensions than allowed. It is zero at a bifurcation of the path; at a saddle point beyond
+        one it is negative, and the search continues along that direction. Takes several times as
+        long as the searches.
     memory : float, default=2**28
         Maximum number of bytes of the embeddings in the path.
-    escapes : int, default=3
-        Maximum number of saddle points left at one value of the parameter.
+    max_saddle_escapes : int, default=3
+        Maximum number of searches restarted from a saddle point at one value of the parameter.
     optimizer : str or Optimizer, default=None
         The search at each value; see :func:`resolve_optimizer`. By default that of the estimator.
 
@@ -214,7 +215,7 @@ class Homotopy:
     jitter: float = 1e-6
     curvature: bool = False
     memory: float = 2.0**28
-    escapes: int = field(default=3, kw_only=True)
+    max_saddle_escapes: int = field(default=3, kw_only=True)
     optimizer: str | Optimizer | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -223,7 +224,7 @@ class Homotopy:
         check_nonnegative("tol", self.tol)
         check_nonnegative("jitter", self.jitter)
         check_positive("memory", self.memory)
-        check_count("escapes", self.escapes, minimum=0)
+        check_count("max_saddle_escapes", self.max_saddle_escapes, minimum=0)
         if self.optimizer is not None:
             resolve_optimizer(self.optimizer)
         if self.values is not None:
@@ -237,7 +238,7 @@ class Homotopy:
         return np.array([*self.values, end] if self.values[-1:] != (end,) else self.values)
 
     def start(self, objective: Any, n_components: int, rng: np.random.Generator) -> Array | None:
-        """The embedding from which this homotopy starts; None leaves it to the estimator."""
+        """The embedding from which this homotopy starts; None for that of the estimator."""
         return None
 
     def run(self, *arguments: Any) -> "HomotopyRun":
@@ -323,7 +324,7 @@ class HomotopyRun:
         try:
             while not solution.interrupted and self._may_be_saddle(solution.embedding):
                 lowest = smallest_curvature(objective, solution.embedding)
-                if not lowest.is_negative or left == self.homotopy.escapes:
+                if not lowest.is_negative or left == self.homotopy.max_saddle_escapes:
                     return solution, lowest.value
                 Y = leave_saddle(objective, solution.embedding, lowest.direction)
                 if Y is solution.embedding:  # no decrease beyond rounding errors

@@ -15,7 +15,7 @@ from manifoldry.optimize.descent import (
 from manifoldry.optimize.filter import FilterOperator
 from manifoldry.optimize.line_search import LineSearch, Ray, StrongWolfe, Trial
 from manifoldry.optimize.optimizer import Evaluator, Point
-from manifoldry.util.arrays import beside, cast, inner, namespace, norm
+from manifoldry.util.arrays import cast, hstack_columns, inner, namespace, norm
 from manifoldry.util.checks import (
     check_below,
     check_count,
@@ -63,8 +63,8 @@ class GradientDescent(LineSearchDescent):
 class ConjugateGradient(LineSearchDescent):
     """Polak and Ribière's nonlinear conjugate gradients, restarted if β would be negative.
 
-    It stores one direction only, which suits maps that are too large for the memory of L-BFGS;
-    L-BFGS usually needs fewer evaluations. It is also restarted when the filter changes.
+    It stores one direction only, which suits embeddings that are too large for the memory of
+    L-BFGS; L-BFGS usually needs fewer evaluations. It is also restarted when the filter changes.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class LBFGS(LineSearchDescent):
     line_search : LineSearch, default=StrongWolfe()
         How to choose the step length.
     memory : int, default=10
-        Number of past steps that are stored, each as two arrays of the map's shape.
+        Number of past steps that are stored, each as two arrays of the embedding's shape.
     stopping : Stopping, default=Stopping()
         Stopping criteria.
     min_cosine : float, default=1e-10
@@ -197,7 +197,7 @@ class _LBFGSDirection(SearchDirection):
         """F·A and F·B, in one call if that is cheaper."""
         if not self.filter.columnwise:
             return self.filtered(A, point), self.filtered(B, point)
-        both = self.filtered(beside(A, B), point)
+        both = self.filtered(hstack_columns(A, B), point)
         return both[:, : A.shape[1]], both[:, A.shape[1] :]
 
     def initial_length(self, ray: Ray) -> float:
@@ -223,8 +223,8 @@ class Momentum(Descent):
 
     The gain of a coordinate grows while its steps keep their sign and shrinks when the sign
     changes. There is no line search: a step takes one evaluation and may increase the value, and
-    the last map is returned, which need not be the best. Every search starts with V = 0; t-SNE
-    runs early exaggeration as a separate search before the main one.
+    the last embedding is returned, which need not be the best. Every search starts with V = 0;
+    t-SNE runs early exaggeration as a separate search before the main one.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Plots of the redundancy and pairwise dependence of coordinates."""
+"""Plots of redundant coordinates and of the pairwise dependence of coordinates."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def plot_redundancy(
 ) -> Axes:
     """Plot the relative error of predicting each coordinate from those before it.
 
-    The bars are the values of :func:`manifoldry.metrics.redundancy`. A coordinate at the line at 1
-    cannot be predicted at all; gray bars, below the threshold, are redundant coordinates.
+    The bars are the values of :func:`manifoldry.metrics.unpredictability`. A coordinate at the line
+    at 1 cannot be predicted at all; gray bars, below the threshold, are redundant coordinates.
 
     Parameters
     ----------
@@ -67,9 +67,7 @@ def plot_redundancy(
     >>> [bool(bar.get_height() < 0.5) for bar in ax.patches[:3]]
     [False, True, True]
     """
-    from manifoldry.metrics import (
-        redundancy,  # late: it imports scikit-learn
-    )
+    from manifoldry.metrics import unpredictability  # late: it imports scikit-learn
 
     Y = _coordinates_of(embedding)
     if not 0 < threshold < 1:
@@ -77,7 +75,7 @@ def plot_redundancy(
             f"threshold={threshold} must lie between 0 (perfectly predictable) and 1 "
             "(unpredictable), both excluded"
         )
-    errors = redundancy(Y[~np.isnan(Y).all(axis=1)])
+    errors = unpredictability(Y[~np.isnan(Y).all(axis=1)])
     ax = axes_or_new(ax, size=(1.6 + 0.4 * max(8, min(len(errors), 24)), 3.4))
     _draw_errors(ax, errors, threshold)
     _style_axes(ax, errors)

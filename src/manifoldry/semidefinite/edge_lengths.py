@@ -71,7 +71,7 @@ class EdgeLengths:
         Number of points.
     unit : float
         Unit of length.
-    shortest : float, default=0.01
+    min_relative_length : float, default=0.01
         Edges shorter than this fraction of the median length are treated as that long when relative
         changes are computed: the exact distance of points that nearly coincide hardly matters.
 
@@ -87,7 +87,7 @@ class EdgeLengths:
     squares: Array
     n: int
     unit: float = 1.0
-    shortest: float = 0.01
+    min_relative_length: float = 0.01
 
     @classmethod
     def of(
@@ -119,8 +119,8 @@ class EdgeLengths:
 
     @cached_property
     def scales(self) -> Array:
-        """Denominators of relative changes: squared lengths, bounded below by `shortest`."""
-        return np.maximum(self.squares, self.shortest**2 * np.median(self.squares))
+        """Denominators of relative changes: squared lengths, but not much below the median."""
+        return np.maximum(self.squares, self.min_relative_length**2 * np.median(self.squares))
 
     @cached_property
     def incidence(self) -> sparse.csr_array:
@@ -130,7 +130,7 @@ class EdgeLengths:
         return sparse.csr_array((signs, self.ends.ravel(), starts), shape=(self.count, self.n))
 
     @cached_property
-    def _gathering(self) -> sparse.csr_array:
+    def _incidence_transpose(self) -> sparse.csr_array:
         return sparse.csr_array(self.incidence.T)
 
     @cached_property
@@ -162,9 +162,9 @@ class EdgeLengths:
         """Difference of the first and the second end of every edge on a map, (n_edges, d)."""
         return np.asarray(self.incidence @ R)
 
-    def gather(self, vectors: Array) -> Array:
+    def edge_vectors_adjoint(self, vectors: Array) -> Array:
         """Adjoint of `edge_vectors`: signed sum of edge vectors at every point, (n, d)."""
-        return np.asarray(self._gathering @ vectors)
+        return np.asarray(self._incidence_transpose @ vectors)
 
     def changes(self, vectors: Array) -> Array:
         """Relative changes of squared lengths, given the edge vectors on a map."""
@@ -201,9 +201,9 @@ class EdgeConstraint:
         straight edges are shorter than distances along the sheet.
     slack : float, default=None
         Relative error of the squared distance beyond `tolerance` that is accepted for an edge with
-        the mean Lagrange multiplier, and in proportion for others. 0.01 is much; 0 does not accept
-        any. By default 0, and 0.001 with landmarks, whose embeddings may not be able to preserve
-        all distances.
+        the mean Lagrange multiplier; for other edges it is proportional to their multiplier. 0.01
+        is a large value; 0 allows no such error. By default 0, and 0.001 with landmarks, whose
+        embeddings may not be able to preserve all distances.
     cliques : bool, default=None
         Also preserve the distances between any two neighbors of the same point, which makes
         neighborhoods rigid. By default if these distances are known. Without them the graph may

@@ -123,7 +123,7 @@ class LandmarkUnfolding(UnfoldingProblem):
     def _with(cls, full: FreeUnfolding, F: Array, rows: IntArray) -> "LandmarkUnfolding":
         edges: EdgeLengths = full.edges.subset(rows)
         i, j = edges.ends.T
-        covariance = F.T @ full.spread(F)
+        covariance = F.T @ full.half_variance_gradient(F)
         D, guess = F[i] - F[j], full.expected_variance
         return cls(edges, full.interval, full.slack, F, D, covariance, guess, margin=full.margin)
 
@@ -152,10 +152,10 @@ class LandmarkUnfolding(UnfoldingProblem):
     def edge_vectors(self, R: Array) -> Array:
         return self.differences @ R
 
-    def gather(self, vectors: Array) -> Array:
+    def edge_vectors_adjoint(self, vectors: Array) -> Array:
         return self.differences.T @ vectors
 
-    def spread(self, R: Array) -> Array:
+    def half_variance_gradient(self, R: Array) -> Array:
         return self.covariance @ R
 
     def smallest_eigenpairs(

@@ -76,14 +76,14 @@ def _laplacian_combination(
     functions, edges = problem.centered(np.nan_to_num(Q[rows])), problem.edges
     U = svec_outer(edges.edge_vectors(functions)) / edges.scales[:, None]
     target = edges.squares / edges.scales
-    spread = svec(functions.T @ problem.spread(functions))
+    covariance = svec(functions.T @ problem.half_variance_gradient(functions))
     P = (
         SemidefiniteQuadratic(U.T @ U, U.T @ target).solve().P
     )  # fits lengths only, to set the scale
-    variance_per_edge = float(spread @ svec(P)) / edges.count
+    variance_per_edge = float(covariance @ svec(P)) / edges.count
     if variance_per_edge > 0:
         P = (
-            SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / variance_per_edge * spread)
+            SemidefiniteQuadratic(U.T @ U, U.T @ target + slack / variance_per_edge * covariance)
             .solve()
             .P
         )

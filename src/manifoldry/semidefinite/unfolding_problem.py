@@ -67,13 +67,16 @@ class UnfoldingLagrangian(Objective):
         u = self.updated_multipliers(c)
         cost = (
             u * c
-            - problem.support(u, problem.target_interval)
+            - problem.penalized_support_function(u, problem.target_interval)
             - (u - self.multipliers) ** 2 / (2 * self.penalty)
         )
-        spread = problem.spread(R)
-        value = float(cost.sum()) - float(np.einsum("nd,nd->", R, spread)) / self.variance_per_edge
-        G = problem.gather((2 * u / problem.edges.scales)[:, None] * steps)
-        G -= (2 / self.variance_per_edge) * spread
+        half_gradient = problem.half_variance_gradient(R)
+        value = (
+            float(cost.sum())
+            - float(np.einsum("nd,nd->", R, half_gradient)) / self.variance_per_edge
+        )
+        G = problem.edge_vectors_adjoint((2 * u / problem.edges.scales)[:, None] * steps)
+        G -= (2 / self.variance_per_edge) * half_gradient
         return value, G.astype(R.dtype, copy=False)
 
     def updated_multipliers(self, changes: Array) -> Array:
@@ -163,11 +166,11 @@ class UnfoldingProblem(ABC):
         """Difference between the two ends of every edge on the map, (n_edges, d)."""
 
     @abstractmethod
-    def gather(self, vectors: Array) -> Array:
+    def edge_vectors_adjoint(self, vectors: Array) -> Array:
         """Adjoint of `edge_vectors`, (n, d)."""
 
     @abstractmethod
-    def spread(self, R: Array) -> Array:
+    def half_variance_gradient(self, R: Array) -> Array:
         """Half the gradient of the variance with respect to the variables."""
 
     @abstractmethod
@@ -177,7 +180,7 @@ class UnfoldingProblem(ABC):
         """At most k smallest eigenpairs of the edge Laplacian, orthogonal to constants."""
 
     def raise_weights(self, weights: Array) -> Array:
-        """Raise edge weights where their Laplacian has eigenvalues below one."""
+        """Edge weights, raised where their Laplacian has eigenvalues below one, or as given."""
         return weights
 
     def lagrangian(
@@ -188,11 +191,11 @@ class UnfoldingProblem(ABC):
 
     def gram(self, R: Array) -> Array:
         """Inner products of the coordinates, (d, d), whose trace is the variance."""
-        return R.T @ self.spread(R)
+        return R.T @ self.half_variance_gradient(R)
 
     def variance(self, R: Array) -> float:
         """Sum over points of multiplicity times squared distance from the mean."""
-        return float(np.einsum("nd,nd->", R, self.spread(R)))
+        return float(np.einsum("nd,nd->", R, self.half_variance_gradient(R)))
 
     def changes(self, R: Array) -> Array:
         """Relative changes of squared lengths."""
@@ -211,7 +214,9 @@ class UnfoldingProblem(ABC):
         low, high = self.interval
         return low + self.margin, high - self.margin
 
-    def support(self, multipliers: Array, interval: tuple[float, float]) -> Array:
+    def penalized_support_function(
+        self, multipliers: Array, interval: tuple[float, float]
+    ) -> Array:
         """h(u) + slack·u²/2 for every multiplier u, with h the support function of the interval."""
         low, high = interval
         end = np.where(multipliers > 0, high, 0.0) + np.where(multipliers < 0, low, 0.0)
@@ -269,10 +274,10 @@ class FreeUnfolding(UnfoldingProblem):
     def edge_vectors(self, R: Array) -> Array:
         return self.edges.edge_vectors(R)
 
-    def gather(self, vectors: Array) -> Array:
-        return self.edges.gather(vectors)
+    def edge_vectors_adjoint(self, vectors: Array) -> Array:
+        return self.edges.edge_vectors_adjoint(vectors)
 
-    def spread(self, R: Array) -> Array:
+    def half_variance_gradient(self, R: Array) -> Array:
         return self.multiplicity[:, None] * self.centered(R)
 
     def raise_weights(self, weights: Array) -> Array:

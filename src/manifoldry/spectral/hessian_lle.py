@@ -106,10 +106,11 @@ class HessianLLE(TangentEmbedder):
 class HessianAlignment(TangentAlignment):
     """Squared Hessians in the tangent spaces.
 
-    Quadratic functions with a singular value up to `dependent` are linear combinations of others.
+    Quadratic functions with a singular value up to `dependence_tol` are linear combinations of
+    others.
     """
 
-    dependent: float = 1e-10
+    dependence_tol: float = 1e-10
 
     def local_matrices(self, coordinates: Array) -> Array:
         U = tangent_bases(coordinates, self.n_components)
@@ -118,7 +119,7 @@ class HessianAlignment(TangentAlignment):
         # Orthogonalize twice against rounding errors.
         quadratic = affine_out @ (affine_out @ (U[:, :, a] * U[:, :, b]))
         H, size, _ = np.linalg.svd(quadratic, full_matrices=False)
-        H = H * (size > self.dependent)[:, None, :]  # U is orthonormal: no unit of length
+        H = H * (size > self.dependence_tol)[:, None, :]  # U is orthonormal: no unit of length
         # Without neighbors that span the tangent space there is no Hessian; use LTSA's error.
         flat = (np.abs(U).max(axis=1) == 0).any(axis=1)[:, None, None]
         return np.where(flat, affine_out, H @ H.transpose(0, 2, 1))

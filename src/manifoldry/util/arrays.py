@@ -139,7 +139,7 @@ def extent(Y: Array) -> float:
     return norm(centered(Y))
 
 
-def beside(A: Array, B: Array) -> Array:
+def hstack_columns(A: Array, B: Array) -> Array:
     """Concatenate the columns of two arrays."""
     xp = namespace(A)
     join = xp.concat if hasattr(xp, "concat") else xp.concatenate

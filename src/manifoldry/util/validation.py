@@ -13,7 +13,7 @@ from manifoldry.util.typing import Array, IntArray, Matrix
 ROUNDING = 1e-6
 
 
-def refuse_masked(X: Any) -> None:
+def check_not_masked(X: Any) -> None:
     """Raise ValueError if `X` has masked entries, which would be read as ordinary numbers."""
     if np.ma.is_masked(X):
         count = int(np.ma.count_masked(X))
@@ -26,16 +26,16 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
     """Validate `X` as scikit-learn does, keeping float32 and CSR and rejecting masked arrays."""
     from sklearn.utils.validation import validate_data
 
-    refuse_masked(X)
+    check_not_masked(X)
     options = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], **options}
     return canonical(validate_data(estimator, X, reset=reset, **options))
 
 
 def read_rows(X: Any, least: int) -> Matrix:
-    """Validate `X` as finite rows, dense or CSR."""
+    """Return `X` as a finite 2-D array or CSR matrix of floats, with at least `least` rows."""
     from sklearn.utils import check_array
 
-    refuse_masked(X)
+    check_not_masked(X)
     dtypes = [np.float64, np.float32]
     return canonical(
         check_array(X, accept_sparse="csr", dtype=dtypes, ensure_min_samples=least, input_name="X")
@@ -59,7 +59,7 @@ def canonical(X: Matrix) -> Matrix:
     return type(X)(short, shape=X.shape)
 
 
-def owned(X: Matrix, original: Any) -> Matrix:
+def copy_if_shared(X: Matrix, original: Any) -> Matrix:
     """Return a copy of `X` if it shares memory with the caller's array `original`.
 
     A fitted model must not change when the caller modifies the array later. A read-only memory
@@ -89,7 +89,7 @@ def check_square(X: Matrix, what: str) -> None:
         raise ValueError(f"precomputed {what} must be a square matrix; got shape {X.shape}")
 
 
-def check_non_negative(X: Matrix, what: str) -> None:
+def check_nonnegative_entries(X: Matrix, what: str) -> None:
     """Raise ValueError if `X` has negative entries."""
     values = X.data if sparse.issparse(X) else X
     if values.size and values.min() < 0:

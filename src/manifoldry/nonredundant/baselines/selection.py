@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from manifoldry.util.checks import check_count, check_nonnegative
 from manifoldry.util.typing import Array, IntArray, Matrix
 from manifoldry.util.validation import (
-    check_non_negative,
+    check_nonnegative_entries,
     check_square,
     check_symmetric,
     row_blocks,
@@ -26,7 +26,8 @@ def regression_errors(embedding: Any, *, n_rows: int = 2000, n_distances: int = 
     Local linear regression on the earlier coordinates, with weights exp(−d²/ε²) and ε a third of
     their median distance, leaving each point out; the root mean squared error is divided by the
     coordinate's standard deviation. The bandwidth is fixed and wide, so that functions which
-    oscillate fast are not recognized; :func:`manifoldry.metrics.redundancy` adapts its bandwidth.
+    oscillate fast are not recognized; :func:`manifoldry.metrics.unpredictability` adapts its
+    bandwidth.
 
     Parameters
     ----------
@@ -277,7 +278,7 @@ def _line_at(z: Array, moments: Array, flat: float = 1e-6) -> Array:
 def _check_affinity(affinity: Any, n: int) -> sparse.csr_array:
     W = check_array(affinity, accept_sparse="csr", dtype=np.float64, input_name="affinity")
     check_square(W, "affinities")
-    check_non_negative(W, "affinities")
+    check_nonnegative_entries(W, "affinities")
     check_symmetric(W, "affinities")
     if W.shape[0] != n:
         raise ValueError(

@@ -33,18 +33,18 @@ class Advection:
         The coordinates found before the graph became disconnected.
     points : array of shape (n_samples, n_features)
         Positions of the points when the last graph was built.
-    n_components : int
+    n_connected_components : int
         Connected components of that graph; 1 if all requested coordinates were found.
     """
 
     embedding: Array
     points: Array
-    n_components: int
+    n_connected_components: int
 
     @property
     def disconnected(self) -> bool:
         """Whether the graph became disconnected, so that coordinates may be missing."""
-        return self.n_components > 1
+        return self.n_connected_components > 1
 
 
 def advection(
@@ -109,13 +109,13 @@ def advection(
         )
     F = np.empty((len(X), 0))
     while True:
-        W, n_components = _graph_weights(X, k)
-        if n_components > 1:
-            return Advection(F, X, n_components)
+        W, n_connected = _graph_weights(X, k)
+        if n_connected > 1:
+            return Advection(F, X, n_connected)
         f = LaplacianEigenmaps(1, affinity="precomputed").fit_transform(W)[:, 0]
         F = np.column_stack([F, f])
         if F.shape[1] == count:
-            return Advection(F, X, n_components)
+            return Advection(F, X, n_connected)
         X = _collapse(X, standardized(f[:, None])[:, 0], k, dimension - F.shape[1] + 1, most)
 
 
@@ -145,7 +145,7 @@ def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Arr
         blocks = row_blocks(len(moving), 3 * function.k * X.shape[1])
         parts = [function.step(Y[moving[block]], max_length) for block in blocks]
         Y[moving] = np.concatenate([moved for moved, _ in parts])
-        moving = moving[~np.concatenate([arrived for _, arrived in parts])]
+        moving = moving[~np.concatenate([converged for _, converged in parts])]
         if len(moving) == 0:
             return Y
     warn(
@@ -160,9 +160,9 @@ def _collapse(X: Array, f: Array, k: int, dimension: int, max_steps: int) -> Arr
 class _TangentPlanes(NamedTuple):
     """Tangent planes at given points, and a linear function on each."""
 
-    middle: Array  # (n, n_features)
+    center: Array  # (n, n_features)
     axes: Array  # (n, dimension, n_features), orthonormal
-    value: Array  # (n,), of the function at `middle`
+    value: Array  # (n,), of the function at `center`
     gradient: Array  # (n, dimension), along the axes
 
 
@@ -175,21 +175,21 @@ class _Function:
     index: NeighborIndex
     k: int
     dimension: int
-    arrived: float = 0.02  # |f| in standard deviations below which a point has converged
-    flat: float = 1e-6  # singular values below this fraction of the largest are ignored
+    converged_below: float = 0.02  # |f| in standard deviations below which a point has converged
+    singular_tol: float = 1e-6  # singular values below this fraction of the largest are ignored
 
     def step(self, Y: Array, max_length: float) -> tuple[Array, NDArray[np.bool_]]:
         """Points after a step of at most `max_length` toward f = 0, and which have converged."""
         planes = self.planes(Y)
         # Projected onto the tangent plane.
-        position = np.einsum("ndj,nj->nd", planes.axes, Y - planes.middle)
+        position = np.einsum("ndj,nj->nd", planes.axes, Y - planes.center)
         value = planes.value + (position * planes.gradient).sum(axis=1)
         norm = np.linalg.norm(planes.gradient, axis=1)
         divisor = np.where(norm > 0, norm, np.inf)
         length = np.clip(-value / divisor, -max_length, max_length)
         position += planes.gradient * (length / divisor)[:, None]
-        arrived = (np.abs(value) <= self.arrived) | (norm == 0)
-        return planes.middle + np.einsum("ndj,nd->nj", planes.axes, position), arrived
+        converged = (np.abs(value) <= self.converged_below) | (norm == 0)
+        return planes.center + np.einsum("ndj,nd->nj", planes.axes, position), converged
 
     def planes(self, Y: Array) -> _TangentPlanes:
         """Tangent planes and linear fits around Y, by weighted PCA and weighted least squares.
@@ -203,7 +203,7 @@ class _Function:
         middle, value = np.einsum("nk,nkj->nj", w, X), (w * f).sum(axis=1)
         root = np.sqrt(w)
         U, S, axes = np.linalg.svd(root[:, :, None] * (X - middle[:, None]), full_matrices=False)
-        extent = np.where(self.flat * S[:, :1] < S, S, np.inf)
+        extent = np.where(self.singular_tol * S[:, :1] < S, S, np.inf)
         gradient = np.einsum("nkd,nk->nd", U, root * (f - value[:, None])) / extent
         return _TangentPlanes(
             middle, axes[:, : self.dimension], value, gradient[:, : self.dimension]

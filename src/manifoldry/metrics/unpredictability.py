@@ -1,15 +1,15 @@
-"""Redundancy of coordinates: how well each is predicted by the coordinates before it."""
+"""Unpredictability of each coordinate from the coordinates before it."""
 
 from typing import Any
 
 import numpy as np
 
-from manifoldry.extension.regression import coordinate_redundancy
+from manifoldry.extension.regression import coordinate_unpredictability
 from manifoldry.metrics.pair import read_embedding
 from manifoldry.util.typing import Array
 
 
-def redundancy(embedding: Any) -> Array:
+def unpredictability(embedding: Any) -> Array:
     """Relative error of predicting each coordinate from those before it.
 
     Every coordinate is predicted from the earlier ones by leave-one-out local regression; the root
@@ -30,11 +30,11 @@ def redundancy(embedding: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from manifoldry.metrics import redundancy
+    >>> from manifoldry.metrics import unpredictability
     >>> x = np.linspace(0, np.pi, 300)
     >>> rng = np.random.default_rng(0)
-    >>> redundancy(np.column_stack([np.cos(x), np.cos(2 * x), rng.normal(size=300)])).round(1)
+    >>> unpredictability(np.column_stack([np.cos(x), np.cos(2 * x), rng.normal(size=300)])).round(1)
     array([1., 0., 1.])
     """
     Y = read_embedding(embedding)
-    return coordinate_redundancy(Y[~np.isnan(Y).any(axis=1)])
+    return coordinate_unpredictability(Y[~np.isnan(Y).any(axis=1)])
