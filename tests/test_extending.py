@@ -3,10 +3,12 @@
 import importlib
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import approx_fprime
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import clone
@@ -16,8 +18,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import manifoldry as mf
 from manifoldry.datasets import make_strip, make_swiss_roll
+from manifoldry.eigen import SpectralProblem
 from manifoldry.exceptions import DisconnectedGraphWarning
-from manifoldry.objectives import Joint, Pairwise, PerPoint, Unnormalized
+from manifoldry.extension import Extension
+from manifoldry.iterative import NeighborEmbedder
+from manifoldry.objectives import GaussianKernel, Joint, Pairwise, PerPoint, Unnormalized
+from manifoldry.spectral import PosedOnGraph, SpectralEmbedder
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 BLOCKS = re.findall(r"```python\n# (\S+)\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
@@ -190,3 +196,63 @@ def test_a_kernel_of_your_own_has_the_gradient_of_its_objective(modules):
         numeric = approx_fprime(Y.ravel(), lambda y, e=objective: e.value(y.reshape(9, 2)), 1e-7)
         gradient = objective.value_and_gradient(Y)[1]
         np.testing.assert_allclose(numeric.reshape(9, 2), gradient, atol=1e-5)
+
+
+def test_an_adjacency_matrix_is_its_own_graph(modules):
+    """A sparse operator whose largest eigenvectors are wanted: its entries are the weights."""
+    commute, nearest = modules["commute_time"], modules["nearest"].Nearest
+
+    @dataclass(frozen=True, eq=False)
+    class Posed(PosedOnGraph):
+        def extend(self, spectra, layout, embedding):
+            return nearest(self.data.rows, self.coordinates(spectra), layout)
+
+    class Adjacency(commute.CommuteTime):
+        def _pose(self, data):
+            posed = super()._pose(data)
+            problem = SpectralProblem(sparse.csr_array(posed.W), "largest")
+            return Posed(data, problem, posed.rows_by_component)
+
+    model = mf.NonRedundant(Adjacency(n_neighbors=10)).fit(STRIP)
+    assert (model.unpredictability_ > 0.3).all()
+    assert np.isfinite(model.transform(NEW)).all()
+
+
+def test_an_extension_that_knows_one_component_is_refused_for_several(modules):
+    commute = modules["commute_time"]
+
+    class Origin(Extension):
+        def transform(self, X):
+            return np.zeros((X.shape[0], 2))
+
+    class Posed(commute.PosedCommuteTime):
+        def extend(self, spectra, layout, embedding):
+            return Origin()
+
+    class Method(commute.CommuteTime):
+        def _pose(self, data):
+            posed = super()._pose(data)
+            return Posed(**{name: getattr(posed, name) for name in posed.__dataclass_fields__})
+
+    mf.NonRedundant(Method(n_neighbors=10)).fit(STRIP)
+    with (
+        pytest.warns(DisconnectedGraphWarning),
+        pytest.raises(TypeError, match=r"2 connected components.*define its methods component_coo"),
+    ):
+        mf.NonRedundant(Method(n_neighbors=10)).fit(TWO)
+
+
+def test_a_method_that_poses_nothing_is_told():
+    class Nothing(SpectralEmbedder):
+        def __init__(self, n_components=None):
+            self.n_components = n_components
+
+    class Lossless(NeighborEmbedder):
+        pass
+
+    with pytest.raises(TypeError, match=r"Nothing._pose must return a manifoldry.spectral.Posed"):
+        Nothing().fit(STRIP)
+    with pytest.raises(TypeError, match=r"Lossless._objective must return a manifoldry.objectives"):
+        Lossless().fit(STRIP)
+    with pytest.raises(TypeError, match=r"kernel=<class.* must be an instance of"):
+        Pairwise(np.array([[0, 0.5], [0.5, 0]]), GaussianKernel, Joint())

@@ -88,6 +88,8 @@ class Auto(EigenSolver):
     'Dense'
     """
 
+    extra_pairs_are_cheap = True
+
     dense_up_to: int = 2000
     iterate_from: int = 400
     max_fill: float | None = None

@@ -40,6 +40,8 @@ class Dense(PairSolver):
     array([4., 3.])
     """
 
+    extra_pairs_are_cheap = True
+
     well_conditioned: float = 1e-10
     null_tolerance: float = 1e-14
     implicit_null_tolerance: float = 1e-11

@@ -84,6 +84,8 @@ class Lanczos(PairSolver):
     array([299., 298.])
     """
 
+    extra_pairs_are_cheap = True
+
     basis: int = 40
     max_products: int = 10_000
     full_multiplicity: bool = True

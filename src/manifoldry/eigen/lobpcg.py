@@ -81,6 +81,8 @@ class Lobpcg(PairSolver):
     array([1., 2.])
     """
 
+    extra_pairs_are_cheap = True
+
     oversampling: int = 5
     max_iter: int = 200
     shift: float = 1e-10

@@ -43,6 +43,8 @@ class Randomized(PairSolver):
     array([1.  , 0.5 , 0.25])
     """
 
+    extra_pairs_are_cheap = True
+
     oversampling: int = 10
     power: int = 4
     max_power: int = 16

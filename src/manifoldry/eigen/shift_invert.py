@@ -74,6 +74,8 @@ class ShiftInvertLanczos(PairSolver):
     array([1., 2., 3.])
     """
 
+    extra_pairs_are_cheap = True
+
     basis: int = 30
     max_products: int = 1000
     full_multiplicity: bool = True

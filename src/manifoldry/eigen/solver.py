@@ -45,7 +45,7 @@ class EigenSolver(ABC):
     """Solve a spectral problem for k eigenpairs."""
 
     # Whether a few additional pairs cost little on small problems.
-    extra_pairs_are_cheap: ClassVar[bool] = True
+    extra_pairs_are_cheap: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -278,12 +278,13 @@ def neighbor_weights(problem: SpectralProblem) -> sparse.csr_array:
     if isinstance(A, Gram):
         factor = A.factor.toarray() if sparse.issparse(A.factor) else A.factor
         return local_weights(NeighborGraph.build(factor, copy=False))
-    if problem.largest:
+    if problem.largest and not sparse.issparse(A):
         own = A.diagonal()
         squares = np.maximum(own[:, None] + own - 2 * A, 0.0)
         np.fill_diagonal(squares, 0.0)
         return local_weights(NeighborGraph.build(np.sqrt(squares), metric="precomputed"))
-    W = -sparse.csr_array(A)  # off-diagonal entries of a Laplacian are −weights
+    # Off-diagonal entries are weights, and those of a Laplacian, whose small end counts, −weights.
+    W = sparse.csr_array(A) if problem.largest else -sparse.csr_array(A)
     W.setdiag(0.0)
     W.data = np.maximum(W.data, 0.0)
     W.eliminate_zeros()

@@ -9,14 +9,13 @@ other. So new points satisfy the same equation as training points.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve
 
 from manifoldry.extension.base import Extension
-from manifoldry.extension.laplacian import SMALLEST_DIVISOR
+from manifoldry.extension.laplacian import SMALLEST_DIVISOR, LaplacianExtension
 from manifoldry.extension.regression import LocalRegression
 from manifoldry.nonredundant.criteria import GradientPenalty, QuadraticFunctions
 from manifoldry.nonredundant.gradients import EdgeDifferences
@@ -239,7 +238,7 @@ class CorrectedExtension(Extension):
 
     def component_coordinates(self, X: Matrix) -> tuple[Array, IntArray]:
         Y, component = self.base.component_coordinates(X)
-        weights = self.base.weights(X) if isinstance(self.base, HasWeights) else None
+        weights = self.base.weights(X) if isinstance(self.base, LaplacianExtension) else None
         for number, corrections in enumerate(self.components):
             rows = np.flatnonzero(component == number)
             if len(rows):
@@ -257,12 +256,3 @@ class CorrectedExtension(Extension):
             "NonRedundant has no equivalent kernel; these coordinates equal those of the "
             "estimator, so fit it without NonRedundant and call its equivalent_kernel"
         )
-
-
-@runtime_checkable
-class HasWeights(Protocol):
-    """An extension that computes weights between new points and training points."""
-
-    def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to the other training points, and row sums that include a point's own weight."""
-        ...

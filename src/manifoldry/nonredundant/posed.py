@@ -11,6 +11,7 @@ import numpy as np
 from manifoldry.base.input import RowMatcher
 from manifoldry.eigen import Spectra, SpectralProblem
 from manifoldry.extension.base import Extension, Inverse
+from manifoldry.extension.laplacian import LaplacianExtension
 from manifoldry.extension.layout import Layout
 from manifoldry.extension.regression import regression_inverse
 from manifoldry.nonredundant.criteria import Coordinate
@@ -19,7 +20,6 @@ from manifoldry.nonredundant.extension import (
     CorrectedExtension,
     Correction,
     GradientEquation,
-    HasWeights,
     divided_by,
 )
 from manifoldry.nonredundant.sequence import CoordinateSequence, blas_threads_for
@@ -89,6 +89,7 @@ class PosedNonRedundant(Posed):
             uncorrected = self.inner.extension_at_training(spectra, extension)
             if uncorrected is None:  # new points are interpolated from any coordinates
                 return extension
+            check_components(extension, len(self.inner.components))
             parts = [
                 self._corrections(
                     spectra, part, own, uncorrected[self.inner.problem_rows[part]], extension
@@ -110,7 +111,7 @@ class PosedNonRedundant(Posed):
         scale = np.linalg.norm(Y, axis=0) / np.where(norm > 0, norm, 1.0)
         F = np.where(scale > 0, F, 0.0)
         uncorrected = np.where(scale > 0, divided_by(uncorrected, scale), 0.0)
-        gradients = sequence.problem.mass is not None and isinstance(extension, HasWeights)
+        gradients = sequence.problem.mass is not None and isinstance(extension, LaplacianExtension)
         corrections = [
             _gradient_equation(sequence, c)
             if gradients and c.penalty is not None
@@ -148,3 +149,14 @@ def _gradient_equation(sequence: CoordinateSequence, coordinate: Coordinate) -> 
     assert penalty is not None
     energy = sequence.problem.operator @ coordinate.f
     return GradientEquation.of(penalty, coordinate.f, mass, energy, coordinate.functions)
+
+
+def check_components(extension: Extension, count: int) -> None:
+    """Raise TypeError if there are several components and the extension ignores them."""
+    same = type(extension).component_coordinates is Extension.component_coordinates
+    if count > 1 and same:
+        raise TypeError(
+            f"the embedding has {count} connected components, of which "
+            f"{type(extension).__name__} does not know; define its methods component_coordinates "
+            "and place, see docs/extending.md"
+        )
