@@ -1,4 +1,4 @@
-"""manifoldry: see, use and trust the low-dimensional structure of high-dimensional data."""
+"""manifoldry: nonlinear dimensionality reduction with the interface of scikit-learn."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -43,7 +43,7 @@ if TYPE_CHECKING:  # what `__getattr__` below finds, for type checkers and edito
 
 __version__ = "0.1.0"
 
-# Public names and where they live. Nothing is imported until it is asked for.
+# Public names and their modules, which are imported on first access.
 _EXPORTS = {
     "PCA": "spectral.pca",
     "ClassicalMDS": "spectral.classical_mds",

@@ -29,7 +29,7 @@ class ExtensionWarning(ManifoldryWarning):
 
 
 class RankWarning(ManifoldryWarning):
-    """The rank of the data is below the requested number of coordinates."""
+    """The data or the embedding has fewer dimensions than requested."""
 
 
 class ShortCircuitWarning(ManifoldryWarning):

@@ -197,7 +197,7 @@ class TestRefused:
     def test_constrained_coordinates(self, X):
         model = mf.NonRedundant(LE(), 2).fit(X)
         assert not hasattr(model, "equivalent_kernel")
-        with pytest.raises(ValueError, match="no common kernel"):
+        with pytest.raises(ValueError, match="no single kernel"):
             model.estimator_.equivalent_kernel(X)
 
     def test_memory(self, X, monkeypatch):

@@ -390,7 +390,7 @@ def test_an_error_of_all_the_data_is_the_estimators_own():
 
 
 def test_transform_may_fail():
-    with pytest.warns(ManifoldryWarning, match="transform failed after 4 of 4 .* no new points"):
+    with pytest.warns(ManifoldryWarning, match="transform failed for 4 of 4 .* no new points"):
         found = stability(Demanding(places=False), NUMBERED, n_resamples=4)
     assert found.variability < 1e-12
     assert found.out_of_sample is None

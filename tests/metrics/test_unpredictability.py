@@ -1,4 +1,4 @@
-"""Redundancy: functions of earlier coordinates are found out, others are not."""
+"""Unpredictability: near 0 for functions of earlier coordinates, near 1 for others."""
 
 import numpy as np
 import pytest

@@ -277,7 +277,7 @@ def test_text_contains_edges_effect_and_remedy():
     words = str(found)
     assert f"{found.edges[0, 0]}-{found.edges[0, 1]}" in words
     assert f"{found.changed:.0%}" in words
-    assert "remove the points they have in common (200)" in words
+    assert "remove the points that together touch all these edges (200)" in words
     assert "prune" in words
 
 

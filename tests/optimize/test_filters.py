@@ -239,7 +239,7 @@ def test_guidance_starts_anew_with_every_objective_of_a_series():
 
 
 def test_a_shift_below_rounding_is_refused(rng):
-    with pytest.raises(ValueError, match="raise shift"):
+    with pytest.raises(ValueError, match="pass a larger shift"):
         SpectralDirection(shift=1e-30).operator_for(Springs(cloud_weights(80, rng)))
 
 
@@ -493,7 +493,7 @@ def test_guidance_may_stay_in_the_last_stage(M, G, springs):
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (np.eye(7), "order 7, but the map has 50 points"),
+        (np.eye(7), "order 7, but the embedding has 50 points"),
         (np.eye(50)[:, :49], "square"),
         (np.triu(np.ones((50, 50))), "symmetric"),
         (np.full((50, 50), np.nan), "NaN"),

@@ -53,7 +53,7 @@ def start():
     [
         ({"max_iter": 4}, False, "max_iter=4 steps were taken"),
         ({"max_time": 1e-9}, False, "max_time=1e-09 s has elapsed"),
-        ({"tol": 1e-4}, True, "steps move the map by less than tol=0.0001"),
+        ({"tol": 1e-4}, True, "steps change the embedding by less than tol=0.0001"),
         ({"value_tol": 1e-4}, True, "10 steps change the value by less than value_tol=0.0001"),
         ({"gradient_tol": 1e-4}, True, "the gradient norm is below gradient_tol=0.0001"),
     ],
@@ -107,7 +107,7 @@ def test_gradients_that_vanish_as_a_map_diverges_are_not_convergence(function):
     rule = Stopping(max_iter=10_000, tol=0, value_tol=0)
     solution = LBFGS(stopping=rule).minimize(unbounded, np.array([[-1.0], [1.0]]))
     assert not solution.converged
-    assert "the map has grown" in solution.status
+    assert "the embedding diverges" in solution.status
 
 
 every_search = pytest.mark.parametrize("method", [GradientDescent, ConjugateGradient, LBFGS])

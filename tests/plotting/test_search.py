@@ -146,8 +146,8 @@ def test_a_trace_is_drawn_on_given_axes():
             ValueError,
             "PCA has no trace_; pass a fitted SNE",
         ),
-        (SimpleNamespace(trace_=np.ones(3)), {}, TypeError, "SimpleNamespace.trace_ has no fields"),
-        (np.ones(3), {}, TypeError, "no fields value, evaluations, parameter"),
+        (SimpleNamespace(trace_=np.ones(3)), {}, TypeError, "SimpleNamespace.trace_ must have"),
+        (np.ones(3), {}, TypeError, "the fields value, evaluations, parameter"),
         (trace(), {}, ValueError, "no steps"),
         (
             trace((1.0, [1, -1])),

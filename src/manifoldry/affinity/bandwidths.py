@@ -198,10 +198,10 @@ class Bandwidths:
         return out
 
     def exponents(self, distances: Array, points: IntArray) -> Array:
-        """−log of the probability that each of `points` gives to a neighbor at the distance.
+        """−log of the probability that each of `points` assigns to a neighbor at each distance.
 
-        Distances below that of the nearest neighbor are replaced by it: such a point is not
-        included in the totals, and its probability could exceed one.
+        Distances smaller than that to the nearest neighbor are replaced by the latter: a new point
+        that close is not included in the totals, so its probability could exceed one.
         """
         out = np.empty(len(distances))
         for block in row_blocks(len(distances), 1, _BLOCK):

@@ -31,7 +31,7 @@ metric : str or callable, default="euclidean"
     "search_metric": """\
 metric : str or callable, default="euclidean"
     Metric of the neighbor search, as in :class:`sklearn.neighbors.NearestNeighbors`. All
-    computations within a neighborhood use Euclidean distances, whatever the metric.""",
+    computations within a neighborhood use Euclidean distances, regardless of the metric.""",
     "metric_params": """\
 metric_params : dict, default=None
     Additional keyword arguments of the metric.""",
@@ -75,7 +75,7 @@ random_state : int, RandomState, Generator or None, default=None
     Seed of the initial embedding. None means a fixed seed.""",
     "n_jobs": """\
 n_jobs : int, default=None
-    Number of threads. None means one per core; BLAS uses its own number.""",
+    Number of threads. None or -1 means one per core. BLAS threads are not affected.""",
     "n_components_two": """\
 n_components : int, default=2
     Number of coordinates.""",

@@ -47,7 +47,7 @@ def data_home() -> Path:
     'manifoldry'
     """
     cache = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification tells programs to ignore relative paths.
+    # The XDG specification requires that relative paths be ignored.
     base = Path(cache) if os.path.isabs(cache) else Path.home() / ".cache"
     return base / "manifoldry"
 

@@ -127,7 +127,9 @@ def correlation_dimension(
     counts = _counts(pairs, radii / pairs.frame.unit)
     mean = counts.mean(axis=0)
     if mean[0] == 0:
-        raise ValueError(f"no two points are closer than {radii[0]:.3g}; pass larger n_neighbors")
+        raise ValueError(
+            f"no two points are closer than {radii[0]:.3g}; pass larger numbers as n_neighbors"
+        )
     span = float(np.log(radii[1] / radii[0]))
     slope = float(np.log(mean[1] / mean[0])) / span
     if slope == 0:

@@ -61,7 +61,8 @@ def _single_point_spectrum(k: int) -> Spectrum:
 def check_pairs_memory(problem: SpectralProblem, k: int, vectors: int) -> None:
     """Raise MemoryError if the vectors needed to compute k pairs do not fit into memory."""
     needed = 8.0 * problem.n * vectors
-    plan_memory(needed, f"finding {k} coordinates of {problem.n} points", "ask for fewer")
+    what = f"computing {k} coordinates of {problem.n} points"
+    plan_memory(needed, what, "pass a smaller n_components")
 
 
 @dataclass(frozen=True)

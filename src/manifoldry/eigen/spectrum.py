@@ -69,7 +69,7 @@ class Spectrum:
     acceptance : Acceptance
         Tolerances on the residuals.
     further_values : array
-        Eigenvalues after the (k+1)-th that were computed at no extra cost.
+        Further eigenvalues, after the (k+1)-th, that the solver computed.
 
     Examples
     --------

@@ -35,7 +35,8 @@ class ElasticInverse:
         Number of nearest training points in the embedding from which searches start, in addition
         to their weighted mean.
     max_squared_distance : float, default=30.0
-        Squared distance from the embedding beyond which the result is constant.
+        The kernel weights exp(−d²) are scaled up where necessary so that the largest is at least
+        exp(−max_squared_distance): far from all training coordinates they would underflow.
 
     Examples
     --------
@@ -115,7 +116,7 @@ class PairEnergy:
     squares: Array
     precision: Array
     log_scale: Array
-    repulsion: Array  # (n_new, n): aₙ divided by the strength of the attraction
+    repulsion: Array  # (n_new, n): the aₙ
     mean: Array  # (n_new, n_features)
 
     def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:

@@ -131,7 +131,7 @@ class KernelRegressionMap:
         return int((6 + self.Z.shape[1]) * len(self.Z) + (self.Z.shape[1] + 4) * self.X.shape[1])
 
     def _clip_distance(self, Z: Array) -> Array:
-        """Move positions beyond `farthest` towards the center, where squares keep their digits."""
+        """Move positions beyond `farthest` toward the center, where squares keep their digits."""
         Z, center = np.asarray(Z, dtype=np.float64), self.positions.mean(axis=0)
         farthest = self.farthest * max(float(np.ptp(self.positions, axis=0).max()), 1.0)
         offset = Z - center

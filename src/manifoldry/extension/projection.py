@@ -210,7 +210,7 @@ class OrthogonalProjection(Extension):
 
 
 class _SearchResult(NamedTuple):
-    """Results of several searches."""
+    """Positions found by several searches, their costs, and whether each search converged."""
 
     positions: Array
     costs: Array

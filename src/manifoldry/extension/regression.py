@@ -243,7 +243,7 @@ def regression_inverse(embedding: Array, points: Matrix | None) -> LocalRegressi
 
 
 def coordinate_unpredictability(Y: Array) -> Array:
-    """Error of predicting each coordinate from the previous ones, relative to its spread."""
+    """Error of predicting each coordinate from the earlier ones, in its standard deviations."""
     Y = check_array(Y, ensure_min_samples=3, input_name="embedding")
     return np.array([1.0, *(prediction_error(Y[:, :i], Y[:, i]) for i in range(1, Y.shape[1]))])
 

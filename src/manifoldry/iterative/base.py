@@ -195,7 +195,7 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
         return Monitor(Callback.of(self.callback), progress, sklearn_callback)
 
     def _call_sklearn_callbacks(self, iterate: Iterate) -> bool:
-        """Call scikit-learn's callbacks after a step; return whether one of them asks to stop."""
+        """Call scikit-learn's callbacks after a step; return whether one of them stops it."""
         task = self._callback_fit_ctx.subcontext(task_name="step")
         task.call_on_fit_task_begin(estimator=self)
         return bool(task.call_on_fit_task_end(estimator=self))
@@ -228,13 +228,13 @@ class IterativeEmbedder(Embedder, CallbackSupportMixin):
 
 
 def warn_if_flat(Y: Array, remedy: str) -> None:
-    """Warn if an embedding extends along fewer directions than it has coordinates."""
+    """Warn if the rank of an embedding is less than its number of coordinates."""
     directions = rank(Y)
     if directions == 0:
         warn(f"the embedding has collapsed to one point; {remedy}", RankWarning)
     elif directions < Y.shape[1]:
         warn(
-            f"the embedding extends along {directions} of n_components={Y.shape[1]} directions "
-            f"only; scale or remove outliers, if they are the cause, or {remedy}",
+            f"the embedding has rank {directions}, less than n_components={Y.shape[1]}; remove or "
+            f"rescale outliers, if they are the cause, or {remedy}",
             RankWarning,
         )

@@ -37,9 +37,11 @@ class WeightSearch:
     errors: list[tuple[float, float]] = field(default_factory=list)
     """Mean squared error and its standard error at every weight."""
     ratio: float = 10**0.25  # of consecutive weights; twice the step ends in poorer minima
-    max_weight_ratio: float = 1e7  # times the first weight
+    # The search ends at the latest at `max_weight_ratio` times the first weight, and not before
+    # `min_weight_ratio` times it, because distant clusters unfold late.
+    max_weight_ratio: float = 1e7
+    min_weight_ratio: float = 1e5
     patience: int = 4  # number of weights without improvement before the search ends
-    min_weight_ratio: float = 1e5  # times the first weight; distant clusters unfold late
     margin: float = 2.0  # number of standard errors within which an error counts as the best
     trimmed: float = 0.01  # fraction of points with the largest errors that is left out
     sample: int = 1000  # number of points whose prediction error is computed

@@ -14,12 +14,12 @@ from manifoldry.util.typing import Array
 
 
 class StopSearch(KeyboardInterrupt):
-    """Raised if a callback asks to stop; searches handle it like Ctrl-C."""
+    """Raised if a callback returns True; searches handle it like Ctrl-C."""
 
 
 @dataclass
 class Monitor(AbstractContextManager["Monitor"]):
-    """Is called after every step of every search of a fit; records it and calls the callbacks.
+    """Records every step of all searches of a fit, and calls the callbacks.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Monitor(AbstractContextManager["Monitor"]):
     note: str = ""
     """Text at the beginning of the progress bar's message."""
     stopped: bool = False
-    """Whether a callback asked to stop."""
+    """Whether a callback stopped the search."""
     _before: tuple[int, int] = (0, 0)
 
     def begin(self, parameter: float = np.nan) -> None:

@@ -60,11 +60,11 @@ class UKR(IterativeEmbedder):
     box : float, default=None
         Bound of the absolute value of every coordinate.
     density_floor : float, default=None
-        Penalize points at which the kernels of the other points sum to less than this, that is,
-        points with fewer others nearby; 0 for no penalty. By default 10 in two dimensions, 3 in one
-        and 32 in three, or a twentieth of the points if that is less. It keeps the embedding
-        smooth: the leave-one-out error alone is small if points are so far apart that each is
-        predicted by its nearest neighbor. It also applies to new points.
+        Penalize isolated points: those at which the kernels of the other points sum to less than
+        this value; 0 for no penalty. By default 10 in two dimensions, 3 in one and 32 in three, or
+        a twentieth of the points if that is less. It keeps the embedding smooth: the leave-one-out
+        error alone is small if points are so far apart that each is predicted by its nearest
+        neighbor. It also applies to new points.
     n_neighbors : int, default=None
         Neighbors per point in the graph of ``init="spectral"`` and of the filters of `optimizer`;
         by default 10, or half the points if that is less.
@@ -309,7 +309,7 @@ class Floor:
     def default(
         cls, n: int, n_components: int, variance: float, kernel: str | RegressionKernel
     ) -> "Floor":
-        """√10 to the power of `n_components` (at most 100), or a twentieth of the points."""
+        """√10 to the power of `n_components` (at most 100), or n / 20 if that is less."""
         return cls(min(10 ** (min(n_components, 100) / 2), n / 20), variance, kernel)
 
     @property
@@ -318,7 +318,7 @@ class Floor:
         return self.penalty_fraction * self.variance
 
     def add_penalty(self, regression: UKRObjective) -> Objective:
-        """The objective with the penalty, if its count is positive."""
+        """The objective with the penalty, unless `min_kernel_sum` is zero."""
         if self.min_kernel_sum == 0:
             return regression
         return DensityFloor(regression, self.min_kernel_sum, self.weight, self.kernel)

@@ -116,7 +116,7 @@ class AmountSearch:
         return amounts
 
     def _limited(self, step: Array) -> Array:
-        """Steps scaled down to a norm of at most one, too short to skip a minimum."""
+        """Steps scaled down so that Σᵢ|stepᵢ|·‖Gᵢ‖ ≤ 1, which is too short to skip a minimum."""
         length = np.abs(step) @ self.flow.norms
         return step / np.maximum(1.0, length)[:, None]
 

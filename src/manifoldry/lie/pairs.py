@@ -122,7 +122,7 @@ def common_unit(X: Array, Y: Array) -> float:
 
 
 def check_moving(X: Array, Y: Array) -> None:
-    """Raise if the pairs contain nothing to learn."""
+    """Raise ValueError if X is zero or equal to Y, so that nothing can be learned."""
     if not X.any():
         raise ValueError(
             "all rows of X are zero, which no linear transformation changes; pass nonzero rows"
@@ -142,7 +142,7 @@ def explained_fraction(X: Array, Y: Array, transformed: Array) -> float:
 
 
 def as_amounts(amount: Any, n: int, q: int) -> Array:
-    """Amounts of all rows, (n, q)."""
+    """Return `amount`, validated and broadcast to all rows, (n, q)."""
     given = np.asarray(amount, dtype=np.float64)
     if not np.isfinite(given).all():
         raise ValueError("amount contains NaN or infinity; pass finite numbers")

@@ -153,7 +153,11 @@ def compare(
 def _compare_ranks(
     in_data: IntArray, embedded: IntArray, k: int, contributions: Array
 ) -> tuple[Any, ...]:
-    """Rank sums of intrusions and extrusions, neighbors kept, histogram of ranks, areas."""
+    """Statistics of a block of rows, each per point except the histogram.
+
+    Sums of rank − k over the intrusions and over the extrusions, number of neighbors preserved,
+    histogram of the larger of the two ranks, and contribution to the area under R_NX.
+    """
     n = in_data.shape[1]
     near, near_embedded = in_data <= k, embedded <= k
     larger = np.maximum(in_data, embedded)

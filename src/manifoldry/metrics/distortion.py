@@ -28,10 +28,10 @@ class LocalDistortion:
     --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(size=(500, 2))
-    >>> bent = local_distortion(X, X * [6.0, 2.0])
-    >>> bent.stretch[0].round(6)
+    >>> stretched = local_distortion(X, X * [6.0, 2.0])
+    >>> stretched.stretch[0].round(6)
     array([6., 2.])
-    >>> round(float(bent.anisotropy[0]), 6), round(float(bent.scale[0]), 6)
+    >>> round(float(stretched.anisotropy[0]), 6), round(float(stretched.scale[0]), 6)
     (3.0, 3.464102)
     """
 

@@ -281,8 +281,8 @@ class _Accumulator:
     def _report_transform_errors(self) -> tuple[str, ...]:
         if self.transform_errors:
             warn(
-                f"transform failed after {len(self.transform_errors)} of {len(self.errors)} "
-                "refits, which out-of-sample distances therefore omit; the first error: "
+                f"transform failed for {len(self.transform_errors)} of {len(self.errors)} refits, "
+                "which are excluded from the out-of-sample distances; the first error: "
                 f"{self.transform_errors[0]}",
                 ManifoldryWarning,
             )

@@ -1,4 +1,4 @@
-"""Redundancy of coordinates: how well each is predicted by the coordinates before it."""
+"""Unpredictability of each coordinate from the coordinates before it."""
 
 from typing import Any
 

@@ -109,7 +109,7 @@ class NeighborIndex(ABC):
         """First reference at distance exactly zero from each query row, or -1."""
 
     def distances_between(self, i: IntArray, j: IntArray) -> Array | None:
-        """Distances between pairs of references, or None if the index does not know them."""
+        """Distances between pairs of reference points, or None if the index cannot compute them."""
         return None
 
 

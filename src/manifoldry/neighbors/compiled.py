@@ -54,7 +54,7 @@ def keep_smallest(products, squares, first, own, indices, values, lo, hi):
 
 @compiled
 def keep_smallest_across(products, squares, first, indices, values, lo, hi):
-    """The same for columns lo to hi, with the rows, indexed from `first`, as candidates."""
+    """Like :func:`keep_smallest`, for columns lo to hi; the rows, from `first`, are candidates."""
     k = indices.shape[1]
     worst = values[lo:hi, k - 1].copy()
     for r in range(products.shape[0]):

@@ -86,7 +86,7 @@ class DisconnectedPolicy:
     def components(self, labels: IntArray, disconnection: Disconnection = GRAPH) -> list[IntArray]:
         """Rows of each component to embed, largest first; warns if there are several.
 
-        `disconnection` describes what is disconnected and how to connect it.
+        `disconnection` names the disconnected object and the remedy, for the message.
         """
         sizes = np.bincount(labels)
         order = np.argsort(-sizes, kind="stable")

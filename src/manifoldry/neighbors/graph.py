@@ -256,7 +256,10 @@ class NeighborGraph:
     def k(self) -> int:
         """Number of neighbors; ValueError for a radius graph."""
         if self.n_neighbors is None:
-            raise ValueError("a radius graph has no fixed number of neighbors; pass n_neighbors")
+            raise ValueError(
+                "a graph built with radius has no fixed number of neighbors; build it with "
+                "n_neighbors"
+            )
         return self.n_neighbors
 
     def components(self) -> tuple[int, IntArray]:

@@ -80,7 +80,8 @@ class Neighborhoods:
 def _summed(part: Callable[[slice], sparse.csr_array], blocks: list[slice]) -> sparse.csr_array:
     """Sum of `part(block)` over all blocks, computed by several threads.
 
-    The parts are summed pairwise, as in a binary tree, which adds each entry only O(log n) times.
+    The parts are summed in pairs, as in a binary tree, so that each entry takes part in only
+    O(log n_blocks) additions.
     """
     sums: list[tuple[int, sparse.csr_array]] = []
     for batch in _batches(blocks, thread_count()):

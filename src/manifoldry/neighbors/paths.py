@@ -48,7 +48,7 @@ class PathTrees:
         return int((self.predecessors >= 0).sum())
 
     def load(self, counted: Mask | None = None) -> Array:
-        """Number of paths through or to each point, of all paths or those in `counted`."""
+        """Number of paths through or to each point; only of those in `counted`, if given."""
         return np.asarray(self._path_counts(counted).reshape(self._shape).sum(axis=0))
 
     def edge_loads(self, ends: IntArray) -> Array:

@@ -281,7 +281,7 @@ class ShortCircuits:
             remedies.append("pass a smaller radius")
         if len(self.points):
             named = ", ".join(map(str, self.points))
-            remedies.append(f"remove the points they have in common ({named})")
+            remedies.append(f"remove the points that together touch all these edges ({named})")
         remedies.append("fit to find_short_circuits(...).prune(), the graph without these edges")
         return ", or ".join(remedies)
 

@@ -144,8 +144,8 @@ class GradientCriterion(Criterion):
 
     The next eigenvector is taken without constraints in two cases: it is unpredictable and its
     gradient is nearly orthogonal already, or it is a second branch of an earlier direction, such as
-    the sine beside the cosine on a circle. A second branch is unpredictable, has its gradient along
-    the earlier ones, and is much smoother than functions with orthogonal gradients.
+    the sine in addition to the cosine on a circle. A second branch is unpredictable, has its
+    gradient along the earlier ones, and is much smoother than functions with orthogonal gradients.
     """
 
     # Weights of the penalty, in units in which the energy of the first coordinate is one.
@@ -187,7 +187,7 @@ class GradientCriterion(Criterion):
     def _with_growing_weights(
         self, graph_problem: GraphProblem, F: Array, solve: Solve, earlier: EarlierGradients
     ) -> Iterator[Coordinate]:
-        """Candidates with growing weights, until one is unpredictable or more weight is no help."""
+        """Candidates of growing weight, until one is unpredictable or the error no longer grows."""
         problem = graph_problem.problem
         functions = QuadraticFunctions(np.sqrt((F**2).mean(axis=0)))
         kept = constrained(problem, functions(F))

@@ -38,67 +38,90 @@ class NonRedundant(
     TransformerMixin,
     BaseEstimator,
 ):
-    """Spectral coordinates none of which is a function of the earlier ones.
+    """Spectral embedding in which no coordinate is a function of the earlier ones.
 
-    Spectral methods waste coordinates on elongated data: on a strip 3.5 times longer than wide,
-    the first three Laplacian eigenmaps are all functions of the length. This solves the problem of
-    any spectral estimator for one coordinate at a time, with constraints that keep it from being a
-    function of the earlier ones (Blau & Michaeli 2017). Use
-    :func:`manifoldry.metrics.unpredictability`
-    to see whether an embedding needs it.
+    On elongated data several coordinates of a spectral method are functions of the same direction:
+    on a strip 3.5 times longer than wide, the first three Laplacian eigenmaps are all functions of
+    the length, and the width appears only later. This meta-estimator computes the coordinates of a
+    spectral estimator one after another. The first is that of the estimator. Each next one
+    minimizes the objective of the estimator (or maximizes it, where the estimator does) subject to
+    not being predictable from the earlier ones (Blau & Michaeli 2017).
+
+    Use it if :func:`manifoldry.metrics.unpredictability` of an embedding has values near 0. With
+    the default criterion, embeddings without redundant coordinates, such as Isomap of a sheet, do
+    not change.
 
     Parameters
     ----------
     estimator : spectral estimator, default=None
-        Whose coordinates to make non-redundant: any spectral embedding, one of your own with
-        ``pose`` and ``adopt``, or ``MVU()``, whose coordinates are eigenvectors too (those of
-        ``ConformalEigenmaps`` are mixed all at once, and cannot be taken one by one). By default
-        ``LaplacianEigenmaps()`` (pass that to set its parameters in a grid search). A copy is
-        fitted, with another ``n_components`` and, in LTSA and Hessian LLE, without the metric fit,
-        which would mix coordinates again.
+        The estimator whose eigenproblem is solved: any spectral embedding, ``MVU()``, or another
+        estimator with `n_components` and the methods ``pose`` and ``adopt`` of
+        :class:`~manifoldry.spectral.SpectralEmbedder`; not ``ConformalEigenmaps``, which computes
+        all coordinates jointly. None means ``LaplacianEigenmaps()``; pass that object to set its
+        parameters in a grid search. A clone is fitted, with the `n_components` given here and, for
+        LTSA and Hessian LLE, with ``metric_fit=False``, because that fit combines the coordinates
+        linearly.
     n_components : int or "auto", default=None
-        Number of coordinates; by default two, or what the data allow. ``"auto"`` stops before the
-        first that can be predicted from the others, changes from neighbor to neighbor, or is
-        next to nothing beside the first (at ten if none does). Asked for more than the data have,
-        a warning tells which say nothing.
+        Number of coordinates; the `n_components` of `estimator` is not used. None means 2, or the
+        maximum that the data allow if that is smaller. ``"auto"`` stops before the first coordinate
+        that is not informative, and after ten at most; it is not available for LTSA and Hessian
+        LLE, whose eigenproblem depends on the number. A coordinate is not informative if the
+        earlier ones predict it (relative error below 0.5), if it varies strongly between neighbors,
+        as noise does, if more than a tenth of its energy is along earlier gradients, or, for
+        methods that maximize the variance, if its variance is below 0.005 of that of the first one.
+        If a number is given, a warning lists the coordinates that are not informative.
     criterion : {"gradient", "prediction"}, default="gradient"
-        ``"gradient"``: gradients must be orthogonal, which gives the pure directions of a
-        manifold (where they lead nowhere, in methods other than Laplacian eigenmaps and diffusion
-        maps, prediction takes over). ``"prediction"``: a smoother must predict nothing (Blau &
-        Michaeli 2017), which separates clusters with fewer coordinates: use it for features of a
-        classifier.
+        Constraint on each coordinate.
+
+        - ``"gradient"``: its gradient is nearly orthogonal to those of the earlier coordinates
+          (the part along them is penalized), so that each coordinate varies along a new direction
+          of the manifold. In Laplacian eigenmaps and diffusion maps, the next eigenvector is taken
+          unchanged if it is unpredictable and its gradient is nearly orthogonal already, or if it
+          is unpredictable and much smoother, like the sine after the cosine on a circle. In other
+          methods it is taken unchanged if it is unpredictable, and if the constrained coordinate
+          is still predictable, ``"prediction"`` with ``bandwidth="auto"`` is also tried.
+        - ``"prediction"``: a kernel smoother predicts zero for it from the earlier coordinates
+          (Blau & Michaeli 2017). This separates clusters with fewer coordinates; use it to compute
+          features for a classifier.
     bandwidth : float or "auto", default=0.3
-        Of ``criterion="prediction"``: width of the smoother relative to the spread of the
-        coordinates, from 0.1 to 0.6. ``"auto"`` takes the widest of 0.6 to 0.15 that leaves the
-        coordinate unpredictable.
+        Only for ``criterion="prediction"``: standard deviation of the smoother's kernel relative to
+        the root mean square of the coordinates, typically 0.1 to 0.6. ``"auto"`` takes the largest
+        of 0.6, 0.45, 0.3, 0.2 and 0.15 whose coordinate the earlier ones do not predict (relative
+        error at least 0.9), or else the one with the largest error.
     smoother : {"nadaraya_watson", "local_linear"}, default="nadaraya_watson"
-        Of ``criterion="prediction"``: local means or local linear fits.
+        Only for ``criterion="prediction"``: local means or local linear fits.
     eigen_solver : str or EigenSolver, default=None
-        Solver for each coordinate, by default the estimator's own; see
-        :func:`manifoldry.eigen.resolve_solver`.
+        Eigensolver; see :func:`manifoldry.eigen.resolve_solver`. None means that of `estimator`.
     random_state : int, RandomState, Generator or None, default=None
-        Seed of iterative solvers; ``None`` leaves the estimator's own.
+        Seed of iterative eigensolvers. None means that of `estimator`.
 
     Attributes
     ----------
     n_components_ : int
         Number of coordinates.
     embedding_ : array of shape (n_samples, n_components)
-        The map.
+        Coordinates of the training points.
     eigenvalues_ : array of shape (n_components,)
-        The method's objective of every coordinate: the eigenvalue of the first, then of the problem
-        under its constraints.
+        Rayleigh quotient of each coordinate in the eigenproblem of `estimator`, without penalties;
+        for the first coordinate this is the eigenvalue.
     unpredictability_ : array of shape (n_components,)
-        Error of predicting every coordinate from those before it, relative to its spread: near 0
-        where it repeats them, near 1 where it is new (or noise, of which `fit` warns).
+        Leave-one-out error of predicting each coordinate from the earlier ones, divided by its
+        standard deviation: near 0 if it is a function of them, near 1 if it is not (or is noise;
+        `fit` warns of both). The first coordinate has 1.
     coordinate_descriptions_ : list of str
-        How every coordinate was found.
+        How each coordinate was computed: the criterion with its weight or bandwidth, or "the next
+        eigenvector".
     residuals_, gaps_ : arrays of shape (n_components,)
-        Residual norm of every coordinate's equation, and distance to its next eigenvalue.
+        Residual norm of each coordinate in its constrained eigenproblem, and the distance from its
+        eigenvalue to the nearest other one of that problem.
     solver_ : str
-        Which eigensolver found them, and how well it did.
+        Which eigensolver was used, why, and how accurate it was.
     estimator_ : spectral estimator
-        The fitted copy; its other attributes can be read here as well.
+        The fitted clone; its fitted attributes are also attributes of this object.
+
+    References
+    ----------
+    Y. Blau and T. Michaeli, "Non-redundant spectral dimensionality reduction", ECML PKDD 2017.
 
     Examples
     --------
@@ -181,13 +204,12 @@ class NonRedundant(
         return [first, *(solver.solve(problem, base.n_components_, rng) for problem in others)]
 
     def _prepared(self) -> Any:
-        """A copy of the estimator, without the metric fit, which would mix coordinates."""
+        """A clone of the estimator, without the metric fit, which would combine coordinates."""
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
         if not _can_be_posed(given):
             raise TypeError(
-                f"estimator={given!r} must be a spectral embedding whose coordinates can be found "
-                "one by one, such as LaplacianEigenmaps(), LLE(), Isomap() or MVU(), or one of "
-                "your own with n_components, pose and adopt"
+                f"estimator={given!r} must be a spectral embedding such as LaplacianEigenmaps(), "
+                "LLE(), Isomap() or MVU(), or another with n_components, pose and adopt"
             )
         base = clone(given)
         if hasattr(base, "set_output"):
@@ -295,13 +317,12 @@ def _can_be_posed(estimator: Any) -> bool:
 
 
 def _warn_if_redundant(solver: SequentialSolver, sequence: CoordinateSequence | None) -> None:
-    """Warn of coordinates that are not informative, which regression errors alone do not show."""
+    """Warn if coordinates are redundant or noise; see :meth:`SequentialSolver.is_informative`."""
     count = len(sequence.coordinates) if sequence else 0
     redundant = [i for i in range(1, count) if sequence and not solver.is_informative(sequence, i)]
     if redundant:
         warn(
             f"coordinates {', '.join(map(str, redundant))} (counted from 0) are redundant or "
-            f"noise: the data seem to have no more directions; pass n_components={min(redundant)} "
-            "to leave them out, or n_components='auto'",
+            f"noise; pass n_components={min(redundant)} to omit them, or n_components='auto'",
             RankWarning,
         )

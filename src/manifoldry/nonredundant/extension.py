@@ -188,7 +188,7 @@ class GradientEquation:
 
 
 def _clip_to_neighbors(values: Array, rows: IntArray, f: Array) -> Array:
-    """Values clipped to the range of the neighbors' values `f`, widened by twice its length."""
+    """Clip values to the range of the neighbors' `f`, widened at either end by twice its length."""
     low, high = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     np.minimum.at(low, rows, f)
     np.maximum.at(high, rows, f)
@@ -250,12 +250,12 @@ class CorrectedExtension(Extension):
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> Matrix:
         if self.constrained:
             raise ValueError(
-                "each of these coordinates satisfies constraints of its own, so that they are "
-                "eigenvectors of no common kernel; fit the estimator without NonRedundant"
+                "the coordinates have different constraints, so no single kernel has all of them "
+                "as eigenvectors; fit the estimator without NonRedundant"
             )
         raise ValueError(
-            "NonRedundant provides no equivalent kernel; these coordinates are the estimator's own "
-            "eigenvectors, so fit it without NonRedundant to get its kernel"
+            "NonRedundant has no equivalent kernel; these coordinates equal those of the "
+            "estimator, so fit it without NonRedundant and call its equivalent_kernel"
         )
 
 
@@ -264,5 +264,5 @@ class HasWeights(Protocol):
     """An extension that computes weights between new points and training points."""
 
     def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to training points, without a point's weight to itself, and the sum with it."""
+        """Weights to the other training points, and row sums that include a point's own weight."""
         ...

@@ -57,7 +57,7 @@ class EdgeDifferences:
         return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
 
     def along(self, frames: Array, at: IntArray) -> Array:
-        """Differences (n_edges, q) in the frames at the given ends of the edges."""
+        """Components (n_edges, q) of the differences of each edge in the frame ``frames[at]``."""
         return np.einsum("ej,ejk->ek", self.differences, frames[at])
 
 

@@ -1,4 +1,4 @@
-"""A posed spectral method whose problem is solved for one coordinate at a time."""
+"""The eigenproblem of a spectral method, solved for one coordinate at a time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class PosedNonRedundant(Posed):
-    """A posed method with non-redundant coordinates, one sequence per connected component."""
+    """The eigenproblem of a method, solved for one coordinate after another in every component."""
 
     inner: Posed
     sequences: list[CoordinateSequence | None]
@@ -60,7 +60,7 @@ class PosedNonRedundant(Posed):
         Y = self.inner.coordinates(spectra)
         if not self._is_gram:
             return Y
-        for part, own in enumerate(self._at_sites(spectra)):
+        for part, own in enumerate(self._at_problem_rows(spectra)):
             rows, points = self.components[part], self.inner.problem_rows[part]
             if len(points) == len(rows):
                 Y[rows] = own
@@ -75,7 +75,7 @@ class PosedNonRedundant(Posed):
         """Whether coordinates are √λ·v, for which the formula of the method does not hold."""
         return self.problems[0].is_gram
 
-    def _at_sites(self, spectra: Spectra) -> list[Array]:
+    def _at_problem_rows(self, spectra: Spectra) -> list[Array]:
         """Coordinates at the points of the problem of every component."""
         if not self._is_gram:
             Y = self.inner.coordinates(spectra)
@@ -93,7 +93,7 @@ class PosedNonRedundant(Posed):
                 self._corrections(
                     spectra, part, own, uncorrected[self.inner.problem_rows[part]], extension
                 )
-                for part, own in enumerate(self._at_sites(spectra))
+                for part, own in enumerate(self._at_problem_rows(spectra))
             ]
         constrained = any(c.constrained for s in self.sequences if s for c in s.coordinates)
         return CorrectedExtension(extension, parts, constrained)

@@ -55,7 +55,7 @@ class CoordinateSequence:
 
 @dataclass(frozen=True)
 class SequentialSolver:
-    """Solve a spectral problem for one coordinate at a time, each not a function of the earlier.
+    """Solve a spectral problem for one coordinate after another, none a function of earlier ones.
 
     Parameters
     ----------

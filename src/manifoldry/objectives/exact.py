@@ -204,7 +204,7 @@ class KernelConstants(NamedTuple):
 
 
 def compiled_loop(kernel: Kernel, T: Array, order: int) -> Fill | None:
-    """Return a function that fills blocks of rows by compiled loops; None if there are none."""
+    """Return a compiled function that fills blocks of rows; None if the kernel has none."""
     constants = _constants(kernel)
     if constants is None:
         return None

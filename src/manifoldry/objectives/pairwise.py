@@ -237,8 +237,9 @@ class Pairwise(Objective):
     def learned_affinity(self, Y: Array) -> Array:
         """Signed weights whose Laplacian L gives the gradient 4·L·Y, dense (n, n).
 
-        They are the weights of the attraction less those of the repulsion; at a minimum L·Y = 0.
-        As a function of the distance in the data they often look like a Mexican hat.
+        They are the weights of the attraction minus those of the repulsion; at a minimum L·Y = 0.
+        Typically they are positive at short distances in the data, negative at intermediate ones
+        and near zero at long ones.
         """
         plan_memory(
             8.0 * self.n**2,

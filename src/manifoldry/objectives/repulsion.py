@@ -245,7 +245,7 @@ class ScaledRepulsion(Repulsion):
 
 
 def as_repulsion(repulsion: Repulsion | Matrix | str, n: int) -> Repulsion:
-    """Return the repulsion for "uniform", a matrix of weights (scaled to sum to one) or itself."""
+    """Return a Repulsion: uniform, from a matrix of weights (scaled to sum to one), or as given."""
     if isinstance(repulsion, str):
         if repulsion != "uniform":
             raise ValueError(

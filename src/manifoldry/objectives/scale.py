@@ -18,7 +18,7 @@ def best_scale(
 
     Use it to start a search from another embedding. With the Gaussian kernel for attraction and
     repulsion, E is a convex function of s² with a single minimizer; if the repulsion is so weak
-    that E decreases towards s = 0, the result is the scale of radius `smallest`. With other kernels
+    that E decreases toward s = 0, the result is the scale of radius `smallest`. With other kernels
     the best scale of a grid is refined.
 
     Parameters

@@ -31,7 +31,7 @@ eigenvectors, :class:`Power` uses M^ν with decreasing ν, :class:`DeflatedPower
 separate direction for every coordinate, :class:`Heat` exp(−s·L) with decreasing s. It helps if
 the start is poor.
 
-**Schedules** decide when guidance continues with its next level: :class:`OnSlowProgress`,
+**Schedules** define when guidance advances to its next stage: :class:`OnSlowProgress`,
 :class:`EveryStep`, :class:`Never`.
 
 **Homotopies** minimize a series of objectives, each from the minimizer of the one before, and
@@ -39,7 +39,7 @@ record the embeddings in a :class:`Path`: :class:`Homotopy` starts from a single
 :class:`ConstrainedHomotopy` from Laplacian eigenmaps. :class:`EarlyExaggeration` describes the
 first phase of t-SNE.
 
-**Callbacks.** :class:`Callback` says which function an estimator calls during the search, how
+**Callbacks.** :class:`Callback` sets which function an estimator calls during the search, how
 often, and what happens after Ctrl-C.
 
 Examples

@@ -160,7 +160,7 @@ def _dense_factor(A: sparse.csr_array, why: str) -> DefiniteInverse:
         factor = cho_factor(A.toarray().T, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError as error:
         raise NotDefiniteError(
-            "the shift of the matrix is below rounding error; raise shift"
+            "the shifted matrix is not numerically positive definite; pass a larger shift"
         ) from error
 
     def solve(B: Array) -> Array:

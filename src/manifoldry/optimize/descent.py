@@ -1,6 +1,6 @@
 """The main loop of all optimizers, and the base class of those that use a line search.
 
-Maps may be arrays of any array API namespace; values, slopes and lengths are Python floats.
+Embeddings may be arrays of any array API namespace; values, slopes and lengths are Python floats.
 """
 
 from abc import ABC, abstractmethod
@@ -77,7 +77,7 @@ class Descent(Optimizer):
         Stopping criteria.
     """
 
-    # Whether to return the map of smallest value or the last one.
+    # Whether to return the embedding of smallest value or the last one.
     returns_best: ClassVar[bool] = True
 
     filter: Filter = field(default=Identity())
@@ -138,7 +138,7 @@ class Descent(Optimizer):
 
 
 class _SearchRecord:
-    """The map to return and the trace of the search."""
+    """The embedding to return and the trace of the search."""
 
     def __init__(
         self, evaluator: Evaluator, Y: Array, callback: StepCallback | None, keep_best: bool
@@ -223,7 +223,7 @@ class SearchDirection:
         return -self.filtered(point.G, point)
 
     def filtered(self, G: Array, point: Point) -> Array:
-        """F·G at a point, in the dtype of the map."""
+        """F·G at a point, in the dtype of the embedding."""
         return cast(self.filter.apply(G, point.Y), point.Y.dtype)
 
     def initial_length(self, ray: Ray) -> float:
@@ -240,7 +240,7 @@ class SearchDirection:
         return min(-self.last_slope / rise * last.length, longest) if rise > 0 else longest
 
     def _small_step_length(self, ray: Ray) -> float:
-        """Length that moves the map by a fraction of its size, or by one if its size is zero."""
+        """Length that moves the embedding by a fraction of its size, or by one if that is zero."""
         size = self.optimizer.initial_step * extent(ray.start.Y)
         return (size if size > 0 else 1.0) / norm(ray.P)
 
@@ -271,7 +271,7 @@ class LineSearchDescent(Descent):
     stopping : Stopping, default=Stopping()
         Stopping criteria.
     initial_step : float, default=0.1
-        Size of the first trial step of a search relative to that of the map; not used with
+        Size of the first trial step of a search relative to that of the embedding; not used with
         Newton-like filters, whose natural step length is one.
     max_growth : float, default=10.0
         Largest ratio of the initial trial length of a step to the length of the step before.

@@ -38,7 +38,7 @@ class FilterOperator(ABC):
 
     @abstractmethod
     def apply(self, G: Array, Y: Array) -> Array:
-        """The operator at the map `Y` times each column of `G`, of shape (n, d)."""
+        """The operator at the embedding `Y` times each column of `G`, of shape (n, d)."""
 
     def advance(self, progress: Progress) -> bool:
         """Advance the schedule; return whether the operator has changed.
@@ -131,10 +131,10 @@ class _DiagonalOperator(FilterOperator):
 
 @dataclass(frozen=True)
 class DiagonalHessian(Filter):
-    """Inverse of the positive part of the Hessian's diagonal, recomputed at every map.
+    """Inverse of the positive part of the Hessian's diagonal, recomputed at every embedding.
 
     Like :class:`Jacobi`, but the diagonal includes the curvature of the repulsion, so that a step
-    of length one is rarely too long. Every map costs one more sum over all pairs.
+    of length one is rarely too long. Every embedding costs one more sum over all pairs.
 
     Parameters
     ----------

@@ -51,8 +51,8 @@ class EveryStep(Schedule):
 class OnSlowProgress(Schedule):
     """Advance when a step decreases the objective too little.
 
-    A small map is close to a saddle point, which the first steps hardly leave. A schedule that
-    counts steps may reach its last stage before the map has started to grow.
+    A small embedding is close to a saddle point, which the first steps hardly leave. A schedule
+    that counts steps may reach its last stage before the embedding has started to grow.
 
     Parameters
     ----------
@@ -106,9 +106,9 @@ class Never(Schedule):
 class Guidance(Filter):
     """Base class of filters that favor the leading eigenvectors of a matrix M of the data.
 
-    Early steps then move neighbors in similar directions and do not tangle the map (Memisevic and
-    Hinton, 2005); later stages smooth less. Start from a small map: smooth steps cannot remove the
-    irregularities of a large one.
+    Early steps then move neighbors in similar directions and do not tangle the embedding (Memisevic
+    and Hinton, 2005); later stages smooth less. Start from a small embedding: smooth steps cannot
+    remove the irregularities of a large one.
 
     Parameters
     ----------

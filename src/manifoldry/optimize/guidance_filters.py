@@ -21,8 +21,8 @@ from manifoldry.util.typing import Array, Matrix
 class Projector(Guidance):
     """Projection V Vᵀ on the l leading eigenvectors V of M, with l increasing.
 
-    In one stage the columns of the map change within an l-dimensional subspace only, so the search
-    minimizes the objective on that subspace. With ``schedule=Never()`` that is the result.
+    In one stage the columns of the embedding change within an l-dimensional subspace only, so the
+    search minimizes the objective on that subspace. With ``schedule=Never()`` that is the result.
 
     Parameters
     ----------
@@ -33,7 +33,8 @@ class Projector(Guidance):
         the number of points if there are at most `all_eigenvectors_up_to`, else
         `max_eigenvectors_large`.
     drop_first : bool, default=False
-        Whether to leave out the first eigenvector, which is nearly constant and translates the map.
+        Whether to leave out the first eigenvector, which is nearly constant and translates the
+        embedding.
     all_eigenvectors_up_to, max_eigenvectors_large : int, default=4000, 100
         Number of points up to which all eigenvectors are used by default, and their number for
         more points.
@@ -127,7 +128,7 @@ class Power(Guidance):
 class DeflatedPower(Power):
     """M^ν for the first coordinate; for later ones, M deflated by the directions before.
 
-    High powers turn every column of the gradient towards the same eigenvector. Here the matrix of
+    High powers turn every column of the gradient toward the same eigenvector. Here the matrix of
     the second coordinate is (I − uuᵀ)M(I − uuᵀ), where u is the direction of the first coordinate,
     and so on. It is positive semidefinite for any u, so that every coordinate descends. (The
     published M − λuuᵀ is positive semidefinite only if u is an eigenvector.)

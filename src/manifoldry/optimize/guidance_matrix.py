@@ -50,8 +50,9 @@ def clustering_matrix(X: Any, gamma: float | None = None) -> Array:
 def kernel_pca_matrix(X: Any, gamma: float | None = None) -> Array:
     """H K H with a dense Gaussian kernel K and the centering matrix H, as in kernel PCA.
 
-    Its leading eigenvectors do not include the constant vector, which only translates the map.
-    Guidance by it decreases the objective more slowly at first than :func:`clustering_matrix`.
+    Its leading eigenvectors do not include the constant vector, which only translates the
+    embedding. Guidance by it decreases the objective more slowly at first than
+    :func:`clustering_matrix`.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def check_guidance_matrix(
     check_square(M, "guidance")
     if M.shape[0] != n:
         raise ValueError(
-            f"the guidance matrix has order {M.shape[0]}, but the map has {n} points; "
+            f"the guidance matrix has order {M.shape[0]}, but the embedding has {n} points; "
             "pass a matrix of the same data"
         )
     check_symmetric(M, "guidance")

@@ -186,12 +186,13 @@ class Homotopy:
         at a saddle point does not lead away from it.
     curvature : bool, default=False
         Compute the smallest curvature at every minimizer, not only at those that have fewer
-        dimensions than allowed. It is zero where the embedding is about to change its shape, and
-        saddle points just beyond are left. Takes several times as long as the searches.
+        dimensions than allowed. It is zero at a bifurcation of the path; at a saddle point beyond
+        one it is negative, and the search continues along that direction. Takes several times as
+        long as the searches.
     memory : float, default=2**28
         Maximum number of bytes of the embeddings in the path.
     max_saddle_escapes : int, default=3
-        Maximum number of saddle points left at one value of the parameter.
+        Maximum number of searches restarted from a saddle point at one value of the parameter.
     optimizer : str or Optimizer, default=None
         The search at each value; see :func:`resolve_optimizer`. By default that of the estimator.
 
@@ -237,7 +238,7 @@ class Homotopy:
         return np.array([*self.values, end] if self.values[-1:] != (end,) else self.values)
 
     def start(self, objective: Any, n_components: int, rng: np.random.Generator) -> Array | None:
-        """The embedding from which this homotopy starts; None leaves it to the estimator."""
+        """The embedding from which this homotopy starts; None for that of the estimator."""
         return None
 
     def run(self, *arguments: Any) -> "HomotopyRun":

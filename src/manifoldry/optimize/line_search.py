@@ -47,7 +47,7 @@ class Ray:
 
     @cached_property
     def min_length(self) -> float:
-        """Length below which a step changes the map by less than rounding error."""
+        """Length below which a step changes the embedding by less than rounding error."""
         step = precision(self.start.Y) * largest(self.start.Y)
         return max(step, float(np.finfo(np.float64).tiny)) / largest(self.P)
 
@@ -93,7 +93,7 @@ class Armijo(LineSearch):
 
     It takes one evaluation per step if the initial length is accepted, which suits Newton-like
     filters (Jacobi, diagonal Hessian, spectral direction). Steps after which the slope has hardly
-    changed are expanded, which small maps near a saddle point need.
+    changed are expanded, which small embeddings near a saddle point need.
 
     Parameters
     ----------

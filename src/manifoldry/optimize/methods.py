@@ -63,8 +63,8 @@ class GradientDescent(LineSearchDescent):
 class ConjugateGradient(LineSearchDescent):
     """Polak and Ribière's nonlinear conjugate gradients, restarted if β would be negative.
 
-    It stores one direction only, which suits maps that are too large for the memory of L-BFGS;
-    L-BFGS usually needs fewer evaluations. It is also restarted when the filter changes.
+    It stores one direction only, which suits embeddings that are too large for the memory of
+    L-BFGS; L-BFGS usually needs fewer evaluations. It is also restarted when the filter changes.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class LBFGS(LineSearchDescent):
     line_search : LineSearch, default=StrongWolfe()
         How to choose the step length.
     memory : int, default=10
-        Number of past steps that are stored, each as two arrays of the map's shape.
+        Number of past steps that are stored, each as two arrays of the embedding's shape.
     stopping : Stopping, default=Stopping()
         Stopping criteria.
     min_cosine : float, default=1e-10
@@ -223,8 +223,8 @@ class Momentum(Descent):
 
     The gain of a coordinate grows while its steps keep their sign and shrinks when the sign
     changes. There is no line search: a step takes one evaluation and may increase the value, and
-    the last map is returned, which need not be the best. Every search starts with V = 0; t-SNE
-    runs early exaggeration as a separate search before the main one.
+    the last embedding is returned, which need not be the best. Every search starts with V = 0;
+    t-SNE runs early exaggeration as a separate search before the main one.
 
     Parameters
     ----------

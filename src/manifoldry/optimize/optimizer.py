@@ -17,7 +17,7 @@ from manifoldry.util.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A map Y with the value and the gradient G of the objective at Y."""
+    """An embedding Y with the value and the gradient G of the objective at Y."""
 
     Y: Array
     value: float
@@ -41,7 +41,7 @@ class Point:
 
     @property
     def rounding_error(self) -> float:
-        """Bound on differences of the value that are due to rounding, in the map's precision."""
+        """Bound on differences of the value due to rounding, in the precision of the embedding."""
         return 16 * precision(self.Y) * abs(self.value)
 
 
@@ -64,7 +64,7 @@ class Evaluator:
         return point if finite else Point.nonfinite(Y)
 
     def normalized(self, point: Point) -> Point:
-        """The point after the objective's normalization of the map, without an evaluation."""
+        """The point after the objective's normalization of the embedding, without an evaluation."""
         Y, G = self.objective.retract(point.Y, point.G)
         return point if Y is point.Y else Point(Y, point.value, G)
 
@@ -85,7 +85,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """The current map and step, as passed to callbacks; the embedding is read-only."""
+    """The current embedding and step, as passed to callbacks; the embedding is read-only."""
 
     embedding: Array
     step: Step
@@ -96,7 +96,7 @@ class Solution:
     """The result of a search."""
 
     embedding: Array
-    """The map of smallest value, or the last map if the optimizer has no line search."""
+    """The embedding of smallest value, or the last one if the optimizer has no line search."""
     value: float
     converged: bool
     status: str
@@ -168,15 +168,15 @@ class Callback:
 
 
 class Optimizer(ABC):
-    """Base class of methods that minimize an objective from a given map."""
+    """Base class of methods that minimize an objective from a given embedding."""
 
     @abstractmethod
     def minimize(
         self, objective: Objective, Y: Array, callback: StepCallback | None = None
     ) -> Solution:
-        """Minimize the objective, starting at the map `Y`; `callback` is called at every step.
+        """Minimize the objective, starting at `Y`; `callback` is called at every step.
 
-        On Ctrl-C the best map so far is returned, with ``interrupted`` set.
+        On Ctrl-C the best embedding so far is returned, with ``interrupted`` set.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The smallest eigenvalue of the Hessian at a map, and steps that leave saddle points."""
+"""The smallest eigenvalue of the Hessian at an embedding, and steps that leave saddle points."""
 
 import warnings
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from manifoldry.util.typing import Array
 
 
 class Curvature(NamedTuple):
-    """The smallest eigenvalue of the Hessian, excluding translations and rotations of the map."""
+    """The smallest eigenvalue of the Hessian, excluding translations and rotations."""
 
     value: float
     direction: Array
@@ -22,11 +22,11 @@ class Curvature(NamedTuple):
     scale: float
     """Mean curvature of the attraction, to which `tol` is relative."""
     tol: float = 1e-5
-    """The map is a saddle point if value < −tol·scale."""
+    """The embedding is a saddle point if value < −tol·scale."""
 
     @property
     def is_negative(self) -> bool:
-        """Whether the map is a saddle point, beyond numerical error."""
+        """Whether the embedding is a saddle point, beyond numerical error."""
         return self.value < -self.tol * self.scale
 
 
@@ -39,17 +39,17 @@ def smallest_curvature(
     block: int = 2,
     max_iter: int = 200,
 ) -> Curvature:
-    """The smallest eigenvalue of the objective's Hessian at a map, with its eigenvector.
+    """The smallest eigenvalue of the objective's Hessian at an embedding, with its eigenvector.
 
     Computed by LOBPCG, for which the Laplacian of the attraction is a very good preconditioner: it
     takes tens of products with the Hessian where Lanczos takes hundreds. The iteration runs on the
-    CPU, products with the Hessian on the device of the map.
+    CPU, products with the Hessian on the device of the embedding.
 
     Parameters
     ----------
     objective : Objective
     Y : array of shape (n, d)
-        The map.
+        The embedding.
     dense_up_to : int, default=64
         Number of coordinates, n·d, up to which the Hessian is computed as a dense matrix.
     tol : float, default=1e-4
@@ -82,7 +82,7 @@ def smallest_curvature(
 
 
 def leave_saddle(objective: Objective, Y: Array, direction: Array, max_halvings: int = 40) -> Array:
-    """A map of lower value along ±`direction` of negative curvature; `Y` itself if none is found.
+    """An embedding of lower value along ±`direction` of negative curvature; `Y` if none is found.
 
     The first trial moves points by one, the width of the kernel, in the root mean square; each
     further trial moves them half as far.
@@ -134,7 +134,7 @@ def _product(objective: Objective, Y: Array, v: Array) -> Array:
 
 
 def _rigid_motions(Y: Array) -> Array:
-    """Orthonormal basis of the translations and rotations of a centered map, (n·d, m)."""
+    """Orthonormal basis of the translations and rotations of a centered embedding, (n·d, m)."""
     n, d = Y.shape
     motions: list[Array] = [np.outer(np.ones(n), axis).ravel() for axis in np.eye(d)]
     for i in range(d):

@@ -189,9 +189,10 @@ class SemidefiniteQuadratic:
 class FaceRefinement:
     """Newton's method for the optimality conditions of P = RRᵀ at fixed rank.
 
-    The gradient of ½·pᵀHp − cᵀp, minus λI if the trace is one, times R must vanish. Interior points
-    approximate an optimum of low rank only up to their distance from the boundary of the cone; once
-    the rank is known, this method finds the optimum to machine precision.
+    The condition is Γ R = 0, where Γ is the gradient of ½·pᵀHp − cᵀp with p = svec(P) as a matrix,
+    or (Γ − λI) R = 0 with a multiplier λ if the trace must be one. Interior points approximate an
+    optimum of low rank only up to their distance from the boundary of the cone; once the rank is
+    known, this method finds the optimum to machine precision.
 
     Parameters
     ----------
@@ -211,7 +212,7 @@ class FaceRefinement:
     singular_tol: float = 1e-11
 
     def refine(self, R: Array) -> Array:
-        """An improved `R` (m, rank), or the same if no step improves it."""
+        """`R` (m, rank) after steps that halve the residual; unchanged if the first does not."""
         error, multiplier = self._residual(R)
         for _ in range(self.max_iter):
             try:

@@ -17,10 +17,10 @@ from manifoldry.util.typing import Array
 class SpectralDirection(Filter):
     """(4L + μI)⁻¹, with L the Laplacian of the attraction: Newton's step without the repulsion.
 
-    Whole regions of the map move in one step, for which diagonal filters such as :class:`Jacobi`
-    need many (Vladymyrov and Carreira-Perpiñán, 2012). The matrix does not change during a search:
-    it is factorized once, or systems are solved by conjugate gradients. The attribute ``reason``
-    of the operator says which and why.
+    Whole regions of the embedding move in one step, for which diagonal filters such as
+    :class:`Jacobi` need many (Vladymyrov and Carreira-Perpiñán, 2012). The matrix does not change
+    during a search: it is factorized once, or systems are solved by conjugate gradients. The
+    attribute ``reason`` of the operator says which and why.
 
     The attraction has no curvature in the relative positions of connected components of its graph,
     so that only μ bounds their steps: while components move apart, line searches backtrack.

@@ -31,18 +31,18 @@ class Stopping:
         Converged after `n_small_steps` consecutive steps with ‖ΔY‖ ≤ tol·‖Y − Ȳ‖, where Ȳ is the
         mean of the points; 0 turns the test off.
     max_reference_size : float, default=None
-        Upper bound on the size to which `tol` is relative, as the root mean square distance of
-        the points from their mean. In a large map a step that is small compared with the map may
-        still be large compared with the width of the objective's kernel.
+        Upper bound on the size to which `tol` is relative, as the root mean square distance of the
+        points from their mean. In a large embedding a step that is small compared with the
+        embedding may still be large compared with the width of the objective's kernel.
     value_tol : float, default=1e-7
-        Converged when the values of the last `window` steps differ by at most this fraction (or
-        by the machine epsilon of the map's dtype, if larger) and the gradient has not grown over
-        these steps. Near a saddle point, where every small map starts, values hardly change but
-        gradients grow. 0 turns the test off.
+        Converged when the values of the last `window` steps differ by at most this fraction (or by
+        the machine epsilon of the embedding's dtype, if larger) and the gradient has not grown over
+        these steps. Near a saddle point, where every small embedding starts, values hardly change
+        but gradients grow. 0 turns the test off.
     gradient_tol : float, default=1e-6
-        Converged when ‖G‖ is at most this fraction (or the machine epsilon of the map's dtype, if
-        larger) of its maximum over the search, and ‖G‖·‖Y − Ȳ‖ of its own maximum. The second
-        condition is there because gradients also vanish when the map diverges.
+        Converged when ‖G‖ is at most this fraction (or the machine epsilon of the embedding's
+        dtype, if larger) of its maximum over the search, and ‖G‖·‖Y − Ȳ‖ of its own maximum. The
+        second condition is there because gradients also vanish when the embedding diverges.
     window : int, default=10
         Number of steps over which `value_tol` compares values.
     max_time : float, default=None
@@ -52,7 +52,7 @@ class Stopping:
         search direction.
     divergence_factor : float, default=1e3
         The search stops as diverged when ‖G‖ is below `gradient_tol` but ‖G‖·‖Y − Ȳ‖ exceeds its
-        bound by more than this factor: the gradient is small only because the map has grown.
+        bound by more than this factor: the gradient is small only because the embedding has grown.
     rounding_factor : float, default=64
         When a line search fails, an expected decrease of at most this multiple of the value's
         rounding error counts as convergence. Values are sums of positive and negative terms,
@@ -120,7 +120,7 @@ class ConvergenceCheck:
 
     @staticmethod
     def _scaled_gradient(point: Point) -> float:
-        """The gradient norm times the size of the map, which does not depend on the map's unit."""
+        """The gradient norm times the size of the embedding; it does not depend on the unit."""
         return point.gradient_norm * extent(point.Y)
 
     def _size(self, point: Point) -> float:
@@ -137,8 +137,9 @@ class ConvergenceCheck:
         if self._diverged():
             return Status(
                 False,
-                "the map diverges: its gradient vanishes because the map has grown, not at a "
-                "minimum; start from a smaller map or use another optimizer",
+                "the embedding diverges: the gradient is small because distances have become "
+                "large, not because of a minimum; start from a smaller embedding or use another "
+                "optimizer",
             )
         if self.n_steps >= self.rule.max_iter:
             return Status(False, f"max_iter={self.rule.max_iter} steps were taken")
@@ -168,7 +169,7 @@ class ConvergenceCheck:
         return max(self.rule.gradient_tol, self.precision)
 
     def _diverged(self) -> bool:
-        """Whether the gradient is small only because the map has grown."""
+        """Whether the gradient is small only because the embedding has grown."""
         small = self.point.gradient_norm <= self._gradient_tol * self.largest_gradient
         most = self.rule.divergence_factor * self._gradient_tol * self.largest_scaled_gradient
         return small and self._scaled_gradient(self.point) > most
@@ -182,7 +183,7 @@ class ConvergenceCheck:
         ):
             return f"the gradient norm is below gradient_tol={gradient_tol:g} times its maximum"
         if rule.tol > 0 and self.n_small_steps >= rule.n_small_steps:
-            return f"steps move the map by less than tol={rule.tol:g} of its size"
+            return f"steps change the embedding by less than tol={rule.tol:g} of its size"
         if rule.value_tol > 0 and len(self.recent) > rule.window and self._values_constant():
             return f"{rule.window} steps change the value by less than value_tol={rule.value_tol:g}"
         return None

@@ -108,7 +108,7 @@ def scatter(ax: Any, points: Array, coloring: Coloring, *, cmap: Any, **marker_o
 
 
 def add_legend(ax: Any, coloring: Coloring, drawn: Any, label: str | None) -> None:
-    """Add a legend of the classes, or a color bar, beside the axes."""
+    """Add a legend of the classes, or a color bar, next to the axes."""
     if coloring.values is not None:
         style_colorbar(ax.figure.colorbar(drawn, ax=ax, shrink=0.8, aspect=25, pad=0.03), label)
     elif coloring.codes is not None:
@@ -203,7 +203,7 @@ def _check_finite(array: Any) -> None:
     if bad.size:
         raise ValueError(
             f"color has NaN or infinity in {bad.size} of {len(array)} entries (first: {bad[0]}); "
-            "drop these points, or assign them a class"
+            "drop these points, or replace these entries"
         )
 
 

@@ -66,7 +66,9 @@ def read_trace(trace: Any) -> Any:
     wanted = ("value", "evaluations", "parameter")
     if steps.dtype.names is None or not set(wanted).issubset(steps.dtype.names):
         name = f"{type(trace).__name__}.trace_" if hasattr(trace, "trace_") else "trace"
-        raise TypeError(f"{name} has no fields {', '.join(wanted)}; {_ITERATIVE}, or its trace_")
+        raise TypeError(
+            f"{name} must have the fields {', '.join(wanted)}; {_ITERATIVE}, or its trace_"
+        )
     if steps.size == 0:
         raise ValueError("the trace has no steps, so there is no curve to draw")
     return steps

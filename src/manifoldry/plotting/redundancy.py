@@ -1,4 +1,4 @@
-"""Plots of the redundancy and pairwise dependence of coordinates."""
+"""Plots of redundant coordinates and of the pairwise dependence of coordinates."""
 
 from __future__ import annotations
 

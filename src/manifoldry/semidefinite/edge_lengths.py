@@ -201,9 +201,9 @@ class EdgeConstraint:
         straight edges are shorter than distances along the sheet.
     slack : float, default=None
         Relative error of the squared distance beyond `tolerance` that is accepted for an edge with
-        the mean Lagrange multiplier, and in proportion for others. 0.01 is much; 0 does not accept
-        any. By default 0, and 0.001 with landmarks, whose embeddings may not be able to preserve
-        all distances.
+        the mean Lagrange multiplier; for other edges it is proportional to their multiplier. 0.01
+        is a large value; 0 allows no such error. By default 0, and 0.001 with landmarks, whose
+        embeddings may not be able to preserve all distances.
     cliques : bool, default=None
         Also preserve the distances between any two neighbors of the same point, which makes
         neighborhoods rigid. By default if these distances are known. Without them the graph may

@@ -53,8 +53,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     the optimum (``gap_``), and the number of directions estimates the dimension. Use it for sheets,
     with or without holes, where Isomap would stretch the embedding around the holes. A single false
     edge between two layers prevents the unfolding, as it does for Isomap; a warning reports such
-    edges. If only few edges cross the sheet beside a hole, it may open there like a hinge, and
-    ``map_edge_error_`` is large.
+    edges. If only a few edges connect two parts of a sheet beside a hole, these parts can rotate
+    about them, and ``map_edge_error_`` is large.
 
     The semidefinite program is solved by the method of multipliers on a low-rank factor of the Gram
     matrix; time and memory are roughly proportional to the number of edges.
@@ -109,8 +109,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Upper bound of the variance of any embedding that satisfies the constraints, by duality;
         infinite if the search ended before it was computed. With slack it bounds the variance minus
         the cost of the slack, and may be below ``variance_``; with landmarks it holds for
-        embeddings that landmarks can represent. It is proved by multipliers close to
-        ``multipliers_``.
+        embeddings that landmarks can represent. It is computed from multipliers
+        close to ``multipliers_``.
     gap_ : float
         (bound − (variance − cost of slack)) / variance: the largest possible relative increase of
         the variance.
@@ -131,7 +131,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
     dimension_hint_ : int
         Number of directions with more than one percent of the variance.
     edges_ : array of shape (n_edges, 2)
-        The pairs of points whose distances are constrained; of duplicates, the first one.
+        The pairs of points whose distances are constrained; duplicated points are represented by
+        their first occurrence.
     multipliers_ : array of shape (n_edges,)
         Lagrange multiplier of each edge, in units of the variance per edge, so that their mean is
         about one; negative if the constraint keeps the edge from shrinking, zero if it is inactive.
@@ -144,8 +145,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         Why the search stopped.
     {n_iter_}
     rounds_ : structured array
-        One entry per round: ``steps`` so far, ``penalty``, ``variance``, ``violation`` and
-        ``rank``.
+        One entry per round of the method of multipliers: ``steps`` so far, ``penalty``,
+        ``variance``, ``violation`` and ``rank``.
     trace_ : structured array
         One entry per step: ``iteration``, ``value`` of the round's objective, ``gradient_norm``,
         ``length`` of the step, ``evaluations`` so far and ``parameter``, the round's penalty.
@@ -221,7 +222,7 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         return replace(method, max_iter=check_count("max_iter", self.max_iter))
 
     def _margin(self) -> float:
-        """Distance inside the bounds at which the search aims: its tolerance, if there is room."""
+        """Amount by which the search tightens the interval: `tol`, at most half the upper end."""
         if self._slack() > 0:
             return 0.0  # violations have a finite cost
         return min(self._method().squared_tol, EdgeConstraint.of(self.constraint).interval[1] / 2)

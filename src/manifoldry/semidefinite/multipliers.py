@@ -304,7 +304,7 @@ class _Search:
         return self.problem.variance(self.R) / self.problem.edges.count
 
     def _with_extra_coordinates(self, R: Array) -> Array:
-        """The principal coordinates in use, and a few small random ones beside them."""
+        """The principal coordinates in use, and a few additional small random ones."""
         R = self._along_principal_axes(R)
         extra = self.rng.standard_normal((len(R), self.method.extra_coordinates))
         extra *= self.method.extra_scale * self._rms_length / self.problem.map(extra).std(axis=0)

@@ -180,7 +180,7 @@ class UnfoldingProblem(ABC):
         """At most k smallest eigenpairs of the edge Laplacian, orthogonal to constants."""
 
     def raise_weights(self, weights: Array) -> Array:
-        """Raise edge weights where their Laplacian has eigenvalues below one."""
+        """Edge weights, raised where their Laplacian has eigenvalues below one, or as given."""
         return weights
 
     def lagrangian(

@@ -43,7 +43,7 @@ class VarianceBound:
         Before the method of multipliers has converged, L has some eigenvalues below one, most of
         them with eigenvectors around few points. Each of at most `rounds` rounds computes
         `n_eigenpairs` of them and raises the multipliers of the edges in proportion to their effect
-        on these eigenvalues, until λ is at least `enough`; beyond that the bound hardly changes.
+        on these eigenvalues, until λ is at least `enough`; a larger λ hardly changes the bound.
         """
         best = cls(np.inf, multipliers)
         scales = problem.edges.scales
@@ -133,7 +133,8 @@ def _lowest_neighborhoods(
 ) -> tuple[IntArray, Array, Array]:
     """Points of `rows` whose neighborhood has an eigenvalue below `threshold`.
 
-    Only local minima are kept. Also returns the eigenvalues, and eigenvectors on the neighborhoods.
+    Only points whose eigenvalue is the smallest in their neighborhood are kept. Also returns these
+    eigenvalues, and their eigenvectors on the neighborhoods.
     """
     near = members[rows]
     if len(rows) == 0:
@@ -153,7 +154,7 @@ def _lowest_neighborhoods(
 
 
 def _columns(values: Array, rows: IntArray, n: int) -> sparse.csc_array:
-    """A sparse matrix with one column for every row of `values`."""
+    """Sparse (n, count) matrix; column i has the entries ``values[i]`` in the rows ``rows[i]``."""
     count, k = values.shape
     entries = (values.ravel(), (rows.ravel(), np.repeat(np.arange(count), k)))
     return sparse.csc_array(sparse.coo_array(entries, shape=(n, count)))

@@ -20,8 +20,9 @@ from manifoldry.util.typing import Array, Matrix
 class SpectralEmbedder(Embedder):
     """Base class of the estimators whose coordinates are eigenvectors.
 
-    The method ``_pose`` of a subclass returns the eigenproblem for its data as a
-    :class:`~manifoldry.spectral.Posed`.
+    A fit has three steps. :meth:`pose` builds the eigenproblem of the method for given data, a
+    :class:`~manifoldry.spectral.Posed`; an eigensolver solves it; :meth:`adopt` sets the fitted
+    attributes from the solution. A subclass defines ``_pose``, which does the first step.
     """
 
     n_components_: int
@@ -96,22 +97,24 @@ class SpectralEmbedder(Embedder):
         self._adopt(posed, spectra)
 
     def equivalent_kernel(self, X: Any) -> Matrix:
-        """Return the kernel between `X` and the training points whose eigenvectors are computed.
+        """Return the kernel matrix between `X` and the training points.
 
-        The kernel depends on the training data, and any kernel method can use it. For the training
-        data it is a symmetric matrix, and kernel PCA of it gives the embedding up to the scale of
-        each coordinate, with the following exceptions. Laplacian eigenmaps and diffusion maps omit
-        its first eigenvector, √degree, and divide the others by it (``normalization="sym"`` does
-        not divide, spectral clustering does not omit it); kernel PCA removes the constant instead,
-        so that its result is close but not equal. LTSA and Hessian LLE with ``metric_fit=True``
-        apply a linear map to the eigenvectors. Each connected component has its own kernel.
+        The coordinates of a spectral method are eigenvectors of this kernel, which depends on the
+        training data. It can be used in any kernel method. Between training points it is a
+        symmetric matrix, and kernel PCA of it gives the embedding up to the scale of each
+        coordinate, with these exceptions: Laplacian eigenmaps and diffusion maps omit the first
+        eigenvector, √degree, and divide the others by it (with ``normalization="sym"`` they do not
+        divide; spectral clustering does not omit it), whereas kernel PCA removes the constant
+        vector, so that its result is close but not equal; LTSA and Hessian LLE with
+        ``metric_fit=True`` apply a linear map to the eigenvectors. The kernel between points of
+        different connected components is zero.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Training or new data; if the estimator was fitted on precomputed values, those between
             `X` (rows) and training points (columns). A row that occurs several times in the
-            training data stands for its first occurrence.
+            training data is treated as its first occurrence.
 
         Returns
         -------

@@ -35,7 +35,7 @@ class Isomap(SpectralEmbedder):
     graph, which approximate distances along the manifold. Use it for the global shape of one
     connected, evenly sampled manifold. A convex manifold that was bent without stretching is
     recovered with its distances; holes distort the embedding, and a single edge between layers
-    that are far apart on the manifold (a short circuit) can ruin it.
+    that are far apart on the manifold (a short circuit) can distort it completely.
 
     Parameters
     ----------

@@ -179,7 +179,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
         )
 
     def _training_weights(self, data: Input) -> "TrainingWeights":
-        """Compute the weights of training points, with what computes those of new points."""
+        """Compute the weights of training points, and an object for the weights of new points."""
         if isinstance(data, Affinities):
             self.neighbor_search_ = "none: the weights were given"
             source = GivenWeights(data.n_samples)
@@ -224,7 +224,7 @@ class LaplacianEigenmaps(SpectralEmbedder):
 
 
 class TrainingWeights(NamedTuple):
-    """Weights of pairs of training points, and what computes the weights of new points."""
+    """Weights of pairs of training points, and `source`, which computes those of new points."""
 
     matrix: Matrix
     source: WeightRows

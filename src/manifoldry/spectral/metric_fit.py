@@ -93,8 +93,8 @@ class MetricFit:
     def count_misplaced(self, Z: Array, rows: IntArray) -> int:
         """Return how many of `rows` are much farther from the center of `Z` than the path to them.
 
-        A few points that only two others connect to the rest can rotate about these two like a
-        hinge.
+        A few points that are connected to the rest by two points only can rotate about the line
+        through these two.
         """
         stretch = self._stretch(Z, rows)
         return int((np.median(stretch, axis=0) > self.outlier_ratio).sum())
@@ -140,7 +140,10 @@ class MetricFit:
         return bool(right.mean() > self.min_fraction)
 
     def _robust_root(self, edges: Array) -> Array:
-        """Return the scatter estimate, after a fit to its inliers unless that changes it much."""
+        """Return A from the robust scatter estimate, refined by a fit to its inliers.
+
+        The refinement is discarded if it changes a length by more than a factor `max_correction`.
+        """
         A = self._scatter_root(edges)
         whitened = edges @ A
         size = np.linalg.norm(whitened, axis=1)

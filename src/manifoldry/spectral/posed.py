@@ -27,7 +27,11 @@ from manifoldry.util.typing import Array, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Posed(ABC):
-    """Eigenproblem of a spectral method for given data, returned by ``SpectralEmbedder._pose``.
+    """Eigenproblem of a spectral method for given data, returned by ``SpectralEmbedder.pose``.
+
+    It also defines how a solution gives the embedding, the extension to new points and the other
+    fitted attributes, which ``SpectralEmbedder.adopt`` sets. To pose a problem means to build it
+    from the data; to adopt a solution means to store it in the estimator.
 
     A subclass defines ``problems`` and ``extend``. The other methods have defaults for data that
     form one connected component and for coordinates that are eigenvectors.
@@ -70,7 +74,7 @@ class Posed(ABC):
         return False
 
     def coordinates(self, spectra: Spectra) -> Array:
-        """Return coordinates (n, k) of the training points, each component centered on its own."""
+        """Return coordinates (n, k) of the training points, each component centered separately."""
         Y = np.zeros((self.data.n_samples, spectra.k))
         for rows, problem, spectrum in zip(
             self.components, self.problems, spectra.padded, strict=True
@@ -83,7 +87,7 @@ class Posed(ABC):
         return Layout.of(self.labels, Y, self.data.geometry, self.preserves_scale)
 
     def invert(self, embedding: Array, extension: Any) -> Inverse | None:
-        """Return what computes data from coordinates, or None if the data are unknown."""
+        """Return the inverse map, from coordinates to data, or None if the data are unknown."""
         return regression_inverse(embedding, self.data.points)
 
     @property
@@ -114,8 +118,9 @@ class Posed(ABC):
     def extension_at_training(self, spectra: Spectra, extension: Extension) -> Array | None:
         """Return the coordinates that `extension` computes for the training points.
 
-        Each in its own connected component. None if the data are unknown, or if the extension
-        interpolates the coordinates of neighbors, whatever they are.
+        Each point is treated as one of its own connected component. None if the data are unknown,
+        or if the extension interpolates the coordinates of neighbors, so that its values do not
+        test the coordinates.
         """
         rows = self.data.rows if self.data.pairwise else self.data.points
         return None if rows is None else extension.component_coordinates(rows)[0]
@@ -139,7 +144,7 @@ class PosedOnGraph(Posed):
         return [self.problem.restrict(rows) for rows in self.rows_by_component]
 
     def check_connected(self) -> None:
-        """Do nothing: components are embedded separately, of which the policy has warned."""
+        """Do nothing: components are embedded separately, and the policy has already warned."""
 
     def fitted_attributes(self, spectra: Spectra, Y: Array, extension: Any) -> dict[str, Any]:
         return {"component_labels_": self.labels}

@@ -169,8 +169,8 @@ def warn_if_misplaced(count: int, n: int) -> None:
     """Warn about points that are much farther away than the path to them."""
     if count:
         warn(
-            f"{count} of {n} points are connected to the others by too few neighbors and lie "
-            "several times too far away; raise n_neighbors",
+            f"{count} of {n} points are connected to the others by too few neighbors and are "
+            "placed several times too far from them; raise n_neighbors",
             DisconnectedGraphWarning,
         )
 
@@ -184,8 +184,9 @@ def _check_distinct_neighbors(graph: NeighborGraph) -> None:
     single = np.flatnonzero(neighbor_sets[:, 0] == neighbor_sets[:, -1])
     if len(single):
         row = int(neighbor_sets[single[0], 0])
+        count = int((place == row).sum())
         raise ValueError(
-            f"row {row} occurs {int((place == row).sum())} times, so all n_neighbors={graph.k} "
-            f"neighbors of row {int(single[0])} coincide and define no tangent space; drop "
-            "duplicated rows (numpy.unique(X, axis=0)) or raise n_neighbors above that number"
+            f"row {row} occurs {count} times, so all n_neighbors={graph.k} neighbors of row "
+            f"{int(single[0])} coincide and define no tangent space; drop duplicated rows "
+            f"(numpy.unique(X, axis=0)) or pass n_neighbors={count + 1} or more"
         )

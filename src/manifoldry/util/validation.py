@@ -32,7 +32,7 @@ def check_data(estimator: Any, X: Any, *, reset: bool, **options: Any) -> Matrix
 
 
 def read_rows(X: Any, least: int) -> Matrix:
-    """Validate `X` as finite rows, dense or CSR."""
+    """Return `X` as a finite 2-D array or CSR matrix of floats, with at least `least` rows."""
     from sklearn.utils import check_array
 
     check_not_masked(X)
