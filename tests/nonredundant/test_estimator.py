@@ -282,8 +282,8 @@ def test_components_are_embedded_apart():
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"estimator": SpectralClustering()}, TypeError, "must be a spectral estimator"),
-        ({"estimator": KNeighborsRegressor()}, TypeError, "must be a spectral estimator"),
+        ({"estimator": SpectralClustering()}, TypeError, "must be a spectral embedding"),
+        ({"estimator": KNeighborsRegressor()}, TypeError, "must be a spectral embedding"),
         ({"criterion": "best"}, ValueError, "criterion='best' must be one of 'gradient'"),
         ({"bandwidth": -1.0}, ValueError, "bandwidth=-1.0 must be"),
         ({"smoother": "spline"}, ValueError, "smoother='spline' must be one of"),

@@ -208,7 +208,7 @@ class NonRedundant(
         given = LaplacianEigenmaps() if self.estimator is None else self.estimator
         if not _can_be_posed(given):
             raise TypeError(
-                f"estimator={given!r} must be a spectral estimator such as LaplacianEigenmaps(), "
+                f"estimator={given!r} must be a spectral embedding such as LaplacianEigenmaps(), "
                 "LLE(), Isomap() or MVU(), or another with n_components, pose and adopt"
             )
         base = clone(given)
