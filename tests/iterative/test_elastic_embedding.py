@@ -85,7 +85,7 @@ class TestWeight:
         assert model.path_ is None
 
     def test_it_is_said_where_the_search_ends_too_soon(self, X, monkeypatch):
-        short = partial(WeightSearch, largest=10.0)
+        short = partial(WeightSearch, max_weight_ratio=10.0)
         monkeypatch.setattr("manifoldry.iterative.elastic_embedding.WeightSearch", short)
         with pytest.warns(ConvergenceWarning, match="pass a weight"):
             mf.ElasticEmbedding().fit(X)
