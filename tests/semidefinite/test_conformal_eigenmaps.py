@@ -20,7 +20,7 @@ from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import procrustes
 from manifoldry.neighbors.neighborhoods import with_itself
 from manifoldry.optimize.interior_point import svec
-from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
+from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
 from manifoldry.semidefinite.conformal_eigenmaps import ConformalEigenmaps
 from manifoldry.semidefinite.conformal_map import NeighborhoodPairs, conformal_form, conformal_map
 

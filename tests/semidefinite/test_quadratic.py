@@ -5,7 +5,11 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from manifoldry.optimize.interior_point import congruence, smat, svec, svec_outer
-from manifoldry.optimize.semidefinite import FaceRefinement, FixedRank, SemidefiniteQuadratic
+from manifoldry.optimize.semidefinite_quadratic import (
+    FaceRefinement,
+    FixedRank,
+    SemidefiniteQuadratic,
+)
 
 KINDS = ("well", "ill", "rank-deficient", "graded")
 

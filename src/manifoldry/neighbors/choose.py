@@ -19,8 +19,8 @@ from manifoldry.neighbors.base import (
     sort_rows,
 )
 from manifoldry.neighbors.brute import BruteIndex, CosineIndex, scaled_rows
-from manifoldry.neighbors.descent import NNDescent
 from manifoldry.neighbors.kdtree import KDTreeIndex
+from manifoldry.neighbors.nn_descent import NNDescent
 from manifoldry.util.checks import check_option
 from manifoldry.util.threads import map_threads
 from manifoldry.util.typing import Array, IntArray, Matrix

@@ -87,7 +87,7 @@ class InteriorPoint:
     Parameters
     ----------
     H, c, trace_one
-        See :class:`~manifoldry.optimize.semidefinite.SemidefiniteQuadratic`.
+        See :class:`~manifoldry.optimize.semidefinite_quadratic.SemidefiniteQuadratic`.
     boundary_fraction : float, default=0.98
         Largest step length as a fraction of the distance to the boundary of the cone.
     """

@@ -10,7 +10,7 @@ from manifoldry.eigen.spectrum import fixed_signs
 from manifoldry.neighbors.distances import Frame
 from manifoldry.neighbors.neighborhoods import gathered
 from manifoldry.optimize.interior_point import svec, svec_outer
-from manifoldry.optimize.semidefinite import (
+from manifoldry.optimize.semidefinite_quadratic import (
     FixedRank,
     SemidefiniteQuadratic,
     SemidefiniteSolution,

@@ -10,7 +10,7 @@ from manifoldry.exceptions import ManifoldryWarning
 from manifoldry.iterative.start import check_init, starting_map
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.interior_point import svec, svec_outer
-from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
+from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
 from manifoldry.semidefinite.unfolding_problem import FreeUnfolding
 from manifoldry.spectral.isomap import Isomap
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps

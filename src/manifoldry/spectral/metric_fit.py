@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import dijkstra
 from manifoldry.neighbors.geodesics import edge_lengths
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.optimize.interior_point import smat, svec_outer
-from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
+from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
 from manifoldry.util.typing import Array, IntArray
 from manifoldry.util.validation import power_of_two_scale
 

@@ -73,7 +73,7 @@ class SemidefiniteQuadratic:
     The positive semidefinite matrix nearest to a matrix that is indefinite:
 
     >>> import numpy as np
-    >>> from manifoldry.optimize.semidefinite import SemidefiniteQuadratic
+    >>> from manifoldry.optimize.semidefinite_quadratic import SemidefiniteQuadratic
     >>> problem = SemidefiniteQuadratic(np.eye(3), np.array([1.0, 0.0, -2.0]))
     >>> solution = problem.solve()
     >>> solution.P.round(6), solution.converged
