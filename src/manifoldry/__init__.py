@@ -83,6 +83,8 @@ _SUBMODULES = (
     "dimension",
     "eigen",
     "exceptions",
+    "extension",
+    "iterative",
     "lie",
     "metrics",
     "neighbors",
@@ -90,6 +92,8 @@ _SUBMODULES = (
     "objectives",
     "optimize",
     "plotting",
+    "semidefinite",
+    "spectral",
 )
 
 __all__ = ["__version__", *_EXPORTS, *_SUBMODULES]

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor, kneighbors_graph
+from sklearn.svm import SVR
 
 import manifoldry as mf
 from manifoldry import NeighborGraph
@@ -221,3 +222,8 @@ def test_a_missing_inverse_is_explained():
     assert KernelMethod(inverse=KNeighborsRegressor()).fit(X).inverse_transform(Z).shape == (3, 4)
     with pytest.raises(ValueError, match="was fitted on precomputed values"):
         mf.Isomap(metric="precomputed").fit(cdist(X, X)).inverse_transform(Z)
+
+
+def test_a_regressor_that_cannot_be_fitted_is_named():
+    with pytest.raises(ValueError, match=r"inverse=SVR\(\) could not be fitted.*MultiOutputRegres"):
+        mf.Isomap(inverse=SVR()).fit(X)

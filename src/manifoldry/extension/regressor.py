@@ -91,7 +91,7 @@ def fit_extension(regressor: Any, X: Matrix, Y: Array, formula: Extension) -> Re
     """Fit `regressor` to predict the coordinates `Y` from the rows of `X`."""
     rows = embedded(Y)
     complete = len(rows) == len(Y)
-    fitted = regressor.fit(X[rows], Y[rows])
+    fitted = fit_regressor("extension", regressor, X[rows], Y[rows])
     return RegressorExtension(fitted, Y.shape[1], None if complete else formula)
 
 
@@ -102,7 +102,18 @@ def fit_inverse(regressor: Any, X: Matrix, Y: Array) -> RegressorInverse:
         plan_memory(size, "the data as a dense target of the inverse", "pass inverse=None")
         X = X.toarray()
     rows = embedded(Y)
-    return RegressorInverse(regressor.fit(Y[rows], X[rows]), X.shape[1])
+    return RegressorInverse(fit_regressor("inverse", regressor, Y[rows], X[rows]), X.shape[1])
+
+
+def fit_regressor(name: str, regressor: Any, X: Matrix, Y: Array) -> Any:
+    """Fit the regressor passed as the parameter `name`; name that parameter if it fails."""
+    try:
+        return regressor.fit(X, Y)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name}={regressor!r} could not be fitted ({error}); a regressor of a single target "
+            "needs sklearn.multioutput.MultiOutputRegressor around it"
+        ) from error
 
 
 def embedded(Y: Array) -> IntArray:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Monitor(AbstractContextManager["Monitor"]):
         iterate = Iterate(Y if self.view is None else self.view(Y), step)
         stop = self.sklearn_callback(iterate) if self.sklearn_callback else False
         if function is not None:
-            stop = function(iterate) or stop
+            stop = _is_true(function(iterate)) or stop
         if stop:
             self.stopped = True
             raise StopSearch
@@ -103,3 +103,8 @@ class Monitor(AbstractContextManager["Monitor"]):
         where: TracebackType | None,
     ) -> None:
         self.progress.__exit__(kind, error, where)
+
+
+def _is_true(result: Any) -> bool:
+    """Whether a callback returned True; other results, such as arrays, do not stop the search."""
+    return isinstance(result, bool | np.bool_) and bool(result)

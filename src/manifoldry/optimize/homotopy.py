@@ -35,7 +35,9 @@ class Path:
 
     If not all embeddings fit, every 2nd, 4th, ... is kept, and always the first and the last.
     ``kept`` holds the step numbers of the arrays in ``embeddings``, which are NumPy arrays on any
-    device; :meth:`embedding_at` returns the one nearest to a value of the parameter.
+    device; :meth:`embedding_at` returns the one nearest to a value of the parameter. ``steps`` is
+    the list of all steps, :meth:`column` one of their fields as an array, and ``bifurcations`` the
+    parameters at which the rank of the embedding changed, each with the new rank.
 
     Examples
     --------

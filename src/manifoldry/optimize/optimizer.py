@@ -70,24 +70,43 @@ class Evaluator:
 
 
 class Step(NamedTuple):
-    """One step of a search; the first of a trace, with iteration 0, is its start."""
+    """One step of a search; the first of a trace, with iteration 0, is its start.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the step, over all searches of a fit.
+    value, gradient_norm : float
+        Value of the objective, and norm of its gradient.
+    length : float
+        Step length, a factor of the search direction; 0 if the line search failed.
+    evaluations : int
+        Evaluations of the objective so far.
+    parameter : float
+        Parameter of a homotopy; values at different parameters are of different objectives.
+    """
 
     iteration: int
     value: float
     gradient_norm: float
     length: float
-    """Step length, a factor of the search direction; 0 if the line search failed."""
     evaluations: int
-    """Evaluations of the objective so far."""
     parameter: float = np.nan
-    """Parameter of a homotopy; values at different parameters are of different objectives."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """The current embedding and step, as passed to callbacks; the embedding is read-only."""
+    """The current state of a search, as passed to callbacks.
 
-    embedding: Array
+    Attributes
+    ----------
+    embedding : array of shape (n_samples, n_components)
+        The current embedding, read-only.
+    step : Step
+        Its ``iteration``, ``value``, ``gradient_norm``, ``length``, ``evaluations``, ``parameter``.
+    """
+
+    embedding: Array = field(repr=False)
     step: Step
 
 
@@ -130,18 +149,19 @@ class Callback:
     Parameters
     ----------
     function : callable, default=None
-        Called with an :class:`Iterate`; a true result stops the search.
+        Called with an :class:`Iterate`; the search stops if it returns True.
     every : int, default=1
         Number of steps between two calls.
     on_interrupt : {"raise", "keep"}, default="raise"
-        What ``fit`` does after Ctrl-C, once it has stored the best embedding found so far: raise
-        KeyboardInterrupt again, or return the estimator.
+        What ``fit`` does after Ctrl-C, once it has stored the best embedding found so far (the
+        latest, with :class:`Momentum`): raise KeyboardInterrupt again, or return the estimator.
 
     Examples
     --------
     >>> from manifoldry import SNE
     >>> from manifoldry.optimize import Callback
-    >>> model = SNE(callback=Callback(print, every=10, on_interrupt="keep"))
+    >>> report = Callback(lambda it: print(it.step.iteration, it.step.value), every=10)
+    >>> model = SNE(callback=report)
     """
 
     function: Callable[[Iterate], Any] | None = None

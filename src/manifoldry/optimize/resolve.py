@@ -66,6 +66,8 @@ def resolve_optimizer(optimizer: str | Optimizer, stopping: Stopping | None = No
     if isinstance(optimizer, Optimizer):
         return optimizer
     made = _make(optimizer) if isinstance(optimizer, str) else None
+    if isinstance(optimizer, type) and issubclass(optimizer, Optimizer):
+        raise ValueError(f"optimizer={optimizer.__name__} is a class; pass {optimizer.__name__}()")
     if made is None:
         methods, filters = (", ".join(map(repr, names)) for names in (_METHODS, _FILTERS))
         raise ValueError(
