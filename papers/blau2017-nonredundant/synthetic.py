@@ -325,7 +325,7 @@ def ring_rivals(name: str, samples: list[ManifoldSample]) -> Iterator[Criterion]
             seeds=len(r),
         )
     ends = [advection(s.X, 2) for s in samples]
-    components = [end.n_components for end in ends]
+    components = [end.n_connected_components for end in ends]
     passed = all(p == 2 for p in components) and all(e.embedding.shape[1] == 1 for e in ends)
     yield Criterion(
         "E3.4",
