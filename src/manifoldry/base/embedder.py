@@ -90,8 +90,6 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         y : ignored
             Present for API consistency.
         """
-        for name in ("extension", "inverse"):
-            self._regressor(name)  # raise before the computation starts
         with self._replacing_fit(), threads_allowed(getattr(self, "n_jobs", None)):
             self._fit(X)
         return self
