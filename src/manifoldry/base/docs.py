@@ -56,9 +56,6 @@ extension : regressor, default=None
 inverse : regressor, default=None
     How ``inverse_transform`` computes data from coordinates: a scikit-learn regressor that is
     fitted to predict `X` from ``embedding_``. None uses the inverse of the method.""",
-    "max_iter": """\
-max_iter : int, default=None
-    Maximum number of iterations. None means the default of the optimizer.""",
     "callback": """\
 callback : callable or Callback, default=None
     Called after every iteration with an :class:`~manifoldry.optimize.Iterate`; the optimizer
@@ -98,7 +95,7 @@ optimizer : str, Optimizer or Homotopy, default=None
     embedding is nearly a single point and raises it step by step. ``"homotopy"`` is
     ``Homotopy(n_steps=20)``, and the default unless `init` is given: it ends in better minima.
     Each search is ``"spectral-lbfgs"`` by default.""",
-    "search_max_iter": """\
+    "max_iter": """\
 max_iter : int, default=None
     Maximum number of steps, for a homotopy of each of its searches; by default that of the
     optimizer.""",

@@ -71,7 +71,7 @@ class ElasticEmbedding(NeighborEmbedder):
         ``"spectral-lbfgs"``, also for each search of a homotopy.
     {extension}
     {inverse}
-    {search_max_iter}
+    {max_iter}
     {callback}
     {verbose}
     {random_start}

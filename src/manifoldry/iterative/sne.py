@@ -29,7 +29,7 @@ class SNE(NeighborEmbedder):
     {sne_optimizer}
     {extension}
     {inverse}
-    {search_max_iter}
+    {max_iter}
     {callback}
     {verbose}
     {random_start}
@@ -93,7 +93,7 @@ class SymmetricSNE(NeighborEmbedder):
     {sne_optimizer}
     {extension}
     {inverse}
-    {search_max_iter}
+    {max_iter}
     {callback}
     {verbose}
     {random_start}

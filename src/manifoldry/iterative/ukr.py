@@ -84,7 +84,7 @@ class UKR(IterativeEmbedder):
         but do not improve the embedding.
     {extension}
     {inverse}
-    {search_max_iter}
+    {max_iter}
     {callback}
     {verbose}
     {random_start}

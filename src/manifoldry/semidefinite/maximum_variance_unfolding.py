@@ -88,7 +88,8 @@ class MaximumVarianceUnfolding(IterativeEmbedder):
         the start of the search.
     {extension}
     {inverse}
-    {max_iter}
+    max_iter : int, default=None
+        Maximum number of steps. None means that of the optimizer, 20000.
     {callback}
     verbose : bool, default=False
         Show variance and constraint violation during the search.
