@@ -4,18 +4,21 @@ The ``run.py`` of a paper has one function per experiment, which takes a `Lab` a
 a `Criterion` for each tested statement. `main` runs them, prints the table, and writes
 ``results.json``, the table in the paper's ``README.md``, and the index in ``papers/README.md``.
 
-A criterion that fails is a result, so it is recorded with its reason and the exit status stays 0;
-if an experiment raises an exception, nothing is written and the status is 1.
+A criterion that fails is a result, so it is recorded and the exit status stays 0; if an experiment
+raises an exception, nothing is written and the status is 1. Why a criterion failed is written after
+the run, in the paper's ``failures.toml``; ``python papers/report.py`` then writes all tables again.
 """
 
 import argparse
 import json
 import os
 import platform
+import subprocess
 import time
+import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,6 +29,14 @@ from threadpoolctl import threadpool_limits
 PAPERS = Path(__file__).resolve().parent
 STATUSES = ("PASSED", "FAILED", "SURROGATE", "NOT YET")
 PACKAGES = ("manifoldry", "numpy", "scipy", "scikit-learn")
+# Why a criterion failed: the words of failures.toml, and what the index says about them.
+CAUSES = {
+    "claim": "the claim does not hold",
+    "settings": "holds only with other settings, which are named",
+    "data": "other data than those of the publication",
+    "criterion": "the criterion was ill-posed",
+    "ours": "a deficiency of this library",
+}
 
 
 @dataclass(frozen=True)
@@ -47,7 +58,8 @@ class Criterion:
     passed : bool or None
         Whether it holds; None if the experiment has not been done yet.
     note : str
-        Required if `passed` is False: is the code or the threshold wrong, and why?
+        What a reader has to know, whether it holds or not. Why it does not hold is not known before
+        the run and is written in ``failures.toml``.
     seeds : int
         Seeds 0, 1, …, ``seeds - 1`` were run; 0 if nothing is random.
     identity : bool
@@ -83,13 +95,54 @@ class Criterion:
 
     @property
     def remark(self) -> str:
-        """The note, with the surrogate data, and a reminder for a failure without a note."""
-        unexplained = self.passed is False and not self.note
-        parts = [
-            f"on {self.surrogate}" if self.surrogate else "",
-            "not explained yet: is it the code or the threshold?" if unexplained else self.note,
-        ]
+        """The note, with the surrogate data."""
+        parts = [f"on {self.surrogate}" if self.surrogate else "", self.note]
         return "; ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why criteria of one experiment failed: an entry of a ``failures.toml``.
+
+    Parameters
+    ----------
+    id : str
+        Number of the experiment.
+    what : str
+        How the `what` of these criteria begins.
+    cause : str
+        One of `CAUSES`.
+    evidence : str
+        The rerun or derivation that shows the cause.
+    """
+
+    id: str
+    what: str
+    cause: str
+    evidence: str
+
+    def __post_init__(self) -> None:
+        if self.cause not in CAUSES:
+            raise ValueError(f"cause={self.cause!r} of {self.id} must be one of {list(CAUSES)}")
+        if not self.evidence.strip():
+            raise ValueError(f"the failure {self.id}, {self.what!r}, has no evidence")
+
+    def covers(self, criterion: Criterion) -> bool:
+        """Whether it explains this criterion."""
+        same = self.id == criterion.id and criterion.what.startswith(self.what)
+        return same and criterion.passed is False
+
+    def __str__(self) -> str:
+        return f"{CAUSES[self.cause]}: {' '.join(self.evidence.split())}"
+
+
+def read_failures(paper: str) -> tuple[Failure, ...]:
+    """The explained failures of a paper; none if it has no ``failures.toml``."""
+    path = PAPERS / paper / "failures.toml"
+    if not path.exists():
+        return ()
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))["failure"]
+    return tuple(Failure(**entry) for entry in entries)
 
 
 def not_yet(id: str, what: str, waits_for: str) -> Criterion:
@@ -134,6 +187,38 @@ class Report:
     criteria: tuple[Criterion, ...]
     seconds: dict[str, float]
     quick: bool = False
+    failures: tuple[Failure, ...] = ()
+    versions: dict[str, str] = field(default_factory=lambda: versions())
+
+    @classmethod
+    def read(cls, path: Path) -> "Report":
+        """A recorded run, with the explanations as they are now."""
+        found = json.loads(path.read_text(encoding="utf-8"))
+        names = [each.name for each in fields(Criterion)]
+        criteria = tuple(Criterion(**{n: c[n] for n in names}) for c in found["criteria"])
+        seconds = {name: s for name, s in found["seconds"].items() if name != "total"}
+        paper = found["paper"]
+        return cls(
+            paper,
+            found["title"],
+            criteria,
+            seconds,
+            found["quick"],
+            read_failures(paper),
+            found["versions"],
+        )
+
+    def failure(self, criterion: Criterion) -> Failure | None:
+        """Why a criterion failed: the entry with the longest matching beginning, None without."""
+        matching = [each for each in self.failures if each.covers(criterion)]
+        return max(matching, key=lambda each: len(each.what), default=None)
+
+    def remark(self, criterion: Criterion) -> str:
+        """The remark on a criterion, and why it failed."""
+        reason = self.failure(criterion)
+        unexplained = criterion.passed is False and reason is None
+        why = "not explained yet" if unexplained else str(reason or "")
+        return "; ".join(part for part in (criterion.remark, why) if part)
 
     def text(self) -> str:
         """The results as a table for a terminal, remarks below their rows."""
@@ -143,8 +228,8 @@ class Report:
         lines = [_padded(head, widths), _padded(["─" * width for width in widths], widths)]
         for row, criterion in zip(rows, self.criteria, strict=True):
             lines.append(_padded(row, widths))
-            if criterion.remark:
-                lines.append(" " * (widths[0] + 2) + f"↳ {criterion.remark}")
+            if remark := self.remark(criterion):
+                lines.append(" " * (widths[0] + 2) + f"↳ {remark}")
         return "\n".join([f"{self.paper}: {self.title}", *lines, self._counted()])
 
     def markdown(self) -> str:
@@ -154,9 +239,9 @@ class Report:
             "",
             "| | what was done | published | criterion | measured | result |",
             "|---|---|---|---|---|---|",
-            *(_markdown_row(c) for c in self.criteria),
+            *(self._row(c) for c in self.criteria),
             "",
-            *(f"- **{c.id}**, {c.what}: {c.remark}" for c in self.criteria if c.remark),
+            *(f"- **{c.id}**, {c.what}: {note}" for c in self.criteria if (note := self.remark(c))),
         ]
         return "\n".join(lines).rstrip()
 
@@ -166,7 +251,7 @@ class Report:
             "paper": self.paper,
             "title": self.title,
             "quick": self.quick,
-            "versions": versions(),
+            "versions": self.versions,
             "seeds": list(range(max((c.seeds for c in self.criteria), default=0))),
             "seconds": self.seconds | {"total": round(sum(self.seconds.values()), 1)},
             "counts": self.counts(),
@@ -178,6 +263,12 @@ class Report:
         found = Counter(c.status for c in self.criteria)
         return {status: found[status] for status in STATUSES}
 
+    def causes(self) -> dict[str, int]:
+        """How many criteria failed for each cause; those without an explanation under ""."""
+        failed = [self.failure(c) for c in self.criteria if c.passed is False]
+        found = Counter("" if each is None else each.cause for each in failed)
+        return {cause: found[cause] for cause in (*CAUSES, "")}
+
     def write(self, root: Path) -> None:
         """Write results, README and index under `root`: ``papers/`` or another folder."""
         folder = root / self.paper
@@ -187,11 +278,17 @@ class Report:
         index = (PAPERS / "README.md").read_text(encoding="utf-8")
         write_text(root / "README.md", fill(index, "index", index_table(root)))
 
+    def _row(self, criterion: Criterion) -> str:
+        c, reason = criterion, self.failure(criterion)
+        status = f"**{c.status}**" if c.status == "FAILED" else c.status.lower()
+        result = status if reason is None else f"{status}: {reason.cause}"
+        return _cells([c.id, c.what, c.published, c.criterion, c.measured, result])
+
     def _counted(self) -> str:
         return ", ".join(f"{n} {status.lower()}" for status, n in self.counts().items() if n)
 
     def _provenance(self) -> str:
-        packages = ", ".join(f"{name} {number}" for name, number in versions().items())
+        packages = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         run = "A quick run, not a record," if self.quick else "The last run"
         return f"{run} took {sum(self.seconds.values()):.0f} s ({packages}): {self._counted()}."
 
@@ -199,7 +296,9 @@ class Report:
 def main(file: str, title: str, experiments: Sequence[Experiment]) -> None:
     """Run the experiments of a paper from the command line and record the results."""
     paper = Path(file).resolve().parent.name
-    arguments = _parse(title)
+    by_name = {experiment.__name__: experiment for experiment in experiments}
+    arguments = _parse(title, list(by_name))
+    chosen = [by_name[name] for name in arguments.only or by_name]
     root = arguments.out or PAPERS
     import matplotlib
 
@@ -207,7 +306,7 @@ def main(file: str, title: str, experiments: Sequence[Experiment]) -> None:
     lab = Lab(root / paper / "figures", arguments.quick)
     # Results are identical for the same number of threads; small problems do not need more.
     with threadpool_limits(1):
-        report = run(paper, title, experiments, lab)
+        report = run(paper, title, chosen, lab)
     report.write(root)
     print(report.text())
 
@@ -220,25 +319,37 @@ def run(paper: str, title: str, experiments: Sequence[Experiment], lab: Lab) -> 
         criteria += list(experiment(lab))
         seconds[experiment.__name__] = round(time.perf_counter() - start, 1)
     criteria.sort(key=_experiment_number)
-    return Report(paper, title, tuple(criteria), seconds, lab.quick)
+    return Report(paper, title, tuple(criteria), seconds, lab.quick, read_failures(paper))
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that affect the results."""
-    return {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    """Versions of what affects the results, with the commit of this repository if it is one."""
+    found = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    commit = _git("rev-parse", "--short", "HEAD")
+    # Tables and plots of other papers may be new; code may not.
+    changed = "-changed" if _git("status", "--porcelain", "--", "../src", "*.py") else ""
+    return found | ({"commit": commit + changed} if commit else {})
+
+
+def _git(*command: str) -> str:
+    """Output of a git command; empty where there is no git or no repository."""
+    try:
+        done = subprocess.run(["git", *command], cwd=PAPERS, capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip()
 
 
 def index_table(root: Path) -> str:
     """One row per paper that has been run, with its counts."""
-    lines = [
-        "| publication | passed | failed | surrogate | not yet | seconds |",
-        "|---|" + "--:|" * 5,
-    ]
+    head = ["publication", "passed", "failed", *CAUSES, "not explained", "surrogate", "not yet"]
+    lines = [_cells([*head, "seconds"]), "|---|" + "--:|" * len(head)]
     for path in sorted(root.glob("*/results.json")):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        counts = " | ".join(str(found["counts"][status]) for status in STATUSES)
-        name = f"[{found['title']}]({found['paper']}/README.md)"
-        lines.append(f"| {name} | {counts} | {found['seconds']['total']:.0f} |")
+        report = Report.read(path)
+        counts, causes = report.counts(), report.causes()
+        numbers = [counts["PASSED"], counts["FAILED"], *causes.values()]
+        numbers += [counts["SURROGATE"], counts["NOT YET"], round(sum(report.seconds.values()))]
+        lines.append(_cells([f"[{report.title}]({report.paper}/README.md)", *map(str, numbers)]))
     return "\n".join(lines)
 
 
@@ -273,13 +384,20 @@ def within(values: Iterable[float], low: float, high: float) -> bool:
     return all(low <= value <= high for value in values)
 
 
-def _parse(title: str) -> argparse.Namespace:
+def _parse(title: str, names: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=f"Reproduce: {title}")
     parser.add_argument("--quick", action="store_true", help="small sizes, two seeds; needs --out")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="only these experiments; needs --out"
+    )
     parser.add_argument("--out", type=Path, help="folder to write to instead of papers/")
     arguments = parser.parse_args()
-    if arguments.quick and arguments.out is None:
-        parser.error("--quick would overwrite the recorded results; pass --out FOLDER with it")
+    for name in ("quick", "only"):
+        if getattr(arguments, name) and arguments.out is None:
+            parser.error(f"--{name} would overwrite the record; pass --out FOLDER with it")
+    unknown = set(arguments.only or names) - set(names)
+    if unknown:
+        parser.error(f"no experiments {sorted(unknown)}; there are {', '.join(names)}")
     return arguments
 
 
@@ -293,8 +411,10 @@ def _padded(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in pairs).rstrip()
 
 
-def _markdown_row(criterion: Criterion) -> str:
-    c = criterion
-    status = f"**{c.status}**" if c.status == "FAILED" else c.status.lower()
-    cells: Iterator[str] = iter((c.id, c.what, c.published, c.criterion, c.measured, status))
+def _cells(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    for path in sorted(PAPERS.glob("*/results.json")):
+        Report.read(path).write(PAPERS)
