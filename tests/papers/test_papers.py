@@ -210,4 +210,5 @@ def test_partial_run_refuses_to_overwrite_the_record(option):
 def test_unknown_experiment_is_named(tmp_path):
     done = execute(PAPERS / "lecture-notes" / "run.py", "--only", "scale", "--out", tmp_path)
     assert done.returncode == 2
-    assert "scale" in done.stderr and "scaling" in done.stderr
+    assert "['scale']" in done.stderr
+    assert "scaling" in done.stderr
