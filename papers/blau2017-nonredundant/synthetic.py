@@ -1,6 +1,7 @@
 """E3.1, E3.2, E3.4, E3.11 (rolls), E3.12, E3.13: manifolds whose true directions are known."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -268,9 +269,9 @@ def even_ring(n: int, band: float, seed: int, radius: float = 1.0, tube: float =
     angles = np.linspace(-band / 2, band / 2, 10_001)
     area = radius * (angles + band / 2) + tube * (np.sin(angles) + np.sin(band / 2))
     phi = np.interp(cells[:, 1] / across, area / area[-1], angles)
-    distance = radius + tube * np.cos(phi)
-    X = np.column_stack([distance[:, None] * circle(theta), tube * np.sin(phi)])
-    return ManifoldSample(X, np.column_stack([theta, phi]), ("outer angle", "inner angle"))
+    ring = make_ring(1, radius=radius, tube=tube, band=band)
+    coordinates = np.column_stack([theta, phi])
+    return replace(ring, X=ring.embed(coordinates), coordinates=coordinates)
 
 
 def circle(angle: Any) -> Any:

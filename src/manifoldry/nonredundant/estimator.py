@@ -79,7 +79,7 @@ class NonRedundant(
           unchanged if it is unpredictable and its gradient is nearly orthogonal already, or if it
           is unpredictable and much smoother, like the sine after the cosine on a circle. In other
           methods it is taken unchanged if it is unpredictable, and if the constrained coordinate
-          is still predictable, ``"prediction"`` with ``bandwidth="auto"`` is also tried.
+          still has an error below 0.95, ``"prediction"`` with ``bandwidth="auto"`` is also tried.
         - ``"prediction"``: a kernel smoother predicts zero for it from the earlier coordinates
           (Blau & Michaeli 2017). This separates clusters with fewer coordinates; use it to compute
           features for a classifier.
