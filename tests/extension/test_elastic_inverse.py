@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from manifoldry.extension import elastic_inverse as module
-from manifoldry.extension.elastic_inverse import ElasticInverse
+from manifoldry.extension.elastic_inverse import ElasticInverse, WidthFactors
 
 STRENGTH = 100.0
 
@@ -24,14 +24,14 @@ def arc(rng, n=80):
     t = np.sort(rng.uniform(0, 3, n))
     X = np.column_stack([np.cos(t), np.sin(t), 0.1 * rng.normal(size=(n, 3))])
     Z = np.column_stack([6 * t, 0.3 * rng.normal(size=n)])
-    return X, Z, rng.uniform(20, 40, n), rng.uniform(-8, -6, n)
+    return X, Z, rng.uniform(20, 40, n) ** -0.5, rng.uniform(-8, -6, n)
 
 
 def energy(inverse, x, y):
     """Energy of docs/mathematics.md, Elastic embedding; Σ ‖yₘ − yₙ‖² is scaled to one."""
     X = inverse.X
     a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
-    attraction = np.exp(inverse.log_scale - inverse.precision * b)
+    attraction = np.exp(inverse.log_scale - b / inverse.widths**2)
     W = cdist(X, X, "sqeuclidean").sum()
     return (attraction * a + inverse.strength / W * b * np.exp(-a)).sum()
 
@@ -40,16 +40,16 @@ def zeta_gradient(inverse, x, y):
     """2·Σ ζₙ(y − yₙ): docs/mathematics.md, Elastic embedding."""
     X = inverse.X
     a, b = ((x - inverse.Z) ** 2).sum(axis=1), ((y - X) ** 2).sum(axis=1)
-    attraction = np.exp(inverse.log_scale - inverse.precision * b)
+    attraction = np.exp(inverse.log_scale - b / inverse.widths**2)
     W = cdist(X, X, "sqeuclidean").sum()
-    zeta = inverse.strength / W * np.exp(-a) - inverse.precision * attraction * a
+    zeta = inverse.strength / W * np.exp(-a) - attraction / inverse.widths**2 * a
     return 2 * (zeta[:, None] * (y - X)).sum(axis=0)
 
 
 def test_the_gradient_is_that_of_the_energy(rng):
     inverse = ElasticInverse(*arc(rng), STRENGTH)
     Z, Y, h = inverse.Z[:9] + 0.3, inverse.X[rng.permutation(80)[:9]] + 0.05, 1e-6
-    posed, _ = inverse._pose(Z)
+    posed, _ = inverse._pose(Z, WidthFactors(1.0, 1.0))
     frame, rows = inverse.frame, np.arange(9)
     value, gradient = posed.at((Y - frame.origin) / frame.unit, rows)
     pull = [
@@ -94,8 +94,8 @@ def test_predictions_minimize_the_energy(rng):
 
 
 def test_without_attraction_it_is_the_kernel_weighted_mean(rng):
-    X, Z, precision, _ = arc(rng)
-    inverse = ElasticInverse(X, Z, precision, np.full(80, -np.inf), STRENGTH)
+    X, Z, widths, _ = arc(rng)
+    inverse = ElasticInverse(X, Z, widths, np.full(80, -np.inf), STRENGTH)
     new = Z[:20] + 0.1
     K = np.exp(-cdist(new, Z, "sqeuclidean"))
     np.testing.assert_allclose(
@@ -133,36 +133,36 @@ def test_far_from_the_embedding_predictions_stay_near_the_data(rng, distance):
 
 @pytest.mark.parametrize("scale", [1e-100, 1e100])
 def test_units_of_the_data_do_not_matter(rng, scale):
-    X, Z, precision, log_scale = arc(rng)
-    here = ElasticInverse(X, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
-    there = ElasticInverse(X * scale, Z, precision / scale / scale, log_scale, STRENGTH)
+    X, Z, widths, log_scale = arc(rng)
+    here = ElasticInverse(X, Z, widths, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    there = ElasticInverse(X * scale, Z, widths * scale, log_scale, STRENGTH)
     np.testing.assert_allclose(there.predict(Z[:10] + 0.1) / scale, here, atol=1e-6)
 
 
 def test_an_offset_of_the_data_does_not_matter(rng):
-    X, Z, precision, log_scale = arc(rng)
-    here = ElasticInverse(X, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
-    there = ElasticInverse(X + 1e6, Z, precision, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    X, Z, widths, log_scale = arc(rng)
+    here = ElasticInverse(X, Z, widths, log_scale, STRENGTH).predict(Z[:10] + 0.1)
+    there = ElasticInverse(X + 1e6, Z, widths, log_scale, STRENGTH).predict(Z[:10] + 0.1)
     np.testing.assert_allclose(there - 1e6, here, atol=1e-6)
 
 
 def test_degenerate_data_and_maps(rng):
-    X, Z, precision, log_scale = arc(rng)
-    constant = ElasticInverse(np.full_like(X, 3.0), Z, precision, log_scale, STRENGTH)
+    X, Z, widths, log_scale = arc(rng)
+    constant = ElasticInverse(np.full_like(X, 3.0), Z, widths, log_scale, STRENGTH)
     np.testing.assert_allclose(constant.predict(Z[:5]), 3.0)
-    collapsed = ElasticInverse(X, np.zeros_like(Z), precision, log_scale, STRENGTH)
+    collapsed = ElasticInverse(X, np.zeros_like(Z), widths, log_scale, STRENGTH)
     np.testing.assert_allclose(collapsed.predict(np.zeros((2, 2))), [X.mean(axis=0)] * 2)
-    steep = ElasticInverse(X, Z, precision, np.full(80, 900.0), STRENGTH)
+    steep = ElasticInverse(X, Z, widths, np.full(80, 900.0), STRENGTH)
     assert np.isfinite(steep.predict(Z)).all()
-    two = ElasticInverse(X[:2], Z[:2], precision[:2], log_scale[:2], STRENGTH)
+    two = ElasticInverse(X[:2], Z[:2], widths[:2], log_scale[:2], STRENGTH)
     assert np.isfinite(two.predict(Z)).all()
 
 
 def test_single_precision_and_pickles(rng):
-    X, Z, precision, log_scale = arc(rng)
-    parts = (part.astype(np.float32) for part in (X, Z, precision, log_scale))
+    X, Z, widths, log_scale = arc(rng)
+    parts = (part.astype(np.float32) for part in (X, Z, widths, log_scale))
     single = ElasticInverse(*parts, STRENGTH)
-    double = ElasticInverse(X, Z, precision, log_scale, STRENGTH)
+    double = ElasticInverse(X, Z, widths, log_scale, STRENGTH)
     np.testing.assert_allclose(single.predict(Z[:9]), double.predict(Z[:9]), atol=1e-4)
     again = pickle.loads(pickle.dumps(double))
     np.testing.assert_array_equal(again.predict(Z[:9]), double.predict(Z[:9]))
