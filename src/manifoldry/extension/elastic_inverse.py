@@ -138,12 +138,12 @@ class ElasticInverse:
         return row_blocks(n, 4 * (self.n_nearest + 1) * sum(self.points.shape))
 
     def _error(self, factors: "WidthFactors", most: int = 200) -> float:
-        """Mean leave-one-out error of at most `most` rows; its minimum needs few digits."""
+        """Mean leave-one-out error of at most `most` rows, to about three digits."""
         sample, total = spread_rows(len(self.X), most), 0.0
         for block in self._blocks(len(sample)):
             rows = sample[block]
             Z = np.asarray(self.Z[rows], dtype=np.float64)
-            found = self._minimize(Z, factors, rows, tolerance=1e-4, max_iter=100)
+            found = self._minimize(Z, factors, rows, tolerance=1e-6, max_iter=300)
             total += float(np.linalg.norm(found - self.points[rows], axis=1).sum())
         return total / len(sample) * self.frame.unit
 
