@@ -2,12 +2,14 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
+from manifoldry.exceptions import ExtensionWarning
 from manifoldry.extension import elastic_inverse as module
 from manifoldry.extension.elastic_inverse import ElasticInverse, WidthFactors
 
@@ -72,6 +74,37 @@ def test_the_gradient_is_that_of_the_energy(rng):
     other, _ = posed.at((closer - frame.origin) / frame.unit, rows)
     change = [energy(inverse, Z[i], closer[i]) / pull[i] - whole[i] for i in range(9)]
     np.testing.assert_allclose((other - value) * frame.unit**2, change, rtol=1e-8)
+
+
+def test_the_hessian_is_the_derivative_of_the_gradient(rng):
+    inverse = ElasticInverse(*arc(rng), STRENGTH)
+    Z, rows, h = inverse.Z[:9] + 0.3, np.arange(9), 1e-6
+    posed, _ = inverse._pose(Z, WidthFactors(1.0, 0.5))
+    Y, V = inverse.points[:9] + 0.05, rng.normal(size=(9, 5))
+    change = posed.at(Y + h * V, rows)[1] - posed.at(Y - h * V, rows)[1]
+    found = posed.hessian(Y, rows)(V, rows)
+    np.testing.assert_allclose(found, change / (2 * h), rtol=1e-5, atol=1e-7)
+    some = posed.hessian(Y, rows)(V[[2, 5]], np.array([2, 5]))
+    np.testing.assert_allclose(some, found[[2, 5]], rtol=1e-12)
+
+
+@pytest.mark.parametrize("narrow", [0.25, 0.35, 0.5, 1.0])
+def test_ill_conditioned_energies_converge(rng, narrow):
+    """Condition numbers of 1e5, at which gradient descent stops at gradients of 1e-5."""
+    X, Z, _, log_scale = arc(rng)
+    inverse = ElasticInverse(X, Z, np.full(80, narrow), log_scale + 4, 10.0, 0.35)
+    positions = Z[::4] + 0.1
+    posed, _ = inverse._pose(positions, WidthFactors(0.35, 1.0))
+    Y = (inverse.predict(positions) - inverse.frame.origin) / inverse.frame.unit
+    _, gradient = posed.at(Y, np.arange(len(Y)))
+    assert np.abs(gradient).max() < 1e-9
+
+
+def test_unfinished_searches_are_reported(rng, monkeypatch):
+    few = partial(module.minimize_energies, max_iter=1)
+    monkeypatch.setattr(module, "minimize_energies", few)
+    with pytest.warns(ExtensionWarning, match="of 5 positions did not converge"):
+        ElasticInverse(*arc(rng), STRENGTH).predict(rng.normal(size=(5, 2)))
 
 
 def test_predictions_minimize_the_energy(rng):

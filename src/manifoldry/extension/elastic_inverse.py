@@ -5,10 +5,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from manifoldry.affinity.entropic import EntropicWeights
 from manifoldry.affinity.gaussian import GaussianWeights
+from manifoldry.exceptions import ExtensionWarning, warn
 from manifoldry.extension.new_points import first_minimum
+from manifoldry.extension.pair_energy import PairEnergy, minimize_energies
 from manifoldry.neighbors.distances import Frame, expanded_squares, squared_norms
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.typing import Array, IntArray
@@ -25,7 +28,9 @@ class ElasticInverse:
     uniform weights only the repulsion remains, which has no minimizer.
 
     The published energy has no free parameter. It often repels the reconstruction from the data, so
-    :meth:`with_chosen_widths` chooses the widths of both terms by the leave-one-out error.
+    :meth:`with_chosen_widths` chooses the widths of both terms by the leave-one-out error. Far from
+    the embedding the minimizer may not be unique, as any point at some distance from the data of
+    the nearest training point; then one of them is returned.
 
     Parameters
     ----------
@@ -75,10 +80,16 @@ class ElasticInverse:
     def predict(self, Z: Array) -> Array:
         """Data at the coordinates `Z`, (n_new, n_features)."""
         Z = np.asarray(Z, dtype=np.float64)
-        out = np.empty((len(Z), self.X.shape[1]))
+        out, converged = np.empty((len(Z), self.X.shape[1])), np.ones(len(Z), dtype=bool)
         for block in self._blocks(len(Z)):
-            found = self._minimize(Z[block], self._factors)
+            found, converged[block] = self._minimize(Z[block], self._factors)
             out[block] = found if self._basis is None else found @ self._basis
+        if not converged.all():
+            warn(
+                f"the data at {(~converged).sum()} of {len(Z)} positions did not converge; they "
+                "are the best found",
+                ExtensionWarning,
+            )
         return self.frame.origin + self.frame.unit * out
 
     def with_chosen_widths(
@@ -143,26 +154,27 @@ class ElasticInverse:
         for block in self._blocks(len(sample)):
             rows = sample[block]
             Z = np.asarray(self.Z[rows], dtype=np.float64)
-            found = self._minimize(Z, factors, rows, tolerance=1e-6, max_iter=300)
+            found, _ = self._minimize(Z, factors, rows, tolerance=1e-6)
             total += float(np.linalg.norm(found - self.points[rows], axis=1).sum())
         return total / len(sample) * self.frame.unit
 
     def _minimize(
         self, Z: Array, factors: "WidthFactors", without: IntArray | None = None, **stopping: Any
-    ) -> Array:
-        """Minimizers at the coordinates `Z`, in the frame; see `_pose`."""
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Minimizers at the coordinates `Z`, in the frame, and convergence; see `_pose`."""
         energy, nearest = self._pose(Z, factors, without)
         if factors.repulsion == 0:
-            return energy.mean
+            return energy.mean, np.ones(len(Z), dtype=bool)
         starts = np.concatenate([energy.mean[None], self.points[nearest.T]])
         n_starts, n, D = starts.shape
         rows = np.tile(np.arange(n), n_starts)
-        Y, values = minimize_energies(energy, starts.reshape(-1, D), rows, **stopping)
-        return Y.reshape(starts.shape)[first_minimum(values.reshape(n_starts, n)), np.arange(n)]
+        Y, values, converged = minimize_energies(energy, starts.reshape(-1, D), rows, **stopping)
+        best = first_minimum(values.reshape(n_starts, n)), np.arange(n)
+        return Y.reshape(starts.shape)[best], converged.reshape(n_starts, n)[best]
 
     def _pose(
         self, Z: Array, factors: "WidthFactors", without: IntArray | None = None
-    ) -> tuple["PairEnergy", IntArray]:
+    ) -> tuple[PairEnergy, IntArray]:
         """Energies at the coordinates `Z`, and their nearest training points, (n_new, n_nearest).
 
         `without` is the training point that each energy leaves out.
@@ -222,76 +234,3 @@ def affinity_kernels(weights: Any, graph: NeighborGraph) -> tuple[Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):  # a width of zero repels nothing
         log_peaks = (bandwidths.nearest / bandwidths.widths) ** 2 - bandwidths.log_totals
     return bandwidths.widths, log_peaks - np.log(n)
-
-
-@dataclass(frozen=True, eq=False)
-class PairEnergy:
-    """‖y − mean‖² + Σₙ aₙ·w⁺(y, yₙ): the energy divided by the strength of its attraction."""
-
-    X: Array
-    squares: Array
-    precision: Array
-    log_scale: Array
-    repulsion: Array  # (n_new, n): the aₙ
-    mean: Array  # (n_new, n_features)
-
-    def at(self, Y: Array, rows: IntArray) -> tuple[Array, Array]:
-        """Values and gradients of the energies `rows` at data `Y`."""
-        D = expanded_squares(Y, self.X, self.squares)
-        W = np.exp(self.log_scale - self.precision * D)
-        W *= self.repulsion[rows]
-        value = W.sum(axis=1)
-        W *= self.precision
-        away = Y - self.mean[rows]
-        repulsion = W.sum(axis=1)[:, None] * Y - W @ self.X
-        return value + squared_norms(away), 2 * (away - repulsion)
-
-
-def minimize_energies(
-    energy: PairEnergy,
-    starts: Array,
-    rows: IntArray,
-    tolerance: float = 1e-10,
-    max_iter: int = 1000,
-    armijo: float = 1e-4,  # required fraction of the decrease predicted by the gradient
-    rounding: float = 1e-15,  # rounding error of the energies
-) -> tuple[Array, Array]:
-    """Minimize the energies `rows` from `starts`; return the minimizers and their energies.
-
-    Gradient descent with Barzilai-Borwein step lengths, shortened until the energy decreases. The
-    energy is close to quadratic, so few steps are needed; Newton steps would cost n_features².
-    """
-    Y = starts.copy()
-    value, gradient = energy.at(Y, rows)
-    length = np.full(len(Y), 0.5)  # exact if there is only attraction
-    active = np.arange(len(Y))
-    for _ in range(max_iter):
-        step = -length[active, None] * gradient[active]
-        there, gradient_there = energy.at(Y[active] + step, rows[active])
-        change = gradient_there - gradient[active]
-        better = there <= value[active] + armijo * _dot(step, gradient[active]) + rounding
-        length[active] = np.where(better, _next_length(step, change), length[active] / 4)
-        moved = active[better]
-        Y[moved] += step[better]
-        value[moved], gradient[moved] = there[better], gradient_there[better]
-        active = active[np.abs(step).max(axis=1) > tolerance]
-        if len(active) == 0:
-            break
-    return Y, value
-
-
-def _next_length(
-    step: Array, change: Array, shortest: float = 1e-8, longest: float = 10.0
-) -> Array:
-    """Reciprocal of the curvature along the last step; `longest` if it is not positive.
-
-    For the attraction alone it is one half.
-    """
-    curvature, square = _dot(step, change), _dot(step, step)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        length = np.where(curvature > 0, square / curvature, longest)
-    return np.asarray(np.clip(length, shortest, longest))
-
-
-def _dot(A: Array, B: Array) -> Array:
-    return np.asarray(np.einsum("ij,ij->i", A, B))
