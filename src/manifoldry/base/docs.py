@@ -56,6 +56,11 @@ extension : regressor, default=None
 inverse : regressor, default=None
     How ``inverse_transform`` computes data from coordinates: a scikit-learn regressor that is
     fitted to predict `X` from ``embedding_``. None uses the inverse of the method.""",
+    "regression_inverse": """\
+inverse : {"regression"} or regressor, default=None
+    How ``inverse_transform`` computes data from coordinates: by local regression, the default,
+    since the method defines no inverse of its own; or by a scikit-learn regressor that is fitted
+    to predict `X` from ``embedding_``.""",
     "callback": """\
 callback : callable or Callback, default=None
     Called after every iteration with an :class:`~manifoldry.optimize.Iterate`; the optimizer

@@ -10,6 +10,8 @@ from scipy import sparse
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
+from manifoldry.extension.base import Inverse
+from manifoldry.extension.elastic_inverse import ElasticInverse, affinity_kernels
 from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
 from manifoldry.iterative.monitor import Monitor
@@ -26,7 +28,8 @@ from manifoldry.objectives.squared_distance import squared_distance_weights
 from manifoldry.optimize.homotopy import Homotopy
 from manifoldry.optimize.optimizer import Callback, Iterate, Optimizer
 from manifoldry.util.checks import check_option, check_positive
-from manifoldry.util.typing import Array, RandomState
+from manifoldry.util.typing import Array, Matrix, RandomState
+from manifoldry.util.validation import plan_memory
 
 
 @shared_docs
@@ -70,7 +73,12 @@ class ElasticEmbedding(NeighborEmbedder):
         `init` is not used then. ``"homotopy"`` is ``Homotopy()``. By default
         ``"spectral-lbfgs"``, also for each search of a homotopy.
     {extension}
-    {inverse}
+    inverse : {"regression", "elastic"} or regressor, default=None
+        How ``inverse_transform`` computes data from coordinates: by local regression, the default;
+        by minimizing the objective over the data at the given coordinates, with widths chosen by
+        the leave-one-out error, which needs squared-distance repulsion and the Euclidean metric
+        (see :class:`~manifoldry.extension.elastic_inverse.ElasticInverse`); or by a scikit-learn
+        regressor that is fitted to predict `X` from ``embedding_``.
     {max_iter}
     {callback}
     {verbose}
@@ -153,6 +161,7 @@ class ElasticEmbedding(NeighborEmbedder):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    _named_inverses = ("regression", "elastic")
     _n_starts = 3
     _starts_outside = True
     _remedy = "pass a greater weight (see bifurcation_.weight), or repulsion='uniform'"
@@ -167,6 +176,8 @@ class ElasticEmbedding(NeighborEmbedder):
 
     def _objective(self, neighbors: Neighbors, affinity: sparse.csr_array) -> Pairwise:
         repulsion = self._repulsion(neighbors.data)
+        if isinstance(self.inverse, str) and self.inverse == "elastic":
+            check_invertible(neighbors, self.repulsion, repulsion)
         return elastic(affinity, repulsion, self._given_weight(neighbors.data))
 
     def _affinity(self, neighbors: Neighbors) -> sparse.csr_array:
@@ -219,3 +230,39 @@ class ElasticEmbedding(NeighborEmbedder):
     def _store(self, posed: PosedNeighbors, result: SearchResult, monitor: Monitor) -> None:
         super()._store(posed, result, monitor)
         self.weight_ = result.objective.weight
+
+    def _invert(self, posed: PosedNeighbors) -> Inverse | None:
+        if self.inverse != "elastic":
+            return super()._invert(posed)
+        X, Y = dense_rows(posed.data.points), self.embedding_.astype(np.float64)
+        kernels = affinity_kernels(posed.weights, posed.graph)
+        return ElasticInverse(X, Y, *kernels, self.weight_).with_chosen_widths()
+
+
+def check_invertible(neighbors: Neighbors, asked: Any, repulsion: Any) -> None:
+    """Raise ValueError if the objective, a function of the data, has no minimizer or is unknown.
+
+    `repulsion` is what the parameter `asked` means for these data.
+    """
+    if not isinstance(asked, str) or isinstance(repulsion, str):
+        given = repr(asked) if isinstance(asked, str) else "a matrix"
+        raise ValueError(
+            "inverse='elastic' needs repulsion='squared_distance', whose weights are known for any "
+            f"data, but for {neighbors.graph.n_query} points repulsion={given} is not that; pass "
+            "repulsion='squared_distance' or inverse='regression'"
+        )
+    metric = neighbors.graph.metric
+    if not (isinstance(metric, str) and metric in ("euclidean", "l2")):
+        raise ValueError(
+            f"inverse='elastic' needs affinities of Euclidean distances, not metric={metric!r}; "
+            "pass metric='euclidean' or inverse='regression'"
+        )
+    affinity_kernels(neighbors.weights, neighbors.graph)
+
+
+def dense_rows(X: Matrix) -> Array:
+    """The data as a dense array."""
+    if not sparse.issparse(X):
+        return np.asarray(X)
+    plan_memory(8.0 * np.prod(X.shape), "sparse data as a dense array", "pass inverse='regression'")
+    return np.asarray(X.toarray())

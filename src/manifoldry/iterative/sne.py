@@ -28,7 +28,7 @@ class SNE(NeighborEmbedder):
     {sne_init}
     {sne_optimizer}
     {extension}
-    {inverse}
+    {regression_inverse}
     {max_iter}
     {callback}
     {verbose}
@@ -92,7 +92,7 @@ class SymmetricSNE(NeighborEmbedder):
     {sne_init}
     {sne_optimizer}
     {extension}
-    {inverse}
+    {regression_inverse}
     {max_iter}
     {callback}
     {verbose}

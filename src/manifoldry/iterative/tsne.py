@@ -62,7 +62,7 @@ class TSNE(NeighborEmbedder):
         ``Momentum(stopping=Stopping(max_iter=500, value_tol=1e-5))``, gradient descent with
         momentum.
     {extension}
-    {inverse}
+    {regression_inverse}
     max_iter : int, default=None
         Maximum number of steps after the first phase, for a homotopy of each of its searches; by
         default that of the optimizer, 500. The embedding still changes slowly then, so that
