@@ -187,6 +187,11 @@ def test_degenerate_data_and_maps(rng):
     np.testing.assert_allclose(collapsed.predict(np.zeros((2, 2))), [X.mean(axis=0)] * 2)
     steep = ElasticInverse(X, Z, widths, np.full(80, 900.0), STRENGTH)
     assert np.isfinite(steep.predict(Z)).all()
+    for width in (0.0, np.inf):  # neither repels
+        even = ElasticInverse(X, Z, np.full(80, width), log_scale, STRENGTH)
+        K = np.exp(-cdist(Z, Z, "sqeuclidean"))
+        np.testing.assert_allclose(even.predict(Z), K @ X / K.sum(axis=1)[:, None], atol=1e-9)
+        assert even.with_chosen_widths().repulsion_width == 0.0
     two = ElasticInverse(X[:2], Z[:2], widths[:2], log_scale[:2], STRENGTH)
     assert np.isfinite(two.predict(Z)).all()
 

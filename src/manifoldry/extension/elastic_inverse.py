@@ -203,9 +203,9 @@ class ElasticInverse:
 
     def _kernels(self, factor: float) -> tuple[Array, Array]:
         """Precisions and log scales of the affinities, in the frame; see `widths`."""
-        widths = factor * np.asarray(self.widths, dtype=np.float64)
-        repels = widths > 0
-        precision = (self.frame.unit / np.where(repels, widths, np.inf)) ** 2
+        repels = np.asarray(self.widths) > 0
+        widths = np.where(repels, np.asarray(self.widths, dtype=np.float64), np.inf)
+        precision = (self.frame.unit / widths / (factor or 1.0)) ** 2
         return precision, np.where(repels, np.minimum(self.log_scale, 0.0), -np.inf)
 
 
