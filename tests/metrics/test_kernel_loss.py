@@ -355,18 +355,26 @@ def test_training_loss_is_the_tail_of_the_spectrum(name):
     np.testing.assert_allclose(pairs.squares.mean(axis=0), 1.0, rtol=1e-5)
 
 
-@each_model
-def test_intervals_cover_the_loss_of_many_points(name):
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("laplacian", 60),
+        ("lle", 60),
+        ("diffusion", 300),  # heavy tails: the degree of a new point has no weight of its own
+        pytest.param("isomap", 60, marks=pytest.mark.slow),
+    ],
+)
+def test_intervals_cover_the_loss_of_many_points(name, size):
     model = MODELS[name].fit(X)
 
     def draw(n, seed):
         return make_swiss_roll(n, noise=0.1, random_state=seed).X
 
-    truth = np.mean([kernel_loss(model, draw(500, 1000 + seed)).losses[3] for seed in range(4)])
-    found = [kernel_loss(model, draw(60, seed)).losses[3] for seed in range(2, 42)]
+    truth = np.mean([kernel_loss(model, draw(1000, 1000 + seed)).losses[3] for seed in range(6)])
+    found = [kernel_loss(model, draw(size, seed)).losses[3] for seed in range(2, 62)]
     assert np.mean([each.low <= truth <= each.high for each in found]) >= 0.85
     widths = np.mean([each.high - each.low for each in found])
-    assert widths < 10 * np.std(found)  # four standard deviations would be ideal
+    assert widths < 8 * np.std(found)  # four standard deviations would be ideal
 
 
 @each_model
@@ -396,7 +404,13 @@ def test_shift_and_scale_do_not_matter(name):
 
 @pytest.mark.parametrize(
     "model",
-    [LTSA(2), HessianLLE(2, n_neighbors=12), TSNE(2, max_iter=20), MVU(2), NonRedundant(Isomap(2))],
+    [
+        LTSA(2),
+        HessianLLE(2, n_neighbors=12),
+        TSNE(2, max_iter=20),
+        MVU(2, max_iter=20),
+        NonRedundant(Isomap(2)),
+    ],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_methods_without_a_kernel_at_new_points_are_refused(model):
