@@ -467,6 +467,7 @@ def test_far_points_are_right_or_refused():
     assert np.isfinite(kernel_loss(LLE(2).fit(X), far).losses).all()
 
 
+@pytest.mark.filterwarnings("ignore::manifoldry.exceptions.DisconnectedGraphWarning")
 def test_no_two_rows_are_neighbors():
     spread = X[[0, 40, 80]] * 1.0001
     model = LaplacianEigenmaps(2, n_neighbors=3).fit(X)
@@ -508,6 +509,17 @@ def test_components_are_approximated_separately(method):
         total = sum(whole * losses[d] for whole, losses in parts)
         expected = total / sum(whole for whole, _ in parts)
         assert both.losses[d] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("model", [LaplacianEigenmaps(2, affinity="binary"), Isomap(2)])
+def test_training_rows_keep_edges_that_join_components(model):
+    data = two_sheets(60, 0)
+    with pytest.warns(DisconnectedGraphWarning, match="joined"):
+        model.set_params(n_neighbors=6, disconnected="join").fit(data)
+    pairs = model.extension_.kernel_pairs(data)
+    K = np.asarray(sparse.csr_array(model.equivalent_kernel(data)).toarray())
+    np.testing.assert_allclose(pairs.kernel * pairs.unit**2, K, atol=1e-10 * np.abs(K).max())
+    assert K[:60, 60:].any()
 
 
 def test_rows_that_are_not_embedded_are_left_out_with_a_warning():

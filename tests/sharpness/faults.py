@@ -194,7 +194,7 @@ FAULTS = [
           "return root * f, component",
           "return f, component"),
     Fault("extension/laplacian.py", "training rows count as new in the loss",
-          "K[old] = K[:, old].T",
+          "K[:, old] = with_training[:, known[old]].toarray()",
           "pass"),
     Fault("extension/local.py", "a point that is left out predicts itself",
           "np.where(two[:, 0] == left_out, two[:, 1], two[:, 0])",
