@@ -27,7 +27,7 @@ MODELS = {
     "UnitRows": mf.SpectralClustering(3),
     "GeodesicExtension": mf.Isomap(n_neighbors=8),
     "GeodesicExtension, landmarks": mf.Isomap(n_neighbors=8, n_landmarks=40),
-    "Barycentric": mf.LLE(),
+    "BarycentricKernel": mf.LLE(),
     "LocalAffine, tangent inverse": mf.LTSA(),
     "CorrectedExtension, graph": mf.NonRedundant(),
     "CorrectedExtension, kernel": mf.NonRedundant(mf.KernelPCA()),

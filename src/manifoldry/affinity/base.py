@@ -80,6 +80,25 @@ class Weights(ABC):
         W = graph.matrix(np.exp(-self.exponents(graph, graph)))
         return _RULES[self.symmetrize].combine(W, W.T.tocsr())
 
+    def at(self, own: NeighborGraph) -> "Weights":
+        """These weights with the query points of `own` in place of the training points.
+
+        To be defined by weights with a bandwidth per training point that `exponents` uses.
+        """
+        return self
+
+    def among(self, own: NeighborGraph, pairs: NeighborGraph, log_scale: Array) -> sparse.csr_array:
+        """Symmetric weights between new points, (n_query, n_query).
+
+        `pairs` are their neighbors among each other, `own` those among the training points, which
+        determine the bandwidths. The weight of i and j is divided by
+        exp((log_scale[i] + log_scale[j])/2), since far from all data it would underflow.
+        """
+        shift = (log_scale[pairs.rows] + log_scale[pairs.indices]) / 2
+        with np.errstate(over="ignore"):
+            W = pairs.matrix(np.exp(-self.at(own).exponents(own, pairs) - shift))
+        return _RULES[self.symmetrize].combine(W, W.T.tocsr())
+
     def rows(self, own: NeighborGraph, reverse: NeighborGraph) -> tuple[sparse.csr_array, Array]:
         """Weights of new points, (n_query, n_reference), and the logarithm of each row's scale.
 
