@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ class Inverse(Protocol):
 
 class Extension(ABC):
     """Out-of-sample extension: coordinates of new points."""
+
+    continuous_at_training: ClassVar[bool] = True
+    """Whether coordinates near a training point tend to those that the formula gives it."""
 
     @abstractmethod
     def transform(self, X: Matrix) -> Array:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +167,9 @@ class LaplacianExtension(KernelExtension):
     layout: Layout
     omits_constant: bool = True  # whether f = 1, with eigenvalue 0, is not among the functions
 
+    # A training point is not its own neighbor, but it is a neighbor of a point near it.
+    continuous_at_training: ClassVar[bool] = False
+
     def rows(self, X: Matrix) -> sparse.csr_array:
         W, log_scale, _ = self.source.rows(X)
         if self.normalization == "none":
@@ -218,19 +221,6 @@ class LaplacianExtension(KernelExtension):
     @property
     def numbers_per_row(self) -> int:
         return self.source.n_train if isinstance(self.source, KernelWeights) else 64
-
-    def weights(self, X: Matrix) -> tuple[sparse.csr_array, Array]:
-        """Weights to other training points, and the sum of all weights including the point itself.
-
-        Weights have row maximum one.
-        """
-        W = self.source.rows(X)[0].copy()
-        total = np.asarray(W.sum(axis=1)).ravel()
-        known = self.source.identical(X)
-        rows = np.repeat(np.arange(W.shape[0]), np.diff(W.indptr))
-        W.data[W.indices == known[rows]] = 0.0
-        W.eliminate_zeros()
-        return W, total
 
     def equivalent_kernel(self, X: Matrix, known: IntArray) -> sparse.csr_array:
         """Weights divided by the square roots of both degrees; without normalization, μI − L."""

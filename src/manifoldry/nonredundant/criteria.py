@@ -39,15 +39,6 @@ class QuadraticFunctions:
 
 
 @dataclass(frozen=True, eq=False)
-class GradientPenalty:
-    """Penalty on the part of a gradient along earlier ones, and the penalized eigenvalue."""
-
-    earlier: EarlierGradients
-    weight: float
-    value: float
-
-
-@dataclass(frozen=True, eq=False)
 class Coordinate:
     """One coordinate, its constraints, and how well the earlier ones predict it."""
 
@@ -58,15 +49,13 @@ class Coordinate:
     """Error of predicting it from the earlier ones, relative to its standard deviation."""
     description: str
     """How it was found, for `NonRedundant.coordinate_descriptions_`."""
-    penalty: GradientPenalty | None = None
-    """Penalty on its gradient, if any."""
     earlier_fraction: float | None = None
     """Fraction of its energy along the earlier gradients, if that was computed."""
 
     @property
     def constrained(self) -> bool:
         """Whether it differs from the next eigenvector of the problem."""
-        return self.functions is not None or self.penalty is not None
+        return self.functions is not None
 
     @property
     def f(self) -> Array:
@@ -197,9 +186,8 @@ class GradientCriterion(Criterion):
             f = spectrum.vectors[:, 0]
             own = replace(spectrum, values=np.array([rayleigh_quotient(problem, f)]))
             description = f"gradients orthogonal with weight {weight:g}"
-            penalty = GradientPenalty(earlier, weight * unit, float(spectrum.values[0]))
             error = prediction_error(F, f)
-            yield Coordinate(own, functions, error, description, penalty, earlier.fraction(f))
+            yield Coordinate(own, functions, error, description, earlier.fraction(f))
             if error >= MIN_ERROR or error <= before + ERROR_MARGIN:
                 return
             before = error

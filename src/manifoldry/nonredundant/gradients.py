@@ -15,11 +15,12 @@ from scipy import sparse
 from manifoldry.util.typing import Array, IntArray
 
 _TINY = float(np.finfo(float).tiny)
+_ROUNDING = 1e-8  # differences below this fraction of a coordinate are errors of the eigensolver
 
 
 @dataclass(frozen=True, eq=False)
 class EdgeDifferences:
-    """Edges from points (rows) to training points (columns), and coordinate differences on them."""
+    """Edges of a graph between training points, and coordinate differences on them."""
 
     rows: IntArray  # (n_edges,)
     columns: IntArray  # (n_edges,)
@@ -28,13 +29,11 @@ class EdgeDifferences:
     differences: Array  # (n_edges, q)
 
     @classmethod
-    def of(
-        cls, W: sparse.csr_array, F: Array, origin: Array, unit: Array | float = 1.0
-    ) -> EdgeDifferences:
-        """From weights `W`: (F[column] − origin[row]) / unit on every edge."""
+    def of(cls, W: sparse.csr_array, F: Array, unit: Array | float = 1.0) -> EdgeDifferences:
+        """From weights `W`: (F[column] − F[row]) / unit on every edge."""
         edges = W.tocoo()
         degree = np.asarray(W.sum(axis=1)).ravel()
-        differences = (F[edges.col] - origin[edges.row]) / unit
+        differences = (F[edges.col] - F[edges.row]) / unit
         return cls(edges.row, edges.col, edges.data, degree, differences)
 
     @property
@@ -56,9 +55,9 @@ class EdgeDifferences:
         values, U = np.linalg.eigh(H)
         return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
 
-    def along(self, frames: Array, at: IntArray) -> Array:
-        """Components (n_edges, q) of the differences of each edge in the frame ``frames[at]``."""
-        return np.einsum("ej,ejk->ek", self.differences, frames[at])
+    def along(self, frames: Array) -> Array:
+        """Components (n_edges, q) of the differences of each edge in the frame of its row."""
+        return np.einsum("ej,ejk->ek", self.differences, frames[self.rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,14 +82,15 @@ class EarlierGradients:
     @cached_property
     def unit(self) -> Array:
         """Root mean squared gradient of every coordinate, the unit of its differences."""
-        edges = EdgeDifferences.of(self.W, self.F, self.F)
+        edges = EdgeDifferences.of(self.W, self.F)
         size = (edges.weights[:, None] * edges.differences**2).sum(axis=0) / edges.degree.sum()
-        return np.sqrt(np.maximum(size, _TINY))
+        rounding = (_ROUNDING**2 * self.F**2).mean(axis=0)  # as of constants on components
+        return np.sqrt(np.maximum(size, rounding + _TINY))
 
     @cached_property
     def edges(self) -> EdgeDifferences:
         """Differences of the earlier coordinates on the edges of the graph."""
-        return EdgeDifferences.of(self.W, self.F, self.F, self.unit)
+        return EdgeDifferences.of(self.W, self.F, self.unit)
 
     @cached_property
     def frames(self) -> Array:
@@ -109,10 +109,6 @@ class EarlierGradients:
         R = G.T @ G
         return sparse.csr_array((R + R.T) / 2)
 
-    def components(self, f: Array) -> Array:
-        """Components of √dᵢ·∇f in the frame of every point, (n, q)."""
-        return (self._factor(self.frames) @ f).reshape(self.F.shape[1], -1).T
-
     def fraction(self, f: Array) -> float:
         """Fraction of the energy of f along the earlier gradients, from 0 (new) to 1."""
         along = float(((self._factor(self.edges.frames(self.floor / 10)) @ f) ** 2).sum())
@@ -122,7 +118,7 @@ class EarlierGradients:
         """Matrix G (q·n, n) such that G f stacks the components of √dᵢ·∇f."""
         edges, n = self.edges, self.F.shape[0]
         weights = np.sqrt(edges.degree)[edges.rows] * edges.fraction
-        values = weights[:, None] * edges.along(frames, edges.rows)
+        values = weights[:, None] * edges.along(frames)
         blocks = []
         for column in values.T:
             G = sparse.csr_array((column, (edges.rows, edges.columns)), shape=(n, n))

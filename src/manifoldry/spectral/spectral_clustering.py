@@ -144,11 +144,15 @@ class SpectralClustering(ClusterMixin, LaplacianEigenmaps):
         Y = self._transform_rows(self._read_new(X))
         return np.asarray(self._kmeans.predict(Y))
 
-    def _fit(self, X: Any) -> None:
-        super()._fit(X)
+    def adopt(self, posed: Posed, spectra: Spectra) -> None:
+        super().adopt(posed, spectra)
         seed = int(as_generator(self.random_state, unset=0).integers(2**31 - 1))
         self._kmeans = KMeans(self.n_clusters, n_init=10, random_state=seed)
         self.labels_ = self._kmeans.fit_predict(self.embedding_.astype(np.float64))
+        self._fitted_names |= {"_kmeans", "labels_"}
+
+    def _fit(self, X: Any) -> None:
+        super()._fit(X)
         steps = np.diff(self.computed_eigenvalues_)
         self.dimension_hint_ = int(np.argmax(steps)) + 1 if len(steps) else 1
 
