@@ -196,12 +196,13 @@ def _from_factor(
         return np.hstack([s.astype(L.dtype)[:, None] * L for s in scales])
 
     A = columns(constant, slope)
-    W = _rank_revealing(A.T @ A)  # AᵀA = WᵀW, so the singular vectors are those of X Wᵀ
+    # AᵀA = WᵀW, so the singular vectors are those of X Wᵀ.
+    W = _rank_revealing(A.T @ A).astype(L.dtype)
     del A
     root = w / np.sqrt(mass)
     X = columns(root, root[:, None] * Z)
-    H = W @ (X.T @ X) @ W.T
-    squares, E = _leading(H, cut, most)
+    H = (W @ (X.T @ X) @ W.T).astype(np.float64)
+    squares, E = _leading((H + H.T) / 2, cut, most)
     c = W.T @ (E / np.sqrt(squares))
     blocks = [factor.coefficients(part) for part in np.split(c, len(c) // L.shape[1])]
     return SmootherFunctions(width, Z[factor.pivots], np.vstack(blocks), np.sqrt(squares))
