@@ -29,9 +29,8 @@ from manifoldry import (
 from manifoldry.datasets import make_ring, make_strip, make_swiss_roll
 from manifoldry.exceptions import DisconnectedGraphWarning, RankWarning
 from manifoldry.metrics import unpredictability
-from manifoldry.nonredundant import criteria
+from manifoldry.nonredundant import KernelSmoother
 from manifoldry.nonredundant.criteria import GraphProblem, PredictionCriterion, mass_of
-from manifoldry.nonredundant.smoother import FactorOptions, smoother_functions
 
 LE = LaplacianEigenmaps(n_neighbors=12)
 CUT = 0.03  # fraction of the largest singular value below which functions are left out
@@ -505,16 +504,15 @@ def test_any_estimator_has_unpredictability():
 
 
 @pytest.mark.parametrize("data", ["strip", "roll"])
-def test_a_low_rank_smoother_gives_the_coordinate_of_the_full_matrix(data, monkeypatch):
+def test_a_low_rank_smoother_gives_the_coordinate_of_the_full_matrix(data):
     """Beyond 500 points a low-rank factor replaces the matrix."""
     X = {
         "strip": make_strip(1200, aspect=2.5, random_state=0),
         "roll": make_swiss_roll(1200, aspect=4, random_state=0),
     }[data].X
     low = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
-    exact = partial(smoother_functions, factor=FactorOptions(exact_up_to=2000))
-    monkeypatch.setattr(criteria, "smoother_functions", exact)
-    whole = NonRedundant(LE, 2, criterion="prediction").fit(X).embedding_
+    exact = KernelSmoother(tol=0)
+    whole = NonRedundant(LE, 2, criterion="prediction", smoother=exact).fit(X).embedding_
     for i in range(2):
         assert correlation(low[:, i], whole[:, i]) > 0.999
     assert not np.array_equal(low[:, 1], whole[:, 1])

@@ -26,7 +26,7 @@ from manifoldry.nonredundant.sequence import (
     SequentialSolver,
     without_constant,
 )
-from manifoldry.nonredundant.smoother import SMOOTHERS, Smoother
+from manifoldry.nonredundant.smoother import KernelSmoother, resolve_smoother
 from manifoldry.spectral.base import SpectralEmbedder
 from manifoldry.spectral.laplacian_eigenmaps import LaplacianEigenmaps
 from manifoldry.spectral.posed import Posed
@@ -98,8 +98,12 @@ class NonRedundant(
         the root mean square of the coordinates, typically 0.1 to 0.6. ``"auto"`` takes the largest
         of 0.6, 0.45, 0.3, 0.2 and 0.15 whose coordinate the earlier ones do not predict (relative
         error at least 0.9), or else the one with the largest error.
-    smoother : {"nadaraya_watson", "local_linear"}, default="nadaraya_watson"
-        Only for ``criterion="prediction"``: local means or local linear fits.
+    smoother : {"nadaraya_watson", "local_linear"} or KernelSmoother, default="nadaraya_watson"
+        Only for ``criterion="prediction"``: local means or local linear fits. Pass a
+        :class:`manifoldry.nonredundant.KernelSmoother` to set the accuracy (by default the n × n
+        matrix up to 4000 points, and beyond that one of low rank that leaves out at most 0.01 of
+        its trace; `fit` warns if that is not reached), or for the published smoother, with equal
+        weights of all points or restricted to nearest neighbors.
     eigen_solver : str or EigenSolver, default=None
         Eigensolver; see :func:`manifoldry.eigen.resolve_solver`. None means that of `estimator`.
     random_state : int, RandomState, Generator or None, default=None
@@ -155,7 +159,7 @@ class NonRedundant(
         *,
         criterion: str = "gradient",
         bandwidth: float | str = 0.3,
-        smoother: Smoother = "nadaraya_watson",
+        smoother: str | KernelSmoother = "nadaraya_watson",
         eigen_solver: str | EigenSolver | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -271,14 +275,14 @@ class NonRedundant(
 
     def _criterion(self) -> Criterion:
         check_option("criterion", self.criterion, _CRITERIA)
-        check_option("smoother", self.smoother, SMOOTHERS)
         if isinstance(self.bandwidth, str):
             check_option("bandwidth", self.bandwidth, ("auto",))
         else:
             check_positive("bandwidth", self.bandwidth)
+        smoother = resolve_smoother(self.smoother)
         if self.criterion == "gradient":
             return GradientCriterion()
-        return PredictionCriterion(self.bandwidth, self.smoother)
+        return PredictionCriterion(self.bandwidth, smoother)
 
     score = score
 

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from manifoldry.util.typing import Array, IntArray
 
@@ -41,19 +42,26 @@ class EdgeDifferences:
         """Weight of every edge divided by the degree of its row."""
         return self.weights / np.maximum(self.degree, _TINY)[self.rows]
 
+    @cached_property
+    def principal_gradients(self) -> tuple[Array, Array]:
+        """Eigenvalues (n_rows, q) and eigenvectors of the products of gradients at every row."""
+        n, q = len(self.degree), self.differences.shape[1]
+        H, fraction = np.empty((n, q, q)), self.fraction
+        for j in range(q):
+            weighted = fraction * self.differences[:, j]
+            for k in range(j, q):
+                products = weighted * self.differences[:, k]
+                H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
+        values, U = np.linalg.eigh(H)
+        return np.maximum(values, 0.0), U
+
     def frames(self, floor: float) -> Array:
         """Matrices (n_rows, q, q) that orthonormalize the gradients at every row.
 
         `floor` is added to squared gradients to regularize small ones.
         """
-        n, q = len(self.degree), self.differences.shape[1]
-        H = np.empty((n, q, q))
-        for j in range(q):
-            for k in range(j, q):
-                products = self.fraction * self.differences[:, j] * self.differences[:, k]
-                H[:, j, k] = H[:, k, j] = np.bincount(self.rows, products, n)
-        values, U = np.linalg.eigh(H)
-        return np.asarray(U / np.sqrt(np.maximum(values, 0.0) + floor)[:, None, :])
+        values, U = self.principal_gradients
+        return np.asarray(U / np.sqrt(values + floor)[:, None, :])
 
     def along(self, frames: Array) -> Array:
         """Components (n_edges, q) of the differences of each edge in the frame of its row."""
@@ -92,7 +100,7 @@ class EarlierGradients:
         """Differences of the earlier coordinates on the edges of the graph."""
         return EdgeDifferences.of(self.W, self.F, self.unit)
 
-    @cached_property
+    @property
     def frames(self) -> Array:
         """Orthonormal frames of the earlier gradients, (n, q, q)."""
         return self.edges.frames(self.floor)
@@ -103,8 +111,14 @@ class EarlierGradients:
         return sparse.csr_array(sparse.diags_array(self.edges.degree) - self.W)
 
     @property
-    def penalty(self) -> sparse.csr_array:
-        """Matrix R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+    def penalty(self) -> LinearOperator:
+        """Operator R with fᵀRf = Σᵢ dᵢ·‖part of ∇f along the earlier gradients‖²."""
+        G = aslinearoperator(self._factor(self.frames))
+        return G.T @ G
+
+    @property
+    def penalty_matrix(self) -> sparse.csr_array:
+        """R as a sparse matrix."""
         G = self._factor(self.frames)
         R = G.T @ G
         return sparse.csr_array((R + R.T) / 2)
