@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
@@ -14,6 +15,7 @@ from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import (
+    KernelRows,
     NeighborEmbedder,
     Neighbors,
     PosedNeighbors,
@@ -55,7 +57,6 @@ class ElasticEmbedding(NeighborEmbedder):
         distances if the data are given and have at most 20 000 points, since this gives better
         embeddings; uniform otherwise.
     {metric}
-    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
         embedding of any estimator, or an array of shape (n_samples, n_components), which is used
@@ -123,10 +124,10 @@ class ElasticEmbedding(NeighborEmbedder):
         n_components: int | None = None,
         *,
         perplexity: float | None = None,
+        affinity: str | Affinity | None = None,
         weight: float | str = "auto",
         repulsion: Any = "auto",
         metric: Any = "euclidean",
-        metric_params: dict[str, Any] | None = None,
         init: Any = None,
         optimizer: str | Optimizer | Homotopy | None = None,
         extension: Any = None,
@@ -139,10 +140,10 @@ class ElasticEmbedding(NeighborEmbedder):
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
+        self.affinity = affinity
         self.weight = weight
         self.repulsion = repulsion
         self.metric = metric
-        self.metric_params = metric_params
         self.init = init
         self.optimizer = optimizer
         self.extension = extension
@@ -181,6 +182,9 @@ class ElasticEmbedding(NeighborEmbedder):
         edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
         bridges = (more + more.T) > (edges + edges.T)
         return joint(W + bridges * (W.data.mean() / 2))
+
+    def _new_rows(self, neighbors: Neighbors) -> KernelRows:
+        return KernelRows(neighbors.graph, neighbors.weights, float(neighbors.matrix.sum()))
 
     def _searches_weight(self, data: Input) -> bool:
         """Whether to search for the weight, which needs the data."""
