@@ -424,7 +424,9 @@ def test_transform_in_blocks(fitted, rng, monkeypatch):
 
 
 def test_nothing_to_transform(rng):
-    extension = OptimizedExtension(new_point_optimizer("sne", rng.normal(size=(9, 2))), Affinities(None))
+    extension = OptimizedExtension(
+        new_point_optimizer("sne", rng.normal(size=(9, 2))), Affinities(None)
+    )
     assert extension.transform(np.empty((0, 5))).shape == (0, 2)
 
 

@@ -153,9 +153,7 @@ def test_points_past_the_edge_of_a_sheet_land_past_it(weight, least):
         2, perplexity=20, weight=weight, repulsion="squared_distance", init="spectral"
     ).fit(sample.X[seen])
     near = sample.coordinates[seen][:, 0] > edge - 1
-    motion = procrustes(
-        model.embedding_[near], sample.coordinates[seen][near], "affine"
-    ).alignment
+    motion = procrustes(model.embedding_[near], sample.coordinates[seen][near], "affine").alignment
     width = np.linspace(*np.quantile(sample.coordinates[:, 1], [0.15, 0.85]), 20)
     past = []
     for distance in (0.1, 0.2, 0.4, 0.8):

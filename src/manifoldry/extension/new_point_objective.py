@@ -195,9 +195,9 @@ def minimize_each(
     which the step is the exact minimizer of the quadratic model. A search converges when the
     unrestricted step is below `tolerance`. Radius and tolerance are in units of `scale`, (n,).
 
-    Far outside the points that repel it, a function is small along an arc about them, which straight
-    steps can follow only slowly. Searches with `centers`, (n, d), move along arcs about them; NaN
-    for straight steps, which are the default.
+    Far outside the points that repel it, a function is small along an arc about them, which
+    straight steps can follow only slowly. Searches with `centers`, (n, d), move along arcs about
+    them; NaN for straight steps, which are the default.
     """
     Z, radius = np.array(Z, dtype=np.float64), np.array(scale, dtype=np.float64)
     centers = np.full_like(Z, np.nan) if centers is None else centers

@@ -102,9 +102,7 @@ class NewPointOptimizer:
         if log_scale is not None:
             log_scale = self._near_enough(log_scale)
         Y = self._positions
-        objective = NewPointObjective(
-            Y, P, self.problem, repulsion_weights, log_scale, self._index
-        )
+        objective = NewPointObjective(Y, P, self.problem, repulsion_weights, log_scale, self._index)
         starts, scale, centers = self._starts(objective)
         n_starts, n, d = starts.shape
         rows = np.tile(np.arange(n), n_starts)
@@ -210,7 +208,9 @@ class NewPointOptimizer:
                 (own @ Y.T).max(axis=1),
             ]
         )
-        directions = np.concatenate([np.broadcast_to(fixed[:, None], (len(fixed), n, d)), own[None]])
+        directions = np.concatenate(
+            [np.broadcast_to(fixed[:, None], (len(fixed), n, d)), own[None]]
+        )
         along = sides - np.einsum("mnd,nd->mn", directions, Z) + distance
         positions = Z + along[..., None] * directions
         rows = np.tile(np.arange(n), len(positions))

@@ -38,7 +38,9 @@ class ElasticEmbedding(NeighborEmbedder):
     Minimizes Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
     place of constraints, so that coordinates do not repeat each other and points are spread
     evenly. It can be followed from coarse to fine structure as λ grows
-    (``optimizer="homotopy"``), and places new points by minimizing its own objective.
+    (``optimizer="homotopy"``), and places new points by minimizing its own objective, whose
+    attraction vanishes far from the data: a new point far from all data is placed outside the
+    embedding, at a distance that grows in proportion to its distance from the data.
 
     Parameters
     ----------
@@ -46,6 +48,12 @@ class ElasticEmbedding(NeighborEmbedder):
     perplexity : float, default=None
         Effective number of neighbors of each point; by default 20, or a third of the points if that
         is less. The graph has three times as many neighbors.
+    affinity : str or Affinity, default=None
+        W⁺, instead of entropic affinities of the given `perplexity`: an object of
+        :mod:`manifoldry.affinity`, such as ``Gaussian(gamma=0.02)`` for one bandwidth, or its name,
+        ``"gaussian"``, ``"self_tuning"`` or ``"binary"``. All points are neighbors if the
+        bandwidth is given, else as many as by default; pass a :class:`~manifoldry.NeighborGraph` to
+        ``fit`` for another number.
     weight : float or "auto", default="auto"
         The λ of the repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` increases λ
         step by step, predicts each point from the embedding of the others, and takes the smallest

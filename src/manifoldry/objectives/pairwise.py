@@ -53,9 +53,7 @@ class NewPointTerms:
     normalizer_value: float = np.nan
     strength: float = 1.0
 
-    def repulsion(
-        self, log_sum: Array, affinity: Array, log_scale: Array | float = 0.0
-    ) -> RowTerm:
+    def repulsion(self, log_sum: Array, affinity: Array, log_scale: Array | float = 0.0) -> RowTerm:
         """Second term, divided by the exponential of `log_scale`, and its derivatives by log S.
 
         `affinity` is Σⱼ pⱼ of every new point, also divided by that scale.
