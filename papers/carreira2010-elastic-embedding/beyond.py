@@ -94,7 +94,8 @@ def beyond_the_edge(lab: Lab) -> Iterator[Criterion]:
         sheets = [Seen.of(lab.choose(800, 200), seed, weight) for seed in lab.seeds(5)]
         reached = [projected(seen) for seen in sheets]
         errors = [rebuilt(seen) for seen in sheets]
-        yield from projection_rows(weight, reached)
+        outermost = np.array([seen.reached(seen.model.embedding_).max() for seen in sheets])
+        yield from projection_rows(weight, reached, outermost)
         for which in ("own, published widths", "own"):
             yield reconstruction_row(weight, errors, which)
     draw_beyond(axes, reached, errors, weight)
@@ -132,7 +133,9 @@ def mean(figures: list[dict[str, Any]], name: str) -> Any:
     return np.mean([f[name] for f in figures], axis=0)
 
 
-def projection_rows(weight: float, reached: list[dict[str, Any]]) -> Iterator[Criterion]:
+def projection_rows(
+    weight: float, reached: list[dict[str, Any]], outermost: Any
+) -> Iterator[Criterion]:
     seeds, at = len(reached), ", ".join(map(str, BEYOND))
     own = np.array([f["own"] for f in reached])
     regression = np.array([f["local means"] for f in reached])
@@ -145,7 +148,7 @@ def projection_rows(weight: float, reached: list[dict[str, Any]]) -> Iterator[Cr
         f"own {decimals(own.mean(axis=0))}; local means {decimals(regression.mean(axis=0))}; local "
         f"regression {decimals(mean(reached, 'local regression'))}",
         beyond,
-        note="" if beyond else WITHIN,
+        note="" if beyond else why_within(own, outermost),
         seeds=seeds,
     )
     target = np.array(BEYOND)
@@ -158,15 +161,23 @@ def projection_rows(weight: float, reached: list[dict[str, Any]]) -> Iterator[Cr
         f"{decimals(np.abs(own - target).mean(axis=0))} against "
         f"{decimals(np.abs(regression - target).mean(axis=0))}",
         better,
-        note="" if better else WITHIN,
+        note="" if better else why_within(own, outermost),
         seeds=seeds,
     )
 
 
-WITHIN = (
-    "of the method: attraction, whose weights sum to one however far a point is, holds it near its "
-    "neighbors, and repulsion lifts it past them only where it is strong or they are few"
-)
+def why_within(own: Any, outermost: Any) -> str:
+    """Where the points that miss the criterion are, and where the training data end on the map."""
+    missed = [
+        f"{BEYOND[j]} past in sample {i} ({own[i, j]:.2f}; outermost training point "
+        f"{outermost[i]:.2f})"
+        for i, j in np.argwhere(own <= 0)
+    ]
+    past = int((own > outermost[:, None]).sum())
+    return (
+        f"the edge: the map is compressed there, so that the training data end inside it; "
+        f"{', '.join(missed)}. Past the outermost training point in {past} of {own.size} cases"
+    )
 
 
 def reconstruction_row(weight: float, errors: list[dict[str, Any]], which: str) -> Criterion:

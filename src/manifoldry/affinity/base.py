@@ -11,7 +11,7 @@ from scipy import sparse
 
 from manifoldry.neighbors.graph import NeighborGraph
 from manifoldry.util.checks import check_option
-from manifoldry.util.typing import Array
+from manifoldry.util.typing import Array, IntArray
 
 Symmetrization = Literal["or", "and", "mean"]
 
@@ -74,6 +74,15 @@ class Weights(ABC):
         By default the weight does not depend on the direction.
         """
         return self.exponents(own, reverse)
+
+    def frozen(self, own: NeighborGraph, known: IntArray) -> "Weights":
+        """Weights for the query points of `own` as a function of distance alone, for any distance.
+
+        Nothing is normalized or fitted to a new point, so that its weights vanish far from the
+        data. `known` is the training point identical to each query point, or -1. By default the
+        weights themselves.
+        """
+        return self
 
     def matrix(self, graph: NeighborGraph) -> sparse.csr_array:
         """Symmetric weights (n, n) of the training graph, with a zero diagonal."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from manifoldry.affinity.base import Affinity
 from manifoldry.base.docs import shared_docs
 from manifoldry.base.input import Input
 from manifoldry.exceptions import DisconnectedGraphWarning
@@ -16,6 +17,7 @@ from manifoldry.iterative.base import SearchResult
 from manifoldry.iterative.elastic_weight import WeightSearch, scaled_data
 from manifoldry.iterative.monitor import Monitor
 from manifoldry.iterative.neighbor_embedder import (
+    KernelRows,
     NeighborEmbedder,
     Neighbors,
     PosedNeighbors,
@@ -39,7 +41,9 @@ class ElasticEmbedding(NeighborEmbedder):
     Minimizes Σ W⁺ᵢⱼ‖yᵢ − yⱼ‖² + λ·Σ W⁻ᵢⱼ exp(−‖yᵢ − yⱼ‖²): Laplacian eigenmaps, with repulsion in
     place of constraints, so that coordinates do not repeat each other and points are spread
     evenly. It can be followed from coarse to fine structure as λ grows
-    (``optimizer="homotopy"``), and places new points by minimizing its own objective.
+    (``optimizer="homotopy"``), and places new points by minimizing its own objective, whose
+    attraction vanishes far from the data: a new point far from all data is placed outside the
+    embedding, at a distance that grows in proportion to its distance from the data.
 
     Parameters
     ----------
@@ -47,6 +51,12 @@ class ElasticEmbedding(NeighborEmbedder):
     perplexity : float, default=None
         Effective number of neighbors of each point; by default 20, or a third of the points if that
         is less. The graph has three times as many neighbors.
+    affinity : str or Affinity, default=None
+        W⁺, instead of entropic affinities of the given `perplexity`: an object of
+        :mod:`manifoldry.affinity`, such as ``Gaussian(gamma=0.02)`` for one bandwidth, or its name,
+        ``"gaussian"``, ``"self_tuning"`` or ``"binary"``. All points are neighbors if the
+        bandwidth is given, else as many as by default; pass a :class:`~manifoldry.NeighborGraph` to
+        ``fit`` for another number.
     weight : float or "auto", default="auto"
         The λ of the repulsion, for weights W⁺ and W⁻ that each sum to one. ``"auto"`` increases λ
         step by step, predicts each point from the embedding of the others, and takes the smallest
@@ -58,7 +68,6 @@ class ElasticEmbedding(NeighborEmbedder):
         distances if the data are given and have at most 20 000 points, since this gives better
         embeddings; uniform otherwise.
     {metric}
-    {metric_params}
     init : {"spectral", "pca", "random"}, estimator or array, default=None
         Start of the search: Laplacian eigenmaps, principal components, Gaussian noise, the
         embedding of any estimator, or an array of shape (n_samples, n_components), which is used
@@ -131,10 +140,10 @@ class ElasticEmbedding(NeighborEmbedder):
         n_components: int | None = None,
         *,
         perplexity: float | None = None,
+        affinity: str | Affinity | None = None,
         weight: float | str = "auto",
         repulsion: Any = "auto",
         metric: Any = "euclidean",
-        metric_params: dict[str, Any] | None = None,
         init: Any = None,
         optimizer: str | Optimizer | Homotopy | None = None,
         extension: Any = None,
@@ -147,10 +156,10 @@ class ElasticEmbedding(NeighborEmbedder):
     ) -> None:
         self.n_components = n_components
         self.perplexity = perplexity
+        self.affinity = affinity
         self.weight = weight
         self.repulsion = repulsion
         self.metric = metric
-        self.metric_params = metric_params
         self.init = init
         self.optimizer = optimizer
         self.extension = extension
@@ -192,6 +201,9 @@ class ElasticEmbedding(NeighborEmbedder):
         edges, more = (g.matrix(np.ones(len(g.indices))) for g in (graph, joined))
         bridges = (more + more.T) > (edges + edges.T)
         return joint(W + bridges * (W.data.mean() / 2))
+
+    def _new_rows(self, neighbors: Neighbors) -> KernelRows:
+        return KernelRows(neighbors.graph, neighbors.weights, float(neighbors.matrix.sum()))
 
     def _searches_weight(self, data: Input) -> bool:
         """Whether to search for the weight, which needs the data."""
