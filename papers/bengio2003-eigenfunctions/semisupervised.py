@@ -140,21 +140,6 @@ def all_errors(lab: Lab, X, y):
     return {name: errors_of(lab, Z, y) for name, Z in maps.items()}
 
 
-NOTES = {
-    "Isomap": "below all four on average; but the interval of one difference contains zero",
-    "LLE": "on the small digits only, where it is above all four; why was not established",
-    "non-redundant eigenmaps": "on the small digits only; the fit warns that most of its 16 "
-    "coordinates are redundant there: once the clusters are separated, little is left to constrain",
-    "kernel PCA": "with the default width it is nearly PCA: an affine map leaves 16 % of it",
-    "classical MDS, city-block": "no manifold is sought: like PCA, with another metric",
-    "LTSA": "digits are no sheet of 16 dimensions: 1 % of the points have 99.9 % of the map's "
-    "spread on MNIST (of eigenmaps' 5 %)",
-    "Hessian LLE, 5 coordinates": "digits are no sheet of 5 dimensions: 1 % of the points have "
-    "99.9 % of the map's spread on MNIST; 16 coordinates would take over 150 neighbors",
-}
-TOO_FEW = "too few points"  # as in a quick run
-
-
 def method_row(data, method, found):
     below = [excess(found[method], found[base]) for base in BASELINES]
     passed = bool((np.array(below) < 0).all())
@@ -166,7 +151,6 @@ def method_row(data, method, found):
         "below pixels and PCA with both classifiers (95 % interval of paired differences)",
         listed,
         passed,
-        note="" if passed else NOTES.get(method, TOO_FEW),
         seeds=len(found[method]),
     )
 
@@ -202,7 +186,6 @@ def points_row(found):
         "both decrease by 2 percentage points or more from the first to the last",
         "; ".join(both(e) for e in found.values()),
         passed,
-        note="" if passed else TOO_FEW,
         seeds=len(found[min(found)]),
     )
 
@@ -235,7 +218,6 @@ def labels_row(found):
         "more with the fewest labels than with the most",
         ", ".join(f"{gain:.1f}" for gain in gains),
         passed,
-        note="" if passed else TOO_FEW,
     )
 
 

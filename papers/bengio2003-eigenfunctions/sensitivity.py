@@ -76,15 +76,6 @@ def swiss_roll(lab: Lab):
     return make_swiss_roll(lab.choose(500, 120), random_state=1).X
 
 
-SATURATED = (
-    "the threshold. LLE's second and third eigenvalue here are 2.8e-6 and 3.8e-6, and an exchange "
-    "of 5 % already mixes their coordinates (R² of the second from the other map: .56 by its first "
-    "two, .85 by its first three, mean of 12 splits). From there on variability is at its ceiling: "
-    "46, 45, 47 % of the spread, with scikit-learn's LLE too; the step down is noise (paired t "
-    "test: p = .47)"
-)
-
-
 def increasing(what, result, surrogate):
     steps = np.diff(np.array(result.difference, dtype=float))
     passed = (steps > 0).all()
@@ -100,7 +91,6 @@ def increasing(what, result, surrogate):
         f"{first} % of the map's spread at {percent(result.fractions[0])}, {last} at "
         f"{percent(result.fractions[-1])}; {(steps > 0).sum()} of {len(steps)} steps up",
         passed,
-        note=SATURATED if not passed and what.startswith("LLE, 698 faces") else "",
         seeds=result.variabilities.shape[1],
         surrogate=surrogate,
     )

@@ -117,7 +117,6 @@ def gain_row(method: str, kind: str, first: float, found: Any, printed: Any) -> 
         f"gain ≥ {gain} dB (the published values are for larger images)",
         f"{first:.1f} → {psnr:.1f} dB",
         passed,
-        note="" if passed else NOTES["gain"],
         surrogate=FACES,
     )
 
@@ -135,18 +134,8 @@ def pose_row(method: str, kind: str, found: Any, pose: Any) -> Criterion:
         f"f₁ ≥ .9, f₂ {'≤ .3' if original else '≥ .7'}",
         decimals([first, second]),
         passed,
-        note="" if passed else NOTES["original" if original else "pose"],
         surrogate=FACES,
     )
-
-
-NOTES = {
-    "gain": "the bandwidth: with α chosen by leave-one-out, as in the next row, the gain is larger",
-    "original": "the number of neighbors: with 8 instead of the best 6 it is .24",
-    "pose": "unpredictable is not yet pure; at k = 6, α = .3 the vertical angle explains "
-    ".26 (eigenmaps) and .47 (LTSA) of f₂, its products with powers of the horizontal one .59 and "
-    ".75",
-}
 
 
 def draw_heads(lab: Lab, maps: Any, pose: Any) -> None:
@@ -233,7 +222,6 @@ def patch_gain(kind: str, first: float, psnr: float, n: int) -> Criterion:
         "gain ≥ .1 dB",
         f"{first:.2f} → {psnr:.2f} dB",
         passed,
-        note="" if passed else PATCH_NOTES["gain"],
         surrogate=PHOTOGRAPH,
     )
 
@@ -249,7 +237,6 @@ def patch_redundancy(kind: str, Y: Any) -> Criterion:
         "r₂ < .5" if original else "r₂ > .9",
         f"{r:.2f} ({wide:.2f})",
         passed,
-        note="" if passed else PATCH_NOTES["r"],
         surrogate=PHOTOGRAPH,
     )
 
@@ -274,17 +261,8 @@ def patch_edges(kind: str, Y: Any, X: Any) -> Criterion:
         "both > .6",
         f"{decimals(pairs)} (f₂: {decimals(table[0])}; f₃: {decimals(table[1])})",
         passed,
-        note="" if passed else PATCH_NOTES["edges"],
         surrogate=PHOTOGRAPH,
     )
-
-
-PATCH_NOTES = {
-    "gain": "Isomap is hardly redundant on this photograph; whether that is why was not tested",
-    "r": "the photograph: with 500 landmarks r₂ is .72 (brick) to .97 on all seven at hand, so the "
-    "publication's redundancy occurs on none of them",
-    "edges": "why was not looked into",
-}
 
 
 def draw_patches(lab: Lab, image: Any, maps: Any, made: Any) -> None:

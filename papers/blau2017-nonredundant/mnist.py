@@ -101,10 +101,6 @@ MEASURES = {
     "Dsilva's regression error": regression_errors,
     "metrics.unpredictability": unpredictability,
 }
-NOTE_LOCAL = (
-    "the measure: `unpredictability` chooses its bandwidth among a few neighbors, and predicts "
-    "more than Dsilva's fixed, wide regression, with which the publication measured"
-)
 
 
 @needs("mnist", ["E3.3"], ["redundancy"])
@@ -125,8 +121,7 @@ def errors_of_prediction(lab: Lab) -> Iterator[Criterion]:
 def error_row(measure: str, alpha: Any, plain: Any, r: Any) -> Criterion:
     new = within(r[1:], 0.9, 1.05)
     old = plain[2:].mean() < 0.85 and (plain[1:] < r[1:].min()).mean() >= 0.5
-    gradient = alpha == "gradient"
-    method = "gradient" if gradient else f"prediction α = {alpha}"
+    method = "gradient" if alpha == "gradient" else f"prediction α = {alpha}"
     return Criterion(
         "E3.3",
         f"MNIST, r₂…r₁₀ by {measure}: eigenmaps, then non-redundant by {method}",
@@ -134,17 +129,7 @@ def error_row(measure: str, alpha: Any, plain: Any, r: Any) -> Criterion:
         "NR in .9…1.05; eigenmaps' mean of r₃… < .85 and half of them below all of NR",
         f"eigenmaps {decimals(plain[1:])}; NR {decimals(r[1:])}",
         new and old,
-        note=""
-        if new and old
-        else (NOTE_LOCAL if measure.startswith("m") else NOTE_WIDE[gradient]),
     )
-
-
-NOTE_WIDE = {
-    False: "some coordinates lie outside: the constraint is on a kernel of width α, and a "
-    "regression of another width predicts some of what is left",
-    True: "late coordinates lie below: this criterion does not demand that nothing be predicted",
-}
 
 
 def draw_errors(lab: Lab, curves: Any) -> None:
@@ -186,9 +171,6 @@ def singular_values(lab: Lab) -> Iterator[Criterion]:
             "√Σσ² over the Frobenius norm > .999",
             f"{100 * min(1, square) ** 0.5:.3f} % (of the square: {100 * min(1, square):.3f} %)",
             square**0.5 > 0.999,
-            note=""
-            if square**0.5 > 0.999
-            else "not a claim of the publication, whose α is unknown: the narrowest of its range",
         )
         del P
     ax = plot_learning_curve(curves, log="y", xlabel="number", ylabel="singular value / first")
@@ -523,7 +505,6 @@ def local_linear(lab: Lab) -> Iterator[Criterion]:
         "|Δr| < .05",
         decimals(gaps[1:]),
         max(gaps) < 0.05,
-        note="" if max(gaps) < 0.05 else NOTE_LINEAR,
     )
     errors = np.array(
         [[svm_errors(Z, y, *split(y, s), GRID[-1:])[1] for s in splits] for Z in (means, lines)]
@@ -536,9 +517,5 @@ def local_linear(lab: Lab) -> Iterator[Criterion]:
         "|Δerror| < .5 percentage points",
         f"{errors[0]:.1f} % and {errors[1]:.1f} %",
         gap < 0.5,
-        note="" if gap < 0.5 else NOTE_LINEAR,
         seeds=len(splits),
     )
-
-
-NOTE_LINEAR = "other coordinates come out; whether that is more than chance was not tested"

@@ -245,6 +245,14 @@ def test_a_ring_falls_into_two(band, seed):
     assert one @ other < -0.9 * np.linalg.norm(one) * np.linalg.norm(other)
 
 
+def test_points_at_an_edge_stay_on_the_manifold():
+    """Without a limit, points at the edge of the band moved on along tangents, to its axis."""
+    X, _ = make_ring(2000, band=np.pi, random_state=1)
+    points = advection(X, 2).points
+    from_circle = np.hypot(np.linalg.norm(points[:, :2], axis=1) - 1, points[:, 2])
+    assert np.abs(from_circle - 0.3).max() < 0.15
+
+
 def test_a_box_loses_one_dimension_at_a_time():
     X = np.random.default_rng(0).uniform(size=(800, 3)) * [4, 2, 1]
     found = advection(X, 2, n_neighbors=12, dimension=3)

@@ -28,6 +28,10 @@ from manifoldry.util.typing import Array, Matrix
 # Leave-one-out error, relative to the standard deviation, from which on a coordinate counts as
 # unpredictable, and the amount by which the error of another candidate has to be larger.
 MIN_ERROR, ERROR_MARGIN = 0.9, 0.02
+# Error from which on orthogonal gradients are trusted for operators that are no Laplacian. LLE on
+# rolls 10 times longer than high had 0.91 in one of five samples, with a rank correlation of 0.42
+# with the height; the prediction criterion had 1.01 and 0.93.
+CLEAR_ERROR = 0.95
 
 Solve = Callable[[SpectralProblem], Spectrum]
 
@@ -174,7 +178,7 @@ class GradientCriterion(Criterion):
             if rougher >= self.branch_roughness:
                 return replace(plain, description="the next eigenvector, another branch")
         best = first_unpredictable(iter(found))
-        if best.error < MIN_ERROR and not is_laplacian(problem):
+        if best.error < CLEAR_ERROR and not is_laplacian(problem):
             # For other operators orthogonal gradients may not give an unpredictable coordinate.
             other = PredictionCriterion("auto").next(graph_problem, F, solve)
             best = other if other.error > best.error + ERROR_MARGIN else best

@@ -22,6 +22,8 @@ from manifoldry.util.checks import check_count
 from manifoldry.util.typing import Array
 from manifoldry.util.validation import row_blocks
 
+_TINY = float(np.finfo(float).tiny)
+
 
 @dataclass(frozen=True, eq=False)
 class Advection:
@@ -164,6 +166,7 @@ class _TangentPlanes(NamedTuple):
     axes: Array  # (n, dimension, n_features), orthonormal
     value: Array  # (n,), of the function at `center`
     gradient: Array  # (n, dimension), along the axes
+    spread: Array  # (n,), largest standard deviation of the points around `center`
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +180,9 @@ class _Function:
     dimension: int
     converged_below: float = 0.02  # |f| in standard deviations below which a point has converged
     singular_tol: float = 1e-6  # singular values below this fraction of the largest are ignored
+    # Distance from the center of a tangent plane to which points may move, in standard deviations
+    # of the points around it. Without a limit, points at an edge leave the manifold.
+    max_distance: float = 2.0
 
     def step(self, Y: Array, max_length: float) -> tuple[Array, NDArray[np.bool_]]:
         """Points after a step of at most `max_length` toward f = 0, and which have converged."""
@@ -188,6 +194,9 @@ class _Function:
         divisor = np.where(norm > 0, norm, np.inf)
         length = np.clip(-value / divisor, -max_length, max_length)
         position += planes.gradient * (length / divisor)[:, None]
+        distance = np.linalg.norm(position, axis=1)
+        limit = self.max_distance * planes.spread
+        position *= np.where(distance > limit, limit / np.maximum(distance, _TINY), 1.0)[:, None]
         converged = (np.abs(value) <= self.converged_below) | (norm == 0)
         return planes.center + np.einsum("ndj,nd->nj", planes.axes, position), converged
 
@@ -206,5 +215,5 @@ class _Function:
         extent = np.where(self.singular_tol * S[:, :1] < S, S, np.inf)
         gradient = np.einsum("nkd,nk->nd", U, root * (f - value[:, None])) / extent
         return _TangentPlanes(
-            middle, axes[:, : self.dimension], value, gradient[:, : self.dimension]
+            middle, axes[:, : self.dimension], value, gradient[:, : self.dimension], S[:, 0]
         )
