@@ -363,80 +363,43 @@ def generalization(lab: Lab) -> Iterator[Criterion]:
     draw_generalization(lab, sizes, curves)
 
 
-FIXED_K = (
-    "holds only with named settings. A graph with a fixed number of neighbors has no limiting "
-    "kernel, which the theory needs. The degree of a training point contains the weight of each of "
-    "its edges, degrees of two new points do not contain that of the edge between them; this "
-    "raises the kernel between new points by a fraction of the order of one over the number of "
-    "neighbors, whatever n is. With a tenth of the points as neighbors the gap shrinks"
-)
-SELF_TRANSITIONS = (
-    "holds only with named settings. Training points of diffusion maps have a self-transition, "
-    "which is part of their degree, and new points have none. With a fixed number of neighbors it "
-    "remains a fixed part of the degree, and the kernel between new points is larger. With a "
-    "fifth of the points as neighbors its part vanishes, and the gap shrinks"
-)
-ROLL_CIRCUITS = (
-    "holds only with named settings. Ten neighbors of few points of the roll connect its windings, "
-    "in some samples and not in others; what varies with n is the number of short circuits. "
-    "On the S-curve, whose layers are farther apart, the gap shrinks"
-)
-LLE_SELF_PAIRS = (
-    "the criterion is ill-posed for this kernel. It gives a training point all its own weight, "
-    "K(xᵢ, xᵢ) ≈ μ, and spreads that of a new point over its neighbors, Σw² < 1; so the loss of "
-    "new points is the smaller one, by a factor that does not depend on n"
-)
-LLE_NO_SELF_PAIRS = (
-    "the criterion is ill-posed for this kernel. Its constant μ is part of the pairs of a new "
-    "point and a training point, but between training points only of those of a point with "
-    "itself, which this average leaves out"
-)
-
-
 def s_curve(n, seed):
     return make_s_curve(n, noise=0.05, random_state=seed).X
 
 
 @dataclass(frozen=True)
 class GraphMethod:
-    """A method with a data-dependent kernel; `notes` explain failures, one per training loss."""
+    """A method with a data-dependent kernel."""
 
     make: Callable[[int], Any]  # the estimator for n points
     n_kept: int  # eigenvectors that the loss subtracts, with one that the embedding leaves out
-    notes: tuple[str, str]
     data: Callable[[int, int], Any] = roll
 
 
 GRAPH_METHODS = {
     "Laplacian eigenmaps, all pairs": GraphMethod(
-        lambda n: LaplacianEigenmaps(2, radius=1e3, affinity="gaussian", gamma=GAMMA), 3, ("", "")
+        lambda n: LaplacianEigenmaps(2, radius=1e3, affinity="gaussian", gamma=GAMMA), 3
     ),
     "Laplacian eigenmaps, 10 neighbors": GraphMethod(
-        lambda n: LaplacianEigenmaps(2, n_neighbors=10), 3, (FIXED_K, FIXED_K)
+        lambda n: LaplacianEigenmaps(2, n_neighbors=10), 3
     ),
     "Laplacian eigenmaps, n/10 neighbors": GraphMethod(
-        lambda n: LaplacianEigenmaps(2, n_neighbors=n // 10), 3, ("", "")
+        lambda n: LaplacianEigenmaps(2, n_neighbors=n // 10), 3
     ),
     "spectral clustering, 10 neighbors": GraphMethod(
-        lambda n: SpectralClustering(2, n_neighbors=10), 2, (FIXED_K, FIXED_K)
+        lambda n: SpectralClustering(2, n_neighbors=10), 2
     ),
     "spectral clustering, n/10 neighbors": GraphMethod(
-        lambda n: SpectralClustering(2, n_neighbors=n // 10), 2, ("", "")
+        lambda n: SpectralClustering(2, n_neighbors=n // 10), 2
     ),
-    "diffusion maps, 20 neighbors": GraphMethod(
-        lambda n: DiffusionMaps(2, n_neighbors=20), 3, (SELF_TRANSITIONS, SELF_TRANSITIONS)
-    ),
-    "diffusion maps, n/5 neighbors": GraphMethod(
-        lambda n: DiffusionMaps(2, n_neighbors=n // 5), 3, ("", "")
-    ),
-    "Isomap, 10 neighbors": GraphMethod(
-        lambda n: Isomap(2, n_neighbors=10), 2, (ROLL_CIRCUITS, ROLL_CIRCUITS)
-    ),
+    "diffusion maps, 20 neighbors": GraphMethod(lambda n: DiffusionMaps(2, n_neighbors=20), 3),
+    "diffusion maps, n/5 neighbors": GraphMethod(lambda n: DiffusionMaps(2, n_neighbors=n // 5), 3),
+    "Isomap, 10 neighbors": GraphMethod(lambda n: Isomap(2, n_neighbors=10), 2),
     "Isomap of the S-curve, 10 neighbors": GraphMethod(
-        lambda n: Isomap(2, n_neighbors=10), 2, ("", ""), s_curve
+        lambda n: Isomap(2, n_neighbors=10), 2, s_curve
     ),
     "LLE, 10 neighbors, pairs with training points": GraphMethod(
-        lambda n: LLE(2, n_neighbors=10), 3, (LLE_SELF_PAIRS, LLE_NO_SELF_PAIRS)
+        lambda n: LLE(2, n_neighbors=10), 3
     ),
 }
 
@@ -449,8 +412,8 @@ def graph_generalization(lab: Lab) -> Iterator[Criterion]:
         curves = dict(zip(LOSSES, np.moveaxis(found, 2, 0), strict=True))
         # These kernels scale with n, so that a gap in fixed units shrinks by itself.
         unit = curves["held out"].mean(axis=0)
-        for training, note in zip(LOSSES[1:], method.notes, strict=True):
-            yield gap_criterion(name, sizes, curves, training, unit, note)
+        for training in LOSSES[1:]:
+            yield gap_criterion(name, sizes, curves, training, unit)
 
 
 LOSSES = ("held out", "training, all pairs", "training, without self-pairs")
@@ -488,7 +451,7 @@ def average_losses(method, n, seed):
     return held_out[different].mean(), training.mean(), training[different].mean()
 
 
-def gap_criterion(name, sizes, curves, training, unit=None, note=SELF_PAIRS):
+def gap_criterion(name, sizes, curves, training, unit=None):
     """`unit` is one loss or one for every size; by default the held-out loss at the largest."""
     held_out = curves["held out"].mean(axis=0)
     unit = held_out[-1] if unit is None else unit
@@ -501,7 +464,6 @@ def gap_criterion(name, sizes, curves, training, unit=None, note=SELF_PAIRS):
         "≥ 0 on average, shrinking with n",
         ", ".join(f"{gap:+.0%}" for gap in gaps),
         passed,
-        note="" if passed else note,
         seeds=len(curves[training]),
     )
 
