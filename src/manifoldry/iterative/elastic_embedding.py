@@ -247,7 +247,7 @@ class ElasticEmbedding(NeighborEmbedder):
         if self.inverse != "elastic":
             return super()._invert(posed)
         X, Y = dense_rows(posed.data.points), self.embedding_.astype(np.float64)
-        kernels = affinity_kernels(posed.weights, posed.graph)
+        kernels = affinity_kernels(posed.neighbors.weights, posed.graph)
         return ElasticInverse(X, Y, *kernels, self.weight_).with_chosen_widths()
 
 
