@@ -124,8 +124,9 @@ def separated(name: str, nearest: dict[str, list[float]]) -> Criterion:
 
 
 OVERLAP = (
-    "the weight λ: repulsion ends at a distance of about two on the map, so that loops cross; the "
-    "rows with λ = 10⁴ have few crossings and pass. SNE, whose kernel is the same, has more"
+    "the setting: repulsion ends at a distance of about two on the map, so that loops cross; with "
+    "λ = 10⁴ few do (see its rows), and with perplexity 5 as well the criterion is met. SNE, whose "
+    "kernel is the same, has more crossings"
 )
 
 
