@@ -472,7 +472,7 @@ FEW_NOTE = (
 LEM_NOTE = f"{FEW_NOTE}. Divided by the square roots of their eigenvalues they meet the criterion"
 NR_NOTE = (
     "not reproduced, and not explained: the error rises from five coordinates on, where the "
-    "published one falls up to 16. For eigenmaps the scale of the coordinates is the cause (the row "
+    "published one falls up to 16. For eigenmaps the scale of coordinates is the cause (the row "
     "divided by √eigenvalue); for non-redundant ones no scale is known that gives the published "
     "errors"
 )
