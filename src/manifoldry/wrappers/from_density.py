@@ -87,7 +87,7 @@ class FromDensity(
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry import FromDensity
     >>> X, _ = make_swiss_roll(100, random_state=0)
-    >>> model = FromDensity(KernelPCA(2), n_draws=500).fit(X)
+    >>> model = FromDensity(KernelPCA(2), n_draws=500, width=0.3).fit(X)
     >>> model.embedding_.shape, model.estimator_.embedding_.shape
     ((100, 2), (500, 2))
     """
