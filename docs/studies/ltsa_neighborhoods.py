@@ -2,7 +2,8 @@
 
 The error after the best rigid motion relative to the spread of the sheet, mean of three samples of
 a Swiss roll, for several numbers of neighbors k and levels of noise (in units of the median
-distance of nearest neighbors). "k + itself" has one point more than "k", "k − 1 + itself" the same number.
+distance of nearest neighbors). "k + itself" has one point more than "k", "k − 1 + itself" the same
+number.
 
     python docs/studies/ltsa_neighborhoods.py
 """
