@@ -1,8 +1,9 @@
 """LTSA and Hessian LLE with and without the point itself in its neighborhood.
 
-The error after the best rigid motion relative to the spread of the sheet, mean of five samples of a
-Swiss roll, for several numbers of neighbors k and levels of noise (in units of the median distance
-of nearest neighbors). "k + itself" has one point more than "k", "k − 1 + itself" the same number.
+The error after the best rigid motion relative to the spread of the sheet, mean of three samples of
+a Swiss roll, for several numbers of neighbors k and levels of noise (in units of the median
+distance of nearest neighbors). "k + itself" has one point more than "k", "k − 1 + itself" the same
+number.
 
     python docs/studies/ltsa_neighborhoods.py
 """
@@ -18,9 +19,9 @@ from manifoldry.metrics import procrustes
 from manifoldry.spectral.hessian_lle import HessianAlignment
 from manifoldry.spectral.ltsa import PlaneAlignment
 
-N = 800
-SEEDS = range(5)
-NEIGHBORS = (8, 12, 18)
+N = 2000
+SEEDS = range(3)
+NEIGHBORS = (8, 12)
 NOISES = (0.0, 0.1, 0.25, 0.5)
 
 

@@ -452,7 +452,12 @@ FEW_NOTE = (
     "in the SVM, and the publication does not state how it scaled them"
 )
 LEM_NOTE = f"{FEW_NOTE}. Divided by the square roots of their eigenvalues they meet the criterion"
-NR_NOTE = "NR_NOTE_TEXT"
+NR_NOTE = (
+    "not reproduced, and not explained: the error rises from five coordinates on, where the "
+    "published one falls up to 16. For eigenmaps the scale of coordinates is the cause (the row "
+    "divided by √eigenvalue); for non-redundant ones no scale is known that gives the published "
+    "errors"
+)
 NOTES_300 = {"LEM": LEM_NOTE, "NR": NR_NOTE, "best": NR_NOTE, "shape": FEW_NOTE}
 
 

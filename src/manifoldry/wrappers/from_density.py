@@ -75,7 +75,11 @@ class FromDensity(
 
     Notes
     -----
-    Whether it helps depends on the data, and it helps little: NOTES
+    It helps little. The error with which ten coordinates of kernel PCA of 100 digits reproduce the
+    kernel between held-out rows was 18 % worse with width 1; with the default, which fitted the
+    rows themselves in 26 of 30 splits, it was the same (experiment E1.6 in
+    ``papers/bengio2003-eigenfunctions``). Choosing a width takes about 20 eigenproblems of ten
+    times the number of rows, at most 200 of which are used. Compare with the estimator alone.
 
     Examples
     --------
@@ -83,7 +87,7 @@ class FromDensity(
     >>> from manifoldry.datasets import make_swiss_roll
     >>> from manifoldry import FromDensity
     >>> X, _ = make_swiss_roll(100, random_state=0)
-    >>> model = FromDensity(KernelPCA(2), n_draws=500).fit(X)
+    >>> model = FromDensity(KernelPCA(2), n_draws=500, width=0.3).fit(X)
     >>> model.embedding_.shape, model.estimator_.embedding_.shape
     ((100, 2), (500, 2))
     """
