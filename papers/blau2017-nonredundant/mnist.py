@@ -105,8 +105,8 @@ MEASURES = {
 NOTE_LOCAL = (
     "the measure: `unpredictability` chooses its bandwidth among a few neighbors and fits lines, "
     "and predicts more than Dsilva's fixed, wide regression, with which the publication measured: "
-    "with the n × n smoother itself (3500 digits, α = .3) it gives .66…1.04 for r₂…r₁₀ where Dsilva's "
-    "gives .89…1.07"
+    "with the n × n smoother itself (3500 digits, α = .3) it gives .66…1.04 for r₂…r₁₀ where "
+    "Dsilva's gives .89…1.07"
 )
 
 
