@@ -378,13 +378,6 @@ def generalization(lab: Lab) -> Iterator[Criterion]:
     draw_generalization(lab, sizes, curves)
 
 
-FIXED_K = (
-    "holds only with named settings. A graph with a fixed number of neighbors has no limiting "
-    "kernel, which the theory needs. The degree of a training point contains the weight of each of "
-    "its edges, degrees of two new points do not contain that of the edge between them; this "
-    "raises the kernel between new points by a fraction of the order of one over the number of "
-    "neighbors, whatever n is. With a tenth of the points as neighbors the gap shrinks"
-)
 SELF_TRANSITIONS = (
     "holds only with named settings. Training points of diffusion maps have a self-transition, "
     "which is part of their degree, and new points have none. With a fixed number of neighbors it "
@@ -392,9 +385,10 @@ SELF_TRANSITIONS = (
     "fifth of the points as neighbors its part vanishes, and the gap shrinks"
 )
 ROLL_CIRCUITS = (
-    "holds only with named settings. Ten neighbors of few points of the roll connect its windings, "
-    "in some samples and not in others; what varies with n is the number of short circuits. "
-    "On the S-curve, whose layers are farther apart, the gap shrinks"
+    "holds only with named settings. Ten neighbors of few points connect windings of the roll. As n "
+    "grows, geodesics and with them the kernel and both losses grow; the gap as a fraction of the "
+    "held-out loss at the same n shrinks (+33%, +19%, +6%, +4%). On the S-curve, whose layers are "
+    "farther apart, the gap itself shrinks"
 )
 LLE_SELF_PAIRS = (
     "the criterion is ill-posed for this kernel. It gives a training point all its own weight, "
@@ -420,6 +414,7 @@ class GraphMethod:
     n_kept: int  # eigenvectors that the loss subtracts, with one that the embedding leaves out
     notes: tuple[str, str]
     data: Callable[[int, int], Any] = roll
+    scales_with_n: bool = True  # whether the kernel does; a gap in fixed units then shrinks, too
 
 
 GRAPH_METHODS = {
@@ -427,13 +422,13 @@ GRAPH_METHODS = {
         lambda n: LaplacianEigenmaps(2, radius=1e3, affinity="gaussian", gamma=GAMMA), 3, ("", "")
     ),
     "Laplacian eigenmaps, 10 neighbors": GraphMethod(
-        lambda n: LaplacianEigenmaps(2, n_neighbors=10), 3, (FIXED_K, FIXED_K)
+        lambda n: LaplacianEigenmaps(2, n_neighbors=10), 3, ("", "")
     ),
     "Laplacian eigenmaps, n/10 neighbors": GraphMethod(
         lambda n: LaplacianEigenmaps(2, n_neighbors=n // 10), 3, ("", "")
     ),
     "spectral clustering, 10 neighbors": GraphMethod(
-        lambda n: SpectralClustering(2, n_neighbors=10), 2, (FIXED_K, FIXED_K)
+        lambda n: SpectralClustering(2, n_neighbors=10), 2, ("", "")
     ),
     "spectral clustering, n/10 neighbors": GraphMethod(
         lambda n: SpectralClustering(2, n_neighbors=n // 10), 2, ("", "")
@@ -445,10 +440,13 @@ GRAPH_METHODS = {
         lambda n: DiffusionMaps(2, n_neighbors=n // 5), 3, ("", "")
     ),
     "Isomap, 10 neighbors": GraphMethod(
-        lambda n: Isomap(2, n_neighbors=10), 2, (ROLL_CIRCUITS, ROLL_CIRCUITS)
+        lambda n: Isomap(2, n_neighbors=10),
+        2,
+        (ROLL_CIRCUITS, ROLL_CIRCUITS),
+        scales_with_n=False,
     ),
     "Isomap of the S-curve, 10 neighbors": GraphMethod(
-        lambda n: Isomap(2, n_neighbors=10), 2, ("", ""), s_curve
+        lambda n: Isomap(2, n_neighbors=10), 2, ("", ""), s_curve, scales_with_n=False
     ),
     "LLE, 10 neighbors, pairs with training points": GraphMethod(
         lambda n: LLE(2, n_neighbors=10), 3, (LLE_SELF_PAIRS, LLE_NO_SELF_PAIRS)
@@ -462,8 +460,7 @@ def graph_generalization(lab: Lab) -> Iterator[Criterion]:
     for name, method in GRAPH_METHODS.items():
         found = np.array([[graph_losses(method, n, s) for n in sizes] for s in seeds])
         curves = dict(zip(LOSSES, np.moveaxis(found, 2, 0), strict=True))
-        # These kernels scale with n, so that a gap in fixed units shrinks by itself.
-        unit = curves["held out"].mean(axis=0)
+        unit = curves["held out"].mean(axis=0) if method.scales_with_n else None
         for training, note in zip(LOSSES[1:], method.notes, strict=True):
             yield gap_criterion(name, sizes, curves, training, unit, note)
 
