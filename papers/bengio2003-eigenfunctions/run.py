@@ -373,8 +373,8 @@ def generalization(lab: Lab) -> Iterator[Criterion]:
     for name in ("kernel PCA", "classical MDS, city-block"):
         found = np.array([[average_losses(METHODS[name], n, s) for n in sizes] for s in seeds])
         curves[name] = dict(zip(LOSSES, np.moveaxis(found, 2, 0), strict=True))
-        for training in LOSSES[1:]:
-            yield gap_criterion(name, sizes, curves[name], training)
+        for training, note in zip(LOSSES[1:], (SELF_PAIRS, ""), strict=True):
+            yield gap_criterion(name, sizes, curves[name], training, None, note)
     draw_generalization(lab, sizes, curves)
 
 
@@ -500,8 +500,8 @@ def average_losses(method, n, seed):
     return held_out[different].mean(), training.mean(), training[different].mean()
 
 
-def gap_criterion(name, sizes, curves, training, unit=None, note=SELF_PAIRS):
-    """`unit` is one loss or one for every size; by default the held-out loss at the largest."""
+def gap_criterion(name, sizes, curves, training, unit, note):
+    """`unit` is one loss for every size; None is the held-out loss at the largest."""
     held_out = curves["held out"].mean(axis=0)
     unit = held_out[-1] if unit is None else unit
     gaps = (held_out - curves[training].mean(axis=0)) / unit
