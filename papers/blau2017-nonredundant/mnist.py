@@ -414,7 +414,10 @@ def few_rows(errors: Any, many: Any, n: int) -> Iterator[Criterion]:
 
 
 def few_weighted(lab: Lab, many: Any) -> Iterator[Criterion]:
-    """Eigenmaps with coordinate k divided by √λₖ, the first one standardized; an added setting."""
+    """Eigenmaps with coordinate k divided by √λₖ, the first one standardized; an added setting.
+
+    The better of two scales that were tried with the errors in view.
+    """
     if len(many) < len(MANY):
         return
     model = eigenmaps_model(lab)
@@ -458,9 +461,8 @@ FEW_NOTE = (
 LEM_NOTE = f"{FEW_NOTE}. Divided by the square roots of their eigenvalues they meet the criterion"
 NR_NOTE = (
     "not reproduced, and not explained: the error rises from five coordinates on, where the "
-    "published one falls up to 16. For eigenmaps the scale of coordinates is the cause (the row "
-    "divided by √eigenvalue); for non-redundant ones no scale is known that gives the published "
-    "errors"
+    "published one falls up to 16. For eigenmaps the scale of coordinates would explain it (the "
+    "row divided by √eigenvalue); other scales of non-redundant ones were not measured"
 )
 NOTES_300 = {"LEM": LEM_NOTE, "NR": NR_NOTE, "best": NR_NOTE, "shape": FEW_NOTE}
 
