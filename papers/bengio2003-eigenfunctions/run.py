@@ -358,8 +358,8 @@ def generalization(lab: Lab) -> Iterator[Criterion]:
     for name in ("kernel PCA", "classical MDS, city-block"):
         found = np.array([[average_losses(METHODS[name], n, s) for n in sizes] for s in seeds])
         curves[name] = dict(zip(LOSSES, np.moveaxis(found, 2, 0), strict=True))
-        for training, note in zip(LOSSES[1:], (SELF_PAIRS, ""), strict=True):
-            yield gap_criterion(name, sizes, curves[name], training, None, note)
+        for training in LOSSES[1:]:
+            yield gap_criterion(name, sizes, curves[name], training)
     draw_generalization(lab, sizes, curves)
 
 
